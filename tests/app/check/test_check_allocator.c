@@ -42,7 +42,7 @@ TEST(check_points_at_the_byte_in_files) {
 }
 
 // The setting of a script replaces that of the environment; setdefault does not.
-TEST(check_knows_which_setting_is_in_force) {
+TEST(check_knows_which_setting_takes_effect) {
   begin();
   cuda_conf = "max_split_size_mb:8";
   given("run.sh", "export PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:64\n");
@@ -75,7 +75,7 @@ TEST(check_of_both_names) {
             "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
 }
 
-TEST(check_of_allocator_settings_that_fight) {
+TEST(check_of_conflicting_allocator_settings) {
   static const struct {
     const char *text, *part;
   } cases[] = {

@@ -10,7 +10,7 @@
 
 #define TRAINER_YAML "per_device_train_batch_size: 8\noutput_dir: o\nnum_train_epochs: 1\n"
 
-TEST(check_of_values_that_read_otherwise) {
+TEST(check_of_values_that_are_misread) {
   static const struct {
     const char *line, *what, *fix;
   } cases[] = {
@@ -47,7 +47,7 @@ TEST(check_of_values_that_read_otherwise) {
   }
 }
 
-TEST(check_of_values_that_read_as_meant) {
+TEST(check_of_values_that_are_read_correctly) {
   static const char *const lines[] = {
       "learning_rate: 1.0e-5",
       "learning_rate: 0.00001",
@@ -84,7 +84,7 @@ TEST(check_of_values_that_read_as_meant) {
 }
 
 // accelerate reads `mixed_precision: no` as intended, but not `distributed_type: no`.
-TEST(check_of_accelerate_words) {
+TEST(check_of_no_in_accelerate_files) {
   begin();
   given("accelerate.yaml", "distributed_type: NO\nmixed_precision: no\nnum_processes: 1\n");
   GO();
@@ -150,7 +150,7 @@ TEST(check_without_files_only_looks_around) {
 }
 
 // Axolotl's schema sets the accumulation to 1 before batch_size can have an effect.
-TEST(check_asks_what_axolotl_makes_of_a_batch_size) {
+TEST(check_of_batch_size_in_axolotl) {
   begin();
   given("a.yaml", "base_model: Qwen/Qwen2.5-0.5B\nmicro_batch_size: 2\nbatch_size: 32\n"
                   "sequence_len: 512\nadapter: lora\nlora_r: 8\n");

@@ -30,7 +30,7 @@ TEST(check_says_whether_it_fits) {
 }
 
 // If the length is assumed, the verdict is not certain.
-TEST(check_of_a_length_that_is_not_said) {
+TEST(check_of_an_unknown_length) {
   begin();
   given("train.py", trainer);
   c.model = "llama-3.1-8b";
@@ -39,7 +39,7 @@ TEST(check_of_a_length_that_is_not_said) {
   CHECK_FOUND("fit", CHECK_WARNING);
 }
 
-TEST(check_of_a_model_that_is_not_known) {
+TEST(check_of_an_unknown_model) {
   begin();
   given_axolotl(1, "");
   c.model = "no/such-model";

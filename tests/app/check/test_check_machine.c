@@ -15,7 +15,7 @@ TEST(check_without_a_card_is_a_note) {
   CHECK(!check_count(&c, CHECK_FAILS), "failures");
 }
 
-TEST(check_names_who_is_on_the_card) {
+TEST(check_names_processes_on_the_card) {
   begin();
   put_card(20000);
   put_card(24000);
@@ -37,7 +37,7 @@ TEST(check_of_a_desktop_is_a_note) {
   CHECK_FOUND("card.processes", CHECK_NOTE);
 }
 
-TEST(check_sees_memory_that_nobody_seems_to_hold) {
+TEST(check_reports_memory_without_a_process) {
   begin();
   put_card(10000);
   GO();
@@ -124,7 +124,7 @@ TEST(check_looks_at_the_cards_that_the_run_sees) {
 }
 
 // By default, CUDA numbers different cards with the fastest first.
-TEST(check_of_cards_that_are_not_alike) {
+TEST(check_of_different_cards) {
   begin();
   put_card(24000);
   put_card(24000);
@@ -147,7 +147,7 @@ static void given_offload(void) {
   c.gpu = "80GiB";
 }
 
-TEST(check_holds_offload_against_memory) {
+TEST(check_compares_offload_with_memory) {
   begin();
   given_offload();
   c.machine.available_bytes = c.machine.total_bytes = 512 * PLIM_GIB;
@@ -161,7 +161,7 @@ TEST(check_holds_offload_against_memory) {
 }
 
 // The limit of a container counts even if the machine has more memory, and is what the user has to raise.
-TEST(check_holds_offload_against_a_limit) {
+TEST(check_compares_offload_with_a_container_limit) {
   begin();
   given_offload();
   c.machine.available_bytes = c.machine.total_bytes = 512 * PLIM_GIB;

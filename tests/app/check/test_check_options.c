@@ -261,7 +261,7 @@ TEST(check_of_padding_free) {
   CHECK_NOT_FOUND("conflict.padding_free");
 }
 
-TEST(check_of_keys_that_are_gone) {
+TEST(check_of_removed_keys) {
   begin();
   given("train.yaml", "per_device_train_batch_size: 8\noutput_dir: o\nnum_train_epochs: 1\n"
                       "group_by_length: true\nno_cuda: false\n");
@@ -276,7 +276,7 @@ TEST(check_of_keys_that_are_gone) {
 }
 
 // The data loader accepts only whole numbers of at least 1.
-TEST(check_refuses_batches_that_are_none) {
+TEST(check_refuses_invalid_batches) {
   static const char *const values[] = {"0", "-2", "2.5", ".nan", "-0.5"};
   char text[256];
   for (size_t i = 0; i < sizeof values / sizeof *values; i++)

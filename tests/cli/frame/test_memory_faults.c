@@ -150,7 +150,7 @@ TEST(check) {
 }
 
 // Files that others refer to, a module that cannot be read, a duplicate key, a tab.
-TEST(check_of_files_that_are_named) {
+TEST(check_of_files_that_others_refer_to) {
   make_project();
   folder_write_text("run.sh", "torchrun --nproc_per_node 1 train.py --config more.yaml "
                               "--deepspeed ds.json --per_device_train_batch_size 2\n");

@@ -112,7 +112,7 @@ static const char *fault_in_xml(const char *text) {
   return depth ? text : NULL;
 }
 
-TEST(the_check_itself_finds_faults) {
+TEST(the_xml_check_finds_faults) {
   CHECK(!fault_in_xml("<a b=\">\"><c/>&lt;</a>"), "sound text is refused");
   CHECK(fault_in_xml("<a><b></a></b>") && fault_in_xml("<a>") && fault_in_xml("<a>&b</a>") &&
             fault_in_xml("<a b=\"<\"/>") && fault_in_xml("</a>") && fault_in_xml("\x01"),
@@ -137,7 +137,7 @@ static bool svg_is_sound(const char *name) {
   return !fault && small && named;
 }
 
-TEST(pictures_of_recordings_are_sound) {
+TEST(pictures_of_recordings_are_well_formed) {
   static const char *const names[] = {
       "snapshots/stacks-leak-logits", "snapshots/stacks-duplicate-model",
       "snapshots/varlen-default",     "snapshots/varlen-cap-oom",
@@ -297,7 +297,7 @@ TEST(the_picture_of_a_prediction_says_what_it_is_of) {
   free(svg);
 }
 
-TEST(what_does_not_fit_is_drawn_without_its_limit) {
+TEST(a_run_that_does_not_fit_is_drawn_without_its_limit) {
   job_args args = small_job();
   args.gpu = NULL;
   args.limit_bytes = 600 * PLIM_MIB;

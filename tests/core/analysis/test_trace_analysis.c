@@ -188,7 +188,7 @@ TEST(kinds_at_the_peak_are_the_same_without_stacks) {
 
 // cuBLAS takes 32 MiB per thread that multiplies (Hopper), one for forward and one for backward;
 // cuBLASLt may take another 1 MiB.
-TEST(workspaces_are_told_from_weights_of_their_size) {
+TEST(workspaces_are_not_taken_for_weights) {
   static const char *const names[] = {"families/llama-bf16", "families/gpt2-bf16",
                                       "kernels/sgd-llama", "snapshots/tiny-default"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -365,7 +365,7 @@ TEST(an_event_is_in_its_step) {
 }
 
 // The most common failure: memory runs out in the first backward, before any optimizer step.
-TEST(a_run_that_dies_in_its_first_step_has_one) {
+TEST(a_run_that_fails_in_its_first_step_has_one_step) {
   told whole, t = {0};
   CHECK(tell("snapshots/stacks-tiny", 0, &whole), "read");
   account want = count_kinds(&whole);
@@ -655,7 +655,7 @@ TEST(only_the_known_recordings_leak_or_duplicate) {
 
 // ---- hostile traces -------------------------------------------------------------------------------
 
-TEST(an_empty_trace_has_an_empty_story) {
+TEST(an_empty_trace_has_an_empty_analysis) {
   told t = {0};
   CHECK(plim_trace_init(&t.trace) && plim_trace_link(&t.trace) && tell_trace(&t), "memory");
   size_t steps = t.analysis.steps.len, leaks = t.leaks.len, duplicates = t.duplicates.len;
@@ -704,7 +704,7 @@ static bool make_hostile_trace(plim_trace *t, uint64_t seed) {
   return plim_trace_link(t);
 }
 
-TEST(hostile_traces_have_sound_stories) {
+TEST(hostile_traces_are_analysed_without_harm) {
   size_t with_steps = 0;
   for (uint64_t seed = 1; seed <= 3000; seed++) {
     told t = {0};

@@ -9,7 +9,7 @@ static const char *disarmed(const char *text) {
   return copy;
 }
 
-TEST(characters_that_steer_become_question_marks) {
+TEST(control_characters_become_question_marks) {
   static const struct {
     const char *text, *wanted;
   } rows[] = {
@@ -30,7 +30,7 @@ TEST(characters_that_steer_become_question_marks) {
     CHECK_STR(disarmed(rows[i].text), rows[i].wanted);
 }
 
-TEST(lines_stay) {
+TEST(line_breaks_stay) {
   char text[] = "a\tb\r\nc\rd\0e\n";
   plim_text_disarm_lines(text, sizeof text - 1);
   CHECK(memcmp(text, "a\tb\r\nc?d?e\n", sizeof text) == 0, "%s", text);

@@ -96,7 +96,7 @@ TEST(catalogue_is_found_by_what_people_type) {
   }
 }
 
-TEST(catalogue_refuses_the_rest) {
+TEST(catalogue_refuses_unknown_names) {
   static const char *const names[] = {"",
                                       "-",
                                       "instruct",
@@ -118,7 +118,7 @@ TEST(catalogue_refuses_the_rest) {
   CHECK(!plim_catalogue_named(long_name) && !plim_catalogue_suggest(long_name), "found");
 }
 
-TEST(catalogue_says_what_a_name_could_be) {
+TEST(catalogue_lists_candidates_of_a_name) {
   const plim_catalogue_model *found[PLIM_MAX_MODELS];
   CHECK_U64(plim_catalogue_candidates("llama3", found), 2);
   CHECK_STR(found[0]->name, "llama-3-8b");
@@ -146,13 +146,13 @@ TEST(catalogue_types_are_those_loaded) {
           "%s", plim_catalogue[i].name);
 }
 
-TEST(catalogue_answers_typos) {
+TEST(catalogue_suggests_names_for_typos) {
   CHECK_STR(plim_catalogue_suggest("lama-3.1-8b"), "llama-3.1-8b");
   CHECK_STR(plim_catalogue_suggest("Qwen/Qwen2.5-7"), "Qwen/Qwen2.5-7B");
   CHECK(!plim_catalogue_suggest("stable-diffusion-xl-base-1.0"), "suggested");
 }
 
-TEST(catalogue_knows_families_that_are_not_followed) {
+TEST(catalogue_knows_unsupported_families) {
   static const struct {
     const char *name, *family;
   } cases[] = {
@@ -184,7 +184,7 @@ TEST(catalogue_knows_families_that_are_not_followed) {
   }
 }
 
-TEST(catalogue_follows_its_own) {
+TEST(catalogue_models_are_supported) {
   for (size_t i = 0; i < plim_catalogue_count; i++) {
     CHECK(!plim_catalogue_unfollowed(plim_catalogue[i].id), "%s", plim_catalogue[i].id);
     CHECK(!plim_catalogue_unfollowed(plim_catalogue[i].name), "%s", plim_catalogue[i].name);
@@ -204,7 +204,7 @@ TEST(catalogue_keys_reach_the_configuration) {
   CHECK(c.rotary_share == 0.75, "phi: %f", c.rotary_share);
 }
 
-TEST(catalogue_refuses_a_family_without_a_program) {
+TEST(catalogue_refuses_an_unsupported_family) {
   static const plim_catalogue_model other = {
       "a/b", "b", 1, PLIM_HEAD_CAUSAL, PLIM_BF16, "model_type=mamba hidden_size=8"};
   plim_config c;

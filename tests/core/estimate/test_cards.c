@@ -62,7 +62,7 @@ TEST(tables_of_fsdp2_follow_the_card) {
 }
 
 // 512 bytes of descriptors for each of 132 or 114 multiprocessors; an A100 has no such kernel.
-TEST(products_by_group_follow_the_card) {
+TEST(grouped_products_follow_the_card) {
   plim_job job = small("mixtral");
   CHECK(run_on("H200", job, 512 * 132).found, "on an H200");
   CHECK(run_on(NULL, job, 512 * 132).found, "without a card");
@@ -71,7 +71,7 @@ TEST(products_by_group_follow_the_card) {
   CHECK(!run_on("A100 80GB", job, 512 * 108).found, "on an A100");
 }
 
-TEST(no_card_is_an_h200) {
+TEST(without_a_card_an_h200_is_assumed) {
   plim_job job = small("gpt2");
   CHECK_U64(run_on(NULL, job, 32ull << 20).events, run_on("H200", job, 32ull << 20).events);
   CHECK(run_on(NULL, job, 32ull << 20).found, "Hopper's workspace of cuBLAS");

@@ -24,7 +24,7 @@ static plim_err estimate(const plim_job *job, uint64_t limit, plim_estimate *e, 
   return plim_estimate_make(job, &target, e, error);
 }
 
-TEST(what_is_not_measured_widens_the_interval) {
+TEST(unmeasured_parts_widen_the_interval) {
   plim_job job = job_of("tiny-llama");
   plim_estimate plain, flash;
   CHECK(!estimate(&job, PLIM_UNKNOWN, &plain, NULL), "plain");
@@ -53,7 +53,7 @@ TEST(a_run_that_runs_out_before_thousands_of_chunks_ends) {
   CHECK(!plim_predict(&request, &p, NULL) && p.runs_out, "layers in checkpoints");
 }
 
-TEST(a_limit_is_a_verdict_and_needs_are_told_without_it) {
+TEST(a_limit_gives_a_verdict_and_does_not_change_the_needs) {
   plim_job job = job_of("tiny-llama");
   plim_estimate free_run, tight;
   CHECK(!estimate(&job, PLIM_UNKNOWN, &free_run, NULL), "free");
@@ -90,7 +90,7 @@ TEST(an_encoders_own_loss_is_not_verified) {
   CHECK(!estimate(&job, PLIM_UNKNOWN, &e, NULL) && e.unverified_count == 1, "Trainer");
 }
 
-TEST(what_there_is_no_program_for_is_refused) {
+TEST(unsupported_jobs_are_refused) {
   plim_estimate e;
   plim_error error;
   plim_job job = job_of("tiny-llama");

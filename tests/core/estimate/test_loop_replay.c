@@ -108,7 +108,7 @@ static uint64_t reserved(const plim_job *job) {
   return p.peak_reserved_bytes;
 }
 
-TEST(what_is_not_run_is_predicted_as_if_it_was) {
+TEST(skipped_mini_batches_are_predicted_as_if_simulated) {
   for (size_t i = 0; i < VARIANTS; i++) {
     plim_job job = job_of(&variants[i]);
     check_limited(&job, variants[i].conf, PLIM_UNKNOWN, i);
@@ -116,7 +116,7 @@ TEST(what_is_not_run_is_predicted_as_if_it_was) {
 }
 
 // Limits that are reached, or almost reached, in one of the loops.
-TEST(and_under_a_limit) {
+TEST(skipped_mini_batches_are_predicted_under_a_limit) {
   for (size_t i = 0; i < VARIANTS; i++) {
     plim_job job = job_of(&variants[i]);
     uint64_t most = reserved(&job);
@@ -150,7 +150,7 @@ static void count(void *context, const plim_tape *t, const plim_allocator *a, pl
 }
 
 // If a step consists mostly of mini batches, most of it is skipped.
-TEST(few_of_many_are_run) {
+TEST(most_mini_batches_are_skipped) {
   plim_job job = job_of(&variants[0]);
   uint64_t events[2] = {0};
   plim_prediction p[2];

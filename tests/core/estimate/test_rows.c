@@ -129,7 +129,7 @@ TEST(full_size_runs_are_predicted_to_the_byte) {
 }
 
 // Runs to which nothing was fitted.
-TEST(so_are_runs_that_were_measured_later) {
+TEST(runs_measured_later_are_predicted_too) {
   hold_to_bars((row_file[]){{"seeds_chunked", 3},
                             {"timing_more", 5},
                             {"plans", 3},

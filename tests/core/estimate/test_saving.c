@@ -117,7 +117,7 @@ TEST(losses_without_all_logits_need_less) {
   CHECK(run(&job).card_peak < full.card_peak, "chunked");
 }
 
-TEST(what_was_never_measured_is_said) {
+TEST(unmeasured_parts_are_reported) {
   const char *reasons[1] = {NULL};
   plim_job job = job_new("adamw");
   CHECK_U64(plim_job_unverified(&job, reasons, 1), 0);

@@ -191,7 +191,7 @@ TEST(dropout_of_adapters_on_experts_is_refused_with_a_way_out) {
 
 // ---- rotary positions -------------------------------------------------------------------------------
 
-TEST(scaled_frequencies_leave_as_much_behind_as_plain_ones) {
+TEST(scaled_frequencies_keep_as_much_memory_as_plain_ones) {
   const char *kinds[] = {"default", "linear", "dynamic", "llama3", "yarn", "longrope"};
   plim_job plain = small("llama", 64);
   outcome a = run(&plain);

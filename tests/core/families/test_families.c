@@ -80,7 +80,7 @@ static size_t count_differences(const record *r) {
   return differences;
 }
 
-TEST(what_a_family_says_was_recorded_is_there) {
+TEST(recordings_that_a_family_claims_exist) {
   record r = {0};
   json_t *models = json_load_file(TEST_ROOT "/truth/models.json", 0, NULL);
   mark_recordings(&r);

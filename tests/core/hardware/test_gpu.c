@@ -154,7 +154,7 @@ TEST(gpu_other_cards_are_not_found) {
   CHECK(!plim_gpu_named(long_name), "found");
 }
 
-TEST(gpu_typos_are_answered) {
+TEST(gpu_typos_get_suggestions) {
   const plim_gpu *gpu;
   plim_error error;
   CHECK(plim_gpu_find("RTX 4900", &gpu, &error) == PLIM_ERR_ARGUMENT && !gpu, "found");
@@ -165,7 +165,7 @@ TEST(gpu_typos_are_answered) {
   CHECK(plim_gpu_find("tesla t4", &gpu, &error) == PLIM_OK, "not found");
 }
 
-TEST(gpu_names_of_several_are_refused_with_them) {
+TEST(ambiguous_gpu_names_are_refused_with_candidates) {
   const plim_gpu *gpu;
   plim_error error;
   CHECK(plim_gpu_find("A100", &gpu, &error) == PLIM_ERR_ARGUMENT && !gpu, "found");

@@ -55,7 +55,7 @@ TEST(without_files_the_loss_is_written_by_hand) {
   CHECK_PLANNED(r, 512, 0);
 }
 
-TEST(liger_that_no_file_turns_on_is_told_where_it_is_faster) {
+TEST(liger_without_a_key_is_mentioned_if_it_is_faster) {
   plim_plan_request r = request("qwen2", "qwen2.5-7b");
   plim_plan plan;
   r.job.recipe.length = 2048;
@@ -81,7 +81,7 @@ TEST(liger_comes_first_where_files_can_turn_it_on) {
 }
 
 // Liger's kernels take time to start. If that is most of a step, a custom loss is faster, and the plan says so.
-TEST(a_faster_loss_of_ones_own_is_told) {
+TEST(a_faster_custom_loss_is_mentioned) {
   plim_plan_request r = request("qwen2", "qwen2.5-0.5b");
   plim_plan plan;
   r.offers_liger = true;
@@ -91,20 +91,20 @@ TEST(a_faster_loss_of_ones_own_is_told) {
   plim_plan_clear(&plan);
 }
 
-TEST(not_for_a_family_it_has_no_kernels_for) {
+TEST(liger_is_not_used_for_families_without_its_kernels) {
   plim_plan_request r = request("gpt2", "gpt2");
   r.target = plim_target_size(2200 * PLIM_MIB);
   r.offers_liger = true;
   CHECK_PLANNED(r, 512, 0);
 }
 
-TEST(chunks_are_as_long_as_files_can_say) {
+TEST(chunks_have_a_length_that_files_can_set) {
   plim_plan_request r = request("qwen2", "qwen2.5-0.5b");
   r.chunk_tokens = 256;
   CHECK_PLANNED(r, 256, 0);
 }
 
-TEST(a_loss_that_saves_already_stays) {
+TEST(a_memory_saving_loss_stays) {
   plim_plan_request r = request("qwen2", "qwen2.5-0.5b");
   r.job.recipe.loss = PLIM_LOSS_FUSED;
   CHECK_PLANNED(r, 0, 0);

@@ -111,7 +111,7 @@ TEST(a_smaller_margin_is_never_slower) {
   }
 }
 
-TEST(what_is_free_is_never_slower_than_what_is_fixed) {
+TEST(free_knobs_are_never_slower_than_fixed_ones) {
   static const struct {
     plim_knob knob;
     int64_t value;
@@ -137,7 +137,7 @@ TEST(what_is_free_is_never_slower_than_what_is_fixed) {
 }
 
 // Concessions that are allowed are not made if they gain nothing.
-TEST(what_is_allowed_is_never_slower) {
+TEST(allowed_concessions_are_never_slower) {
   static const plim_knob allowed[] = {PLIM_KNOB_OPTIMIZER, PLIM_KNOB_SEQUENCE, PLIM_KNOB_LORA_RANK,
                                       PLIM_KNOB_QUANTISATION};
   static const uint64_t cards[] = {8, 16, 24};
@@ -155,7 +155,7 @@ TEST(what_is_allowed_is_never_slower) {
 }
 
 // A free batch is not slower than a fixed one.
-TEST(any_batch_is_never_slower) {
+TEST(a_free_batch_is_never_slower) {
   for (int i = 0; i < FEW; i++) {
     plim_plan_request r = request(&cases[i]);
     r.target = plim_target_size(24 * PLIM_GIB);
@@ -167,7 +167,7 @@ TEST(any_batch_is_never_slower) {
 }
 
 // A free batch finds what fixed micro batches find.
-TEST(any_batch_finds_what_is_fixed) {
+TEST(a_free_batch_finds_what_fixed_ones_find) {
   static const uint64_t cards[] = {16, 24};
   for (int k = 0; k < FEW; k++) {
     plim_plan_request r = request(&cases[0]);
@@ -213,7 +213,7 @@ TEST(no_rung_is_beaten) {
 }
 
 // Rungs are ordered from the fastest on, each needs less memory, and there is at least one fallback.
-TEST(a_ladder_goes_down) {
+TEST(each_rung_needs_less_memory) {
   static const uint64_t cards[] = {16, 24, 80};
   for (int i = 0; i < FEW; i++)
     for (int k = 0; k < 3; k++) {
@@ -235,7 +235,7 @@ TEST(a_ladder_goes_down) {
 
 // If nothing fits, every offer needs less than the smallest choice, also while a model is loaded that is sharded on
 // the card. The peak of training does not show that.
-TEST(what_is_offered_needs_less_than_the_smallest) {
+TEST(offers_need_less_than_the_smallest_choice) {
   static const uint64_t cards[] = {8, 13};
   for (int i = 0; i < 2; i++) {
     plim_plan_request r = request(&cases[2]);

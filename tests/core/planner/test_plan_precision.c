@@ -94,7 +94,7 @@ static void keep_off_host(plim_plan_request *r) {
   r->domains[PLIM_KNOB_CHECKPOINT] = (plim_domain){2, {PLIM_CHECKPOINT_OFF, PLIM_CHECKPOINT_ON}};
 }
 
-TEST(allowed_and_needed_it_is_done) {
+TEST(precision_is_lowered_if_allowed_and_needed) {
   plim_plan_request r = request("A100 40GB", PLIM_FP32, PLIM_BF16, 0);
   plim_plan plan;
   keep_off_host(&r);
@@ -109,7 +109,7 @@ TEST(allowed_and_needed_it_is_done) {
   CHECK(strstr(types(&r), " bf16"), "%s", types(&r));
 }
 
-TEST(every_word_for_the_own_allocator_settings_is_understood) {
+TEST(every_word_for_unchanged_allocator_settings_is_accepted) {
   static const char *const words[] = {"unchanged", "default", "as it is"};
   for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
     int64_t value = -1;
@@ -118,7 +118,7 @@ TEST(every_word_for_the_own_allocator_settings_is_understood) {
   CHECK_STR(plim_knob_value_name(PLIM_KNOB_ALLOC_CONF, 0), "unchanged");
 }
 
-TEST(fixed_and_tried_values_are_taken) {
+TEST(fixed_and_tried_values_are_used) {
   plim_plan_request r = request("A100 40GB", PLIM_FP32, PLIM_BOOL, 0);
   int64_t none, fp16, bf16;
   CHECK(plim_knob_value_of(PLIM_KNOB_PRECISION, "no", &none) &&
@@ -134,7 +134,7 @@ TEST(fixed_and_tried_values_are_taken) {
   CHECK(strcmp(types(&r), "none fp32") == 0, "--try of others holds it: %s", types(&r));
 }
 
-TEST(fsdp_takes_it_as_a_policy) {
+TEST(fsdp_takes_precision_as_a_policy) {
   plim_plan_request r = request("A100 40GB", PLIM_FP32, PLIM_BF16, 0);
   plim_choice choice = plim_plan_own_choice(&r);
   choice.at[PLIM_KNOB_STRATEGY] = PLIM_SHARD_FSDP2;

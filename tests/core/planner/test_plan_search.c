@@ -104,7 +104,7 @@ TEST(the_pick_is_the_fastest_of_all_that_fit) {
 }
 
 // Without accumulation no gradients are kept during a forward pass, so a larger micro batch can need less memory.
-TEST(more_at_once_can_take_less) {
+TEST(a_larger_micro_batch_can_need_less_memory) {
   plim_plan_request r = request("qwen2", "qwen2.5-0.5b", 1, 2, 256);
   r.job.recipe.checkpoint = PLIM_CHECKPOINT_ON;
   r.holds_others = true;
@@ -271,7 +271,7 @@ static int64_t planned_batch(const plim_plan_request *r) {
   return batch;
 }
 
-TEST(a_batch_that_is_compared_stays) {
+TEST(a_batch_that_must_not_be_split_stays) {
   plim_plan_request r = small(48, 1);
   r.target = plim_target_size(4 * PLIM_GIB);
   r.domains[PLIM_KNOB_CHECKPOINT] = only(0);
@@ -291,7 +291,7 @@ TEST(a_batch_that_is_compared_stays) {
 
 // ---- needless changes -------------------------------------------------------------------------------
 
-TEST(what_buys_nothing_is_left_alone) {
+TEST(changes_without_a_gain_are_not_made) {
   plim_plan_request r = small(8, 2);
   plim_plan plan;
   r.job.lora = (plim_lora){.rank = 8, .targets = PLIM_ALL_LINEAR};
@@ -405,7 +405,7 @@ TEST(a_margin_is_left_free) {
     CHECK(plim_plan_check(&r, &wrong, NULL), "wrong after " #change);                              \
   } while (0)
 
-TEST(a_wrong_plan_is_seen_from_outside) {
+TEST(the_independent_check_finds_a_wrong_plan) {
   plim_plan_request r = small(8, 1);
   plim_plan plan;
   r.domains[PLIM_KNOB_ATTENTION] = only(0);

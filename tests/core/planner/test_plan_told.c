@@ -29,7 +29,7 @@ static bool make(const plim_plan_request *r, plim_plan *plan) {
 }
 
 // The smallest choice counts all allowed concessions: a card of that size is enough, and no rung on it needs less.
-TEST(the_least_counts_what_is_allowed) {
+TEST(the_smallest_choice_counts_allowed_concessions) {
   static const plim_knob allowed[] = {PLIM_KNOB_OPTIMIZER, PLIM_KNOB_SEQUENCE, PLIM_KNOB_LORA_RANK,
                                       PLIM_KNOB_QUANTISATION};
   plim_plan_request r = request("qwen2", "qwen2.5-0.5b", 4, 1024);
@@ -76,7 +76,7 @@ TEST(a_cached_loss_comes_before_the_host) {
 }
 
 // If the user's own sharding strategy fits, a change to another one is only for speed and is not reported as needed.
-TEST(another_way_is_not_needed_where_ones_own_fits) {
+TEST(another_strategy_is_not_needed_if_the_own_one_fits) {
   static const uint64_t cards[] = {12, 16, 24, 32};
   for (int i = 0; i < 4; i++) {
     plim_plan_request r = request("qwen2", "qwen2.5-0.5b", 8, 2048);
@@ -97,7 +97,7 @@ TEST(another_way_is_not_needed_where_ones_own_fits) {
 }
 
 // A faster choice that uses the host is mentioned but not picked, because its speed was measured on another host.
-TEST(what_is_faster_by_the_host_is_told) {
+TEST(a_faster_choice_with_the_host_is_mentioned) {
   plim_plan_request r = request("qwen2", "qwen2.5-7b", 2, 2048);
   plim_plan plan;
   r.effective_batch = 16;

@@ -189,7 +189,7 @@ static plim_strategy planned(const plim_job *job, const char *card, int world) {
 
 // FSDP2 updates only a part of the parameters on each card, which can save more time than its communication costs. The
 // time of its Python code was not measured.
-TEST(what_fits_whole_needs_no_engine) {
+TEST(models_that_fit_need_no_sharding) {
   static const char *const cards[] = {"H100 SXM", "A100 80GB PCIe", "L40S"};
   for (size_t i = 0; i < sizeof cards / sizeof *cards; i++) {
     plim_job job = job_of("llama-3.2-1b", PLIM_SHARD_DDP, 4);
@@ -201,7 +201,7 @@ TEST(what_fits_whole_needs_no_engine) {
   }
 }
 
-TEST(what_does_not_fit_whole_is_sharded_on_the_cards) {
+TEST(models_that_do_not_fit_are_sharded) {
   plim_job job = job_of("llama-3.1-8b", PLIM_SHARD_DDP, 8);
   plim_strategy way = planned(&job, "RTX 4090", 8);
   CHECK(way == PLIM_SHARD_FSDP2 || way == PLIM_SHARD_ZERO3, "way %d", (int)way);

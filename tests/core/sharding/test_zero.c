@@ -18,7 +18,7 @@ static bool is_about(int64_t bytes, double expected) {
 enum { PARAMETERS = 494032768 };
 
 // In stage 2, the contents of the bucket are copied once more while they are reduced.
-TEST(a_bucket_takes_what_it_is_told_to) {
+TEST(a_bucket_has_the_configured_size) {
   static const plim_strategy stages[] = {PLIM_SHARD_ZERO2, PLIM_SHARD_ZERO3};
   for (int i = 0; i < 2; i++) {
     plim_job usual = job_of(stages[i], 8), small = usual;
@@ -28,7 +28,7 @@ TEST(a_bucket_takes_what_it_is_told_to) {
   }
 }
 
-TEST(buckets_in_turn_are_two) {
+TEST(overlapping_buckets_are_two) {
   plim_job one = job_of(PLIM_SHARD_ZERO2, 8), two = one;
   two.sharding.overlaps = true;
   int64_t bytes = saved(&two, &one);
@@ -117,7 +117,7 @@ TEST(parts_on_the_host_leave_the_card) {
   CHECK(p.loaded_bytes < 100 << 20, "%llu bytes", (unsigned long long)p.loaded_bytes);
 }
 
-TEST(adapters_come_behind_parts) {
+TEST(adapters_are_created_after_parts_are_loaded) {
   plim_job job = job_of(PLIM_SHARD_ZERO3, 8);
   job.load = PLIM_LOAD_SHARDED;
   job.lora = (plim_lora){.rank = 8, .targets = PLIM_ALL_LINEAR};

@@ -113,7 +113,7 @@ static void wait_inside_malloc(void) {
   allocate(BASE + 128 * M, 36 * M);
 }
 
-TEST(a_free_that_ended_inside_a_malloc_is_told) {
+TEST(a_free_that_completes_inside_a_malloc_is_found) {
   begin();
   wait_inside_malloc();
   plim_guided g = follow(100 * M);
@@ -125,7 +125,7 @@ TEST(a_free_that_ended_inside_a_malloc_is_told) {
 
 // With enough memory, that malloc does not wait. The free must still complete after it, otherwise its block would be
 // lost.
-TEST(what_ended_inside_a_malloc_ends_after_it_in_a_what_if) {
+TEST(a_free_inside_a_malloc_completes_after_it_in_a_what_if) {
   begin();
   wait_inside_malloc();
   plim_guided g = follow(100 * M);
@@ -139,7 +139,7 @@ TEST(what_ended_inside_a_malloc_ends_after_it_in_a_what_if) {
 }
 
 // A request that failed in the recording succeeds now. What the program would have done with it is not recorded.
-TEST(a_request_that_failed_then_is_let_go_at_once) {
+TEST(a_request_that_failed_in_the_recording_is_freed_at_once) {
   begin();
   push(PLIM_EV_SEGMENT_ALLOC, BASE, 32 * M, 0);
   allocate(BASE, 32 * M);
@@ -226,7 +226,7 @@ static bool is_exact(uint64_t freed_bytes, plim_block_state first, uint64_t firs
   return exact;
 }
 
-TEST(what_contradicts_the_events_is_not_exact) {
+TEST(a_layout_that_contradicts_the_events_is_not_exact) {
   CHECK(is_exact(0, PLIM_BLOCK_ALLOCATED, 4 * M), "a recording as it should be");
   CHECK(is_exact(4 * M, PLIM_BLOCK_ALLOCATED, 4 * M), "with a free");
   CHECK(!is_exact(3 * M, PLIM_BLOCK_ALLOCATED, 4 * M), "a free of another size");

@@ -49,7 +49,7 @@ static void unload(recording *r) {
   plim_trace_clear(&r->trace);
 }
 
-TEST(predictions_for_other_settings_meet_what_happened) {
+TEST(predictions_for_other_settings_are_correct) {
   for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
     recording from, to;
     plim_what_if got;

@@ -57,7 +57,7 @@ static void check_rows(plim_format format, const row *rows, size_t count, remove
 #define CHECK_BLOCKS(format, rows)                                                                 \
   check_rows(format, rows, sizeof(rows) / sizeof *(rows), plim_settings_remove_all)
 
-TEST(keys_with_all_below_them) {
+TEST(keys_are_removed_with_everything_below) {
   static const row yaml[] = {
       {"a: 1\nb:\n  # why\n  c: 2\n  d: [1, 2]  # and\n# about e\ne: 3\n", "b",
        "a: 1\n# about e\ne: 3\n"},
@@ -221,7 +221,7 @@ static size_t remove_each(const char *path, size_t *total) {
   return removed;
 }
 
-TEST(most_settings_of_real_files_can_be_taken_out) {
+TEST(most_settings_of_real_files_can_be_removed) {
   DIR *folder = opendir(CONFIGS);
   size_t total = 0, removed = 0;
   if (!folder) SKIP("no %s", CONFIGS);

@@ -70,7 +70,7 @@ TEST(scripts_that_could_mean_several_things_are_not_guessed) {
   }
 }
 
-TEST(only_the_image_that_is_built_counts) {
+TEST(only_stages_of_the_built_image_count) {
   CHECK(!read_text("Dockerfile",
                    "FROM y AS a\nENV N=64\nCMD python train.py " MICRO "1\nFROM y\n"
                    "CMD python train.py " MICRO "8\nCMD python train.py " MICRO "4\n"),
@@ -121,7 +121,7 @@ TEST(gpus_are_those_of_all_machines) {
 }
 
 // A store_true flag of argparse cannot be false, so it is removed.
-TEST(a_flag_that_cannot_be_false_goes) {
+TEST(a_flag_that_cannot_be_false_is_removed) {
   static const char shell[] = "torchrun pretrain_gpt.py \\\n  --micro-batch-size 2 \\\n"
                               "  --global-batch-size 16 \\\n  --bf16 \\\n"
                               "  --seq-length 2048 --tensor-model-parallel-size 1\n";

@@ -271,7 +271,7 @@ TEST(common_knobs_of_real_files_can_be_written) {
   CHECK(changes("offload", "activations") && changes("lora_rank", "16"), "torchtune");
 }
 
-TEST(what_must_not_change_is_refused_with_its_reason) {
+TEST(forbidden_changes_are_refused_with_the_reason) {
   if (!plim_is_folder(CONFIGS)) SKIP("the real files are not here: ../shared/configs");
   CHECK(!READ(CONFIGS "axolotl__distributed-parallel__qwen3-8b-fsdp-tp-cp.yaml"), "%s",
         error.message);

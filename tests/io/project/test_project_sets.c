@@ -143,7 +143,7 @@ TEST(accelerate_follows_training_arguments) {
 }
 
 // One key that sets both the compute type and the type in which the base model is loaded.
-TEST(types_said_by_one_key_change_together) {
+TEST(types_set_by_one_key_change_together) {
   static const char yaml[] = "base_model: x\nadapter: lora\nsequence_len: 64\nmicro_batch_size: 1\n"
                              "bf16: auto  # cluster\nfp16:\n";
   plim_project_clear(&project);
@@ -163,7 +163,7 @@ TEST(types_said_by_one_key_change_together) {
   plim_edit_set_clear(&edits);
 }
 
-TEST(a_global_batch_takes_so_many_gpus) {
+TEST(a_global_batch_implies_the_number_of_gpus) {
   static const char json[] = "{\"train_batch_size\": 24, \"zero_optimization\": {\"stage\": 2}}\n";
   static const char odd[] = "{\"train_batch_size\": 20, \"zero_optimization\": {\"stage\": 2}}\n";
   CHECK(!read_pair(hf_yaml, json, NULL) && says("world=3"), "24 is 4 x 2 on three");
@@ -277,7 +277,7 @@ TEST(deepspeeds_adam_is_its_fused_one) {
   CHECK(says("optimizer=sgd") && changes("optimizer", "adamw"), "AdamW is its word");
 }
 
-TEST(the_third_stage_takes_a_device_map_out) {
+TEST(stage_3_removes_device_map) {
   plim_edit_set edits;
   CHECK(!read_text("t.py",
                    "m = AutoModelForCausalLM.from_pretrained(\"gpt2\", device_map=\"cuda\")\n"

@@ -56,7 +56,7 @@ TEST(files_that_a_script_names_are_found) {
   CHECK(project.files.len == 2 && says("micro_batch=8 dtype=bf16"), "%zu files", project.files.len);
 }
 
-TEST(yaml_of_ones_own_with_torchrun) {
+TEST(custom_yaml_with_torchrun) {
   CHECK(!READ(FIXTURES "seed2/configs/pretrain_512m.yaml", FIXTURES "seed2/run.sh"), "%s",
         error.message);
   CHECK(says("micro_batch=2 accumulate=32 global_batch=256 sequence=1024 precision=bf16 "
@@ -133,7 +133,7 @@ TEST(dockerfile_with_a_loop_of_its_own) {
 }
 
 // An absurd count is not used; the knob is unclear.
-TEST(a_count_beyond_all_counts_is_unclear) {
+TEST(an_absurd_count_is_unclear) {
   plim_run_settings run;
   CHECK(!read_text("run.sh", "torchrun --nproc_per_node=8111111111111111111111111111111111 t.py "
                              "--model_name_or_path gpt2 --per_device_train_batch_size 4\n"),

@@ -150,7 +150,7 @@ static bool is_refused(const char *script, const char *origin) {
   return false;
 }
 
-TEST(what_no_family_has_is_refused_by_its_flag) {
+TEST(layers_that_no_family_has_are_refused_by_their_flag) {
   for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
     CHECK(is_refused(refused[i].script, refused[i].origin), "%s\n%s", refused[i].script,
           error.message);
@@ -198,7 +198,7 @@ TEST(commands_of_one_model_are_read_and_of_two_are_told_apart) {
   }
 }
 
-TEST(flags_of_another_ecosystem_are_no_shape) {
+TEST(flags_of_another_ecosystem_are_not_a_shape) {
   CHECK(!read_text("run.sh", "torchrun t.py --per_device_train_batch_size 4 --num-layers 8\n"),
         "%s", error.message);
   CHECK(!plim_project_refuse_shape(&project, &error), "%s", error.message);

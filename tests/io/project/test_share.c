@@ -118,7 +118,7 @@ static const struct {
      "ddp", NULL, "distributed_type: MULTI_GPU\nnum_machines: 1\nnum_processes: 8\n"},
 };
 
-TEST(one_way_to_share_takes_the_place_of_another) {
+TEST(one_sharding_strategy_replaces_another) {
   for (size_t i = 0; i < sizeof other_ways / sizeof *other_ways; i++) {
     plim_edit_set edits;
     CHECK(!read_text(other_ways[i].path, other_ways[i].before), "%s", error.message);
@@ -200,7 +200,7 @@ TEST(a_deepspeed_file_is_created_and_named) {
   }
 }
 
-TEST(a_file_that_nothing_names_any_more_is_listed) {
+TEST(a_file_that_is_no_longer_used_is_listed) {
   static const struct {
     const char *flags, *other, *text, *strategy;
   } rows[] = {
@@ -238,7 +238,7 @@ static bool is_text(plim_knob knob, const char *value) {
   return ok;
 }
 
-TEST(the_version_stands_in_the_file_that_fsdp_config_names) {
+TEST(the_fsdp_version_is_in_the_file_of_fsdp_config) {
   CHECK(!read_two("run.sh", SHARDED, "fsdp.json", "{\"version\": 2}"), "%s", error.message);
   CHECK(is_text(PLIM_KNOB_STRATEGY, "fsdp2"), "2");
   CHECK(!read_two("run.sh", SHARDED, "fsdp.json", "{\"fsdp_version\": 1}"), "%s", error.message);
@@ -277,7 +277,7 @@ TEST(checkpointing_goes_where_it_is_read_after_the_change) {
 }
 
 // FSDP that is off does not conflict with DeepSpeed, and stays off when DeepSpeed is removed.
-TEST(one_way_that_is_off_leaves_the_word_to_another) {
+TEST(fsdp_that_is_off_does_not_conflict_with_deepspeed) {
   static const char *const offs[] = {"fsdp: ''\n", "fsdp: false\n", "fsdp: null\n"};
   for (size_t i = 0; i < sizeof offs / sizeof *offs; i++) {
     char trainer[128];
@@ -300,7 +300,7 @@ TEST(one_way_that_is_off_leaves_the_word_to_another) {
 
 // If FSDP's checkpointing is off, TRL still turns on that of the model. If it is on, it is used even if that of the
 // model is off.
-TEST(checkpointing_of_fsdp_and_of_the_model_are_two_things) {
+TEST(checkpointing_of_fsdp_and_of_the_model_are_separate) {
   static const struct {
     const char *trainer, *fsdp, *is;
   } rows[] = {{"", "false", "on"},
@@ -346,7 +346,7 @@ static const struct {
     {"plugins: [axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin]\n", NULL},
 };
 
-TEST(of_liger_only_what_is_missing_is_added) {
+TEST(only_missing_keys_of_liger_are_added) {
   static const char head[] = "base_model: x\nsequence_len: 64\nmicro_batch_size: 1\n";
   for (size_t i = 0; i < sizeof liger / sizeof *liger; i++) {
     char before[512], after[640];

@@ -83,7 +83,7 @@ static const struct {
      "it needs an accelerate configuration file, and there is none"},
 };
 
-TEST(what_is_not_written_is_said) {
+TEST(unsupported_strategies_are_refused_with_the_reason) {
   for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
     bool ok = !read_text(refused[i].path, refused[i].text) &&
               cannot(refused[i].strategy, refused[i].reason);
@@ -104,7 +104,7 @@ TEST(a_way_back_that_would_change_another_knob_is_refused) {
 }
 
 // fsdp_config has no effect without fsdp; with fsdp, Trainer would not start.
-TEST(what_would_not_start_or_was_chosen_otherwise_is_refused) {
+TEST(runs_that_would_not_start_or_have_another_choice_are_refused) {
   CHECK(!read_text("train.yaml",
                    "per_device_train_batch_size: 4\nbf16: true\ngradient_checkpointing: true\n"
                    "fsdp_config:\n  version: 2\n  activation_checkpointing: true\n"),

@@ -134,7 +134,7 @@ TEST(dockerfiles_are_read) {
   plim_settings_clear(&s);
 }
 
-TEST(only_shells_compute) {
+TEST(only_shells_evaluate_arithmetic) {
   CHECK(read_file("FROM a\nENV A=4 B=$((1+2))\nCMD p.py --a $((A*2))\n"), "%s", error.message);
   const plim_setting *env = plim_settings_find(&s, "$B"), *flag = plim_settings_find(&s, "--a");
   CHECK(env && env->value.kind == PLIM_VALUE_DERIVED && env->computed.kind == PLIM_VALUE_NULL,
@@ -238,7 +238,7 @@ TEST(changes_are_exact) {
   }
 }
 
-TEST(text_that_is_no_dockerfile_is_refused) {
+TEST(invalid_dockerfiles_are_refused) {
   CHECK(!read_file("FROM a\n{\"json\": 1}\n"), "read");
   CHECK(error.code == PLIM_ERR_PARSE && error.byte == 7, "%s", error.message);
 }

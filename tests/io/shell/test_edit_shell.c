@@ -209,7 +209,7 @@ TEST(scripts_are_read_as_the_shell_does) {
   plim_settings_clear(&s);
 }
 
-TEST(settings_say_where_they_stand) {
+TEST(settings_have_their_position) {
   CHECK(read_script("# one\n# two\nA=1 # three\n\n# four\n\nB=\"2\"\nC=(--d \\\n 3)\n"), "%s",
         error.message);
   static const struct {
@@ -449,7 +449,7 @@ static const struct {
     {"a (b)", "this ( is unexpected here", 2},
 };
 
-TEST(text_that_is_no_script_is_refused_with_the_place) {
+TEST(invalid_scripts_are_refused_with_the_position) {
   for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
     CHECK(!read_script(broken[i].text), "%s", broken[i].text);
     CHECK(error.code == PLIM_ERR_PARSE, "%s", broken[i].text);

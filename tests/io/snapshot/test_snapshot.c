@@ -415,7 +415,7 @@ TEST(opcodes_that_build_objects_are_refused) {
               "(GLOBAL at byte 3), which a snapshot never does; it is refused");
 }
 
-TEST(damage_is_told_with_its_byte) {
+TEST(damage_is_reported_with_its_byte) {
   CHECK_FAILS("<8004> } <ff>", PLIM_ERR_PARSE, 3, "0xff");
   CHECK_FAILS("<8006> } .", PLIM_ERR_UNSUPPORTED, 0, "protocol 6");
   CHECK_FAILS("<8002> I01", PLIM_ERR_UNSUPPORTED, 2, "protocol 0");
@@ -456,7 +456,7 @@ TEST(structures_that_no_snapshot_has_are_refused) {
   CHECK_FAILS("<8004> ] ( } <94> ( 'action' 'alloc' u h<00> e", PLIM_ERR_UNSUPPORTED, 25, "twice");
 }
 
-TEST(fields_of_the_wrong_kind_are_told) {
+TEST(fields_of_the_wrong_kind_are_reported) {
   CHECK_FAILS("<8004> } ( 'action' #1 u", PLIM_ERR_PARSE, 14, "action");
   CHECK_FAILS("<8004> } ( 'action' 'oom' 'size' #-1 u", PLIM_ERR_PARSE, 33, "size is -1");
   CHECK_FAILS("<8004> } ( 'action' 'oom' 'size' N u", PLIM_ERR_PARSE, 24, "size is not an integer");
@@ -471,7 +471,7 @@ TEST(fields_of_the_wrong_kind_are_told) {
   CHECK_FAILS("<8004> } ( 'device_traces' ] #1 a u .", PLIM_ERR_PARSE, 24, "device_traces[0]");
 }
 
-TEST(too_many_streams_or_pools_are_told) {
+TEST(too_many_streams_or_pools_are_reported) {
   for (int is_pool = 0; is_pool < 2; is_pool++) {
     bytes pickle = assemble("<8004> } ( 'device_traces' ] ] ( ");
     for (unsigned i = 0; i < (is_pool ? 300u : 66000u); i++) {
@@ -565,7 +565,7 @@ TEST(other_files_are_named) {
   }
 }
 
-TEST(a_device_that_is_not_there_is_told) {
+TEST(a_missing_device_is_reported) {
   result got = read_text_of(whole, 3);
   CHECK(got.failed == PLIM_ERR_ARGUMENT, "%d", got.failed);
   CHECK_STR(got.error.message, "device 3 is not in this snapshot");

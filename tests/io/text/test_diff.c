@@ -46,7 +46,7 @@ TEST(diff_keeps_carriage_returns) {
             "diff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n a\r\n-b\r\n+c\r\n");
 }
 
-TEST(diff_of_files_that_come_and_go) {
+TEST(diff_of_created_and_removed_files) {
   CHECK_STR(diff_of("f", NULL, "x\n"), "diff --git a/f b/f\nnew file mode 100644\n--- /dev/null\n"
                                        "+++ b/f\n@@ -0,0 +1 @@\n+x\n");
   CHECK_STR(diff_of("f", "x\n", NULL), "diff --git a/f b/f\ndeleted file mode 100644\n--- a/f\n"

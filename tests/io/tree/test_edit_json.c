@@ -27,7 +27,7 @@ TEST(comments_and_a_last_comma_are_allowed) {
              "a int 1 # one\nb int 2 # two\nc.0 int 3\n");
 }
 
-TEST(what_is_no_json_is_refused_with_its_place) {
+TEST(invalid_json_is_refused_with_the_position) {
   static const struct {
     const char *text;
     uint64_t byte;
@@ -46,7 +46,7 @@ TEST(what_is_no_json_is_refused_with_its_place) {
   }
 }
 
-TEST(what_is_too_deep_is_refused) {
+TEST(json_that_is_nested_too_deeply_is_refused) {
   char deep[512] = "";
   memset(deep, '[', 100);
   CHECK(strstr(listed(PLIM_FORMAT_JSON, deep), "nested more than 64 levels deep"), "deep");

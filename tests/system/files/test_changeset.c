@@ -285,7 +285,7 @@ TEST(changeset_undo_needs_no_backup_of_what_was_restored_by_hand) {
   set_end();
 }
 
-TEST(changeset_says_that_its_record_is_damaged) {
+TEST(changeset_reports_a_damaged_record) {
   set_begin();
   folder_write_text("a", "old");
   CHECK(!set_apply_one("a", "old", "new"), "%s", set_error.message);

@@ -166,7 +166,7 @@ static void try_all_twice(const deed *d, fault_kind kind, fault_cut cut, uint64_
   scene_remove();
 }
 
-TEST(changeset_recovery_survives_its_own_end) {
+TEST(changeset_recovery_survives_being_killed) {
   static const deed *const deeds[] = {&apply, &undo};
   for (int i = 0; i < 2 && !test_failed; i++) {
     try_all_twice(deeds[i], FAULT_DIE_WITHIN, CUT_NOTHING, 0);

@@ -100,7 +100,7 @@ TEST(changeset_undoes_outside_when_told_so) {
   set_end();
 }
 
-TEST(changeset_does_not_write_down_elsewhere) {
+TEST(changeset_does_not_write_records_elsewhere) {
   make_repository();
   folder_write_text("elsewhere/lock", "theirs");
   folder_write_text("elsewhere/journal.new", "theirs");

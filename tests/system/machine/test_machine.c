@@ -96,7 +96,7 @@ TEST(machine_shared_memory) {
   }
 }
 
-TEST(machine_of_which_nothing_is_known) {
+TEST(machine_without_any_information) {
   plim_machine_read("/nonexistent", &m);
   CHECK_U64(m.total_bytes, PLIM_UNKNOWN);
   CHECK_U64(plim_machine_room(&m), PLIM_UNKNOWN);

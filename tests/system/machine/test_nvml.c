@@ -37,7 +37,7 @@ TEST(nvml_that_does_not_start_has_no_cards) {
   CHECK(count == 0, "%zu cards", count);
 }
 
-TEST(nvml_that_is_not_there_has_no_cards) {
+TEST(a_missing_nvml_has_no_cards) {
   CHECK(count_with("/nonexistent/libnvidia-ml.so") == 0, "cards");
   CHECK(count_with("libm.so.6") == 0, "cards of a library that is something else");
 }
