@@ -1,4 +1,4 @@
-# What a checkpoint has that random weights have not: a type, and a head of its own.
+# Properties of a checkpoint that random weights do not have: a type, and a head of its own.
 part() { echo "== $1" && mkdir "$1" && cd "$1" && ln -s ../truth ../fixtures .; }
 (
 part type_of_checkpoint
