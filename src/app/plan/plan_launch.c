@@ -216,7 +216,7 @@ static void make_batch_line(const launch *l, const char *line, char *text, size_
            l->nodes, l->per_node, line);
 }
 
-// ---- what is known of it ----------------------------------------------------------------------------
+// ---- the launch of a plan ---------------------------------------------------------------------------
 
 static bool is_left_to_hand(const plan_edits *edits) {
   for (size_t i = 0; i < edits->by_hand_count; i++)

@@ -184,7 +184,7 @@ static void print_kinds(const replay_result *r) {
 }
 
 static void more_row(term_table *t, const plim_held_list *list, size_t shown, uint64_t whole,
-                     const char *what) { // what is a noun in the singular
+                     const char *what) { // `what`: a noun in the singular
   uint64_t rest = 0;
   for (size_t i = shown; i < list->len; i++) rest += list->at[i].bytes;
   if (shown >= list->len) return;

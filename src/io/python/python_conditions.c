@@ -35,7 +35,7 @@ static uint32_t negate(plim_py_reader *r, uint32_t a) {
   return add(r, (plim_condition){PLIM_IF_NOT, .a = a});
 }
 
-// ---- what is tested ---------------------------------------------------------------------------------
+// ---- tests ------------------------------------------------------------------------------------------
 
 static const char *source(plim_py_reader *r, size_t i, size_t end) {
   size_t size = plim_py_at(r, end - 1)->end - plim_py_at(r, i)->begin;

@@ -121,7 +121,7 @@ void plim_py_settle_dicts(plim_py_reader *r) {
   plim_hash_free(&unused);
 }
 
-// ---- what is unpacked -------------------------------------------------------------------------------
+// ---- unpacked arguments -----------------------------------------------------------------------------
 
 enum { MAX_UNPACKING = 8 }; // dicts unpacked into dicts
 

@@ -128,7 +128,7 @@ static bool is_counter(const plim_project_file *f, const plim_setting *d, const 
   return true;
 }
 
-// ---- what is computed from what ---------------------------------------------------------------------
+// ---- settings computed from other settings ----------------------------------------------------------
 
 typedef struct {
   const plim_project *p, *q; // before and after

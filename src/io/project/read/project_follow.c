@@ -263,7 +263,7 @@ static bool is_opened(const char *text, const char *quote) {
   return false;
 }
 
-// open("config.yaml"): a text in a script that is the name of a configuration beside it.
+// Follows a text in a script that is the name of a configuration next to it: open("config.yaml").
 static plim_err follow_text(plim_project *p, const plim_project_file *f, const char *quote,
                             const char *name, bool is_whole, plim_error *error) {
   const plim_setting *s = setting_at(f, (size_t)(quote - f->text));
