@@ -5,8 +5,8 @@
 #include <stddef.h>
 
 void folder_make(void); // files written into it get their folders too
-void folder_make_in_memory(
-    void);                // for tests with thousands of files, if the system has a disk in memory
+// For tests with thousands of files: in memory, if the system has such a disk.
+void folder_make_in_memory(void);
 void folder_remove(void); // with its contents
 // The path of a file in the folder; valid until the fourth call after this one.
 const char *folder_path(const char *name);

@@ -219,8 +219,7 @@ void check_auto_batch(check *c) {
                                         : "auto_find_batch_size changes the effective batch");
   check_at(f, &at);
   check_fix(f, "auto_find_batch_size: false; plimsoll plan finds the batch that fits");
-  long long after =
-      c->micro_batch * 9 / 10; // accelerate multiplies it by 0.9 each time and rounds down
+  long long after = c->micro_batch * 9 / 10; // accelerate takes nine tenths each time
   if (is_zero3) check_why(f, "Trainer refuses this combination");
   else if (c->effective_batch)
     check_why(f,

@@ -113,8 +113,8 @@ static bool occurs(const canvas *c, size_t layer) {
 // separate bands, and leaves no seams.
 static void put_layers(const canvas *c) {
   put_area(c, "cached", reserved_of, 0, "reserved, but not in use");
-  put_stairs_line(c, "allocated",
-                  allocated_of); // under the areas, so that thin peaks keep their colour
+  // Under the areas, so that thin peaks keep their colour.
+  put_stairs_line(c, "allocated", allocated_of);
   for (size_t layer = c->p->source->layer_count; layer-- > 0;) {
     char class[24];
     snprintf(class, sizeof class, "k%zu", layer);

@@ -176,8 +176,7 @@ static void resolve(reader *r, decision *d, const plim_key *key, const plim_sett
   bool is_same = now->origin == PLIM_EXPLICIT && plim_value_same(&now->value, &t.value);
   bool is_last = key->flags & PLIM_KEY_LAST;
   bool is_settled = now->is_fixed && (now->origin == PLIM_UNCLEAR || now->setting == setting);
-  if (is_settled && is_direct(key) && !is_last)
-    return; // another setting does not resolve the conflict
+  if (is_settled && is_direct(key) && !is_last) return; // one more does not resolve the conflict
   bool is_of_other_command =
       is_rival && setting->group && now->setting && now->setting->group != setting->group;
   if (is_rival && key->flags & PLIM_KEY_ADDS && now->value.kind == PLIM_VALUE_TEXT)

@@ -88,9 +88,8 @@ static plim_token read_number(const plim_key *key, const plim_setting *setting, 
   if (is_number(&setting->computed)) return (plim_token){PLIM_STRONG, setting->computed};
   if (plim_number_of(text, &t.value)) return t;
   bool is_found = key->knob == PLIM_KNOB_MICRO_BATCH && !(key->flags & PLIM_KEY_AGREES);
-  bool is_auto =
-      strcmp(text, "auto") == 0 &&
-      !is_found; // "auto" leaves it to other files; for a batch it means a search at run time
+  // "auto" leaves it to other files; for a batch it means a search at run time.
+  bool is_auto = strcmp(text, "auto") == 0 && !is_found;
   bool is_open = setting->value.kind == PLIM_VALUE_NULL || is_auto;
   return (plim_token){is_open ? PLIM_NOTHING : PLIM_UNREADABLE, {0}};
 }
@@ -203,9 +202,8 @@ static bool is_data(const plim_key *key, const plim_settings *s, const plim_sett
   bool is_batch = key->knob == PLIM_KNOB_MICRO_BATCH && strcmp(key->key, "batch") == 0;
   bool is_open = setting->value.kind == PLIM_VALUE_DERIVED && !is_chosen(setting);
   if (!is_batch || !is_open || s->format != PLIM_FORMAT_PYTHON) return false;
-  const char *text = setting->value.text,
-             *names_again =
-                 "batch = "; // the source of a variable that is assigned again begins with its name
+  // The source of a variable that is assigned again begins with its name.
+  const char *text = setting->value.text, *names_again = "batch = ";
   if (strncmp(text, names_again, strlen(names_again)) == 0) text += strlen(names_again);
   size_t size = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789.");
   if (*text && strchr("{[(", *text)) return true;

@@ -77,8 +77,7 @@ static bool is_about_evaluation(const char *part, size_t size) {
 bool plim_key_is_of_evaluation(const char *name) {
   for (const char *part = name; *part;) {
     size_t size = strcspn(part, ".");
-    if (part[size] && is_about_evaluation(part, size))
-      return true; // the last part is the key itself
+    if (part[size] && is_about_evaluation(part, size)) return true; // not the last part, the key
     part += size + (part[size] == '.');
   }
   return false;

@@ -72,8 +72,8 @@ static bool read_single(source *r) {
   return r->at++ < r->end;
 }
 
-static const char ansi_escapes[] =
-    "n\nt\tr\ra\ab\be\033f\fv\v\\\\''\"\"??"; // pairs of letter and meaning
+// Pairs of letter and meaning.
+static const char ansi_escapes[] = "n\nt\tr\ra\ab\be\033f\fv\v\\\\''\"\"??";
 
 // Reads $'...'; false if it contains characters by number, which are not supported.
 static bool read_ansi(source *r) {

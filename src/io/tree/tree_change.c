@@ -18,10 +18,10 @@ static plim_err holds(const change *c, const plim_edit *edit) {
 
 // ---- ways to write it -------------------------------------------------------------------------------
 
+// Texts around the value; ": " turns {a} into {a: 1}.
 static const struct {
   const char *before, *after;
-} fringes[] = {
-    {"", ""}, {" ", ""}, {"", " "}, {" ", " "}, {": ", ""}}; // ": " turns {a} into {a: 1}
+} fringes[] = {{"", ""}, {" ", ""}, {"", " "}, {" ", " "}, {": ", ""}};
 enum { FRINGES = sizeof fringes / sizeof *fringes };
 
 // Writes the value in one way. Returns PLIM_ERR_UNSUPPORTED if there is no such way.

@@ -17,8 +17,8 @@ typedef struct {
   size_t kept_bytes, work;
   const char *comment; // the comment of comment_id
   uint32_t comment_id;
-  bool *
-      is_replaced; // by node: a later value of the same key replaces it, and one of the two is a collection
+  // By node: a later value of the same key replaces it, and one of the two is a collection.
+  bool *is_replaced;
   plim_error *error;
 } reader;
 

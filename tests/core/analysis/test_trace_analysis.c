@@ -253,8 +253,7 @@ static const steps_case steps_cases[] = {
     {"foreign/contrastive-b2-n24", 0, PLIM_STEPS_ANNOTATED, 3}, // the scaler skipped the first one
     {"families/llama-trainer-lora-ckpt", 0, PLIM_STEPS_ANNOTATED, 2}, // with two micro batches each
     {"families/llama-trainer-lora-ckpt", WITHOUT_MARKERS, PLIM_STEPS_STACKS, 2},
-    {"stories/evaluate", 0, PLIM_STEPS_ANNOTATED,
-     6}, // the evaluation after the last step is not a step
+    {"stories/evaluate", 0, PLIM_STEPS_ANNOTATED, 6}, // the evaluation at the end is not a step
     {"stories/own-loop", 0, PLIM_STEPS_PERIODIC, 6},
     {"stories/own-loop", WITHOUT_STACKS, PLIM_STEPS_PERIODIC, 6},
     {"stories/cpp-stacks", WITHOUT_MARKERS, PLIM_STEPS_STACKS, 5},

@@ -21,8 +21,7 @@ typedef struct {
 static const variant variants[] = {
     {1024, 8, 2, 64, 2, 768, PLIM_MASK_PAD, true, false, PLIM_BF16, ""},
     {1024, 8, 2, 64, 2, 768, PLIM_MASK_PAD, true, false, PLIM_BF16, "expandable_segments:True"},
-    {1000, 16, 3, 128, 2, 768, PLIM_MASK_LONGEST, true, true, PLIM_BOOL,
-     ""}, // the last mini batch has 8
+    {1000, 16, 3, 128, 2, 768, PLIM_MASK_LONGEST, true, true, PLIM_BOOL, ""}, // 8 in the last one
     {777, 1, 2, 32, 1, 384, PLIM_MASK_NONE, false, false, PLIM_FP16, ""},   // all blocks are small
     {16384, 384, 2, 64, 1, 768, PLIM_MASK_PAD, true, false, PLIM_BF16, ""}, // embeddings are large
     {4096, 64, 4, 16, 3, 1024, PLIM_MASK_PAD, false, true, PLIM_BF16, "max_split_size_mb:64"},

@@ -98,8 +98,7 @@ TEST(precision_is_lowered_if_allowed_and_needed) {
   plim_plan_request r = request("A100 40GB", PLIM_FP32, PLIM_BF16, 0);
   plim_plan plan;
   keep_off_host(&r);
-  r.target.budget_bytes = r.target.limit_bytes =
-      PLIM_GIB; // nothing fits, so the plan contains the smallest choice
+  r.target.budget_bytes = r.target.limit_bytes = PLIM_GIB; // nothing fits: gives the smallest
   CHECK(!plim_plan_make(&r, &plan, NULL), "a plan");
   r.target.budget_bytes = plan.smallest.e.interval_bytes[1] - 512 * PLIM_MIB;
   r.target.limit_bytes = r.target.budget_bytes - plan.smallest.e.context_bytes;

@@ -6,9 +6,9 @@
 
 #define MICRO "--per_device_train_batch_size "
 
+// refusal: the reason why a micro batch of 2 is refused; NULL: it is written.
 static const struct {
-  const char *name, *text, *says,
-      *refusal; // refusal: the reason why a micro batch of 2 is refused; NULL: it is written
+  const char *name, *text, *says, *refusal;
 } scripts[] = {
     {"two trainings that differ", "python train.py " MICRO "8\npython train.py " MICRO "4\n",
      "micro_batch=unclear", "is 8, but"},

@@ -153,8 +153,7 @@ TEST(integers_of_every_width_and_sign) {
       {"<8a 07 00 00 00 00 00 00 80>", 0xff80000000000000},
       {"<8a 08 ff ff ff ff ff ff ff 7f>", INT64_MAX},
       {"<8a 08 00 00 00 00 00 00 00 80>", UINT64_C(1) << 63},
-      {"<8a 09 01 00 00 00 00 00 00 80 00>",
-       (UINT64_C(1) << 63) + 1}, // a value on which other readers failed
+      {"<8a 09 01 00 00 00 00 00 00 80 00>", (UINT64_C(1) << 63) + 1}, // other readers failed on it
       {"<8a 09 ff ff ff ff ff ff ff ff 00>", UINT64_MAX},
       {"<8a 09 05 00 00 00 00 00 00 00 00>", 5},
       {"<8a 09 fe ff ff ff ff ff ff ff ff>", (uint64_t)-2},

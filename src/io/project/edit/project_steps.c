@@ -70,8 +70,7 @@ static bool order_of(const plim_edit_set *edits, size_t file, order *out) {
   for (size_t i = 0; i < edits->at.len; i++) {
     if (edits->at.at[i].file != file) continue;
     if (!vec_push(&out->at, i)) return false;
-    for (size_t k = out->at.len - 1; k > 0;
-         k--) { // insertion sort: they are few and mostly in order
+    for (size_t k = out->at.len - 1; k > 0; k--) { // insertion sort: they are few
       if (edit_at(out, k - 1)->span.begin <= edit_at(out, k)->span.begin) break;
       size_t later = out->at.at[k - 1];
       out->at.at[k - 1] = out->at.at[k], out->at.at[k] = later;

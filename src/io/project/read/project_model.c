@@ -46,8 +46,7 @@ static bool reads_environment(const char *text, char variable[TEXT_BYTES],
     bool is_python = text[size - 1] == '(';
     at++;
     at += strspn(at, " \t\n");
-    if (is_python && *at != '"' && *at != '\'')
-      return false; // the name of the variable is computed
+    if (is_python && *at != '"' && *at != '\'') return false; // the default is computed
     at = read_word(at, "}", otherwise);
     return at && (*at == ')' || *at == '}') && !at[1];
   }

@@ -16,9 +16,9 @@
 #define SCORES "the head returns a score instead of logits over the vocabulary"
 #define TEACHER "a second model is the teacher"
 
+// Names as in trl's NAMETrainer, `trl NAME`, NAME.py, `rl: NAME` and `stage: NAME`.
 static const struct {
-  const char *name,
-      *why; // name: as in trl's NAMETrainer, `trl NAME`, NAME.py, `rl: NAME`, `stage: NAME`
+  const char *name, *why;
 } methods[] = {
     {"dpo", PAIRS REFERENCE}, {"ipo", PAIRS REFERENCE}, {"kto", PAIRS REFERENCE},
     {"bco", PAIRS REFERENCE}, {"orpo", PAIRS},          {"cpo", PAIRS},
