@@ -1,5 +1,5 @@
 #!/bin/bash
-# all.sh BUILD_DIR: every test there is, against the presets built in BUILD_DIR.
+# all.sh BUILD_DIR: runs all tests against the presets built in BUILD_DIR.
 cd "$(dirname "$0")/.." || exit 2
 build=$1
 shopt -s nullglob
@@ -13,7 +13,7 @@ commands=(tests/lint.sh tests/wasm.sh "tools/readme.sh --check" "tools/accuracy.
   "python3 tests/io/python/arguments_check.py $build/release/tests/io/python/dump_knobs"
   "python3 tests/io/dialect/dialect_check.py $build/release/tests/io/dialect/dump_dialects tests/fixtures $configs ../shared/configs"
   "python3 tests/cli/configs.py $build/release/plimsoll $configs ../shared/configs")
-# The longest first, so that none is left alone at the end.
+# The longest tests come first, so that none runs alone at the end.
 commands+=("tests/cli/golden.sh $build/release/plimsoll" "tests/cli/terminal.sh $build/release/plimsoll"
   "tests/io/formats/edits.sh $build/release/tests/io/formats/dump_edits")
 # Under sanitizers: every command, without the long searches.

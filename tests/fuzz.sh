@@ -1,7 +1,7 @@
 #!/bin/bash
-# fuzz.sh TARGET: runs a fuzz target for FUZZ_SECONDS (20) on a copy of its corpus. One test: it
-# passes if nothing crashes, leaks or hangs; twenty minutes for one input are a hang even on a busy machine. A failing
-# input is kept and named.
+# fuzz.sh TARGET: runs a fuzz target for FUZZ_SECONDS (20) on a copy of its corpus. One test: it passes if nothing
+# crashes, leaks or hangs; twenty minutes for one input count as a hang even on a busy machine. A failing input is kept
+# and named.
 set -u
 target=$(realpath "$1")
 name=${target##*/}

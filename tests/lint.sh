@@ -37,7 +37,7 @@ names_used_twice() {
   find src -name '*.[ch]' -printf '%f\n' | sort | uniq -d
   grep -rhoE '^\} plim_[a-z_0-9]+;' src | sort | uniq -d
 }
-# Short names of tensors' operations are ordinary words: only programs on the tape include them.
+# The short names of tensor operations are ordinary words, so only code that runs on the tape includes them.
 short_names_elsewhere() {
   grep -rlE '#include "(tape|op)_names.h"' src |
     grep -vE '^src/core/(tape|ops|modules|families|optimizers|sharding|loops)/'
@@ -45,8 +45,8 @@ short_names_elsewhere() {
     grep -vE '^src/(core/base/vec|core/tape/tape_names|core/ops/op_names|cli/base/disarmed_stdio)\.h:|define plim_'
 }
 
-# A family is known by its row. Others name one only to translate a foreign format to it (Megatron's flags,
-# torchtune's builders), as an example in a hint, or to probe with a model of the catalogue.
+# Code outside the families names one only to translate a foreign format to it (Megatron's flags, torchtune's builders),
+# as an example in a hint, or to probe with a model of the catalogue.
 families_named_elsewhere() {
   local names file
   names=$(sed -n 's/^  X(\([a-z0-9_]*\)).*/\1/p' src/core/families/families.h | paste -sd'|')

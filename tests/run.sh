@@ -1,8 +1,7 @@
 #!/bin/bash
-# run.sh COMMAND...: runs test programs and adds up the "N passed, N failed[, N skipped]" that each
-# ends with. A program that crashes or does not end so counts as one failure, as does one that hangs for
-# TEST_SECONDS (an hour). Prints one line per program with its seconds, all output of those that fail, and the total on
-# the last line.
+# run.sh COMMAND...: runs test programs and adds up the "N passed, N failed[, N skipped]" that each prints on its last
+# line. A program that crashes, has no such line, or hangs for TEST_SECONDS (an hour) counts as one failure. Prints one
+# line per program with its seconds, all output of those that fail, and the total on the last line.
 set -u
 export ASAN_OPTIONS=abort_on_error=0:detect_leaks=1:strict_string_checks=1
 export UBSAN_OPTIONS=print_stacktrace=1
@@ -21,13 +20,13 @@ count() {
     return 1
   fi
   local ok=${BASH_REMATCH[1]} bad=${BASH_REMATCH[2]} left_out=${BASH_REMATCH[4]:-0}
-  # Failing only at exit is how a leak shows.
+  # A leak is reported only at exit.
   if [ "$status" -ne 0 ] && [ "$bad" -eq 0 ]; then bad=1 last="$last, but exit $status"; fi
   passed=$((passed + ok)) failed=$((failed + bad)) skipped=$((skipped + left_out)) verdict=$last
   [ "$bad" -eq 0 ]
 }
 
-# start NUMBER COMMAND: in the background; leaves its output, its seconds and then its status in the folder.
+# start NUMBER COMMAND: runs it in the background; writes its output, its seconds and then its status to the folder.
 start() {
   { began=$SECONDS
     timeout "${TEST_SECONDS:-3600}" $2 >"$logs/$1" 2>&1 </dev/null
@@ -46,7 +45,7 @@ tell() {
   echo "${2:0:150}: $verdict, $(cat "$logs/$1.seconds") s"
 }
 
-# As many at a time as there are processors; told in the order they were given.
+# Runs as many at a time as there are processors, and reports in the order of the arguments.
 commands=("$@") told=0
 tell_finished() {
   while ((told < ${#commands[@]})) && [ -e "$logs/$told.status" ]; do

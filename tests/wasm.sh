@@ -1,5 +1,5 @@
 #!/bin/bash
-# wasm.sh: the core compiles for WebAssembly, so it is pure and does not count on 64-bit size_t.
+# wasm.sh: the core compiles for WebAssembly, so it is pure and does not rely on a 64-bit size_t.
 cd "$(dirname "$0")/.." || exit 2
 includes=(src/core/*/)
 for file in src/core/*/*.c; do

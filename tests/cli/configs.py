@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""configs.py PLIMSOLL FOLDER...: what `plimsoll` makes of each configuration file in the folders, whatever it says.
+"""configs.py PLIMSOLL FOLDER...: runs `plimsoll` on each configuration file in the folders, whatever it contains.
 
-One test per file: plan and check end with 0, 1 or 2, never by a signal, and what ends with 2 says why. A plan has the
-numbers that a real parser has at the file's keys. Applied, it changes the file; undone, every byte is as before.
+One test per file: plan and check exit with 0, 1 or 2, never by a signal, and with 2 they say why. A plan has the numbers
+that a real parser reads at the keys of the file. Applying it changes the file; undoing it restores every byte.
 """
 import json
 import os
@@ -23,7 +23,7 @@ except ImportError:  # Debian's PyYAML is for Debian's Python
 KINDS = (".yaml", ".yml", ".json", ".py", ".sh")
 CARD = ("--gpu", "80GiB")
 FEW = ("--try", "micro_batch=1,2,3", "--try", "checkpoint=on,off")  # a short search
-# Keys that say the same in every ecosystem, and the setting of a plan that they are.
+# Keys with the same meaning in every ecosystem, and the setting of a plan to which they belong.
 NUMBERS = {"micro_batch_size": "micro_batch", "per_device_train_batch_size": "micro_batch",
            "gradient_accumulation_steps": "accumulate", "sequence_len": "sequence", "cutoff_len": "sequence"}
 
@@ -33,7 +33,7 @@ class Wrong(Exception):
 
 
 def run(folder, program, *words):
-    """Exit code, stdout and stderr of a command that must end as a command does."""
+    """Exit code, stdout and stderr of a command, which must exit normally."""
     done = subprocess.run([program, *words], cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     command = " ".join(words)
     if done.returncode not in (0, 1, 2):
@@ -52,7 +52,7 @@ def parsed(path):
 
 
 def compare_numbers(path, document):
-    """The planned settings, with the changes taken back, are those of the file. Where nothing fits there are none."""
+    """The planned settings without the changes are those of the file. If nothing fits there are none."""
     if not document["chosen"]:
         return
     now = document["chosen"] | {change["knob"]: change["from"] for change in document["changes"]}
@@ -63,7 +63,7 @@ def compare_numbers(path, document):
 
 
 def apply_and_undo(folder, program, path, text):
-    """A plan that needs something done by hand is refused with exit 2; then nothing changes."""
+    """A plan with manual steps is refused with exit 2, and then nothing changes."""
     code, _, _ = run(folder, program, "apply", "plan.json")
     if code == 2:
         if path.read_bytes() != text:

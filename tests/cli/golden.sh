@@ -1,7 +1,7 @@
 #!/bin/bash
-# golden.sh [--bless] PROGRAM [NAME...]: runs the command lines golden/NAME.sh and compares with
-# NAME.exit, NAME.stdout.exact and NAME.stderr.exact; a file that is not there stands for empty.
-# --bless writes those files from what the program does now.
+# golden.sh [--bless] PROGRAM [NAME...]: runs the command lines golden/NAME.sh and compares with NAME.exit,
+# NAME.stdout.exact and NAME.stderr.exact; a missing file means that the output is empty.
+# --bless writes those files from the present output.
 #
 # Each runs in an empty directory with links `truth` and `fixtures` to those of tests/. $PLIMSOLL is the program;
 # `part NAME` prints a heading and goes on in a new directory with the same links.
@@ -17,7 +17,7 @@ trap 'rm -rf "$work"' EXIT
 export PLIMSOLL LC_ALL=C here golden work
 unset PYTORCH_CUDA_ALLOC_CONF PYTORCH_ALLOC_CONF NO_COLOR CLICOLOR_FORCE CLICOLOR COLUMNS MANWIDTH
 
-# run NAME: leaves stdout, stderr and exit in $work/NAME/.
+# run NAME: writes stdout, stderr and exit to $work/NAME/.
 run() {
   local out=$work/$1
   mkdir -p "$out/cwd"

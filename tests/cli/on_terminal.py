@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """on_terminal.py COLUMNS LOG PROGRAM ARGS...: runs a program on a terminal of that many columns and passes its
-output and exit status on. To LOG go, under the command line, lines that are wider than 80 columns; on a narrower
+output and exit status on. Writes to LOG, under the command line: lines wider than 80 columns; on a narrower
 terminal, words that a wide one shows and this one does not; and the signal that ended the program."""
 import fcntl, os, pty, re, struct, subprocess, sys, termios, threading, unicodedata
 
@@ -11,7 +11,7 @@ TO_PASTE = re.compile(rf"\s*(help: |fix: )?'?(\w+=\S+ )*({PROGRAMS}) |\s*-->")
 DIFF_BEGINS = re.compile(r"changes to your files|diff --git |--- ")
 DIFF_LINE = re.compile(r"[-+ @\\]|diff --git |new file |index |changes to your files|$")
 BAR = re.compile(r"\[[A-Za-z~|.]{30,}\]")  # as wide as the terminal
-UNCHANGED = {"on", "off", "none", "all", "adamw", "unchanged", "default"}  # values that a narrow table leaves out
+UNCHANGED = {"on", "off", "none", "all", "adamw", "unchanged", "default"}  # values that a narrow table omits
 CHANGES_FILES = {"apply", "undo"}
 
 
@@ -41,7 +41,7 @@ def read_all(fd, into):
 
 
 def run(columns, command):
-    """The exit status, and what was written to the two streams, each on a terminal of its own."""
+    """The exit status, and the outputs of the two streams, each on its own terminal."""
     ends, outputs = [terminal(columns), terminal(columns)], [[], []]
     child = subprocess.Popen(command, stdout=ends[0][1], stderr=ends[1][1])
     readers = [threading.Thread(target=read_all, args=(end[0], into)) for end, into in zip(ends, outputs)]
@@ -58,7 +58,7 @@ def lines_of(outputs):
 
 
 def prose(lines):
-    """All lines but those of diffs and what is to be pasted."""
+    """All lines except those of diffs and commands to paste."""
     in_diff = False
     for line in lines:
         in_diff = bool(DIFF_BEGINS.match(line) or in_diff and DIFF_LINE.match(line))
@@ -75,7 +75,7 @@ def words_of(lines):
 
 
 def lost(narrow, wide):
-    """Words that are neither shown nor cut with dots. A narrow ladder leaves out what a rung does not change."""
+    """Words that are neither shown nor cut with dots. A narrow ladder omits values that a rung does not change."""
     shown = words_of(narrow)
     cut = tuple({word[:-3] for word in shown if word.endswith("...")})
     return [w for w in words_of(wide) - shown - UNCHANGED if not (cut and w.startswith(cut))]

@@ -1,6 +1,6 @@
 #!/bin/bash
-# terminal.sh PROGRAM: the command lines of golden/, each on a terminal. At 80 columns no line is longer, unless
-# it is something to paste; at 60 nothing is lost and nothing crashes.
+# terminal.sh PROGRAM: runs the command lines of golden/ on a terminal. At 80 columns no line is longer, except commands
+# to paste; at 60 columns nothing is lost and nothing crashes.
 set -u
 here=$(dirname "$(realpath "$0")")
 program=$(realpath "$1")
@@ -8,7 +8,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 passed=0 failed=0
 
-# Their outputs differ from those of golden/ in their line ends and colours, so only the log counts.
+# The outputs differ from those of golden/ in line ends and colours, so only the log counts.
 on_terminal() {
   local columns=$1 least=$2 names=() script
   shift 2

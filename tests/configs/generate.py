@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """generate.py FOLDER [SEED]: small training configurations of every dialect, and the truth about them.
 
-Each file says some knobs in the keys of its dialect. Which knobs, which values, their order, quotes, comments, nesting
-and line ends come from the seed. FOLDER/truth.json has, for each file, the dialect and the knobs as written, in the
-words of `plimsoll help knobs`. tests/io/dialect/dialect_check.py compares.
+Each file sets some knobs with the keys of its dialect. The seed decides which knobs and values, their order, quotes,
+comments, nesting and line ends. FOLDER/truth.json contains the dialect and the knobs of each file, with the values of
+`plimsoll help knobs`. tests/io/dialect/dialect_check.py compares them with what is read.
 """
 import json
 import pathlib
@@ -13,7 +13,7 @@ import sys
 MODELS = ("meta-llama/Llama-3.2-1B", "Qwen/Qwen2.5-0.5B", "mistralai/Mistral-7B-v0.1")
 WORDS = {"on": True, "off": False}
 
-# What a knob is set to, as `plimsoll help knobs` says it.
+# The values of each knob, as in `plimsoll help knobs`.
 VALUES = {
     "model": MODELS,
     "micro_batch": (1, 2, 4, 8),
@@ -41,7 +41,7 @@ TRL = HF | {"sequence": "max_length", "packing": "packing"}
 LORA = {"lora_rank": "lora_r", "lora_alpha": "lora_alpha"}
 ARGUMENTS = {"model": "model_name_or_path"}
 
-# Dialect, file name, the keys of knobs, lines or values that make it that dialect.
+# Dialect, file name, the keys of knobs, lines or values by which the dialect is recognised.
 YAML = (
     ("TRL", "trl.yaml", ARGUMENTS | TRL | LORA, {"dataset_name": "trl-lib/Capybara", "use_peft": True}),
     ("TRL", "handbook.yaml", ARGUMENTS | TRL | LORA,
@@ -102,7 +102,7 @@ COMMANDS = (
 
 
 class Writer:
-    """One file in the making: choices of the seed, and what the knobs were set to."""
+    """A file that is being generated: random choices, and the values of its knobs."""
 
     def __init__(self, rng, keys):
         self.rng = rng

@@ -1,5 +1,5 @@
-// What holds for every editor and every text: it is refused with a message, or each edit changes the
-// bytes of its span alone, and the result reads back with the new value there and all else equal.
+// A property of every editor and every text: the text is refused with a message, or each edit changes only the bytes
+// of its span, and the result reads back with the new value there and everything else unchanged.
 #ifndef PLIM_FUZZ_CHECK_EDITS_H
 #define PLIM_FUZZ_CHECK_EDITS_H
 
@@ -28,7 +28,7 @@ static bool are_same_value(const plim_value *a, const plim_value *b) {
          are_same_text(a->text, b->text);
 }
 
-// What a setting stands for in the end: its own value, or its root's.
+// The effective value of a setting: its own value, or that of its root.
 static const plim_value *resolved(const plim_settings *s, const plim_setting *setting) {
   const plim_setting *root = setting->root ? plim_settings_find(s, setting->root) : NULL;
   return root ? &root->value : &setting->value;

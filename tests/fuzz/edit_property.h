@@ -1,5 +1,5 @@
-// What holds for every editor: a change touches no byte outside of its span, and the new text reads as
-// the old one with that one value changed. An insertion adds one setting and leaves the others.
+// A property of every editor: a change touches no byte outside of its span, and the new text reads like the old one
+// with that one value changed. An insertion adds one setting and leaves the others.
 #ifndef PLIM_FUZZ_EDIT_PROPERTY_H
 #define PLIM_FUZZ_EDIT_PROPERTY_H
 
@@ -37,7 +37,7 @@ static bool same_value(const plim_value *a, const plim_value *b) {
   }
 }
 
-// A value, torch.bfloat16, or one of two values that a condition chooses between.
+// Whether it is a literal, torch.bfloat16, or a choice between two values.
 static bool is_final(const plim_setting *setting) {
   return setting->value.kind != PLIM_VALUE_DERIVED || setting->chooses ||
          strncmp(setting->value.text, "torch.", 6) == 0;
@@ -55,19 +55,19 @@ static void check_settings(const plim_settings *s) {
   }
 }
 
-// Computed values around an edit have it in their source.
+// Whether a computed value contains the edit in its source.
 static bool is_around(const plim_setting *setting, const plim_edit *edit) {
   return setting->value.kind == PLIM_VALUE_DERIVED && setting->span.begin <= edit->span.begin &&
          setting->span.end >= edit->span.end;
 }
 
-// What a setting stands for in the end: its own value, or its root's.
+// The effective value of a setting: its own value, or that of its root.
 static const plim_value *resolved(const plim_settings *s, const plim_setting *setting) {
   const plim_setting *root = setting->root ? plim_settings_find(s, setting->root) : NULL;
   return root ? &root->value : &setting->value;
 }
 
-// Nothing moves but what has the changed setting as its root, or in its root.
+// Only settings whose root is or contains the changed setting may change.
 static void check_resolved(const plim_settings *s, const plim_setting *a,
                            const plim_settings *after, const plim_setting *b, const char *changed,
                            const plim_edit *edit) {
@@ -77,7 +77,7 @@ static void check_resolved(const plim_settings *s, const plim_setting *a,
          same_value(resolved(s, a), resolved(after, b)));
 }
 
-// `changed` has the new value; -1: one more setting is there, of the key `added`.
+// `changed` is the setting with the new value; -1: the setting with the key `added` is new.
 static void check_after(const plim_settings *s, const plim_settings *after, const plim_edit *edit,
                         long changed, const char *added, const plim_value *value) {
   expect(after->at.len == s->at.len + (changed < 0));

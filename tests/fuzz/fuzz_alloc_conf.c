@@ -1,5 +1,4 @@
-// Any settings string is either refused with an offset inside it, or read, printed and read back to
-// the same settings.
+// Any settings string is refused with an offset inside it, or it is read, printed and read back to the same settings.
 #include <stdlib.h>
 #include <string.h>
 

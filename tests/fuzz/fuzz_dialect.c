@@ -1,5 +1,5 @@
-// Any text that reads as settings is recognised or not, and read as every dialect there is, without harm;
-// a change of a knob is refused with a message, or reads back as asked.
+// Any text with settings can be read as every dialect without harm. A change of a knob is refused with a message, or
+// reads back as requested.
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,15 +58,15 @@ static size_t times(const plim_settings *s, const char *key) {
   return count;
 }
 
-// The same setting in the text after; NULL if there are several of its key. One key taken out and another put in move
-// those between.
+// The same setting in the edited text; NULL if several have its key. A removed and an inserted key move the settings
+// between them.
 static const plim_setting *parallel(const plim_settings *after, size_t i, const plim_setting *a) {
   if (strcmp(after->at.at[i].key, a->key) == 0) return &after->at.at[i];
   return times(after, a->key) > 1 ? NULL : plim_settings_find(after, a->key);
 }
 
-// Every setting that no edit touches stands for what it stood for, or is a row of the dialect, whose
-// knob was compared.
+// Every setting that no edit touches has its old effective value, or belongs to a row of the dialect, whose knob was
+// compared.
 static void check_others(const plim_project *p, const plim_edit_set *edits) {
   const plim_project_file *f = p->files.at[0];
   char *text;

@@ -1,4 +1,4 @@
-// The diff of any two texts, followed line by line, turns the one into the other.
+// The diff of any two texts, applied line by line, turns one into the other.
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ typedef struct {
   const char *at, *end;
 } cursor;
 
-// The next line with its \n; a text's last line may have none.
+// The length of the next line with its \n; the last line may have none.
 static size_t line_bytes(const cursor *c) {
   const char *found = memchr(c->at, '\n', (size_t)(c->end - c->at));
   return (size_t)((found ? found + 1 : c->end) - c->at);
@@ -35,7 +35,7 @@ static void range(cursor *c, size_t *begin, size_t *count) {
   *count = c->at < c->end && *c->at == ',' ? (c->at++, number(c)) : 1;
 }
 
-// Takes from `text` exactly what a line of the diff holds, whose \n may be the diff's own.
+// Skips in `text` exactly the content of a line of the diff; the \n may belong to the diff only.
 static void take(cursor *text, const char *line, size_t size, bool has_newline) {
   size_t bytes = has_newline ? size : size - 1;
   expect((size_t)(text->end - text->at) >= bytes && memcmp(text->at, line, bytes) == 0);
@@ -68,7 +68,7 @@ static void follow_hunk(cursor *diff, cursor *before, cursor *after) {
   while (old || new) follow_line(diff, before, after, &old, &new);
 }
 
-// Up to the hunk both texts are the same: found by lines of the old one.
+// Skips the equal lines before the next hunk, by the line number in the old text.
 static void skip_to_hunk(const char *text, cursor *diff, cursor *before, cursor *after) {
   cursor peek = {diff->at + 4, diff->end};
   size_t begin, count, line = 1;
@@ -95,7 +95,7 @@ static void follow(const plim_diff *diff, cursor before, cursor after) {
   expect((size_t)(after.end - after.at) == rest && memcmp(before.at, after.at, rest) == 0);
 }
 
-// The first byte says where the second text begins; letters become lines, so that lines repeat.
+// The first byte is the position of the second text; letters become lines, so that lines repeat.
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (size < 2) return 0;
   size_t texts = size - 2, split = (size_t)data[0] * texts / 255;

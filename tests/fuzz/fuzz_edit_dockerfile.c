@@ -1,4 +1,4 @@
-// Any Dockerfile is refused with a place, or read; changes keep what they do not change.
+// Any Dockerfile is refused with a position, or read; changes affect nothing else.
 #include "shell_property.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

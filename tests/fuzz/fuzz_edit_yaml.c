@@ -1,4 +1,4 @@
-// Any text is either refused with a message, or every edit of it changes what is meant and nothing else.
+// Any text is refused with a message, or every edit changes what is intended and nothing else.
 #include "check_edits.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -1,5 +1,5 @@
-// A journal, whoever wrote it, is refused or says the same when it is written again, and never leads
-// out of the files' own folders. The digest is made right first, or nothing would get past it.
+// Any journal is refused, or is the same when it is written again, and never leads out of the folders of its files.
+// The digest is corrected first, because otherwise every input would be refused.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

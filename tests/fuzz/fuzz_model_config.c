@@ -1,5 +1,4 @@
-// Any config.json is either refused with a message, or read to a configuration whose extents can be
-// multiplied.
+// Any config.json is refused with a message, or read to a configuration whose sizes can be multiplied without overflow.
 #include <stdlib.h>
 
 #include "model_config.h"

@@ -1,5 +1,5 @@
-// Any JSON as a saved plan, with the digest that belongs to it, is refused with a message, or asks only for
-// values that its knobs can have.
+// Any JSON document as a saved plan, with a correct digest, is refused with a message, or requests only valid values of
+// its knobs.
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +11,8 @@ static void expect(bool condition) {
   if (!condition) abort();
 }
 
-// No chance finds a digest: what comes after it would never be reached. json_pack, as the json_string of src/cli is
-// another one than jansson's.
+// Adds a correct digest, which a fuzzer would never find, so that the code after the check is reached. Uses json_pack,
+// because the json_string of src/cli is not the one of jansson.
 static char *sign(const uint8_t *data, size_t size) {
   plim_plan_digest digest;
   json_t *root = json_loadb((const char *)data, size, 0, NULL);

@@ -1,6 +1,5 @@
-// Any texts as the files of one run are refused with a message, or read together without harm; knobs that
-// are changed in them are refused with a message, or leave files that read back, with the files a
-// change makes.
+// Any texts as the files of one run are refused with a message, or read together without harm. A change of a knob is
+// refused with a message, or leaves files that read back, including the files that it creates.
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +13,7 @@ static void expect(bool condition) {
   if (!condition) abort();
 }
 
-// The first byte of each text says which it is.
+// The first byte of each text selects its path.
 static const char *const paths[] = {"train.py",    "launch.sh",  "train.yaml",    "ds.json",
                                     "utils.py",    "fsdp.yaml",  "plimsoll.yaml", "Dockerfile",
                                     "conf/a.yaml", "titan.toml", "run.sh"};
@@ -73,7 +72,7 @@ static void change(const plim_project *p, size_t first, size_t count) {
   plim_edit_set_clear(&edits);
 }
 
-// As plimsoll plan reads them, with nothing typed.
+// Reads them like plimsoll plan without options.
 static void fill(project_job *p) {
   plim_error error = {0};
   job_args args = JOB_DEFAULTS_WITH(JOB_UNSET);

@@ -1,5 +1,5 @@
-// Whatever a snapshot claims, replaying it and everything read off it ends without harm: hostile
-// addresses, sizes that overflow, frees of nothing, segments that overlap.
+// Any snapshot can be replayed and analysed without harm: hostile addresses, sizes that overflow, frees of nothing,
+// segments that overlap.
 #include <stdlib.h>
 
 #include "inspect.h"

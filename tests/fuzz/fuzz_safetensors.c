@@ -1,4 +1,4 @@
-// Any header is either refused with a message, or counted without going past the file it is in.
+// Any header is refused with a message, or counted without reading past the end of its file.
 #include <stdlib.h>
 
 #include "safetensors.h"

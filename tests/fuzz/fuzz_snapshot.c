@@ -1,4 +1,4 @@
-// Reads arbitrary bytes as a snapshot and, where that works, follows every index of the trace.
+// Reads arbitrary bytes as a snapshot and, if that succeeds, follows every index of the trace.
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-// What holds for every removal: it is refused with a message, or bytes outside of its span stay, and the
-// new text reads as the old one without that setting.
+// A property of every removal: it is refused with a message, or bytes outside of its span stay and the new text reads
+// like the old one without that setting.
 #ifndef PLIM_FUZZ_REMOVE_PROPERTY_H
 #define PLIM_FUZZ_REMOVE_PROPERTY_H
 
@@ -13,7 +13,7 @@ static void removal_expect(bool condition) {
   if (!condition) abort();
 }
 
-// Flags of several commands are numbered, and move up: --lr#2.
+// Compares keys without the number of their command, which may change: --lr#2.
 static bool has_same_name(const char *a, const char *b) {
   size_t n = *a ? strcspn(a + 1, "#") + 1 : 0, m = *b ? strcspn(b + 1, "#") + 1 : 0;
   return n == m && memcmp(a, b, n) == 0;

@@ -1,5 +1,5 @@
-// What every change of a script or a Dockerfile must keep: bytes outside the span of the value, the new
-// value at its key, and all other settings.
+// A property of every change of a script or a Dockerfile: bytes outside the span of the value stay, its key has the
+// new value, and all other settings are unchanged.
 #ifndef PLIM_FUZZ_SHELL_PROPERTY_H
 #define PLIM_FUZZ_SHELL_PROPERTY_H
 
@@ -39,7 +39,7 @@ static const plim_value *resolved(const plim_settings *s, const plim_setting *se
   return root ? &root->value : &setting->value;
 }
 
-// Nothing moves but what has the changed setting as its root.
+// Only settings whose root is the changed setting may change.
 static void check_resolved(const plim_settings *before, const plim_setting *a,
                            const plim_settings *after, const plim_setting *b, const char *changed) {
   if (!a->root || strcmp(a->root, changed) == 0) return;
@@ -47,7 +47,7 @@ static void check_resolved(const plim_settings *before, const plim_setting *a,
   expect(plim_values_equal(resolved(before, a), resolved(after, b)));
 }
 
-// The key without its number.
+// Compares keys without the number of their command.
 static bool is_same_name(const char *a, const char *b) {
   size_t n = strcspn(a + 1, "#"), m = strcspn(b + 1, "#");
   return n == m && memcmp(a, b, n + 1) == 0;

@@ -32,7 +32,7 @@ bool case_flag(const json_t *object, const char *key) {
 
 // ---- parts of a job ---------------------------------------------------------------------------------
 
-// The measuring program's own names; the others are Trainer's.
+// Names of the measuring program; the others are those of Trainer.
 static const struct {
   const char *recorded, *ours;
 } optimizers[] = {
@@ -98,10 +98,10 @@ static plim_sdpa_kernel kernel_of(const json_t *c) {
                                           : PLIM_SDPA_CUDNN;
 }
 
-// scripts/accelerate_fsdp.py says what accelerate is to compute in, "no" where nothing is mixed.
+// scripts/accelerate_fsdp.py writes the mixed precision of accelerate, "no" if there is none.
 static bool is_by_accelerate(const json_t *c) { return json_object_get(c, "mixed") != NULL; }
 
-// scripts/zero_init.py says who runs DeepSpeed: a loop with its engine, or Trainer. Both load a checkpoint.
+// scripts/zero_init.py writes who runs DeepSpeed: a loop with its engine, or Trainer. Both load a checkpoint.
 static bool is_by_engine(const json_t *c) {
   return case_is(c, "strategy", "zero") && json_object_get(c, "loop") != NULL;
 }
@@ -116,7 +116,7 @@ static plim_load load_of(const json_t *c) {
                                                             : PLIM_LOAD_INIT;
 }
 
-// The first recordings' chunks are the training loop's.
+// In the first recordings, the training loop itself splits the loss into chunks.
 static plim_loss_kind loss_of(const json_t *c) {
   if (json_object_get(c, "columns")) return PLIM_LOSS_CONTRASTIVE;
   return case_is(c, "loss", "chunked")         ? PLIM_LOSS_LOOP
@@ -135,7 +135,7 @@ static bool is_checkpointed(const json_t *c) {
   return case_flag(c, "ckpt") || case_flag(c, "fsdp_ckpt");
 }
 
-// scripts/contrastive.py: words in a list.
+// scripts/contrastive.py writes its options as words in a list.
 static bool has_option(const json_t *c, const char *word) {
   const json_t *options = json_object_get(c, "options");
   for (size_t i = 0; i < json_array_size(options); i++)
@@ -143,7 +143,7 @@ static bool has_option(const json_t *c, const char *word) {
   return false;
 }
 
-// A tokenizer always makes a mask; every second row of the padded ones is a quarter shorter.
+// A tokenizer always returns a mask; with padding, every second row is a quarter shorter.
 static void contrast_of(const json_t *c, plim_recipe *r) {
   r->columns = case_integer(c, "columns", 0);
   r->cached_batch = case_integer(c, "mini_batch", 0);
@@ -197,8 +197,7 @@ static plim_strategy strategy_of(const json_t *c) {
   return PLIM_STRATEGIES;
 }
 
-// The policy that scripts/dist.py makes: gradients are reduced in float32 where dtypes are mixed.
-// accelerate's reduces them in the dtype it computes in.
+// With mixed precision, scripts/dist.py reduces gradients in float32, and accelerate reduces them in the compute type.
 static plim_sharding sharding_of(const json_t *c) {
   const char *mixed = case_text(c, "mixed", case_text(c, "mp", ""));
   const char *reduce = is_by_accelerate(c) ? mixed : case_text(c, "reduce", "fp32");

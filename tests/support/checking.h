@@ -1,4 +1,4 @@
-// The pre-flight list on a machine and files that a test gives.
+// Runs the pre-flight list on a machine and files that a test describes.
 #ifndef PLIM_TESTS_CHECKING_H
 #define PLIM_TESTS_CHECKING_H
 
@@ -24,7 +24,7 @@ static inline char *environment(const char *name) {
   return (char *)value;
 }
 
-// 64 GiB of memory, half of it as /dev/shm, no card, nothing set.
+// A machine with 64 GiB of memory, half of it as /dev/shm, no card, and no settings.
 static inline void begin(void) {
   check_clear(&c);
   c = (check){.root = "",
@@ -56,7 +56,7 @@ static inline bool go(void) {
   return !err;
 }
 
-// Inlined, it has GCC 12 warn of a text in no finding, which CHECK_FOUND rules out.
+// If this is inlined, GCC 12 warns about a NULL finding, which CHECK_FOUND excludes.
 __attribute__((noinline, unused)) static const check_finding *found(const char *id) {
   for (size_t i = 0; i < c.findings.len; i++)
     if (strcmp(c.findings.at[i].id, id) == 0) return &c.findings.at[i];

@@ -8,7 +8,7 @@
 #include "formats.h"
 #include "settings.h"
 
-// Values, for tables; (plim_value)INT(4) elsewhere.
+// Values for tables; elsewhere use (plim_value)INT(4).
 // clang-format off
 #define INT(n) {.kind = PLIM_VALUE_INTEGER, .integer = n}
 #define REAL(x) {.kind = PLIM_VALUE_REAL, .real = x}
@@ -21,11 +21,11 @@ typedef struct {
   const char *before, *key;
   plim_value value;
   const char *after; // NULL: refused
-  int gone, come;    // arguments that the programs get no more, and new ones
+  int gone, come;    // numbers of arguments that programs no longer get, and of new ones
 } edit_row;
 
-// The text with the key changed, or inserted if it is not there, which the caller frees; NULL if that
-// is refused, with the reason in *error.
+// The text with the key changed, or inserted if it is missing; freed by the caller. NULL if that is refused, with the
+// reason in *error.
 static inline char *edited(plim_format format, const edit_row *row, plim_error *error) {
   plim_settings s;
   plim_edit edit;

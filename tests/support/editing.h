@@ -1,4 +1,4 @@
-// Short checks of what an editor reads and writes.
+// Short checks of the settings that an editor reads and writes.
 #ifndef PLIM_TESTS_EDITING_H
 #define PLIM_TESTS_EDITING_H
 
@@ -60,7 +60,7 @@ static inline plim_value words(const char *t) {
 }
 static inline plim_value null(void) { return (plim_value){.kind = PLIM_VALUE_NULL}; }
 
-// "2048", "true", "\"text\"", "null", "=source" of the setting in force; "none" if there is none.
+// The effective setting as "2048", "true", "\"text\"", "null" or "=source"; "none" if there is none.
 static const char *shown(const char *key) {
   static char text[256];
   const plim_setting *s = plim_settings_find(&editing, key);

@@ -1,4 +1,4 @@
-// Edits of texts, as tests write them: one line in, one line out.
+// Edits of texts, in a short form for tests.
 #ifndef PLIM_TESTS_EDITS_H
 #define PLIM_TESTS_EDITS_H
 
@@ -22,7 +22,7 @@ const char *edited(plim_format format, const char *text, const char *key, plim_v
 // All settings as "key=value" lines with a mark of their kind; valid until the next call.
 const char *listed(plim_format format, const char *text);
 
-// Runs cases; prints the first that differs and returns false.
+// Runs cases; if one differs, prints it and returns false.
 bool edits_hold(plim_format format, const edit_case *cases, size_t count);
 
 #endif

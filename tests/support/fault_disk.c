@@ -1,7 +1,7 @@
-// Nothing here is synced: a power cut is played. What every name stood for is remembered by a second link
-// to it. At the cut, each change of a name that no fsync of its folder followed is lost or not, all of them
-// or by lot, and so is the content of each file that was never synced itself; then every name is made to
-// stand for what the changes that were not lost, in their order, leave it with.
+// Simulates a power cut; nothing is really synced. The file behind every name is remembered by a second link. At the
+// cut, each change of a name that was not followed by an fsync of its folder is lost or not (all of them, or at
+// random), and so is the content of each file that was not synced. Then every name is set to the file that it has
+// after the changes that were not lost, in their order.
 #include "fault_disk.h"
 
 #include <errno.h>
@@ -22,13 +22,13 @@ enum { NOTHING = -1 };
 typedef struct {
   action what;
   char from[512], to[512]; // all but RENAMED: only `to`
-  int file;                // what `to` stands for from then on, or NOTHING
+  int file;                // the file that `to` refers to from then on, or NOTHING
   bool is_durable, is_lost;
 } change;
 
 typedef struct {
   char path[512];
-  int before; // what it stood for at the beginning, or NOTHING
+  int before; // the file that it referred to at the beginning, or NOTHING
 } touched;
 
 typedef struct {
@@ -144,7 +144,7 @@ static int new_file(const char *path, bool is_durable) {
   return content_count++;
 }
 
-// What a name stands for now, before it is changed. What was there before the first call is durable.
+// The file that a name refers to now, before it is changed. Files from before the first call are durable.
 static int file_at(const char *path) {
   for (int i = 0; i < name_count; i++)
     if (!strcmp(names[i].path, path)) return stands_for(&names[i]);
@@ -183,7 +183,7 @@ static void file_is_durable(const char *path) {
 
 // ---- calls ------------------------------------------------------------------------------------
 
-// True if the call must fail.
+// Counts a call; true if it must fail.
 static bool before(const char *call) {
   bool is_it = calls == now.at;
   if (is_it) struck_call = call;
@@ -272,7 +272,7 @@ static int fault_mkdir(const char *path, mode_t mode) {
   return failed;
 }
 
-// The rest changes no names. A folder that is removed was empty: it may as well be gone.
+// The other calls change no names of files. A removed folder was empty, so losing its removal does not matter.
 #define PASS_ON(name, parameters, ...)                                                             \
   static int fault_##name parameters {                                                             \
     if (before(#name)) return failed_call();                                                       \
@@ -286,7 +286,7 @@ PASS_ON(fchown, (int fd, uid_t owner, gid_t group), fd, owner, group)
 PASS_ON(copy_attributes, (const char *from, int fd), from, fd)
 PASS_ON(rmdir, (const char *path), path)
 
-static int fault_close(int fd) { // which closes also when it fails
+static int fault_close(int fd) { // closes the file even if it fails
   bool fails = before("close");
   int number = errno, result = close(fd);
   if (fails) errno = number;

@@ -1,4 +1,4 @@
-// A disk on which the N-th call fails, or at which the process or the power ends.
+// A disk on which the N-th call fails, or during which the process ends or the power is cut.
 #ifndef PLIM_TESTS_FAULT_DISK_H
 #define PLIM_TESTS_FAULT_DISK_H
 
@@ -7,14 +7,14 @@
 typedef enum {
   FAULT_NONE,
   FAULT_FAIL,       // the call fails with `number`
-  FAULT_FAIL_ON,    // it and all after it
-  FAULT_SHORT,      // a write takes a part of the bytes; other calls are as always
-  FAULT_DIE_BEFORE, // the process ends; before the next call is after this one
-  FAULT_DIE_WITHIN, // in the middle of a write; right after any other call
+  FAULT_FAIL_ON,    // the call and all after it fail
+  FAULT_SHORT,      // a write writes only some of the bytes; other calls work
+  FAULT_DIE_BEFORE, // the process ends before the call
+  FAULT_DIE_WITHIN, // the process ends in the middle of a write, or right after any other call
   FAULT_KINDS
 } fault_kind;
 
-// What a power cut takes with it: what was not synced in...
+// What is lost in a power cut: everything that was not synced in...
 typedef enum {
   CUT_NOTHING, // only the process ended
   CUT_PROJECT, // ...folders called .plimsoll
@@ -27,16 +27,16 @@ typedef struct {
   int at; // the call, counted from 0
   int number;
   fault_cut cut;
-  uint64_t seed; // 0: all of it; else each part by a lot of its own
+  uint64_t seed; // 0: everything unsynced is lost; else each part at random
 } fault;
 
-#define FAULT_EXIT 77 // how a process ends that dies
+#define FAULT_EXIT 77 // exit code of a process that dies
 
 extern const plim_disk fault_disk;
 
-// Starts counting anew. `shadow` is a folder on the same disk, for links to what a power cut brings back.
+// Restarts the count. `shadow` is a folder on the same disk, for links to files that a power cut brings back.
 void fault_set(fault f, const char *shadow);
-bool fault_struck(void); // whether there were as many calls as that
+bool fault_struck(void); // whether the call was reached
 const char *fault_call(void);
 
 #endif

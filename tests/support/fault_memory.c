@@ -4,9 +4,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-// Without a sanitizer these take the place of libc's own, for every library (glibc's manual, "Replacing
-// malloc"). A sanitizer has its own there, so the linker's --wrap puts these before it: for the
-// program's own code alone.
+// Without a sanitizer, these functions replace those of libc for every library (glibc's manual, "Replacing malloc"). A
+// sanitizer has its own, so the linker's --wrap puts these before them, for the program's own code only.
 #ifdef TEST_SANITIZED
 #define HERE(name) __wrap_##name
 #define BELOW(name) __real_##name

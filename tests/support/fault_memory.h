@@ -1,4 +1,4 @@
-// A heap whose N-th request fails, or that one and all after it; of this process, libraries included.
+// A heap on which the N-th allocation of this process, including libraries, fails, or that one and all after it.
 #ifndef PLIM_TESTS_FAULT_MEMORY_H
 #define PLIM_TESTS_FAULT_MEMORY_H
 
@@ -7,8 +7,8 @@
 
 #define FAULT_NEVER ((size_t)-1)
 
-// Starts counting anew: request `at`, counted from 0, fails; `stays`: so do all after it.
+// Restarts the count: allocation `at`, counted from 0, fails; if `stays`, so do all after it.
 void fault_memory_set(size_t at, bool stays);
-size_t fault_memory_count(void); // requests since
+size_t fault_memory_count(void); // allocations since then
 
 #endif

@@ -4,10 +4,11 @@
 
 #include <stddef.h>
 
-void folder_make(void);           // and every folder above the files written into it
-void folder_make_in_memory(void); // for tests that make thousands, where the system has such a disk
-void folder_remove(void);         // with all that is in it
-// The path of something in the folder; valid until the fourth call after this one.
+void folder_make(void); // files written into it get their folders too
+// For tests with thousands of files: in memory, if the system has such a disk.
+void folder_make_in_memory(void);
+void folder_remove(void); // with its contents
+// The path of a file in the folder; valid until the fourth call after this one.
 const char *folder_path(const char *name);
 void folder_write(const char *name, const void *data, size_t size);
 void folder_write_text(const char *name, const char *text);

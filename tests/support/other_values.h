@@ -1,4 +1,4 @@
-// Values to try on knobs, for tests that change files.
+// Values of knobs for tests that change files.
 #ifndef PLIM_TESTS_OTHER_VALUES_H
 #define PLIM_TESTS_OTHER_VALUES_H
 
@@ -38,7 +38,7 @@ static const struct {
 };
 enum { OTHERS = sizeof others / sizeof *others };
 
-// "4", "0.25", "on".
+// The value of a text such as "4", "0.25" or "on".
 static inline plim_value value_from(const char *text) {
   char *end;
   double number = strtod(text, &end);

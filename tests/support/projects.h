@@ -1,5 +1,4 @@
-// Projects as tests give them: files, or texts as if they were files; what their knobs say, and whether one
-// can be changed.
+// Projects for tests: files, or texts as if they were files; the values of their knobs, and whether one can be changed.
 #ifndef PLIM_TESTS_PROJECTS_H
 #define PLIM_TESTS_PROJECTS_H
 
@@ -26,7 +25,7 @@ static inline plim_err read_files(const char *const *paths, size_t count) {
   read_files((const char *const[]){__VA_ARGS__},                                                   \
              sizeof(const char *const[]){__VA_ARGS__} / sizeof(char *))
 
-// As if they were files of those names; `second` may be NULL.
+// Reads two texts as if they were files of those names; `second` may be NULL.
 static inline plim_err read_two(const char *path, const char *text, const char *second,
                                 const char *more) {
   plim_project_clear(&project);
@@ -51,7 +50,7 @@ static inline const char *value_of(plim_knob knob) {
   return out;
 }
 
-// "micro_batch=4 checkpoint=on", all of them true. Prints those that are not.
+// Whether all of "micro_batch=4 checkpoint=on" are true. Prints those that are not.
 static inline bool says(const char *expected) {
   bool ok = true;
   for (const char *at = expected; *at;) {

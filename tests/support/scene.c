@@ -12,7 +12,7 @@
 #define BIG 5000
 
 typedef struct {
-  const char *name, *path; // where it is, and how the change calls it
+  const char *name, *path; // its path in the folder, and its path in the change
   const char *old, *new;   // NULL: does not exist
   mode_t mode;
 } scene_file;

@@ -1,10 +1,10 @@
-// How GPUs share a run, for tests that change it.
+// Changes the sharding strategy, for tests.
 #ifndef PLIM_TESTS_SHARING_H
 #define PLIM_TESTS_SHARING_H
 
 #include "projects.h"
 
-// With all that goes to the host, which is nothing if it is NULL.
+// Sets strategy and offload; `offload` NULL: none.
 static inline bool shares(const char *strategy, const char *offload, plim_edit_set *edits) {
   plim_knob_change both[] = {{PLIM_KNOB_STRATEGY, value_from(strategy)},
                              {PLIM_KNOB_OFFLOAD, value_from(offload ? offload : "none")}};

@@ -19,7 +19,7 @@ void test_count(const char *name, bool ok) {
 static const test_exception *find(const char *name, const test_exception *known, size_t count) {
   for (size_t i = 0; i < count; i++) {
     size_t length = strcspn(known[i].name, "*");
-    size_t compared = known[i].name[length] ? length : length + 1; // with the zero that ends it
+    size_t compared = known[i].name[length] ? length : length + 1; // including the terminating zero
     if (strncmp(known[i].name, name, compared) == 0) return &known[i];
   }
   return NULL;

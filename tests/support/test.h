@@ -25,16 +25,16 @@ extern bool test_failed, test_skipped;
 void test_add(test_case *test);
 int test_main(int argc, char **argv);
 
-// Counts one more case beside the TEST itself: for tests that run over many files.
+// Counts one more case in addition to the TEST itself, for tests over many files.
 void test_count(const char *name, bool passed);
 
-// Cases that are known not to pass, with the reason. A star at the end of a name stands for any rest.
+// Cases that are known not to pass, with the reason. A star at the end of a name matches any rest.
 typedef struct {
   const char *name, *why;
 } test_exception;
 
-// Counts one more case. One that is known not to pass is shown as such, and fails once it does pass, so
-// that no list outlives its reasons.
+// Counts one more case. A case that is known not to pass is shown as such, and fails as soon as it passes, so that the
+// list stays up to date.
 void test_count_unless(const char *name, bool passed, const test_exception *known, size_t count);
 bool test_is_known(const char *name, const test_exception *known, size_t count);
 
@@ -61,7 +61,7 @@ bool test_is_known(const char *name, const test_exception *known, size_t count);
   CHECK((got) == (want), "got %" PRIu64 ", want %" PRIu64, (uint64_t)(got), (uint64_t)(want))
 #define CHECK_STR(got, want) CHECK(strcmp(got, want) == 0, "got \"%s\", want \"%s\"", got, want)
 
-// Ends this test as skipped, with the reason on its line.
+// Ends this test as skipped and prints the reason.
 #define SKIP(...)                                                                                  \
   do {                                                                                             \
     printf("skipped: ");                                                                           \

@@ -155,7 +155,7 @@ void check_batch(check *c) {
   if (global && !is_divided) check_global(c, global);
 }
 
-// ---- what must agree --------------------------------------------------------------------------------
+// ---- files that must agree --------------------------------------------------------------------------
 
 // "the batch would be 128 instead of 64", for the knobs that make it.
 static void report_other_batch(const check *c, plim_knob knob, int64_t theirs, char *text,
@@ -219,7 +219,7 @@ void check_auto_batch(check *c) {
                                         : "auto_find_batch_size changes the effective batch");
   check_at(f, &at);
   check_fix(f, "auto_find_batch_size: false; plimsoll plan finds the batch that fits");
-  long long after = c->micro_batch * 9 / 10; // accelerate takes 0.9 of it each time, rounded down
+  long long after = c->micro_batch * 9 / 10; // accelerate takes nine tenths each time
   if (is_zero3) check_why(f, "Trainer refuses this combination");
   else if (c->effective_batch)
     check_why(f,

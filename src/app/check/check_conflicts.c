@@ -22,7 +22,7 @@ static bool is_called(const plim_project_file *f, const char *name) {
          (end == size || f->path[size - end - 1] == '/');
 }
 
-// --fsdp_config fsdp.json: that file's own keys.
+// Finds a key in the file that --fsdp_config refers to.
 static bool finds_in_fsdp_file(const check *c, const char *key, check_place *at) {
   const plim_project *p = &c->files.project;
   check_place named;
@@ -82,7 +82,7 @@ static bool wraps_itself(const check *c) {
   return is_plain && check_code(c, "get_peft_model(", NULL);
 }
 
-// In a file of its own, or in the JSON of a command line.
+// Whether use_reentrant is set, in a file or in the JSON of a command line.
 static bool sets_reentrant(const check *c) {
   check_place at;
   if (check_find(c, "use_reentrant", &at)) return true;
@@ -292,7 +292,7 @@ static void check_flash(check *c) {
   check_fix(f, "use sdpa attention, which has a kernel for this card");
 }
 
-// ---- keys that are gone -----------------------------------------------------------------------------
+// ---- removed keys -----------------------------------------------------------------------------------
 
 // Keys of transformers 4 that version 5 does not have.
 static const struct {

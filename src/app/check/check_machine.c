@@ -202,10 +202,10 @@ void check_locked(check *c) {
 
 // ---- shared memory ----------------------------------------------------------------------------------
 
-#define CONTAINER_SHM (64 * PLIM_MIB) // what docker and Kubernetes give without being asked
+#define CONTAINER_SHM (64 * PLIM_MIB) // the default of docker and Kubernetes
 
 enum {
-  PREFETCHED = 2,   // batches that a worker of torch's DataLoader makes ahead
+  PREFETCHED = 2,   // batches that a worker of torch's DataLoader prefetches
   TOKEN_BYTES = 24, // input_ids, attention_mask and labels, int64 each
 };
 

@@ -2,7 +2,7 @@
 #include "check.h"
 #include "lenient_reads.h"
 
-// What reads a file, and what it does with each kind.
+// A parser of a file, and what it does with each kind of lenient syntax.
 typedef struct {
   const char *name;
   struct {

@@ -110,7 +110,7 @@ static bool check_exponent_of_factory(check *c, const written *w) {
   return w->file->is.dialect == PLIM_DIALECT_LLAMA_FACTORY && check_exponent(c, &older);
 }
 
-// 1,000 and 12,345,678.
+// Whether it is a number with thousands separators: 1,000 and 12,345,678.
 static bool is_grouped(const char *text) {
   size_t digits = strspn(text, "0123456789");
   for (text += digits; digits && digits <= 3 && *text == ','; text += 4)
@@ -135,7 +135,7 @@ static bool check_odd_digits(check *c, const written *w) {
   return true;
 }
 
-// ---- numbers that are others ------------------------------------------------------------------------
+// ---- numbers that are read as other numbers ---------------------------------------------------------
 
 static bool check_octal(check *c, const written *w) {
   char reads[48], better[48];

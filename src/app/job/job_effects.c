@@ -8,7 +8,7 @@
 #define AT(field) offsetof(job_args, field)
 const cli_option job_own_options[] = {JOB_OPTIONS(AT), {0}};
 
-// ---- when ---------------------------------------------------------------------------------------------------
+// ---- conditions ---------------------------------------------------------------------------------------------
 
 typedef bool condition(const job_args *a, const job_request *r);
 
@@ -184,7 +184,7 @@ bool job_effect_is_known(const char *option) {
   return false;
 }
 
-// ---- what was asked for -------------------------------------------------------------------------------------
+// ---- requested options --------------------------------------------------------------------------------------
 
 static const size_t sizes[CLI_KIND_COUNT] = {
     [CLI_FLAG] = sizeof(bool),     [CLI_STRING] = sizeof(char *), [CLI_BYTES] = sizeof(uint64_t),

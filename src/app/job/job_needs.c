@@ -4,8 +4,8 @@
 
 #include "units.h"
 
-// max_split_size with expandable segments never reuses its large blocks: reserved memory grows with time,
-// until a limit ends it. What is in use is then all that can be said.
+// With expandable segments, max_split_size never reuses its large blocks: reserved memory grows until a limit is
+// reached. Then only the memory in use can be reported.
 bool estimate_is_endless(const plim_estimate *e) {
   bool is_too_much = e->has_verdict && !e->fits;
   return is_too_much && e->p.peak_reserved_bytes > 2 * e->p.peak_allocated_bytes;

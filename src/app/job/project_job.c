@@ -124,7 +124,7 @@ static void fill_count(project_job *p, const job_args *a, plim_knob knob, plim_k
          name_of(knob), plim_knob_table[knob].what, p->project.knobs[knob].why);
 }
 
-// ---- how many at once ---------------------------------------------------------------------------------
+// ---- counts -------------------------------------------------------------------------------------------
 
 typedef struct {
   plim_knob knob;
@@ -403,7 +403,7 @@ static void fill_types(project_job *p, job_args *a) {
   project_job_fill_ecosystem(p, a);
   if (dialect == PLIM_DIALECTS || !plim_dialect_table[dialect].has_one_type) return;
   p->holds_precision = true;
-  if (a->lora_rank) a->lora_dtype = 1; // that of the parameters
+  if (a->lora_rank) a->lora_dtype = 1; // the dtype of the parameters
 }
 
 // Refuses a run with a configuration that could not be read, because the prediction would be for a different run. The

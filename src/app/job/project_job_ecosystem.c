@@ -44,10 +44,10 @@ static void fill_factory(const project_job *p, job_args *a) {
 // ---- quantised weights ------------------------------------------------------------------------------
 
 // Ecosystems that quantise on their own and keep the dtype of the other parameters: TRL since 0.27 (sft_trainer.py; the
-// prepare_peft_model of 0.26 called peft's function); Axolotl (loaders/model.py: peft's function, behind which
-// _convert_embedding_modules_dtype makes norms, embeddings and head 16 bits again); LLaMA-Factory (model_utils/
-// checkpointing.py: norms, if upcast_layernorm says so); torchtune (NF4 tensors of torchao, no cast); Unsloth (its
-// own function of that name, unsloth_zoo's prepare_model_for_training, makes adapters and norms float32 alone).
+// prepare_peft_model of 0.26 called peft's function); Axolotl (loaders/model.py: peft's function, after which
+// _convert_embedding_modules_dtype converts norms, embeddings and head back to 16 bits); LLaMA-Factory (model_utils/
+// checkpointing.py: only norms, if upcast_layernorm is set); torchtune (NF4 tensors of torchao, no cast); Unsloth (its
+// own function, unsloth_zoo's prepare_model_for_training, converts only adapters and norms to float32).
 static const plim_dialect leaving[] = {
     PLIM_DIALECT_TRL,           PLIM_DIALECT_AXOLOTL,
     PLIM_DIALECT_LLAMA_FACTORY, PLIM_DIALECT_LLAMA_FACTORY_V1,
@@ -125,7 +125,7 @@ static void note_open(project_job *p, const job_args *a) {
          "assuming one GPU; torchtune's distributed recipes shard with FSDP2 (--world N)");
 }
 
-// torchtune's and Axolotl's.
+// Notes about recipes of torchtune and Axolotl.
 static void note_recipe(project_job *p) {
   const plim_setting *qat = project_job_setting(p, "quantizer", "._component_");
   bool is_qat = qat && qat->value.kind == PLIM_VALUE_TEXT && strstr(qat->value.text, "QAT");

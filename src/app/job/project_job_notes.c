@@ -111,7 +111,7 @@ static void note_unmodelled(project_job *p) {
          (long long)p->run.empty_cache.count);
 }
 
-// ---- what nobody says -------------------------------------------------------------------------------
+// ---- missing settings -------------------------------------------------------------------------------
 
 static void batch_words(const job_args *a, char *text, size_t size) {
   snprintf(text, size, "micro batch (%llu)", (unsigned long long)a->batch);

@@ -7,7 +7,7 @@
 // VALUE in a line is replaced by the value.
 static const struct {
   plim_knob knob;
-  const char *value; // NULL: any but 0
+  const char *value; // NULL: any value except 0
   const char *where, *lines;
 } rows[] = {
     {PLIM_KNOB_CHECKPOINT, "on", "add after from_pretrained",
@@ -43,7 +43,7 @@ static const struct {
      "    bnb_4bit_use_double_quant=True)\n"},
     {PLIM_KNOB_QUANTISATION, "int8", "pass to from_pretrained",
      "quantization_config=BitsAndBytesConfig(load_in_8bit=True)\n"},
-    // sentence-transformers' own.
+    // The cached loss of sentence-transformers.
     {PLIM_KNOB_CACHED_BATCH, NULL, "replace your loss with",
      "losses.CachedMultipleNegativesRankingLoss(model, mini_batch_size=VALUE)\n"},
     // The file that was measured: docs/chunked-loss.md.

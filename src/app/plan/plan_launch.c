@@ -82,7 +82,7 @@ static void write_accelerate(const launch *l, FILE *out) {
           "  fsdp_state_dict_type: FULL_STATE_DICT\n",
           mixed, l->nodes, l->world, l->job.sharding.offloads_parameters ? "true" : "false",
           l->wraps_layers ? "true" : "false");
-  if (l->nodes > 1) // the command line says better
+  if (l->nodes > 1) // on the command line instead
     fprintf(out, "machine_rank: 0  # 1 and so on, on the other machines\n"
                  "main_process_ip: FIRST  # the first machine's name\n"
                  "main_process_port: 29500\n");
@@ -100,7 +100,7 @@ static const char *accelerate_file(const launch *l) {
   return l->strategy == PLIM_SHARD_FSDP2 ? "accelerate.yaml" : NULL;
 }
 
-// The user's own file is for another number of GPUs.
+// Whether the user's own file is for another number of GPUs.
 static bool counts_otherwise(const launch *l) {
   const plim_project *p = project_of(l);
   const plim_project_knob *k = p ? &p->knobs[PLIM_KNOB_WORLD] : NULL;
@@ -216,7 +216,7 @@ static void make_batch_line(const launch *l, const char *line, char *text, size_
            l->nodes, l->per_node, line);
 }
 
-// ---- what is known of it ----------------------------------------------------------------------------
+// ---- the launch of a plan ---------------------------------------------------------------------------
 
 static bool is_left_to_hand(const plan_edits *edits) {
   for (size_t i = 0; i < edits->by_hand_count; i++)
@@ -225,7 +225,7 @@ static bool is_left_to_hand(const plan_edits *edits) {
   return false;
 }
 
-// Checkpointing is new, and nothing in the user's files turns it on.
+// Whether checkpointing is new and nothing in the user's files turns it on.
 static bool lacks_checkpoint(const plan_for_card *c, const plim_choice *to,
                              const plan_edits *edits) {
   int64_t at = to->at[PLIM_KNOB_CHECKPOINT];

@@ -61,7 +61,7 @@ static plim_err not_knob_value(const char *text, plim_error *error) {
   return err;
 }
 
-// KNOB=V,V
+// Reads --try KNOB=V,V.
 static plim_err read_domain(plim_plan_request *r, const char *text, plim_error *error) {
   char *copy = strdup(text), *values = copy ? strchr(copy, '=') : NULL;
   plim_knob knob = PLIM_KNOBS;
@@ -90,7 +90,7 @@ static void allow_all(plim_plan_request *r) {
   if (r->is_contrastive || r->has_batch_norm) r->allowed[PLIM_KNOB_MICRO_BATCH] = true;
 }
 
-// KNOB,KNOB, or all
+// Reads --allow KNOB,KNOB or --allow all.
 static plim_err allow(plim_plan_request *r, const char *text, plim_error *error) {
   char copy[256], *rest = copy, *name;
   snprintf(copy, sizeof copy, "%s", text);
@@ -156,9 +156,9 @@ static plim_err no_share(const char *text, plim_error *error) {
   return err;
 }
 
-// A fraction, or a percentage.
+// Reads a fraction or a percentage.
 static plim_err read_margin(const char *text, double *margin, plim_error *error) {
-  *margin = -1; // the interval's
+  *margin = -1; // use the interval of the prediction
   if (!text) return PLIM_OK;
   char *end;
   double value = strtod(text, &end);

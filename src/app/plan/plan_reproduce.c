@@ -129,7 +129,7 @@ static bool is_plain(const char *text) {
   return *text && !text[strspn(text, safe)];
 }
 
-// In single quotes; only single quotes need escaping there.
+// Writes a word in single quotes, in which only single quotes need escaping.
 static void put_word(FILE *out, const char *text) {
   if (is_plain(text)) {
     fputs(text, out);
@@ -165,7 +165,7 @@ static bool is_default(const cli_option *o, const void *at, const void *was) {
   return !text || (usual && strcmp(text, usual) == 0);
 }
 
-// NULL if memory runs out.
+// The command line; NULL if memory runs out.
 static char *command_of(const job_args *a) {
   static const job_args usual = JOB_DEFAULTS;
   char *text = NULL;
@@ -186,7 +186,7 @@ static char *command_of(const job_args *a) {
 
 // ---- whether it says the same -----------------------------------------------------------------------
 
-// A setting of the files that has no option.
+// The setting of the files that has no option; NULL if there is none.
 static const char *without_option(const job_args *own) {
   static const plim_zero_sizes usual = {0};
   bool has_sizes = memcmp(&own->zero_sizes, &usual, sizeof usual) != 0;

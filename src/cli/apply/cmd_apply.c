@@ -67,7 +67,7 @@ static plim_err read_project(const plim_plan_file *plan, plim_project *p, plim_e
   return err ? err : finish_project(plan, p, error);
 }
 
-// ---- what the files have no place for -----------------------------------------------------------------------
+// ---- manual steps -------------------------------------------------------------------------------------------
 
 static bool is_done(const apply_args *args, plim_knob knob) {
   for (size_t i = 0; i < args->done.len; i++)
@@ -81,7 +81,7 @@ static void describe(const plim_plan_left *left, char *text, size_t size) {
   snprintf(text, size, "%s %s", plim_knob_table[left->knob].name, value);
 }
 
-// All that is left to do, each between these two, with its value or without.
+// Lists the remaining manual changes, each between `before` and `after`, with or without its value.
 static void list_left(const plim_plan_file *plan, const apply_args *args, const char *before,
                       const char *after, char *text, size_t size) {
   bool has_value = !*after;
@@ -97,7 +97,8 @@ static void list_left(const plim_plan_file *plan, const apply_args *args, const 
   }
 }
 
-// Half a plan can be worse than none: a larger batch without the loss in chunks that made room for it.
+// Refuses to write only a part of the plan if that part does not fit, such as a larger batch without the chunked loss
+// that made room for it.
 static plim_err refuse_half(const plim_plan_file *plan, const apply_args *args, plim_error *error) {
   char what[200], done[120], needs[96] = "may not fit";
   list_left(plan, args, ", ", "", what, sizeof what);
@@ -109,14 +110,14 @@ static plim_err refuse_half(const plim_plan_file *plan, const apply_args *args, 
   plim_err err = plim_fail(
       error, PLIM_ERR_UNSUPPORTED,
       "%s cannot be written into your files, and without it the other changes %s", what, needs);
-  done[strlen(done) - 1] = 0; // a blank
+  done[strlen(done) - 1] = 0; // removes the blank at the end
   plim_error_hint(
       error, "make this change by hand, then run apply again with %s; or make a plan without it",
       done);
   return err;
 }
 
-// All of it is to be done by hand, or nothing differs from the files.
+// Refuses a plan of which nothing can be written: all steps are manual, or the files already have its values.
 static plim_err refuse_empty(const plim_plan_file *plan, const apply_args *args,
                              plim_error *error) {
   char what[200];
@@ -131,7 +132,7 @@ static plim_err refuse_empty(const plim_plan_file *plan, const apply_args *args,
   return err;
 }
 
-// What is left to do by hand, less what --done says was done.
+// Prints the manual steps, except those that --done confirms.
 static void print_steps(const plim_plan_file *plan, const apply_args *args, FILE *out) {
   size_t number = 0;
   for (size_t i = 0; i < plan->steps.len; i++) {
@@ -142,7 +143,7 @@ static void print_steps(const plim_plan_file *plan, const apply_args *args, FILE
   }
 }
 
-// The command is a line of its own: an error's hint may be too short for it.
+// Prints the plan command on its own line, because the hint of an error may be too short for it.
 static void print_replan(const plim_plan_file *plan) {
   fprintf(stderr, "without it:\n  %s\n",
           plan->replan ? plan->replan : "plimsoll plan FILES --fix KNOB=VALUE --out plan.json");
@@ -173,7 +174,7 @@ static plim_err new_texts(const plim_project *p, const plim_plan_file *plan, fil
     plim_new_file *f = &edits.files.at[i];
     if (f->is_there) continue;
     plim_file_change change = {f->path, plim_content_of(NULL, 0), f->text, strlen(f->text)};
-    if (vec_push(out, change)) f->path = f->text = NULL; // they are the change's now
+    if (vec_push(out, change)) f->path = f->text = NULL; // the change owns them now
     else err = plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
   }
   plim_edit_set_clear(&edits);
@@ -202,7 +203,7 @@ static plim_err write_all(const file_changes *changes, bool outside, bool as_jso
 
 // ---- a plan that was applied already ------------------------------------------------------------------------
 
-// The file as the plan was made from it: as it is, or as the last apply kept it.
+// Adds a file as it was when the plan was made: the present file, or the backup of the last apply.
 static bool add_source(plim_project *p, const plim_plan_source *source) {
   char *text = NULL, *backup = NULL;
   size_t size;
@@ -237,7 +238,7 @@ static void free_changes(file_changes *changes) {
   vec_free(changes);
 }
 
-// All files are what the plan makes of those it was made from.
+// Whether all files already have the content that the plan would write.
 static bool is_applied(const plim_plan_file *plan) {
   plim_project before = {0};
   file_changes changes = {0};
@@ -279,7 +280,7 @@ static plim_err show_diff(const plim_project *p, const plim_plan_file *plan,
 
 // ---- the commands -------------------------------------------------------------------------------------------
 
-// Before anything is read, what a killed call left half done is put in order.
+// Completes or rolls back a call that was killed, before anything is read.
 static plim_err recover(bool outside, plim_error *error) {
   plim_changeset_result result = {0};
   const plim_changeset_options how = {.outside = outside};
@@ -289,7 +290,7 @@ static plim_err recover(bool outside, plim_error *error) {
   return err;
 }
 
-// What cannot be written as a whole, or at all. A diff is there to look at, whatever apply would say.
+// Refuses a plan that cannot be written completely, or not at all. A dry run still shows the diff.
 static plim_err refuse(const plim_plan_file *plan, const apply_args *args, bool *is_refused,
                        plim_error *error) {
   plim_err err = plan->changes.len ? PLIM_OK : refuse_empty(plan, args, error);
@@ -336,7 +337,7 @@ static int run(const cli_call *call) {
   if (!err) err = plim_plan_file_parse(text, size, args->rung, &plan, &error);
   bool is_refused = false;
   if (!err) err = apply(&plan, args, call->common.json, &is_refused, &error);
-  bool is_shown = !err && args->dry_run; // the diff is there to look at, whatever apply would say
+  bool is_shown = !err && args->dry_run; // the diff is shown even if apply would refuse
   if (is_shown) err = refuse_half(&plan, args, &error);
   int status = err ? cli_report(&error, NULL) : CLI_OK;
   if (is_refused) print_steps(&plan, args, stderr);

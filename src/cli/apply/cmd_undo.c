@@ -1,4 +1,4 @@
-// plimsoll undo: takes the last apply back.
+// plimsoll undo: undoes the last apply.
 #include <stdio.h>
 
 #include "apply_report.h"

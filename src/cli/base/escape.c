@@ -5,10 +5,10 @@
 
 #define REPLACEMENT 0xFFFD
 
-// The next character, and *text moved behind it; 0 at the end.
+// Reads the next character and moves *text after it; 0 at the end.
 static uint32_t next_character(const char **text) {
   const unsigned char *s = (const unsigned char *)*text;
-  static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000}; // shorter forms must be used below
+  static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000}; // smaller codes have a shorter form
   size_t length = s[0] < 0x80 ? 1 : s[0] < 0xC0 ? 0 : s[0] < 0xE0 ? 2 : s[0] < 0xF0 ? 3 : 4;
   if (length == 1) {
     if (*s) ++*text;
@@ -62,7 +62,7 @@ void escape_script(FILE *out, const char *text) {
     case '<':
     case '>':
     case '&':
-    case 0x2028: // line ends to JavaScript, but not to JSON
+    case 0x2028: // line ends in JavaScript, but not in JSON
     case 0x2029: fprintf(out, "\\u%04x", (unsigned)c); break;
     default: put_character(out, is_control(c) ? REPLACEMENT : c);
     }

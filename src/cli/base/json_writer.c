@@ -40,7 +40,7 @@ static void write_string(FILE *out, const char *text) {
   fputc('"', out);
 }
 
-// Comma, line break and key: all that stands before a value.
+// Writes what precedes a value: comma, line break and key.
 static void before_value(json_writer *j, const char *key) {
   assert(!j->is_done);
   if (j->depth == 0) {
@@ -125,7 +125,7 @@ static void print_double(char text[32], double value) {
     snprintf(text, 32, "%.*g", digits, value);
     if (strtod(text, NULL) == value) break;
   }
-  char *comma = strchr(text, ','); // a decimal comma, should someone have set a locale
+  char *comma = strchr(text, ','); // a decimal comma, if a locale is set
   if (comma) *comma = '.';
 }
 

@@ -21,7 +21,7 @@ plim_err output_refuse(const output_file *file, const char *why, const char *wha
   return PLIM_ERR_ARGUMENT;
 }
 
-// An empty file has nothing to lose; pipes and devices are written, not replaced.
+// Whether the file may be overwritten: it is new, empty, a pipe or device, or was written by this program.
 static bool may_replace(const output_file *file) {
   struct stat found;
   char *text;

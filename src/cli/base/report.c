@@ -17,11 +17,11 @@ void cli_report_as_json(bool json) { as_json = json; }
 
 // ---- text -------------------------------------------------------------------------------------
 
-// The line of a text that holds an offset.
+// The line of a text that contains an offset.
 typedef struct {
   const char *start;
   size_t bytes, column; // column: bytes before the offset
-  size_t number;        // from 1
+  size_t number;        // line number, from 1
   bool is_only;         // the text is one line
 } line;
 
@@ -45,8 +45,8 @@ static void print_place(FILE *out, const plim_error *error, const line *where) {
   fputc('\n', out);
 }
 
-// Shows the line with a caret. Long lines are shown around the offence; tabs become blanks, so that
-// the caret stands right.
+// Shows the line with a caret. Of long lines, the part around the error is shown; tabs become blanks, so that the caret
+// is in the right column.
 static void print_line(FILE *out, const line *where) {
   enum { BEFORE = 50, SHOWN = 70 };
   size_t from = where->column > BEFORE ? where->column - BEFORE : 0;
@@ -108,7 +108,7 @@ static void report_json(FILE *out, const plim_error *error) {
 }
 
 int cli_report(const plim_error *error, const char *source) {
-  fflush(stdout); // what was printed before stays before
+  fflush(stdout); // keeps the order of stdout and stderr
   if (as_json) report_json(stdout, error);
   cli_report_text(stderr, error, source);
   return CLI_ERROR;
@@ -138,8 +138,8 @@ void cli_warn(const char *format, ...) {
 
 // ---- the end ----------------------------------------------------------------------------------
 
-// Whether stdout is a pipe whose reader has gone. Asked of the pipe itself, since the errno of the
-// write that failed may be long gone.
+// Whether stdout is a pipe whose reader has closed it. Asks the pipe itself, because the errno of the failed write may
+// have been overwritten.
 static bool reader_left(void) {
   struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
   return poll(&out, 1, 0) == 1 && (out.revents & POLLERR);

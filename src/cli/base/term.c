@@ -71,8 +71,8 @@ typedef struct {
   uint32_t first, last;
 } range;
 
-// The blocks of East Asian wide characters and emoji, and of combining marks, that turn up in
-// names and paths (Unicode EastAsianWidth.txt, whole blocks).
+// The blocks of East Asian wide characters, emoji and combining marks that occur in names and paths (Unicode
+// EastAsianWidth.txt, whole blocks).
 static const range wide[] = {
     {0x1100, 0x115F}, {0x2E80, 0xA4CF}, {0xAC00, 0xD7A3},   {0xF900, 0xFAFF},   {0xFE30, 0xFE6F},
     {0xFF00, 0xFF60}, {0xFFE0, 0xFFE6}, {0x1F300, 0x1F64F}, {0x1F900, 0x1F9FF}, {0x20000, 0x3FFFD}};
@@ -87,7 +87,7 @@ static bool in_ranges(uint32_t c, const range *ranges, size_t count) {
 
 static bool is_continuation(char c) { return ((unsigned char)c & 0xC0) == 0x80; }
 
-// Reads one character and moves *text past it. Broken UTF-8 yields something, and gets past.
+// Reads one character and moves *text past it. Invalid UTF-8 gives some character, and always moves on.
 static uint32_t next_char(const char **text) {
   unsigned char lead = (unsigned char)*(*text)++;
   uint32_t c = lead < 0xC0   ? lead
@@ -120,7 +120,7 @@ static size_t bytes_that_fit(const char *text, size_t width) {
   return (size_t)(end - text);
 }
 
-// Where a wrapped text has got to.
+// The position in a text that is being wrapped.
 typedef struct {
   FILE *out;
   size_t column, indent, width;
@@ -142,18 +142,18 @@ static void wrap_word(wrapping *w, const char *word) {
   w->is_line_empty = false;
 }
 
-// An option, or what follows one: no word of a sentence.
+// Whether the word is an option or its value, not a word of a sentence.
 static bool is_argument(const char *word, size_t bytes) {
   static const char signs[] = "-=./_0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
   size_t at = strcspn(word, signs);
-  return at + 1 < bytes; // a full stop at the end is no sign
+  return at + 1 < bytes; // a full stop at the end does not count
 }
 
 static bool ends_clause(const char *word, size_t bytes) {
   return bytes && strchr(",;:).", word[bytes - 1]);
 }
 
-// "plimsoll undo --outside"; 0 where no command begins.
+// The length of a command such as "plimsoll undo --outside"; 0 if no command begins here.
 static size_t command_bytes(const char *text) {
   static const char name[] = "plimsoll ";
   size_t bytes = sizeof name - 1, word;
@@ -167,7 +167,7 @@ static size_t command_bytes(const char *text) {
   return bytes;
 }
 
-// "1.28 GiB", "19 %,"; 0 where no such number begins.
+// The length of a number with its unit, such as "1.28 GiB" or "19 %,"; 0 if none begins here.
 static size_t quantity_bytes(const char *text) {
   static const char *const units[] = {"%", "GiB", "MiB", "KiB", "GB", "s", "ms"};
   size_t digits = strspn(text, "0123456789.,");
@@ -179,7 +179,7 @@ static size_t quantity_bytes(const char *text) {
   return 0;
 }
 
-// What is broken at no blank inside it.
+// The length of text that must not be wrapped inside: a command, a quantity or a word.
 static size_t unit_bytes(const char *text) {
   size_t bytes = command_bytes(text);
   if (!bytes) bytes = quantity_bytes(text);
@@ -272,7 +272,7 @@ static size_t total_of(const term_table *table, const size_t *widths) {
   return total;
 }
 
-// The widest column that may be cut further; NULL where none may.
+// The widest column that may be cut further; NULL if there is none.
 static size_t *widest_to_cut(const term_table *table, size_t *widths) {
   size_t *found = NULL;
   for (size_t i = 0; i < table->column_count; i++)
@@ -281,8 +281,7 @@ static size_t *widest_to_cut(const term_table *table, size_t *widths) {
   return found;
 }
 
-// Takes what is over the terminal's width from the columns that may shrink. Off a terminal nothing
-// is cut: a file has no edge.
+// Shrinks columns until the table is as wide as the terminal. Without a terminal, nothing is cut.
 static void shrink(const term_table *table, FILE *out, size_t *widths) {
   size_t limit = (size_t)term_width(out), *cut;
   if (!isatty(fileno(out))) return;

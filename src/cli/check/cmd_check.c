@@ -11,13 +11,13 @@ typedef struct {
   cli_strings set;
 } check_args;
 
-// What was typed wrong is an error; what the files name and nobody knows is a note.
+// Checks the typed options: a mistyped value is an error, while an unknown value in a file is only a note.
 static plim_err check_typed(const check_args *args, plim_error *error) {
   job_request request;
   job_args probe = JOB_DEFAULTS;
   const char *source;
   if (!args->model && !args->gpu) return PLIM_OK;
-  probe.model = args->model ? args->model : "gpt2"; // any that is there
+  probe.model = args->model ? args->model : "gpt2"; // any model of the catalogue
   probe.gpu = args->gpu;
   plim_err err = job_understand(&probe, &probe, &request, &source, error);
   if (!err) job_request_clear(&request);

@@ -34,7 +34,7 @@ static int show(const estimate_result *r, const cli_call *call) {
   return r->e.has_verdict && !r->e.fits ? CLI_FINDING : CLI_OK;
 }
 
-// The weights beside config.json, where there are some, must be those it describes.
+// Compares the weights next to config.json, if there are any, with the model that it describes.
 static void check_weights(estimate_result *r) {
   const plim_model_source *source = &r->request.source;
   plim_safetensors found;

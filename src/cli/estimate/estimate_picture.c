@@ -6,8 +6,8 @@
 #include "cli_alloc.h"
 #include "predicted_timeline.h"
 
-// What lasts lies at the bottom, what comes and goes on top. Lightness (CIE L*) on a light page,
-// bottom up: 31, 83, 65, 47, 35, 79, 56.
+// Long-lived memory is at the bottom, short-lived memory on top. Lightness (CIE L*) on a light page, from the bottom:
+// 31, 83, 65, 47, 35, 79, 56.
 static const picture_layer layers[] = {
     {PLIM_FOR_WEIGHTS, "#264b7a", "#3d6aa3"},   {PLIM_FOR_ADAPTERS, "#a9d6e5", "#b5e0ec"},
     {PLIM_FOR_OPTIMIZER, "#6fa3d8", "#86b4e3"}, {PLIM_FOR_GRADIENTS, "#237c71", "#2f978a"},
@@ -45,7 +45,7 @@ typedef struct {
   char title[TEXT], recipe[TEXT], totals[TEXT], peak[TEXT];
 } texts;
 
-enum { LINE = 138 }; // letters that surely fit into a line of the picture
+enum { LINE = 138 }; // characters that always fit into a line of the picture
 
 static void say_recipe(const estimate_result *r, char *text) {
   job_describe_recipe(&r->request, r->args, text, TEXT);
@@ -83,7 +83,7 @@ static void say(const estimate_result *r, texts *t) {
 
 // ---- the picture ------------------------------------------------------------------------------------
 
-// Those of the steps: what comes before them has its name in their row.
+// The phases of the steps. The time before the first step has its name in the row of steps.
 static picture_span *name_phases(const plim_predicted_timeline *f, size_t *count) {
   picture_span *spans = cli_alloc((f->phases.len + 1) * sizeof *spans);
   *count = 0;

@@ -141,9 +141,9 @@ static void print_budget(const estimate_result *r) {
   term_table_free(t);
 }
 
-// ---- the rest ---------------------------------------------------------------------------------------
+// ---- other facts ------------------------------------------------------------------------------------
 
-// A line that goes on below itself on a narrow terminal.
+// Prints a line that is wrapped on a narrow terminal.
 __attribute__((format(printf, 1, 2))) static void print_fact(const char *format, ...) {
   char line[256];
   va_list args;
@@ -153,7 +153,7 @@ __attribute__((format(printf, 1, 2))) static void print_fact(const char *format,
   term_say(stdout, line, 0, 2);
 }
 
-// ZeRO 3 runs out while it loads what it will cut.
+// Whether ZeRO 3 runs out of memory while it loads the whole model, before sharding it.
 static bool is_loaded_whole(const estimate_result *r) {
   const plim_estimate *e = &r->e;
   return r->request.job.sharding.strategy == PLIM_SHARD_ZERO3 &&
@@ -215,7 +215,7 @@ static void shape_text(const plim_holding *h, char *text, size_t size) {
   static const char *const names[PLIM_DTYPE_COUNT] = {"bool", "uint8", "int32", "int64",
                                                       "bf16", "fp16",  "fp32",  "fp64"};
   *text = 0;
-  if (!h->shape.n) return; // of several shapes
+  if (!h->shape.n) return; // the tensors have several shapes
   size_t used = (size_t)snprintf(text, size, "%s (", names[h->dtype]);
   for (int i = 0; i < h->shape.n && used < size; i++)
     used += (size_t)snprintf(text + used, size - used, "%s%" PRIi64, i ? ", " : "", h->shape.at[i]);

@@ -53,7 +53,7 @@ const char *cli_nearest(const char *name) {
 
 // ---- dispatch -----------------------------------------------------------------------------------
 
-// Before anything is parsed: an error of parsing itself has to know.
+// Whether --json was given. This is needed before parsing, because a parse error must be JSON too.
 static bool wants_json(int argc, char **argv) {
   for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
     if (strcmp(argv[i], "--json") == 0) return true;
@@ -84,7 +84,7 @@ static int fail_no_command(bool json) {
   return cli_report(&error, NULL);
 }
 
-// Prints the help if it was asked for.
+// Prints the help if it was requested; false if not.
 static bool gave_help(const cli_call *call) {
   const cli_common *common = &call->common;
   if (!common->short_help && !common->full_help) return false;
@@ -93,7 +93,7 @@ static bool gave_help(const cli_call *call) {
   return true;
 }
 
-// Common options may stand before the command too.
+// Adds common options that were typed before the command.
 static void add_common(cli_common *to, const cli_common *before) {
   to->json |= before->json;
   if (to->color == TERM_AUTO) to->color = before->color;

@@ -17,7 +17,7 @@ static void print_models(FILE *out) {
   }
 }
 
-// As one word: a dash is as good as a blank in a card's name.
+// Prints card names as one word each: a dash means the same as a blank.
 static void print_cards(FILE *out) {
   for (size_t i = 0; i < plim_gpu_count; i++) {
     if (i) fputc(' ', out);
@@ -30,7 +30,7 @@ static void print_knobs(FILE *out) {
     fprintf(out, "%s%s", i ? " " : "", plim_knob_table[plim_plan_knobs[i]].name);
 }
 
-// "checkpoint=on" for every value that is one word to a shell; "micro_batch=" where it is a number.
+// Prints "checkpoint=on" for every value that is one word in a shell, and "micro_batch=" for numbers.
 static void print_values(FILE *out, plim_knob knob) {
   const char *name = plim_knob_table[knob].name, *value;
   if (!plim_knob_value_name(knob, 0)) fprintf(out, "%s= ", name);

@@ -36,7 +36,7 @@ char *help_synopsis(const cli_command *command) {
   return text;
 }
 
-// What may follow: the choices themselves, or a placeholder.
+// The text for the value of an option: its choices, or a placeholder.
 static void argument_text(const cli_option *option, char *text, size_t size) {
   size_t used = 0;
   snprintf(text, size, "%s", option->argument ? option->argument : "");

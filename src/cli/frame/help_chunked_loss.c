@@ -1,4 +1,4 @@
-// A cross entropy in chunks, for who has no option that turns it on: docs/chunked_loss.py.
+// A chunked cross entropy for users whose trainer has no option for it: docs/chunked_loss.py.
 #include "help_lists.h"
 
 static const char file[] = {

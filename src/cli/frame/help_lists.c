@@ -16,7 +16,7 @@ static const char *dtype_name(plim_dtype dtype) {
   return dtype == PLIM_BF16 ? "bf16" : dtype == PLIM_FP16 ? "fp16" : "fp32";
 }
 
-// A row whose configuration is refused is none; a test builds them all.
+// Whether the model is listed. A row with an invalid configuration is not; a test builds all of them.
 static bool is_listed(const plim_catalogue_model *model, plim_config *c) {
   return plim_catalogue_is_public(model) && !plim_catalogue_config(model, c, NULL);
 }
@@ -200,7 +200,7 @@ static bool is_planned(plim_knob knob) {
   return false;
 }
 
-// Named values follow a colon, as the table's own words have them; they are taken from the planner.
+// Prints a knob. Its named values come from the planner and follow a colon.
 static void print_knob(FILE *out, plim_knob knob) {
   const plim_knob_info *k = &plim_knob_table[knob];
   char text[512];

@@ -31,13 +31,13 @@ typedef struct {
   int argc, at;
 } parser;
 
-// An option of ours together with the struct that its field is in.
+// An option together with the struct that contains its field.
 typedef struct {
   const cli_option *option;
   char *base;
 } match;
 
-// "plimsoll replay", or "plimsoll" alone.
+// The name of the command for messages: "plimsoll replay", or "plimsoll".
 static const char *called(const cli_command *command, char out[64]) {
   snprintf(out, 64, command->name ? "plimsoll %s" : "plimsoll", command->name);
   return out;
@@ -50,7 +50,7 @@ static const char *article(const char *noun) { return strchr("AEIO", *noun) ? "a
 
 // ---- values -----------------------------------------------------------------------------------
 
-// "--limit", or "-n" for an option without a long name.
+// The name of the option for messages: "--limit", or "-n" if it has no long name.
 static const char *option_text(const cli_option *option, char out[64]) {
   if (option->name) snprintf(out, 64, "--%s", option->name);
   else snprintf(out, 64, "-%c", option->letter);
@@ -71,7 +71,7 @@ static void list_choices(const char *const *choices, char *out, size_t size) {
   }
 }
 
-// The index of `text` in choices; on failure fills the error (what is it called, what is allowed).
+// Finds the index of `text` in choices; on failure fills the error with the wrong value and the allowed ones.
 static bool find_choice(const char *const *choices, const char *text, int *index,
                         plim_error *error) {
   for (int i = 0; choices[i]; i++) {
@@ -117,7 +117,7 @@ static bool set_choice(const cli_option *option, void *field, const char *text, 
   return find_choice(option->choices, text, field, error);
 }
 
-// How each kind of value is read, and an example of one for hints (NULL: the placeholder).
+// How each kind of value is read, and an example for hints (NULL: use the placeholder).
 static const struct {
   bool (*set)(const cli_option *option, void *field, const char *text, plim_error *error);
   const char *example;
@@ -131,7 +131,7 @@ static const struct {
     [CLI_KNOBS] = {add_string, NULL},   [CLI_SETTINGS] = {add_string, NULL},
 };
 
-// What to type instead of a wrong value.
+// An example of a valid value, for the hint.
 static const char *good_value(const cli_option *option, const char *wrong) {
   if (kinds[option->kind].example) return kinds[option->kind].example;
   if (option->kind != CLI_CHOICE) return option->argument;
@@ -140,8 +140,8 @@ static const char *good_value(const cli_option *option, const char *wrong) {
   return near ? near : option->choices[0];
 }
 
-// Turns the error of a value into one of the option: names it, and moves the caret to where the
-// value stands on the command line.
+// Turns the error of a value into one of the option: names the option, and moves the caret to the value on the command
+// line.
 static bool fail_value(parser *p, const cli_option *option, const char *value) {
   char name[64], message[sizeof p->usage->error.message];
   plim_error *error = &p->usage->error;
@@ -179,7 +179,7 @@ static match find_in(const cli_option *options, void *base, const char *name, si
   return (match){0};
 }
 
-// By long name (of `bytes` bytes), or by letter if name is NULL.
+// Finds an option by its long name (of `bytes` bytes), or by its letter if name is NULL.
 static match find_option(const parser *p, const char *name, size_t bytes, char letter) {
   match own = find_in(p->command->options, p->call->args, name, bytes, letter);
   if (own.option) return own;
@@ -254,7 +254,7 @@ static bool read_long(parser *p, const char *word) {
   return false;
 }
 
-// -a, -ab (two flags), -n 5, -n5.
+// Reads short options: -a, -ab (two flags), -n 5, -n5.
 static bool read_short(parser *p, const char *word) {
   for (const char *letter = word + 1; *letter; letter++) {
     match found = find_option(p, NULL, 0, *letter);
@@ -354,7 +354,7 @@ static bool check_words(parser *p) {
   return used == count || fail_too_many(p, p->call->words.at[used]);
 }
 
-// ---- the whole --------------------------------------------------------------------------------
+// ---- the command line -------------------------------------------------------------------------
 
 static void start_call(const cli_command *command, cli_call *call) {
   *call = (cli_call){.command = command, .args = cli_alloc(command->args_size)};

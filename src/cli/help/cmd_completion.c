@@ -15,7 +15,7 @@ static void each_option(FILE *out, const cli_command *command,
     for (size_t i = 0; i < cli_option_count(tables[t]); i++) each(out, command, &tables[t][i]);
 }
 
-// Writes text for inside single quotes, with each character of `special` behind a backslash.
+// Writes text for use inside single quotes, with a backslash before each character of `special`.
 static void quoted(FILE *out, const char *text, const char *special) {
   for (; *text; text++) {
     if (*text == '\'') fputs("'\\''", out);
@@ -31,7 +31,7 @@ static void bash_option_word(FILE *out, const cli_command *command, const cli_op
   if (option->letter) fprintf(out, " -%c", option->letter);
 }
 
-// What completes a value: a compgen call's arguments.
+// Writes the arguments of compgen that complete a value.
 static void bash_values(FILE *out, cli_kind kind, const char *const *choices) {
   if (kind == CLI_DIR || kind == CLI_FILE) {
     fputs(kind == CLI_DIR ? "-d" : "-f", out);
@@ -136,7 +136,7 @@ static void write_bash(FILE *out) {
 
 static const char zsh_special[] = "\\[]:";
 
-// What completes a value: the action of an _arguments specification.
+// Writes the action of an _arguments specification that completes a value.
 static void zsh_values(FILE *out, cli_kind kind, const char *const *choices) {
   const words_list *list = words_list_of(kind);
   if (list) {

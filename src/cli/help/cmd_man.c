@@ -13,8 +13,7 @@ typedef struct {
 
 // ---- roff -------------------------------------------------------------------------------------
 
-// Writes text so that roff takes it literally: backslashes and dashes escaped, and no line that
-// begins like a request.
+// Writes text so that roff prints it literally: backslashes and dashes are escaped, and no line begins like a request.
 static void literal(FILE *out, const char *text) {
   if (*text == '.' || *text == '\'') fputs("\\&", out);
   for (; *text; text++) {
@@ -30,7 +29,7 @@ static void line(FILE *out, const char *text) {
   fputc('\n', out);
 }
 
-// A tagged paragraph with a bold tag.
+// Writes a tagged paragraph with a bold tag.
 static void tagged(FILE *out, const char *tag, const char *text) {
   fputs(".TP\n\\fB", out);
   literal(out, tag);
@@ -45,7 +44,7 @@ static void free_tagged(FILE *out, char *tag, const char *text) {
 
 // ---- sections -----------------------------------------------------------------------------------
 
-// "plimsoll-replay"
+// The name of the man page of a command: "plimsoll-replay".
 static char *page_name(const cli_command *command) {
   return cli_format(command->name ? "plimsoll-%s" : "plimsoll", command->name);
 }

@@ -1,5 +1,4 @@
-// The timeline as a page: the data as JSON, and a script that draws it. See html_page.h for the
-// look and the behaviour.
+// The timeline as an HTML page: the data as JSON, and a script that draws it. html_page.h has the style and the script.
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -21,7 +20,7 @@ typedef struct {
   size_t count;
 } sheet;
 
-// "key":[one number per column],
+// Writes "key":[one number per column],
 static void put_numbers(const sheet *s, const char *key,
                         uint64_t (*number)(const sheet *, const plim_timeline_column *)) {
   fprintf(s->out, "\"%s\":[", key);
@@ -77,7 +76,7 @@ static void put_layers(const sheet *s) {
   fputs("],\n", s->out);
 }
 
-// Columns in which phases begin and end, with a fraction, and their names.
+// Writes the phases: the columns in which they begin and end, with fractions, and their names.
 static void put_phases(const sheet *s) {
   double scale = (double)s->count / (double)s->p->events;
   fputs("\"phases\":[", s->out);
@@ -113,7 +112,7 @@ static void put_marks(const sheet *s) {
   fputs("],\n", s->out);
 }
 
-// Names each line once, in the order of first use, and refers to it by number.
+// Writes the holders of memory. Each code line is named once, in the order of first use, and referred to by number.
 static void put_holders(const sheet *s) {
   size_t known = s->p->lines, named = 0;
   uint32_t *number_of = cli_alloc((known + 1) * sizeof *number_of); // 0: not named yet
@@ -187,7 +186,7 @@ static void put_heading(FILE *out, const picture *p, const char *title) {
   fputs("</header>\n", out);
 }
 
-// Without scripts, the still picture.
+// Writes the body. Without JavaScript, it shows the static picture.
 static void put_body(FILE *out, const picture *p) {
   fputs("<noscript>\n<style>header,#chart,.help,#held{display:none}</style>\n", out);
   svg_write(out, p);

@@ -4,7 +4,7 @@
 
 #include "output_file.h"
 
-// What only our own pictures have: svg.c and html.c write it.
+// Pictures of this program are recognised by text that svg.c and html.c write.
 static bool is_svg(const char *text, size_t size) {
   static const char own[] = "aria-label=\"GPU memory over time\"";
   return memmem(text, size, own, sizeof own - 1);

@@ -1,5 +1,5 @@
-// The timeline as an SVG. All sizes are in units of the viewBox; text is placed in rows of its own
-// (title, peak, marks, times, phases, steps, legend), so that nothing can overlap whatever the data.
+// The timeline as an SVG. All sizes are in units of the viewBox. Text has its own rows (title, peak, marks, times,
+// phases, steps, legend), so that nothing can overlap, whatever the data is.
 #include <math.h>
 
 #include "svg_impl.h"
@@ -11,7 +11,7 @@ static double x_of_column(const canvas *c, size_t i) {
   return LEFT + (double)i * (RIGHT - LEFT) / (double)c->count;
 }
 
-// Room for the highest reserved bytes, and for the limit unless that would flatten the picture.
+// Chooses the top of the scale: the highest reserved bytes, and the limit unless that would flatten the picture.
 static void choose_top(canvas *c) {
   uint64_t highest = c->p->timeline->peak_reserved_bytes, limit = c->p->limit_bytes;
   c->has_limit = limit != PLIM_UNKNOWN && limit / 3 < highest;
@@ -28,10 +28,10 @@ static void put(FILE *out, char command, double value) {
   if (tenths % 10) fprintf(out, ".%ld", tenths % 10);
 }
 
-// What a curve or the upper edge of a layer shows of a column.
+// The bytes of a column that a curve or the upper edge of a layer shows.
 typedef uint64_t bytes_of(const canvas *c, const plim_timeline_column *column, size_t layer);
 
-// A stairway over the columns; equal neighbours make one stair.
+// Writes a stepped line over the columns; equal neighbours become one step.
 static void put_stairs(const canvas *c, bytes_of *bytes, size_t layer) {
   double last = svg_y_of(c, bytes(c, &c->columns[0], layer));
   put(c->out, 'V', last);
@@ -109,11 +109,12 @@ static bool occurs(const canvas *c, size_t layer) {
   return false;
 }
 
-// Each area reaches down to the axis and is painted over by those below it in the stack: half the
-// points of separate bands, and no seams between them.
+// Each area extends to the axis and is painted over by the areas below it in the stack. That needs half the points of
+// separate bands, and leaves no seams.
 static void put_layers(const canvas *c) {
   put_area(c, "cached", reserved_of, 0, "reserved, but not in use");
-  put_stairs_line(c, "allocated", allocated_of); // under the areas: thin peaks keep their colour
+  // Under the areas, so that thin peaks keep their colour.
+  put_stairs_line(c, "allocated", allocated_of);
   for (size_t layer = c->p->source->layer_count; layer-- > 0;) {
     char class[24];
     snprintf(class, sizeof class, "k%zu", layer);
@@ -163,7 +164,7 @@ static void put_mark(const canvas *c, const mark_kind *kind, double x, double y)
           x, y, kind->shape);
 }
 
-// Marks that would cover each other become one. Returns how many there are in all.
+// Writes the marks of one kind; marks that would overlap become one. Returns the total number.
 static uint64_t put_marks(const canvas *c, const mark_kind *kind) {
   double last = -WIDTH;
   uint64_t total = 0;
@@ -182,7 +183,7 @@ static uint64_t put_marks(const canvas *c, const mark_kind *kind) {
 
 // ---- legend -------------------------------------------------------------------------------------------------
 
-// Where the next item goes: its left edge and base line.
+// The left edge and base line of the next item of the legend.
 static void next_item(canvas *c, double *x, double *y) {
   *x = 24 + (double)(c->legend_items % LEGEND_COLUMNS) * (RIGHT - 24) / LEGEND_COLUMNS;
   *y = c->legend_y + (double)(c->legend_items / LEGEND_COLUMNS) * LEGEND_ROW;
@@ -229,7 +230,7 @@ static void put_legend(canvas *c) {
     put_line_item(c, "limit", c->has_limit ? "limit" : "limit, above the chart", c->p->limit_bytes);
 }
 
-// ---- the whole ------------------------------------------------------------------------------------------------
+// ---- the picture ----------------------------------------------------------------------------------------------
 
 static int count_legend_items(const canvas *c) {
   int items = 1 + (c->p->limit_bytes != PLIM_UNKNOWN);

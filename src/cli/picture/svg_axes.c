@@ -14,8 +14,8 @@ double svg_y_of(const canvas *c, uint64_t bytes) {
   return BOTTOM - (double)bytes * (BOTTOM - TOP) / (double)c->top_bytes;
 }
 
-// The smallest round step of which `top` holds at most `most`: powers of two below 1 GiB, then 1, 2,
-// 5, 10, 20, 50 ... GiB.
+// The smallest round step that fits into `top` at most `most` times: powers of two below 1 GiB, then 1, 2, 5, 10, 20,
+// 50 ... GiB.
 static uint64_t round_step(uint64_t top, uint64_t most) {
   uint64_t step = 1, decade = PLIM_GIB;
   while (step < PLIM_GIB && top / step > most) step *= 2;
@@ -26,7 +26,7 @@ static uint64_t round_step(uint64_t top, uint64_t most) {
   return step;
 }
 
-// 512 MiB, 1 GiB, 2.5 GiB: without the zeros that units_bytes keeps.
+// Formats a round size without trailing zeros: 512 MiB, 1 GiB, 2.5 GiB.
 static units_text round_bytes(uint64_t bytes) {
   static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   double value = (double)bytes;
@@ -47,7 +47,7 @@ void svg_text(const canvas *c, double x, double y, const char *class, const char
   fputs("</text>\n", c->out);
 }
 
-// Centred on x, but never out of the plot.
+// Writes a text centred on x, but always inside the plot.
 void svg_centred(const canvas *c, double x, double y, const char *class, const char *text) {
   double half = (double)strlen(text) * LETTER / 2;
   if (x - half < LEFT) svg_text(c, LEFT, y, class, "start", text);
@@ -76,7 +76,7 @@ static double tick_seconds(const canvas *c, size_t tick) {
   return picture_seconds_at(c->p, (c->p->events - 1) * tick / TICKS);
 }
 
-// Digits behind the point that tell neighbouring ticks apart, three at most.
+// The number of decimals with which neighbouring ticks differ, at most three.
 static int tick_digits(const canvas *c) {
   int digits = 0;
   double unit = 1;
@@ -96,7 +96,7 @@ static units_text tick_text(const canvas *c, size_t tick, int digits) {
   return text;
 }
 
-// Ticks stand at equal numbers of events, where time may crawl or fly: the labels say which.
+// Ticks are at equal numbers of events, between which different times may pass; the labels show the time.
 static void put_times(const canvas *c) {
   if (!c->times_y) return;
   int digits = tick_digits(c);
@@ -107,7 +107,7 @@ static void put_times(const canvas *c) {
   }
 }
 
-// Every n-th step gets a line and a number; n is 1, 2, 5, 10 ... so that numbers have room.
+// Every n-th step gets a line and a number; n is 1, 2, 5, 10 ..., so that the numbers do not overlap.
 static size_t step_stride(const canvas *c) {
   size_t count = c->p->step_count, stride = 1;
   double mean = (RIGHT - svg_x_of_event(c, c->p->steps[0].first)) / (double)count;
@@ -163,7 +163,7 @@ static void put_phases(const canvas *c) {
   }
 }
 
-// Where phases are named, numbers of events say nothing more; times do.
+// If phases are named, the row of times is omitted when no times are known: numbers of events would add nothing.
 void svg_choose_rows(canvas *c) {
   int y = ROWS_Y;
   bool has_phases = any_has_room(c);

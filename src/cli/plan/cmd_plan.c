@@ -1,4 +1,4 @@
-// plimsoll plan: the fastest settings that fit, without changing what is learned.
+// plimsoll plan: finds the fastest settings that fit, without changing what the model learns.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,7 @@ static bool can_say(const plim_project *p, plim_knob knob, const char *text) {
   return plan_file_takes(p, &change, 1);
 }
 
-// Ways to share that cannot be written into the user's files are left to them.
+// Marks sharding strategies and other settings that cannot be written into the user's files as manual.
 static void mark_by_hand(const plim_project *p, plim_plan_request *r) {
   for (int strategy = 0; strategy < PLIM_STRATEGIES; strategy++)
     for (int offload = strategy ? 0 : 1; offload < PLIM_OFFLOADS; offload++)
@@ -39,7 +39,7 @@ static void keep_own(plim_plan_request *r, plim_knob knob) {
     r->domains[knob] = (plim_domain){1, {plim_plan_own_choice(r).at[knob]}};
 }
 
-// Only the ways to share that the ecosystem has: nobody starts Megatron with DeepSpeed.
+// Restricts the plan to sharding strategies that the ecosystem supports; Megatron is not started with DeepSpeed.
 static void hold_ways(const project_job *files, plim_plan_request *r) {
   plim_domain *d = &r->domains[PLIM_KNOB_STRATEGY];
   plim_dialect dialect = files->is_megatron ? PLIM_DIALECT_MEGATRON : files->project.dialect;
@@ -51,14 +51,14 @@ static void hold_ways(const project_job *files, plim_plan_request *r) {
     if (i == own || strstr(shares, plim_strategy_names[i])) d->at[d->count++] = i;
 }
 
-// What the files say must not change does not, unless it is allowed.
+// Fixes knobs that the files forbid to change, unless the user allows it.
 static void hold_fixed(const plim_project *p, plim_plan_request *r) {
   for (size_t i = 0; i < plim_plan_knob_count; i++)
     if (p->knobs[plim_plan_knobs[i]].is_fixed) keep_own(r, plim_plan_knobs[i]);
 }
 
-// Where one key says what products are computed in and what parameters are kept in, only some pairs can
-// be said. A type that is not modelled stays what it is.
+// If one key sets both the compute type and the type of the parameters, only some pairs can be written. A type that is
+// not supported stays unchanged.
 static void hold_types(const project_job *files, plim_plan_request *r) {
   plim_choice own = plim_plan_own_choice(r), best = plim_plan_best_types(r);
   plim_knob_change changes[2];
@@ -74,7 +74,7 @@ static void hold_types(const project_job *files, plim_plan_request *r) {
   if (files->holds_precision || !has_place) keep_own(r, PLIM_KNOB_DTYPE);
 }
 
-// Which losses without all logits the files can turn on.
+// Determines which losses without all logits the files can turn on.
 static void offer_losses(const project_job *files, plim_plan_request *r) {
   const plim_project *p = &files->project;
   static const int64_t sizes[] = {512, 256};
@@ -125,13 +125,13 @@ static plim_err plan_card(const plan_args *args, const project_job *files, const
   return err;
 }
 
-// torch.nn.BatchNorm1d and the like, or SyncBatchNorm, in a script.
+// Whether a script uses torch.nn.BatchNorm1d or a similar class, or SyncBatchNorm.
 static bool has_batch_norm(const plim_project_file *f) {
   return f->settings.format == PLIM_FORMAT_PYTHON &&
          plim_python_has(f->text, f->size, "*BatchNorm*");
 }
 
-// The batch that the files ask for in all is kept, whatever their micro batch and accumulation give.
+// Notes that the allocator settings come from the environment.
 static void note_environment(const plan_args *args, project_job *files) {
   const char *conf = args->job.alloc_conf;
   bool is_typed = job_is_typed(&args->job, &args->job.alloc_conf);
@@ -140,6 +140,7 @@ static void note_environment(const plan_args *args, project_job *files) {
                   "PYTORCH_CUDA_ALLOC_CONF is taken from this environment: %s", conf);
 }
 
+// Reads the files. Their effective batch is kept, whatever their micro batch and accumulation are.
 static plim_err read_files(const cli_call *call, plan_args *args, project_job *files, char *batch,
                            size_t size, plim_error *error) {
   plim_err err = project_job_read(files, (const char *const *)call->words.at, call->words.len,
@@ -169,8 +170,7 @@ static void leave_alone(const plan_for_card *c, plim_knob knob, plim_plan_reques
   plan_fix_flag(c, knob, flags, size);
 }
 
-// The plan again, with the settings held that the files have no place for; and again, where the other way
-// asks for others.
+// Plans again with those settings fixed that cannot be written into the files, until the whole plan can be written.
 static plim_err plan_writable(const plan_result *r, plan_for_card *c, plim_error *error) {
   const plim_plan *best = &c->plan;
   plim_plan_request held = c->asked;
@@ -188,7 +188,7 @@ static plim_err plan_writable(const plan_result *r, plan_for_card *c, plim_error
   return err;
 }
 
-// Several GPUs start from data parallel; how they share the work in the end is for the plan to say.
+// Several GPUs start from data parallel; the plan chooses the final strategy.
 static void settle(job_args *job) {
   uint64_t *counts[] = {&job->batch, &job->accumulate, &job->world};
   for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
@@ -197,7 +197,7 @@ static void settle(job_args *job) {
   if (job->world > 1 && is_open) job->strategy = PLIM_SHARD_DDP;
 }
 
-// Where nobody says how many texts there are, they are an anchor, a positive and the other columns.
+// If the number of texts is not given, they are an anchor, a positive and the other columns.
 static void settle_columns(plan_args *a) {
   if (a->contrastive && !a->job.loss) a->job.loss = PLIM_LOSS_CONTRASTIVE;
   if (a->job.loss != PLIM_LOSS_CONTRASTIVE) return;
@@ -244,7 +244,7 @@ static plim_err refuse_several(const plan_args *args, plim_error *error) {
   return err;
 }
 
-// Nothing that the plan is made from is written over, nor anything but an older plan.
+// Refuses to overwrite files that the plan is made from, and any other file except an older plan.
 static plim_err check_out(const plan_args *args, const plan_result *r, plim_error *error) {
   output_file out = {"--out", args->out, "plan.json", "a plan", plim_is_plan};
   const plim_project *p = r->files ? &r->files->project : NULL;
@@ -266,7 +266,7 @@ static plim_err no_number(const char *option, double value, const char *why, con
   return err;
 }
 
-// How long it takes and what that costs is asked for as a whole.
+// Checks the options for duration and price: they must be valid, and need --samples.
 static plim_err check_duration(const plan_args *args, plim_error *error) {
   bool is_lasting = args->samples != PLIM_UNKNOWN;
   if (!args->samples) return no_number("--samples", 0, "it must be at least 1", "50000", error);
@@ -334,7 +334,7 @@ static int run(const cli_call *call) {
   if (!err && r.count == 1) err = plan_writable(&r, &r.cards[0], &error);
   for (size_t i = 0; !err && i < r.count; i++) err = plan_reproduce(&r, &r.cards[i], &error);
   int status = err ? cli_report(&error, source) : show(&r, args, call);
-  for (size_t i = 0; i < PLAN_MAX_CARDS; i++) { // also one that failed halfway
+  for (size_t i = 0; i < PLAN_MAX_CARDS; i++) { // including one that failed halfway
     plim_plan_clear(&r.cards[i].plan);
     plim_plan_clear(&r.cards[i].writable);
     job_request_clear(&r.cards[i].request);

@@ -10,7 +10,7 @@
 #include "sha256.h"
 #include "show_notes.h"
 
-// On and off are booleans; counts are numbers; the rest is text.
+// Writes a value: on and off as booleans, counts as numbers, everything else as text.
 static void value(json_writer *j, const char *key, plim_knob knob, int64_t x) {
   const char *name = plim_knob_value_name(knob, x);
   if (!name) jsonw_i64(j, key, x);
@@ -129,7 +129,7 @@ static void places(json_writer *j, const cli_strings *sets) {
   jsonw_end(j);
 }
 
-// What the files need while something is left to do by hand.
+// Writes the memory that the files need before the manual steps are done.
 static void as_written(json_writer *j, const plim_estimate *e) {
   jsonw_object(j, "as_written");
   jsonw_bool(j, "fits", e->fits);
@@ -137,7 +137,7 @@ static void as_written(json_writer *j, const plim_estimate *e) {
   jsonw_end(j);
 }
 
-// Files that are not there yet.
+// Writes the files that the plan creates.
 static void new_files(json_writer *j, const plim_project *p, const plan_edits *edits) {
   plim_edit_set set = {0};
   if (edits->write_count) plim_project_set(p, edits->writes, edits->write_count, &set, NULL);
@@ -159,7 +159,7 @@ static void replan(json_writer *j, const plan_result *r, const plan_for_card *c,
   free(text);
 }
 
-// What is left to do by hand.
+// Writes the manual steps.
 static void steps(json_writer *j, const plan_result *r, const plan_for_card *c, size_t i,
                   const plan_edits *edits) {
   manual_steps all;
@@ -178,7 +178,7 @@ static void steps(json_writer *j, const plan_result *r, const plan_for_card *c, 
   manual_steps_clear(&all);
 }
 
-// What each rung of the ladder writes.
+// Writes the edits of each rung of the ladder.
 static void rungs(json_writer *j, const plan_result *r, const plan_for_card *c) {
   jsonw_array(j, "rungs");
   for (size_t i = 0; i < c->plan.rungs.len; i++) {
@@ -297,7 +297,7 @@ static void document(json_writer *j, const plan_result *r) {
   jsonw_end(j);
 }
 
-// The digest of the document so far, of which only the last brace is missing.
+// Adds the digest of the document so far, which lacks only the last brace.
 static void seal(json_writer *j, char *const *text) {
   plim_plan_digest digest;
   if (fflush(j->out)) cli_out_of_memory();

@@ -1,4 +1,4 @@
-// Why the plan is first, what is faster and is not, and how to read its figures.
+// Prints why the plan is first, what is faster but not first, and how to read its numbers.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -46,7 +46,7 @@ static bool is_batch(plim_knob knob) {
   return knob == PLIM_KNOB_MICRO_BATCH || knob == PLIM_KNOB_ACCUMULATE;
 }
 
-// "16 x 1, strategy zero3, offload parameters"
+// Writes the settings that differ: "16 x 1, strategy zero3, offload parameters".
 static size_t list_settings(const plim_choice *from, const plim_choice *to, char *text,
                             size_t size) {
   size_t used =
@@ -78,7 +78,7 @@ static void print_faster(const plim_plan *p) {
   sentence(line);
 }
 
-// What was left for its uncertainty.
+// Prints the faster choice that was rejected because it fits only if the prediction is exact.
 static void print_tight(const plim_plan *p) {
   char line[512];
   const plim_rung *first = &p->rungs.at[0];

@@ -1,5 +1,5 @@
-// Questions that only the user can answer: whether gradients may be accumulated over micro batches that
-// are not the same as one batch; and what a cached loss would do instead.
+// Questions that only the user can answer: whether gradients may be accumulated over micro batches although that is not
+// the same as one batch; and what a cached loss would need instead.
 #include <stdio.h>
 
 #include "plan_show.h"
@@ -21,7 +21,7 @@ static const question batch_norm = {"batch_norm",
                                     "smaller micro batch and accumulation learns something else",
                                     "SyncBatchNorm averages over all GPUs"};
 
-// It is asked until the micro batch is said to stay, or to be free.
+// The question to ask; NULL if the user has said that the micro batch stays or is free.
 static const question *asked(const plan_for_card *c) {
   const plim_plan_request *r = &c->asked;
   if (r->allowed[PLIM_KNOB_MICRO_BATCH] || r->domains[PLIM_KNOB_MICRO_BATCH].count) return NULL;
@@ -35,11 +35,11 @@ static long long micro_batch(const plan_for_card *c) {
 // ---- a cached loss ----------------------------------------------------------------------------------
 
 typedef struct {
-  int64_t at_once; // 0: there is nothing to say
+  int64_t at_once; // sequences at a time; 0: a cached loss is not an alternative here
   plim_estimate e;
 } cached_loss;
 
-// The user's own settings with a cached loss: as many at a time as usual, or as few as make it fit.
+// The user's own settings with a cached loss: the usual number of sequences at a time, or fewer so that it fits.
 static cached_loss cached_instead(const plan_for_card *c) {
   plim_choice choice = c->plan.before_choice;
   cached_loss x = {0};
@@ -86,7 +86,7 @@ static void write_cached(json_writer *j, const plan_for_card *c) {
   jsonw_end(j);
 }
 
-// ---- showing it -------------------------------------------------------------------------------------
+// ---- output -----------------------------------------------------------------------------------------
 
 void plan_print_questions(const plan_for_card *c) {
   const question *q = asked(c);

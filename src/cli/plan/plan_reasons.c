@@ -1,5 +1,4 @@
-// Why the plan makes its changes, and what they do to what is learned, where that is not plain from their
-// names.
+// Prints why the plan makes its changes, and how they affect what the model learns, if their names do not show it.
 #include <stdio.h>
 #include <string.h>
 
@@ -10,7 +9,7 @@
 
 typedef struct {
   const plan_for_card *c;
-  int64_t from, to; // of the row's knob
+  int64_t from, to; // values of the row's knob
 } change;
 
 static const char *name(plim_knob knob, int64_t value) { return plim_knob_value_name(knob, value); }
@@ -49,7 +48,7 @@ static void say_dtype(const change *x, char *text, size_t size) {
 static void say_loss(const change *x, const char *how, char *text, size_t size) {
   const char *same = "so that they never exist as a whole; the loss is the same up to rounding";
   uint64_t bytes = estimate_shown(&x->c->plan.before).component_bytes[PLIM_FOR_LOGITS];
-  if (bytes >= 16 * PLIM_MIB) // less is a scalar, or a chunk
+  if (bytes >= 16 * PLIM_MIB) // less is a scalar or a chunk
     snprintf(text, size, "logits take %s of the peak now; %s, %s", units_bytes(bytes).text, how,
              same);
   else snprintf(text, size, "logits: %s, %s", how, same);

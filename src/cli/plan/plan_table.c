@@ -1,5 +1,5 @@
-// Plans as rows of a table: the ladder of one card, or the choices for several cards. Only settings that
-// some row changes are columns; on a terminal too narrow for them, each row lists those that it changes.
+// Plans as rows of a table: the ladder of one card, or the choices for several cards. Only settings that some row
+// changes are columns; on a narrow terminal, each row lists the settings that it changes.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,10 +16,10 @@ typedef struct {
   plim_knob knobs[PLIM_KNOBS];
   size_t knob_count;
   const plim_choice *before;
-  const plan_result *lasts; // where hours and a price are asked for; NULL: they are not
-  size_t leading;           // columns before those of knobs
+  const plan_result *lasts; // if hours and a price are shown; NULL: they are not
+  size_t leading;           // number of columns before the knobs
   bool is_narrow;           // one column for all settings
-  bool has_any_batch;       // steps of different batches do not compare: tokens per second do
+  bool has_any_batch;       // steps of different batches are not comparable, tokens per second are
 } layout;
 
 typedef struct {
@@ -37,7 +37,7 @@ static bool has_own_column(plim_knob knob) {
   return knob != PLIM_KNOB_MICRO_BATCH && knob != PLIM_KNOB_ACCUMULATE;
 }
 
-// The widest text is last, where it can be cut.
+// The columns of the table. The widest text is last, where it can be cut.
 static layout layout_of(term_column first, rung_list rungs, const plim_plan *plan,
                         const plan_result *lasts) {
   const plim_choice *before = &plan->before_choice;
@@ -76,7 +76,7 @@ static term_table *table_of(const layout *l) {
   return term_table_new(l->columns, l->leading + (l->is_narrow ? 1 : l->knob_count));
 }
 
-// "checkpoint on, chunked_loss 512"
+// Lists the changed settings: "checkpoint on, chunked_loss 512".
 static void list_changes(const layout *l, const plim_choice *choice, char *text, size_t size) {
   size_t used = 0;
   *text = 0;

@@ -159,7 +159,7 @@ static void signed_seconds(double seconds, char *text, size_t size) {
   else snprintf(text, size, "%s%s", seconds < 0 ? "-" : "+", units_seconds(fabs(seconds)).text);
 }
 
-// The allocator's settings by what they are, not "unchanged"; their beginning, where they are long.
+// The present value of a setting. Allocator settings are shown themselves, not as "unchanged", and shortened if long.
 static void value_now(const plan_for_card *c, const plim_plan_change *x, char *text, size_t size) {
   const char *conf = plim_choice_conf(&c->asked, &c->plan.before_choice);
   if (x->knob == PLIM_KNOB_LORA_RANK && !x->from) snprintf(text, size, "none");
@@ -168,7 +168,7 @@ static void value_now(const plan_for_card *c, const plim_plan_change *x, char *t
   else snprintf(text, size, strlen(conf) > 16 ? "%.13s..." : "%s", conf);
 }
 
-// What goes with the row above has no figures of its own.
+// The remark of a change. A change that belongs to the row above has no numbers of its own.
 static const char *remark(const plan_for_card *c, const plim_plan_change *x) {
   bool is_consented = c->plan.concedes && c->asked.allowed[x->knob];
   if (x->follows) return "with the row above";
@@ -212,7 +212,7 @@ static void print_changes(const plan_for_card *c) {
   plan_print_reasons(c);
 }
 
-// A loss alone is a few bytes of "logits": nothing to plan with.
+// Whether a component gets a row; a loss without logits has only a few bytes of "logits".
 static bool is_worth_a_row(uint64_t bytes) { return bytes >= PLIM_MIB; }
 
 static void budget_cell(term_table *t, uint64_t bytes) {
@@ -241,7 +241,7 @@ static void print_budgets(const plan_for_card *c) {
   plan_print_moments(c);
 }
 
-// What is kept there, by one GPU and by all of them.
+// Prints the memory on the host that one GPU and all GPUs use.
 static void print_host(const plan_for_card *c) {
   if (!c->plan.rungs.len || !c->plan.rungs.at[0].e.p.host_bytes) return;
   uint64_t bytes = c->plan.rungs.at[0].e.p.host_bytes;
@@ -259,9 +259,9 @@ static void print_ladder(const plan_for_card *c) {
   plan_print_ladder(&c->plan);
 }
 
-// ---- what was not allowed ---------------------------------------------------------------------------
+// ---- concessions ------------------------------------------------------------------------------------
 
-// "LoRA of rank 64 instead of all parameters"
+// Writes a concession in words: "LoRA of rank 64 instead of all parameters".
 static size_t concession_words(const plim_concession *x, int k, char *text, size_t size) {
   char from[96], to[96];
   plan_value_text(x->knob[k], x->from[k], from, sizeof from);
@@ -328,7 +328,7 @@ static void print_unverified(const plan_for_card *c) {
 
 // ---- the user's files -------------------------------------------------------------------------------
 
-// What is left of the plan until then, and the best plan that can be written as a whole.
+// Prints what the files need before the manual steps are done, and the best plan that can be written completely.
 static void print_without(const plan_for_card *c, const plan_edits *edits) {
   char line[640];
   if (edits->write_count)
@@ -375,7 +375,7 @@ static void print_diff(const plan_result *r, const plan_edits *edits) {
   plim_diff_clear(&diff);
 }
 
-// What is written for the user, and what is left to them.
+// Prints the edits that are written for the user, and the manual steps.
 static void print_work(const plan_result *r, const plan_for_card *c) {
   plan_edits edits;
   if (!c->plan.rungs.len) return;

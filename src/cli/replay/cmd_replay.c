@@ -1,4 +1,4 @@
-// plimsoll replay: reads a snapshot, has it investigated, shows what was found.
+// plimsoll replay: reads a snapshot, analyses it and shows the result.
 #include "command.h"
 #include "picture_options.h"
 #include "replay_picture.h"
@@ -48,7 +48,7 @@ static plim_err check_limit(uint64_t limit, plim_error *error) {
               units_bytes(limit).text);
     return PLIM_ERR_ARGUMENT;
   }
-  if (limit >= 2 * PLIM_MIB) return PLIM_OK; // the smallest segment there is
+  if (limit >= 2 * PLIM_MIB) return PLIM_OK; // the smallest segment
   plim_fail(error, PLIM_ERR_ARGUMENT,
             "--limit %s is smaller than a single segment of the allocator (2 MiB)",
             units_bytes(limit).text);
@@ -62,7 +62,7 @@ static plim_err check_device(uint64_t device, plim_error *error) {
                    (unsigned long long)device);
 }
 
-// The setting is a share of the card; --limit then says what the card has.
+// Applies memory_fraction, which is relative to the card; --limit then is the size of the card.
 static plim_err apply_fraction(plim_alloc_conf *conf, replay_request *request, plim_error *error) {
   if (conf->memory_fraction >= 1) return PLIM_OK;
   if (request->limit_bytes == PLIM_UNKNOWN) {

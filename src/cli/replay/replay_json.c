@@ -110,7 +110,7 @@ static void put_fragmentation(json_writer *j, const char *key, const plim_fragme
   jsonw_end(j);
 }
 
-// Events are told by their entry in the snapshot's device_traces.
+// Writes an event as its index in the snapshot's device_traces.
 static void put_entry(json_writer *j, const replay_result *r, size_t event) {
   if (event < r->trace.events.len) jsonw_u64(j, "entry", r->trace.events.at[event].entry);
   else jsonw_null(j, "entry");
@@ -148,7 +148,7 @@ static void put_oom(json_writer *j, const replay_result *r, size_t event, const 
   jsonw_end(j);
 }
 
-// All of the recording's, the first REPLAY_MAX_OOMS in detail; of a simulation the first.
+// Writes all failures of the recording, the first REPLAY_MAX_OOMS in detail; of a simulation only the first.
 static void put_ooms(json_writer *j, const replay_result *r) {
   jsonw_array(j, "ooms");
   for (size_t i = 0; i < r->oom_count; i++) put_oom(j, r, r->ooms[i].event, &r->ooms[i]);

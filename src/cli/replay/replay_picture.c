@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-// What lasts lies at the bottom, what comes and goes on top: the picture then moves only where
-// memory does. Lightness (CIE L*) on a light page, bottom up: 31, 65, 47, 69, 38, 55, 79, 56.
+// Long-lived memory is at the bottom, short-lived memory on top, so that the layers move as little as possible.
+// Lightness (CIE L*) on a light page, from the bottom: 31, 65, 47, 69, 38, 55, 79, 56.
 static const picture_layer layers[] = {
     {PLIM_KIND_PARAMETER, "#264b7a", "#3d6aa3"},  {PLIM_KIND_OPTIMIZER, "#6fa3d8", "#86b4e3"},
     {PLIM_KIND_GRADIENT, "#237c71", "#2f978a"},   {PLIM_KIND_OTHER, "#a8a8a8", "#9a9a9a"},
@@ -33,7 +33,7 @@ static const picture_source recording = {
     .seconds_at = seconds_at,
 };
 
-// "8.00 GiB allocated and 8.72 GiB reserved at most; 16,930 entries in 5 steps, 12.3 s; out of
+// Writes the totals: "8.00 GiB allocated and 8.72 GiB reserved at most; 16,930 entries in 5 steps, 12.3 s; out of
 // memory when 1.03 GiB more were requested".
 static void say_totals(replay_scene *s) {
   char *text = s->subtitle;

@@ -1,4 +1,4 @@
-// Finds out what there is to say about a snapshot.
+// Analyses a snapshot for the report.
 #include "replay_result.h"
 
 #include <math.h>
@@ -74,8 +74,8 @@ static void note_replay(replay_result *r) {
 
 // ---- the recording ------------------------------------------------------------------------------------------
 
-// Replays as recorded. A limit that contradicts the recording is a what-if; torch's version is
-// found out, where it is not given, by what reproduces the recording.
+// Replays the snapshot as recorded. A limit that contradicts the recording makes it a what-if. If torch's version is
+// not given, it is the one that reproduces the recording.
 static bool follow_recording(replay_result *r, const replay_request *args) {
   uint64_t limits[] = {args->limit_bytes, PLIM_UNKNOWN};
   size_t limit_count = args->limit_bytes == PLIM_UNKNOWN ? 1 : 2;
@@ -127,7 +127,7 @@ static bool simulate(replay_result *r, const replay_request *args) {
     return false;
   r->simulated = got.totals;
   r->first_oom_event = got.first_oom_event;
-  if (!r->is_what_if) return true; // then the recording is what is looked at
+  if (!r->is_what_if) return true; // the recording itself is analysed
   r->peak.event = got.peak_event;
   r->peak_reserved.event = got.peak_reserved_event;
   return true;
@@ -157,7 +157,7 @@ static void add_oom(replay_result *r, size_t event, const plim_moment *m) {
                                          .moment = *m};
 }
 
-// The failures to look at: the recording's, or the first of a simulation, where the program ends.
+// The failures to report: those of the recording, or the first of a simulation, where the program would end.
 static size_t find_ooms(const replay_result *r, size_t *events, size_t most) {
   size_t count = 0;
   if (r->is_what_if) {
@@ -208,7 +208,7 @@ static bool tune(replay_result *r) {
     if (!vec_push(&r->tune, (plim_tune_row){.conf = setting->conf})) return false;
   }
   plim_parallel(r->tune.len, try_setting, &t);
-  for (size_t i = 0; i < r->tune.len; i++) { // alone, there is more memory for each
+  for (size_t i = 0; i < r->tune.len; i++) { // retries failed ones one at a time, with more memory
     if (r->tune.at[i].failed) try_setting(&t, i);
     if (r->tune.at[i].failed) return false;
   }

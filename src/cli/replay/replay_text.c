@@ -23,7 +23,7 @@ static double percent(uint64_t bytes, uint64_t whole) {
   return whole ? 100 * (double)bytes / (double)whole : 0;
 }
 
-// Where other events have Python stacks, one without is autograd's: backward runs in its own thread.
+// If other events have Python stacks, one without a stack is from autograd: backward runs in its own thread.
 static void line_of(const replay_result *r, uint32_t frame, char *text, size_t size) {
   if (frame == PLIM_NO_LINE && r->trace.frames.len)
     snprintf(text, size, "(no Python stack: autograd's backward thread)");
@@ -152,7 +152,7 @@ static void print_verdict(const replay_result *r) {
   print_line_at(r, (size_t)r->first_oom_event);
 }
 
-// ---- who held it ----------------------------------------------------------------------------------------
+// ---- what held the peak ---------------------------------------------------------------------------------
 
 static void print_peak(const replay_result *r) {
   heading(r->is_what_if ? "Held at the peak of the simulation" : "Held at the peak");
@@ -184,7 +184,7 @@ static void print_kinds(const replay_result *r) {
 }
 
 static void more_row(term_table *t, const plim_held_list *list, size_t shown, uint64_t whole,
-                     const char *what) { // what: in the singular
+                     const char *what) { // `what`: a noun in the singular
   uint64_t rest = 0;
   for (size_t i = shown; i < list->len; i++) rest += list->at[i].bytes;
   if (shown >= list->len) return;
@@ -328,7 +328,7 @@ static void print_leak_outlook(const replay_result *r) {
 }
 
 static void print_leaks(const replay_result *r) {
-  enum { MANY = 4 }; // lines that leak together: not tensors are kept but what made them
+  enum { MANY = 4 }; // if so many lines leak together, the graph is kept, not single tensors
   heading("Leaks");
   if (!r->analysis.steps.len) {
     sentence("No training steps were recognised, so leaks cannot be distinguished from growth.");
@@ -366,7 +366,7 @@ static void print_duplicates(const replay_result *r) {
 
 // ---- tuning ---------------------------------------------------------------------------------------------
 
-// Where settings are broken into two lines: behind the first comma, or before a list.
+// The position at which settings are broken into two lines: after the first comma, or before a list.
 static size_t break_of(const char *conf) {
   size_t at = strcspn(conf, ",[");
   return conf[at] == ',' ? at + 1 : at;

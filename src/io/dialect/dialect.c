@@ -176,7 +176,7 @@ static void resolve(reader *r, decision *d, const plim_key *key, const plim_sett
   bool is_same = now->origin == PLIM_EXPLICIT && plim_value_same(&now->value, &t.value);
   bool is_last = key->flags & PLIM_KEY_LAST;
   bool is_settled = now->is_fixed && (now->origin == PLIM_UNCLEAR || now->setting == setting);
-  if (is_settled && is_direct(key) && !is_last) return; // once more does not make it clear
+  if (is_settled && is_direct(key) && !is_last) return; // one more does not resolve the conflict
   bool is_of_other_command =
       is_rival && setting->group && now->setting && now->setting->group != setting->group;
   if (is_rival && key->flags & PLIM_KEY_ADDS && now->value.kind == PLIM_VALUE_TEXT)
@@ -192,7 +192,7 @@ static void resolve(reader *r, decision *d, const plim_key *key, const plim_sett
   if (default_of && now->setting == setting) now->rival = default_of;
 }
 
-// The items of a list, each by the row's words, without those said already.
+// Reads the items of a list, each translated by the row's words, without duplicates.
 static bool resolve_items(reader *r, decision *d, const plim_key *key, bool is_nested) {
   char text[LIST_BYTES] = "";
   size_t used = 0;
@@ -215,7 +215,7 @@ static bool resolve_items(reader *r, decision *d, const plim_key *key, bool is_n
   return true;
 }
 
-// The same command has the flag again, in another spelling. `search` goes on after it.
+// Whether the same command has the flag again, in another spelling. `search` is positioned after the flag.
 static bool is_given_again(const plim_settings *s, const plim_setting *flag,
                            plim_key_search search) {
   size_t i = flag->group && flag->key[0] == '-' ? plim_key_search_next(&search) : SIZE_MAX;
@@ -252,7 +252,7 @@ static bool has_parallel(reader *r, const plim_key *key, bool is_nested,
 // A setting that may not run leaves the knob undecided, except for the model, which is always loaded.
 static void resolve_setting(reader *r, decision *d, const plim_key *key, bool is_nested,
                             const plim_setting *setting) {
-  bool is_by_name = key->key[strlen(key->key) - 1] == '*'; // whatever it says
+  bool is_by_name = key->key[strlen(key->key) - 1] == '*'; // the row matches whatever the value is
   const plim_setting *root = is_by_name ? setting : root_of(r->s, setting);
   plim_token t = plim_key_read(key, r->s, root);
   bool may_be_open = plim_setting_counts(r->s, setting) == PLIM_MAYBE && t.force != PLIM_NOTHING &&
@@ -330,7 +330,7 @@ static bool resolve_table(reader *r, const plim_key *keys, bool is_nested, plim_
   return is_there || is_vaguely_there;
 }
 
-// Of an item of a list, the list's name: "lora.target_modules.0".
+// The last part of a key; for an item of a list, the name of the list: target_modules of "lora.target_modules.0".
 static void last_part(const char *key, char out[PLIM_KEY_BYTES]) {
   snprintf(out, PLIM_KEY_BYTES, "%s", key);
   char *dot = strrchr(out, '.');
@@ -365,7 +365,7 @@ static const char *end_of_reference(const char *text) {
   return at;
 }
 
-// (**LORA) of a call, whose entry LORA.r was read.
+// Whether a call unpacks (**LORA) the dict whose entry LORA.r was read.
 static bool is_unpacked_in(const char *text, const char *key) {
   const char *end = strrchr(key, '.'), *begin = end;
   while (begin && begin > key && begin[-1] != '.') begin--;
@@ -425,7 +425,7 @@ static void resolve_knob(reader *r, plim_dialect dialect, plim_knob knob, plim_r
   if (launched.origin > PLIM_DEFAULTED) *out = launched;
 }
 
-// ---- what is not in the text --------------------------------------------------------------------------
+// ---- unknown arguments --------------------------------------------------------------------------------
 
 static bool is_row_of(const reader *r, plim_dialect dialect, plim_knob knob,
                       const plim_setting *setting) {

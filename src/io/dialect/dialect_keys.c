@@ -35,7 +35,7 @@
 #define NONE {.key = NULL}
 #define COMMANDS (1u << PLIM_FORMAT_SHELL | 1u << PLIM_FORMAT_DOCKERFILE)
 
-// ---- files of one's own: names that mean the same wherever they are found ---------------------------
+// ---- custom files: common names, whatever the file is -----------------------------------------------
 
 static const plim_key home[] = {
   NUMBER("batch_size", MICRO_BATCH, NULL, VAGUE),
@@ -50,7 +50,7 @@ static const plim_key home[] = {
   NUMBER("batch_size_per_gpu", MICRO_BATCH, NULL),
   NUMBER("batch_size_per_device", MICRO_BATCH, NULL),
   NUMBER("device_batch_size", MICRO_BATCH, NULL),
-  // A dict in a script that is given to deepspeed.initialize.
+  // For a dict in a script that is passed to deepspeed.initialize.
   NUMBER("train_micro_batch_size_per_gpu", MICRO_BATCH, NULL, .formats = 1u << PLIM_FORMAT_PYTHON),
   WORDS("zero_optimization.stage", STRATEGY, zero_stage, NULL, .formats = 1u << PLIM_FORMAT_PYTHON),
   WORDS("zero_optimization.offload_optimizer.device", OFFLOAD, offload_optimizer, NULL,
@@ -120,7 +120,7 @@ static const plim_key home[] = {
   WORDS("optimizer.type", OPTIMIZER, optimizer_class, NULL),
   WORDS("optimizer._target_", OPTIMIZER, optimizer_class, NULL),
   WORDS("*optim.adamw.*", OPTIMIZER, any_adamw, NULL),
-  WORDS("*optim.adam.*", OPTIMIZER, any_adamw, NULL), // the same states
+  WORDS("*optim.adam.*", OPTIMIZER, any_adamw, NULL), // has the same states
   WORDS("*optim.sgd.*", OPTIMIZER, any_sgd, NULL),
   WORDS("*optim.adamw8bit.*", OPTIMIZER, any_adamw_8bit, NULL),
   WORDS("*optim.pagedadamw8bit.*", OPTIMIZER, any_paged_adamw_8bit, NULL),
@@ -205,7 +205,7 @@ static const plim_key hf[] = {
   NUMBER("gradient_accumulation_steps", ACCUMULATE, "1", ADDABLE),
   WORDS("gradient_checkpointing", CHECKPOINT, checkpoint, "off", ADDABLE),
   WORDS("fsdp_config.activation_checkpointing", CHECKPOINT, checkpoint, NULL),
-  WORDS("gradient_checkpointing_enable", CHECKPOINT, checkpoint, NULL), // a call in a script
+  WORDS("gradient_checkpointing_enable", CHECKPOINT, checkpoint, NULL), // a method that scripts call
   WORDS("prepare_model_for_kbit_training.use_gradient_checkpointing", CHECKPOINT, checkpoint, NULL),
   REFINES("gradient_checkpointing_kwargs", CHECKPOINT, "on", reentrant_json, NULL),
   REFINES("gradient_checkpointing_kwargs.use_reentrant", CHECKPOINT, "on", reentrant, NULL),
@@ -213,7 +213,7 @@ static const plim_key hf[] = {
   NAMES("optim", "adamw", ADDABLE),
   WORDS("bf16", PRECISION, bf16, "none", ADDABLE),
   WORDS("fp16", PRECISION, fp16, NULL, ADDABLE),
-  // Of a loop with accelerate, whose arguments are called as the Trainer's.
+  // For manual loops with accelerate, whose arguments have the same names as the Trainer's.
   WORDS("accelerator.mixed_precision", PRECISION, precision, NULL, .formats = 1u << PLIM_FORMAT_PYTHON),
   WORDS("torch_dtype", DTYPE, dtype, "auto"),
   WORDS("dtype", DTYPE, dtype, NULL),
@@ -246,7 +246,7 @@ static const plim_key hf[] = {
   LIST("fsdp", STRATEGY, NULL, .words = words_any_fsdp),
   REFINES("fsdp_config.version", STRATEGY, "fsdp", fsdp_version, NULL, READ_ONLY),
   REFINES("fsdp_config.fsdp_version", STRATEGY, "fsdp", fsdp_version, NULL, READ_ONLY),
-  REFINES("fsdp_config", STRATEGY, "fsdp", fsdp_json, NULL, READ_ONLY), // of a command line
+  REFINES("fsdp_config", STRATEGY, "fsdp", fsdp_json, NULL, READ_ONLY), // from a command line
   WORDS("fsdp", OFFLOAD, fsdp_string_offload, NULL),
   WORDS("fsdp_config.cpu_offload", OFFLOAD, offload_flag_parameters, NULL),
   WORDS("fsdp_config.offload_params", OFFLOAD, offload_flag_parameters, NULL),
@@ -268,7 +268,7 @@ static const plim_key trl[] = {
   WORDS("fp16", PRECISION, fp16, NULL, ADDABLE),
   WORDS("packing", PACKING, on_off, "off", ADDABLE),
   WORDS("loss_type", CHUNKED_LOSS, loss_trl, "256", ADDABLE),
-  // Of the command line's ModelConfig; in Python it is from_pretrained's.
+  // On a command line it belongs to ModelConfig; in Python it belongs to from_pretrained.
     WORDS("dtype", DTYPE, dtype, "fp32", .formats = ~(1u << PLIM_FORMAT_PYTHON)),
     WORDS("torch_dtype", DTYPE, dtype, NULL, .formats = ~(1u << PLIM_FORMAT_PYTHON)),
     WORDS("load_in_4bit", QUANTISATION, 4bit, NULL, ADDABLE, .formats = ~(1u << PLIM_FORMAT_PYTHON)),
@@ -283,7 +283,7 @@ static const plim_key sentence[] = {
   NUMBER("model.max_seq_length", SEQUENCE, NULL),
   NUMBER("per_device_train_batch_size", MICRO_BATCH, "8", ADDABLE),
   NUMBER("per_gpu_train_batch_size", MICRO_BATCH, NULL, OLD),
-  NUMBER("dataloader.batch_size", MICRO_BATCH, NULL, VAGUE), // of model.fit, see plim_key_read
+  NUMBER("dataloader.batch_size", MICRO_BATCH, NULL, VAGUE), // only with model.fit, see plim_key_read
   WORDS("fit.use_amp", PRECISION, fp16, NULL),
   NUMBER("fit.epochs", EPOCHS, NULL),
   NONE,
@@ -347,7 +347,7 @@ static const plim_key deepspeed[] = {
   NONE,
 };
 
-// The file that a trainer's fsdp_config names; transformers takes the keys with "fsdp_" before them as well.
+// The file that fsdp_config of a trainer refers to; transformers also accepts the keys with the prefix "fsdp_".
 static const plim_key fsdp[] = {
   WORDS("version", STRATEGY, fsdp_version, NULL, READ_ONLY),
   WORDS("fsdp_version", STRATEGY, fsdp_version, NULL, READ_ONLY),
@@ -369,7 +369,7 @@ const plim_key plim_launch_keys[] = {
   TEXT("os.environ.pytorch_alloc_conf", ALLOC_CONF, NULL),
   COUNT("$cuda_visible_devices", WORLD, NULL, PER_NODE),
   NUMBER("num_processes", WORLD, NULL),
-  NUMBER("num_gpus", WORLD, NULL, PER_NODE), // of deepspeed
+  NUMBER("num_gpus", WORLD, NULL, PER_NODE), // of the deepspeed launcher
   NUMBER("nproc_per_node", WORLD, NULL, PER_NODE),
   NUMBER("nnodes", NODES, NULL),
   NUMBER("num_nodes", NODES, NULL),
@@ -400,12 +400,12 @@ static const plim_key axolotl[] = {
   WORDS("bf16", PRECISION, bf16, "bf16", ADDABLE),
   WORDS("fp16", PRECISION, fp16, NULL, ADDABLE),
   WORDS("fp8", PRECISION, fp8, NULL),
-  // The checkpoint is loaded in what is computed in: axolotl's torch_dtype.
+  // axolotl loads the checkpoint in the compute type (its torch_dtype).
   WORDS("bf16", DTYPE, bf16_dtype, "bf16"),
   WORDS("bfloat16", DTYPE, bf16_dtype, NULL),
   WORDS("fp16", DTYPE, fp16_dtype, NULL),
   WORDS("torch_dtype", DTYPE, dtype, NULL),
-  // axolotl asks for bnb_4bit_use_double_quant; the kind of adapter has to go with it.
+  // axolotl sets bnb_4bit_use_double_quant. These keys are read-only, because `adapter` would have to change with them.
   WORDS("load_in_8bit", QUANTISATION, 8bit, "plain", READ_ONLY),
   WORDS("load_in_4bit", QUANTISATION, 4bit_double, NULL, READ_ONLY),
   NUMBER("lora_r", LORA_RANK, "0", .words = words_rank_zero),
@@ -449,13 +449,13 @@ static const plim_key llama_factory[] = {
   NUMBER("cutoff_len", SEQUENCE, "2048", ADDABLE),
   WORDS("packing", PACKING, on_off, "off"),
   WORDS("neat_packing", PACKING, on_off, NULL),
-  // Inverted, and reentrant unless told otherwise; gradient_checkpointing itself is not read.
+  // The key is inverted, and checkpointing is reentrant by default; LLaMA-Factory does not read gradient_checkpointing.
   WORDS("disable_gradient_checkpointing", CHECKPOINT, disables_checkpoint, "on", ADDABLE),
   REFINES("use_reentrant_gc", CHECKPOINT, "on", reentrant, "reentrant",
           .flags = PLIM_KEY_LAST | PLIM_KEY_ADDABLE),
   WORDS("use_unsloth_gc", CHECKPOINT, offloaded_flag, NULL, LAST),
   WORDS("flash_attn", ATTENTION, flash_attn, "sdpa", ADDABLE),
-  // Trainable parameters are float32 unless pure_bf16; frozen ones keep the type computed in.
+  // Trainable parameters are float32 unless pure_bf16 is set; frozen ones have the compute type.
   WORDS("bf16", DTYPE, bf16_dtype, "auto"),
   WORDS("fp16", DTYPE, fp16_dtype, NULL),
   WORDS("finetuning_type", DTYPE, full_is_fp32, NULL, READ_ONLY),
@@ -477,7 +477,7 @@ static const plim_key llama_factory[] = {
   NUMBER("lora_dropout", LORA_DROPOUT, "0"),
   LIST("lora_target", LORA_TARGETS, "all-linear", .words = words_all_linear),
   WORDS("use_distributed_optimizer", STRATEGY, zero1_flag, NULL, READ_ONLY),
-  // Under Megatron, checkpointing is recompute_granularity's alone.
+  // With Megatron, only recompute_granularity turns checkpointing on.
   WORDS("tensor_model_parallel_size", CHECKPOINT, any_off, NULL, READ_ONLY),
   WORDS("recompute_granularity", CHECKPOINT, granularity, NULL, LAST),
   NUMBER("tensor_model_parallel_size", TENSOR_PARALLEL, "1"),
@@ -486,7 +486,7 @@ static const plim_key llama_factory[] = {
   NONE,
 };
 
-// Defaults: v1/config/training_args.py; the optimizer is base_trainer.py's, torch.optim.AdamW as it is.
+// Defaults: v1/config/training_args.py. The optimizer is that of base_trainer.py: torch.optim.AdamW with its defaults.
 static const plim_key llama_factory_v1[] = {
   TEXT("model", MODEL, NULL),
   NUMBER("micro_batch_size", MICRO_BATCH, "1"),
@@ -541,15 +541,16 @@ static const plim_key torchtune[] = {
   NONE,
 };
 
-// The Trainer's own; the batch is in the user's part, which has names of its own.
+// Keys of the Trainer. The batch is set in the user's own code, under any name.
 static const plim_key lightning[] = {
   NUMBER("accumulate_grad_batches", ACCUMULATE, "1"),
   WORDS("trainer.precision", PRECISION, mixed, "none"),
   WORDS("trainer.precision", DTYPE, true_precision, "fp32"),
-  // What a model is loaded in stays, unless the Trainer's is a true precision: two that differ are asked about.
+  // The model keeps the type in which it is loaded, unless the Trainer has a true precision. If both are set and
+  // differ, the knob is unclear.
   WORDS("from_pretrained.torch_dtype", DTYPE, dtype, NULL, .formats = 1u << PLIM_FORMAT_PYTHON),
   WORDS("from_pretrained.dtype", DTYPE, dtype, NULL, .formats = 1u << PLIM_FORMAT_PYTHON),
-  // In a file of the trainer alone, such as a group of Hydra's, the keys stand by themselves.
+  // In a file that contains only the trainer, such as one of a Hydra group, the keys have no prefix.
   WORDS("precision", PRECISION, mixed, NULL, VAGUE),
   WORDS("precision", DTYPE, true_precision, NULL, VAGUE),
   WORDS("strategy", STRATEGY, lightning_strategy, NULL, VAGUE),
@@ -630,7 +631,7 @@ static const plim_key nemo[] = {
   NONE,
 };
 
-// Before 2026, when its configurations were TOML.
+// The keys of TOML configurations, used until 2026.
 static const plim_key torchtitan[] = {
   TEXT("model.flavor", MODEL, NULL),
   NUMBER("training.local_batch_size", MICRO_BATCH, "8"),
@@ -696,7 +697,7 @@ static const plim_key llm_foundry[] = {
   NONE,
 };
 
-// `dtype` is autocast's: the parameters stay float32.
+// `dtype` is the type for autocast; the parameters stay float32.
 static const plim_key nanogpt[] = {
   NUMBER("batch_size", MICRO_BATCH, "12"),
   NUMBER("gradient_accumulation_steps", ACCUMULATE, "40"),
@@ -712,7 +713,7 @@ static const plim_key nanogpt[] = {
 // ---- keys that go together; FSDP has checkpointing of its own ---------------------------------------
 
 #define TOGETHER(KNOB, keys_) {.knob = PLIM_KNOB_##KNOB, .keys = keys_}
-#define HALVES TOGETHER(PRECISION, "bf16,fp16") // both at once: no trainer starts
+#define HALVES TOGETHER(PRECISION, "bf16,fp16") // no trainer starts with both
 
 static const plim_key_set hf_sets[] = {
   TOGETHER(STRATEGY, "deepspeed,fsdp,fsdp.*,fsdp_config,fsdp_config.*,gradient_checkpointing,device_map,device_map.*"),
@@ -767,9 +768,8 @@ static const plim_key_set megatron_sets[] = {
 
 // ---- the dialects -----------------------------------------------------------------------------------
 
-// Masks: transformers' and TRL's collators pad to the longest; LLaMA-Factory's to a multiple of 8 and
-// Axolotl's to one of 64, which leaves padding in a batch of one as well; Unsloth's layers drop the mask
-// in training.
+// Masks: the collators of transformers and TRL pad to the longest sequence; LLaMA-Factory's to a multiple of 8 and
+// Axolotl's to a multiple of 64, so that even a batch of one has padding. Unsloth's layers ignore the mask in training.
 const plim_dialect_info plim_dialect_table[PLIM_DIALECTS] = {
   [PLIM_DIALECT_HOME] = {"home-made", home, PLIM_DIALECTS, .is_nested = true},
   [PLIM_DIALECT_HF] = {"transformers", hf, PLIM_DIALECT_HOME, .is_nested = true, .has_trainer = true,
@@ -816,7 +816,7 @@ const plim_dialect_info plim_dialect_table[PLIM_DIALECTS] = {
                                 .shares = "ddp,fsdp2"},
 };
 
-// ---- a knob under a name of one's own ---------------------------------------------------------------
+// ---- knobs under custom names -----------------------------------------------------------------------
 
 #define OWN_NUMBER(KNOB) [PLIM_KNOB_##KNOB] = NUMBER("", KNOB, NULL, ZERO)
 #define OWN_TEXT(KNOB) [PLIM_KNOB_##KNOB] = TEXT("", KNOB, NULL)

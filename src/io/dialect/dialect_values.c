@@ -18,7 +18,7 @@ static bool is_number(const plim_value *value) {
   return value->kind == PLIM_VALUE_INTEGER || value->kind == PLIM_VALUE_REAL;
 }
 
-// One factor; moves *at after it and the spaces after it.
+// Reads one factor; moves *at after it and the spaces that follow.
 static bool read_factor(const char **at, double *out) {
   char digits[48];
   size_t used = 0;
@@ -75,7 +75,7 @@ static plim_token kept(plim_settings *s, const char *text) {
 
 // ---- by how the row reads ---------------------------------------------------------------------------
 
-// As many GPUs as the machine has: nothing that a file knows.
+// Whether the value means all GPUs of the machine, whose number no file contains.
 static bool is_all_gpus(const plim_key *key, const plim_setting *setting, const char *text) {
   bool is_all = strcmp(text, "auto") == 0 || strcmp(text, "-1") == 0;
   return key->knob == PLIM_KNOB_WORLD && is_all && setting->value.kind != PLIM_VALUE_NULL;
@@ -88,14 +88,13 @@ static plim_token read_number(const plim_key *key, const plim_setting *setting, 
   if (is_number(&setting->computed)) return (plim_token){PLIM_STRONG, setting->computed};
   if (plim_number_of(text, &t.value)) return t;
   bool is_found = key->knob == PLIM_KNOB_MICRO_BATCH && !(key->flags & PLIM_KEY_AGREES);
-  bool is_auto =
-      strcmp(text, "auto") == 0 && !is_found; // as others say; a batch is found by trying
+  // "auto" leaves it to other files; for a batch it means a search at run time.
+  bool is_auto = strcmp(text, "auto") == 0 && !is_found;
   bool is_open = setting->value.kind == PLIM_VALUE_NULL || is_auto;
   return (plim_token){is_open ? PLIM_NOTHING : PLIM_UNREADABLE, {0}};
 }
 
-// The texts of a list as Python writes it, with commas between: ["q_proj", "v_proj"]. False if it holds
-// anything else.
+// Joins the texts of a Python list such as ["q_proj", "v_proj"] with commas. False if it contains anything else.
 static bool list_literal(const char *text, char *out, size_t size) {
   size_t used = 0;
   for (text += *text == '[' || *text == '('; *text && *text != ']' && *text != ')'; text++) {
@@ -135,13 +134,13 @@ static plim_token read_builder(plim_settings *s, const char *text) {
   return plim_model_of_builder(text, name, sizeof name) ? kept(s, name) : (plim_token){0};
 }
 
-// "ref" in "ref_model" and "policyRef", not in "Preference".
+// Whether a word begins at `at`: "ref" in "ref_model" and "policyRef", but not in "Preference".
 static bool begins_word(const char *key, const char *at) {
   return at == key || !isalpha((unsigned char)at[-1]) ||
          (isupper((unsigned char)*at) && islower((unsigned char)at[-1]));
 }
 
-// Keys like "model" stand for others too: a choice among Hydra's groups, a tokenizer's file, a judge.
+// Whether a key such as "model" is about something else: a choice of a Hydra group, a tokenizer, a judge.
 static bool is_of_another(const char *key) {
   static const char *const parts[] = {"defaults.", "tokenizer", "judge",   "reward", "teacher",
                                       "draft",     "critic",    "ref",     "wandb",  "logger",
@@ -168,25 +167,25 @@ static plim_token read_count(const plim_setting *setting, const char *text) {
   return (plim_token){PLIM_STRONG, {.kind = PLIM_VALUE_INTEGER, .integer = n}};
 }
 
-// optimizer = build(model): a variable that holds one, and says nothing of which.
+// optimizer = build(model): the variable holds an optimizer, but it is unknown which one.
 static bool is_object(const plim_settings *s, const plim_setting *setting, const plim_key *key) {
   return s->format == PLIM_FORMAT_PYTHON && key->knob == PLIM_KNOB_OPTIMIZER &&
          setting->value.kind == PLIM_VALUE_DERIVED && strchr(setting->value.text, '(');
 }
 
-// Of two values the one that counts is known, or what another file says.
+// Whether a choice between two values is decided, or the value from another file is known.
 static bool is_chosen(const plim_setting *setting) {
   return (setting->chooses || setting->reference) && setting->computed.kind != PLIM_VALUE_NULL;
 }
 
-// None is no batch: either a command gives it, or it is unknown.
+// Whether a command must set the argument: None is not a valid batch, so without a command it is unknown.
 static bool must_be_given(const plim_key *key, const plim_setting *setting) {
   return setting->is_open &&
          (key->knob == PLIM_KNOB_MICRO_BATCH || key->knob == PLIM_KNOB_ACCUMULATE ||
           key->knob == PLIM_KNOB_LORA_RANK);
 }
 
-// Calls that make a number; others make what a loop goes through.
+// Whether the call returns a number; other calls return data for a loop.
 static bool makes_number(const char *callee, size_t size) {
   static const char *const names[] = {"int", "float", "max",  "min",  "round",  "len",    "sum",
                                       "get", "pop",   "ceil", "prod", "getenv", "getattr"};
@@ -198,19 +197,20 @@ static bool makes_number(const char *callee, size_t size) {
   return false;
 }
 
-// batch = {k: v.cuda() for k, v in batch.items()}, batch = batch.to("cuda"): data, no count.
+// batch = {k: v.cuda() for k, v in batch.items()} and batch = batch.to("cuda") are data, not a count.
 static bool is_data(const plim_key *key, const plim_settings *s, const plim_setting *setting) {
   bool is_batch = key->knob == PLIM_KNOB_MICRO_BATCH && strcmp(key->key, "batch") == 0;
   bool is_open = setting->value.kind == PLIM_VALUE_DERIVED && !is_chosen(setting);
   if (!is_batch || !is_open || s->format != PLIM_FORMAT_PYTHON) return false;
-  const char *text = setting->value.text, *names_again = "batch = "; // set a second time
+  // The source of a variable that is assigned again begins with its name.
+  const char *text = setting->value.text, *names_again = "batch = ";
   if (strncmp(text, names_again, strlen(names_again)) == 0) text += strlen(names_again);
   size_t size = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789.");
   if (*text && strchr("{[(", *text)) return true;
   return size && text[size] == '(' && !makes_number(text, size);
 }
 
-// A DataLoader is what sentence-transformers trains on where model.fit gets it; else it evaluates.
+// sentence-transformers trains on a DataLoader only if it is passed to model.fit; otherwise it is for evaluation.
 static bool is_unfit(const plim_key *key, const plim_settings *s) {
   if (strcmp(key->key, "dataloader.batch_size") != 0) return false;
   for (size_t i = 0; i < s->at.len; i++)
@@ -252,7 +252,7 @@ plim_token plim_key_read(const plim_key *key, plim_settings *s, const plim_setti
                                           : read_text(s, setting, text);
 }
 
-// ---- back -------------------------------------------------------------------------------------------
+// ---- writing ----------------------------------------------------------------------------------------
 
 static bool is_wild(const char *word) { return strpbrk(word, "*?") != NULL; }
 

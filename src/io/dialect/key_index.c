@@ -10,7 +10,7 @@ static const char *last_part(const char *name) {
   return part;
 }
 
-// While sorting: where the parts are.
+// A key while sorting: its last part and its index.
 typedef struct {
   const char *part;
   uint32_t at;
@@ -45,7 +45,7 @@ void plim_key_index_free(plim_key_index *index) {
   *index = (plim_key_index){0};
 }
 
-// The first place whose part does not come before `part` (or not before what follows it).
+// The first index with a part that is not before `part`; with at_least 1, with a part after it.
 static size_t bound(const plim_key_index *x, const char *part, int at_least) {
   size_t low = 0, high = x->count;
   while (low < high) {

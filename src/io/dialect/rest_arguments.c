@@ -15,7 +15,8 @@
 
 _Static_assert(PLIM_KNOBS <= 64, "a bit for each knob");
 
-// By the end of what is called, in lower case, with * and ?; of a dialect, PLIM_DIALECTS: of any.
+// The knobs that the unknown arguments of a call may set, by the end of its name in lower case, with * and ?, and by
+// dialect (PLIM_DIALECTS: any).
 static const struct {
   const char *call;
   uint64_t knobs;
@@ -36,7 +37,7 @@ static const struct {
      PLIM_DIALECT_LIGHTNING},
 };
 
-// Bytes of the call's path, in front of ".**".
+// The length of the call's path, which is followed by ".**".
 static size_t size_of_call(const plim_setting *rest) { return strlen(rest->key) - strlen(".**"); }
 
 static bool is_called(const char *path, const char *pattern) {

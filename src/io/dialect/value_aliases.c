@@ -5,12 +5,12 @@
 
 WORDS(on_off, {"true", "on"}, {"false", "?off"}, {"auto", "on"}, {"1", "on"}, {"0", "?off"},
       {"yes", "on"}, {"no", "?off"}, {"null", "?off"});
-WORDS(endless, {"null", "-1"});  // nothing is cut off
-WORDS(any_batch, {"-1", "-"}); // that of one pass on all GPUs
+WORDS(endless, {"null", "-1"});  // sequences are not truncated
+WORDS(any_batch, {"-1", "-"}); // the batch of one pass on all GPUs
 WORDS(null_is_zero, {"null", "?0"}, {"false", "?0"});
 
 // ---- checkpointing
-// A word of one ecosystem is read in all of them, with a ? in it, and written in its own alone.
+// A word of one ecosystem is read in all of them (here with a ? in it), but written only in its own.
 WORDS(checkpoint, {"true", "on"}, {"false", "?off"}, {"1", "on"}, {"0", "?off"}, {"null", "?off"}, {"full", "on"},
       {"none", "?off"}, {"offloa?", "offloaded"}, {"unslot?", "offloaded"}, {"offload_dis?", "disk"});
 WORDS(checkpoint_axolotl, {"true", "on"}, {"false", "?off"}, {"offload", "offloaded"}, {"offload_disk", "disk"},
@@ -21,10 +21,10 @@ WORDS(reentrant, {"true", "reentrant"}, {"false", "on"});
 WORDS(reentrant_json, {"{\"use_reentrant\": true}", "reentrant"},
       {"{\"use_reentrant\": false}", "on"}, {"*use_reentrant*true*", "reentrant"},
       {"*use_reentrant*false*", "on"});
-WORDS(true_is_on, {"true", "on"}, {"false", "-"}); // off, it says nothing of the model's own
+WORDS(true_is_on, {"true", "on"}, {"false", "-"}); // false leaves it to the setting of the model
 WORDS(recompute, {"full", "on"}, {"none", "?off"}, {"null", "?off"}, {"selective", "selective"},
       {"memory_budget", "selective"});
-// Megatron's: there is no word for off, but None where a file has one
+// Megatron has no word for off; None in a file means off
 WORDS(granularity, {"full", "on"}, {"selective", "selective"}, {"null", "?off"});
 WORDS(selective_recompute, {"true", "selective"}, {"false", "?off"});
 
@@ -44,10 +44,10 @@ WORDS(flash_attn, {"auto", "sdpa"}, {"sdpa", "sdpa"}, {"disabled", "eager"}, {"e
 WORDS(attention_backend, {"flash", "flash"}, {"fused", "sdpa"}, {"unfused", "eager"}, {"local", "eager"},
       {"auto", "-"});
 
-// ---- types of numbers
+// ---- number types
 WORDS(bf16, {"true", "bf16"}, {"false", "?none"}, {"auto", "bf16"}, {"full", "none"}, {"null", "?none"});
 WORDS(fp16, {"true", "fp16"}, {"false", "?none"}, {"null", "?none"});
-// DeepSpeed's: "auto" is what TrainingArguments say
+// DeepSpeed: "auto" leaves it to TrainingArguments
 WORDS(bf16_enabled, {"true", "bf16"}, {"false", "?none"}, {"auto", "-"});
 WORDS(fp16_enabled, {"true", "fp16"}, {"false", "?none"}, {"auto", "-"});
 WORDS(fp8, {"true", "fp8"}, {"false", "?none"}, {"null", "?none"});
@@ -56,7 +56,7 @@ WORDS(precision, {"bf16", "bf16"}, {"fp16", "fp16"}, {"no", "?none"}, {"none", "
       {"16", "fp16"}, {"amp_bf16", "bf16"}, {"amp_fp16", "fp16"}, {"bf16-mixed", "bf16"},
       {"16-mixed", "fp16"}, {"false", "?none"}, {"torch.bfloat16", "bf16"}, {"torch.float16", "fp16"},
       {"torch.half", "fp16"}, {"torch.float32", "?none"});
-// Lightning and litgpt: autocast, or the parameters themselves.
+// Lightning and litgpt: "mixed" is autocast, "true" is the type of the parameters
 WORDS(mixed, {"bf16-mixed", "bf16"}, {"16-mixed", "fp16"}, {"32-true", "?none"}, {"bf16-true", "none"},
       {"16-true", "none"}, {"32", "?none"}, {"16", "fp16"}, {"bf16", "bf16"}, {"null", "?none"},
       {"64-true", "?none"}, {"64", "?none"}, {"bf16_mixed", "bf16"}, {"fp16_mixed", "fp16"},
@@ -83,7 +83,7 @@ WORDS(bnb, {"bnb.nf4", "nf4"}, {"bnb.nf4-dq", "nf4-double"}, {"bnb.int8-training
       {"bnb.int8", "int8"}, {"bnb.fp4", "nf4"}, {"bnb.fp4-dq", "nf4-double"}, {"null", "?plain"});
 WORDS(qlora_builder, {"*.qlora_*", "nf4-double"}, {"*", "?plain"});
 
-// ---- adapters: what makes the rank count
+// ---- adapters: keys without which the rank has no effect
 WORDS(no_adapter, {"null", "0"}, {"", "0"}, {"*", "-"});
 WORDS(no_peft, {"false", "0"}, {"true", "-"});
 WORDS(not_lora, {"full", "0"}, {"freeze", "0"}, {"*", "-"});
@@ -124,14 +124,14 @@ WORDS(fsdp_string, {"true", "fsdp2"}, {"*full_shard*", "fsdp"}, {"*shard_grad_op
       {"*hybrid_shard*", "fsdp"}, {"false", "?none"}, {"", "?none"}, {"null", "?none"});
 WORDS(fsdp_string_offload, {"*offload*", "parameters"}, {"*", "-"});
 WORDS(fsdp_version, {"2", "fsdp2"}, {"1", "fsdp"}, {"null", "-"});
-// fsdp_config as JSON; else it is the name of a file, which says nothing here
+// fsdp_config as JSON; otherwise it is the name of a file, which is read on its own
 WORDS(fsdp_json, {"{*\"version\": 2*", "fsdp2"}, {"{*\"version\":2*", "fsdp2"}, {"*", "-"});
 WORDS(reshard_json, {"{*\"reshard_after_forward\": true*", "on"}, {"{*\"reshard_after_forward\":true*", "on"},
       {"{*\"reshard_after_forward\": false*", "off"}, {"{*\"reshard_after_forward\":false*", "off"},
       {"*", "-"});
 WORDS(distributed_type, {"NO", "?none"}, {"MULTI_GPU", "ddp"}, {"FSDP", "fsdp"}, {"false", "?none"},
       {"DEEPSPEED", "-"}, {"MEGATRON_LM", "-"}, {"TP", "-"});
-// DeepSpeed without ZeRO is copies of the whole; to have those, DeepSpeed goes.
+// DeepSpeed without ZeRO keeps a full copy on each GPU; a change to DDP removes DeepSpeed.
 WORDS(zero_stage, {"0*", "ddp"}, {"1", "zero1"}, {"2", "zero2"}, {"3", "zero3"});
 WORDS(dist_name, {"fsdp2", "fsdp2"}, {"deepspeed", "-"}, {"null", "-"});
 WORDS(lightning_strategy, {"auto", "-"}, {"ddp", "ddp"}, {"ddp_spawn", "ddp"}, {"fsdp", "fsdp"},
@@ -151,7 +151,7 @@ WORDS(reshard, {"true", "on"}, {"false", "?off"}, {"FULL_SHARD", "on"}, {"SHARD_
 WORDS(offload_optimizer, {"none", "?none"}, {"cpu", "optimizer"}, {"nvme", "optimizer"}, {"null", "?none"});
 WORDS(offload_parameters, {"none", "?none"}, {"cpu", "parameters"}, {"nvme", "parameters"},
       {"null", "?none"});
-// Parameters on the host, their optimizer on the card: DeepSpeed does so, and plans do not.
+// Parameters on the host with their optimizer on the card: DeepSpeed supports it, but plans do not propose it.
 WORDS(beside_parameters, {"cpu", "parameters"}, {"nvme", "parameters"}, {"none", "weights"}, {"null", "weights"});
 WORDS(offload_flag_optimizer, {"true", "optimizer"}, {"false", "?none"}, {"null", "?none"});
 WORDS(offload_flag_parameters, {"true", "parameters"}, {"false", "?none"}, {"null", "?none"});
@@ -175,8 +175,8 @@ WORDS(plain_flag, {"true", "plain"}, {"false", "-"});
 WORDS(fsdp_flag, {"true", "fsdp"}, {"false", "ddp"});
 WORDS(shard_degree, {"1", "ddp"}, {"*", "fsdp2"});
 WORDS(backend, {"NO", "?off"}, {"false", "?off"}, {"*", "on"});
-// TRL checkpoints chunks of 256 tokens (_CHUNKED_LM_HEAD_CHUNK_SIZE); the chunks of torchtune and Axolotl
-// are eighths, and keep what backward needs
+// TRL checkpoints chunks of 256 tokens (_CHUNKED_LM_HEAD_CHUNK_SIZE); torchtune and Axolotl use eight chunks and keep
+// what backward needs
 WORDS(loss_trl, {"chunked_nll", "256"}, {"nll", "0"}, {"dft", "0"});
 WORDS(loss_tune, {"torchtune.modules.loss.LinearCrossEntropyLoss", "eighths"},
       {"*.LinearCrossEntropyLoss", "eighths"}, {"*.CEWithChunkedOutputLoss", "eighths-listed"},

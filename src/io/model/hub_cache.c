@@ -29,14 +29,14 @@ static bool is_plain(char c) {
          c == '_' || c == '.';
 }
 
-// One part of an id or a revision: nothing that climbs out of the cache.
+// Whether it is a valid part of an id or a revision; ".." would leave the cache.
 static bool is_name(const char *text, size_t length) {
   for (size_t i = 0; i < length; i++)
     if (!is_plain(text[i])) return false;
   return length > 0 && text[0] != '.';
 }
 
-// "owner/name" is kept in "models--owner--name".
+// The folder of a model: "models--owner--name" for "owner/name".
 static bool repository_name(const char *id, char name[MAX_ID + 16]) {
   size_t length = strlen(id), owner = strcspn(id, "/");
   if (length > MAX_ID || !is_name(id, owner)) return false;

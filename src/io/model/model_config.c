@@ -12,7 +12,7 @@
 #include "suggest.h"
 #include "text.h"
 
-enum { SHAPE_WORD_BYTES = 64 };      // as catalogue.c reads them
+enum { SHAPE_WORD_BYTES = 64 };      // as in catalogue.c
 enum { LISTED = 8 };                 // candidates that a refusal names
 enum { MAX_CONFIG_BYTES = 4 << 20 }; // the largest have a label for each of 20,000 classes: 1 MiB
 
@@ -262,7 +262,7 @@ bool plim_model_is_shape(const char *what) {
   return strncmp(what, start, sizeof start - 1) == 0;
 }
 
-// A number with an unknown key is a typing error.
+// Refuses a number with an unknown key, which is a typing error.
 static plim_err check_pair(const char *at, size_t size, plim_error *error) {
   char key[SHAPE_WORD_BYTES];
   size_t name = strcspn(at, "= ");

@@ -25,7 +25,7 @@ bool plim_model_is_path(const char *what) {
   return slash && (!is_id || *what == '.' || *what == '~');
 }
 
-// The last part of a path, whatever ends it.
+// The last part of a path, with or without a slash after it.
 static bool last_part(const char *what, char out[NAME_BYTES]) {
   size_t end = strlen(what);
   while (end && what[end - 1] == '/') end--;
@@ -71,7 +71,7 @@ static bool is_file_name(const char *text) {
   return false;
 }
 
-// "Qwen/Qwen2.5-7B": as the hub allows them.
+// Whether it is an id that the hub allows, such as "Qwen/Qwen2.5-7B".
 static bool is_id(const char *text) {
   static const char allowed[] =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./";
@@ -98,7 +98,7 @@ bool plim_model_has_digits(const char *name, const char *typed) {
 
 // ---- builders ---------------------------------------------------------------------------------------
 
-// Adds words with "_" between digits as a dot, elsewhere as a dash: "llama3_1" is "llama3.1".
+// Appends the text with "_" as a dot between digits and as a dash elsewhere: "llama3_1" becomes "llama3.1".
 static bool add_dotted(const char *text, size_t n, char *out, size_t size) {
   size_t used = strlen(out);
   if (used + n + 1 > size) return false;
@@ -126,7 +126,7 @@ bool plim_model_of_builder(const char *function, char *out, size_t size) {
   if (!dot) return false;
   size_t n = (size_t)(dot - family);
   const char *name = without_adapter(dot + 1);
-  if (strncmp(name, family, n) != 0 || name[n] != '_') return false; // of any size
+  if (strncmp(name, family, n) != 0 || name[n] != '_') return false; // models of any size
   return add_dotted(family, n, out, size) && add_dotted("_", 1, out, size) &&
          add_dotted(name + n + 1, strlen(name + n + 1), out, size);
 }

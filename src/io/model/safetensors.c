@@ -12,8 +12,8 @@
 
 enum {
   LENGTH_BYTES = 8, // the header's length, little endian
-  MAX_HEADER_BYTES =
-      32 << 20, // 200,000 tensors; the format's own limit of 100 MB takes 1.5 GB to read
+  // Enough for 200,000 tensors. Reading a header of 100 MB, the limit of the format, takes 1.5 GB.
+  MAX_HEADER_BYTES = 32 << 20,
   MAX_INDEX_BYTES = 64 << 20, // DeepSeek-V3's has 9 MB
   MAX_SHARDS = 10000,
 };

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Parts that apply reads; the digest covers them unchanged.
+// Parts of a plan that `apply` uses; the digest covers them as they are.
 static const char *const covered[] = {"files", "set", "rungs"};
 
 static bool is_setting(const json_t *value) {

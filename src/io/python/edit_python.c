@@ -16,7 +16,7 @@ static plim_err read(plim_settings *s, plim_error *error) {
   return err;
 }
 
-// The quotes that the file uses for its settings. A default that is not written has none.
+// The quotes that the file uses for its settings. Defaults that are not written in the file are skipped.
 static char quote_of(const plim_settings *s) {
   for (size_t i = 0; i < s->at.len; i++) {
     const plim_setting *at = &s->at.at[i];
@@ -29,7 +29,7 @@ static char quote_of(const plim_settings *s) {
 
 // ---- new entries ------------------------------------------------------------------------------------
 
-// Reads the text once more, to find a place by its path.
+// Reads the text again to find the place for a new entry `part` below `path`.
 static plim_err find_place(const plim_settings *s, const char *path, const char *part,
                            plim_py_reader *reader, plim_error *error) {
   plim_settings again = {.format = s->format, .text = s->text, .size = s->size};
@@ -40,7 +40,7 @@ static plim_err find_place(const plim_settings *s, const char *path, const char 
 
 static bool is_line_end(char c) { return c == '\n' || c == '\r'; }
 
-// The line end and the indentation in front of the last item; empty if it does not begin its line.
+// The line end and the indentation before the last item; empty if the item is not the first on its line.
 static plim_span line_start(const plim_settings *s, const plim_py_place *p) {
   size_t begin = p->last_begin;
   while (begin > p->open_end && (s->text[begin - 1] == ' ' || s->text[begin - 1] == '\t')) begin--;
@@ -50,7 +50,7 @@ static plim_span line_start(const plim_settings *s, const plim_py_place *p) {
   return (plim_span){begin, p->last_begin};
 }
 
-// From `at`, where the rest of the line holds blanks and a comment at most: the end of the line.
+// The end of the comment that follows `at` on the same line; `at` if there is none.
 static size_t behind_comment(const plim_settings *s, size_t at) {
   size_t end = at;
   while (end < s->size && (s->text[end] == ' ' || s->text[end] == '\t')) end++;
@@ -60,29 +60,23 @@ static size_t behind_comment(const plim_settings *s, size_t at) {
 }
 
 // Places the new entry between the text before it and the text after it.
-static plim_edit place_entry(const plim_settings *s, const plim_py_place *p,
-                             const plim_chars *entry, plim_chars *out, bool *ok) {
-  plim_span line = line_start(s, p);
-  bool has_line = line.end > line.begin;
-  size_t begin = !p->items ? p->open_end : p->comma_end ? p->comma_end : p->last_end, end = begin;
-  if (p->items && !p->comma_end) *ok = vec_push(out, ',');
-  if (has_line) {
-    end = behind_comment(s, begin);
-    *ok = *ok && plim_chars_add(out, s->text + begin, end - begin) &&
-          plim_chars_add(out, s->text + line.begin, line.end - line.begin);
-  } else if (p->items) *ok = *ok && vec_push(out, ' ');
-  *ok = *ok && plim_chars_add(out, entry->at, entry->len);
-  if (p->comma_end) *ok = *ok && vec_push(out, ',');
-  return (plim_edit){.span = {begin, end}};
-}
-
 static plim_err make_edit(const plim_settings *s, const plim_py_place *p, const plim_chars *entry,
                           plim_edit *out, plim_error *error) {
   plim_chars text = {0};
-  bool ok = true;
-  plim_edit edit = place_entry(s, p, entry, &text, &ok);
+  plim_span line = line_start(s, p);
+  bool has_line = line.end > line.begin, ok = true;
+  size_t begin = !p->items ? p->open_end : p->comma_end ? p->comma_end : p->last_end, end = begin;
+  if (p->items && !p->comma_end) ok = vec_push(&text, ',');
+  if (has_line) {
+    end = behind_comment(s, begin);
+    ok = ok && plim_chars_add(&text, s->text + begin, end - begin) &&
+         plim_chars_add(&text, s->text + line.begin, line.end - line.begin);
+  } else if (p->items) ok = ok && vec_push(&text, ' ');
+  ok = ok && plim_chars_add(&text, entry->at, entry->len);
+  if (p->comma_end) ok = ok && vec_push(&text, ',');
   ok = ok && vec_push(&text, 0);
-  plim_err err = ok ? plim_edit_make(edit.span, text.at, out, error) : plim_no_memory(error);
+  plim_span span = {begin, end};
+  plim_err err = ok ? plim_edit_make(span, text.at, out, error) : plim_no_memory(error);
   vec_free(&text);
   return err;
 }
@@ -97,7 +91,7 @@ static plim_err add_value(const plim_settings *s, const plim_py_place *p, const 
 
 // ---- changes ----------------------------------------------------------------------------------------
 
-// An argument without a default gets one.
+// Adds default=... to an add_argument that has none.
 static plim_err add_default(const plim_settings *s, const plim_setting *setting,
                             const plim_value *value, plim_edit *out, plim_error *error) {
   plim_py_reader reader;
@@ -200,8 +194,8 @@ static plim_err insert_into(const plim_settings *s, const plim_py_reader *r, con
   return err;
 }
 
-// The text with the new entry is read once more: the reader knows less than Python, and where it does
-// not find the new entry, there is no safe place for it.
+// Reads the text with the new entry again. The reader knows less than Python: if it does not find the new entry,
+// there is no safe place for it.
 static plim_err check_insertion(const plim_settings *s, const char *key, const plim_edit *edit,
                                 plim_error *error) {
   char *text;
@@ -264,7 +258,7 @@ static size_t begin_of_key(const plim_settings *s, size_t at) {
   return begin ? begin - 1 : at;
 }
 
-// What follows the value, over line ends and comments: an argument or an item ends with , ) or }
+// Whether the value at `at` ends as an argument or an item does: with , ) or } after any line ends and comments.
 static bool is_in_brackets(const plim_settings *s, size_t at) {
   while (at < s->size) {
     size_t end = behind_comment(s, at);
@@ -274,7 +268,7 @@ static bool is_in_brackets(const plim_settings *s, size_t at) {
   return at < s->size && memchr(",)}", s->text[at], 3) != NULL;
 }
 
-// The entry of a value: an argument, or an item of a dict; false if it is neither.
+// The entry (key and value) that a value belongs to: an argument or an item of a dict. False if it is neither.
 static bool entry_of(const plim_settings *s, plim_span value, plim_span *out) {
   size_t sign = back_over_blanks(s, value.begin);
   bool has_sign = sign && (s->text[sign - 1] == '=' || s->text[sign - 1] == ':');
@@ -289,7 +283,7 @@ static plim_err refuse_entry(const plim_setting *setting, plim_error *error) {
                              error);
 }
 
-// Constants are refused because they are used elsewhere.
+// Refuses to remove constants, because they are used elsewhere.
 static plim_err remove_entry(const plim_settings *s, const plim_setting *setting, plim_edit *out,
                              plim_error *error) {
   plim_span entry;
@@ -297,7 +291,7 @@ static plim_err remove_entry(const plim_settings *s, const plim_setting *setting
   return plim_entry_remove(s, setting, entry, false, out, error);
 }
 
-// The bracket that opens a dict, back from its first value; its end if there is none.
+// The position of the bracket that opens a dict, found backwards from its first value; `at` if there is none.
 static size_t opening_before(const plim_settings *s, size_t at) {
   size_t begin = at;
   while (begin && !memchr("{(\n", s->text[begin - 1], 3)) begin--;
@@ -305,7 +299,7 @@ static size_t opening_before(const plim_settings *s, size_t at) {
   return begin && memchr("{(", s->text[begin - 1], 2) ? begin - 1 : at;
 }
 
-// Behind the bracket that closes what `at` opens, over texts and comments; 0 if none does.
+// The position after the bracket that closes the one at `at`; 0 if it is never closed.
 static size_t closing_after(const plim_settings *s, size_t at) {
   char quote = 0;
   for (int depth = 0; at < s->size; at++) {
@@ -320,7 +314,7 @@ static size_t closing_after(const plim_settings *s, size_t at) {
   return 0;
 }
 
-// A dict literal, or dict(...), that is an argument or an item itself. What is read again afterwards must lack all of it.
+// Removes a dict literal, or dict(...), that is itself an argument or an item.
 static plim_err remove_all(const plim_settings *s, const plim_setting *first, const char *roof,
                            plim_edit *out, plim_error *error) {
   size_t begin = opening_before(s, first->span.begin);

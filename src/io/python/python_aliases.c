@@ -3,7 +3,7 @@
 
 #include "python_reader.h"
 
-// The last call of the expression: parser.parse_args(), HfArgumentParser(A).parse_args_into_dataclasses()
+// Whether the last call of the expression parses arguments: parser.parse_args(), parser.parse_args_into_dataclasses().
 static bool parses(const plim_py_reader *r, size_t i, size_t end) {
   if (end - i < 3 || !plim_py_is(r, end - 1, end, ')')) return false;
   size_t open = plim_py_at(r, end - 1)->match, name = open - 1;
@@ -11,7 +11,7 @@ static bool parses(const plim_py_reader *r, size_t i, size_t end) {
          memcmp(plim_py_text(r, name), "parse_", 6) == 0;
 }
 
-// model_args, training_args = parser.parse_args_into_dataclasses()
+// Notes names that hold parsed arguments: model_args, training_args = parser.parse_args_into_dataclasses()
 void plim_py_note_parsed(plim_py_reader *r, size_t i, size_t target_end, size_t value, size_t end) {
   if (!parses(r, value, end)) return;
   for (; i < target_end; i++)
@@ -35,7 +35,7 @@ void plim_py_name_by_call(plim_py_reader *r, size_t name) {
   vec_free(&key);
 }
 
-// name = Config(...): config.lr is Config.lr. name = parser.parse_args(): args.lr is an argument.
+// After config = Config(...), config.lr is Config.lr. After args = parser.parse_args(), args.lr is an argument.
 void plim_py_note_alias(plim_py_reader *r, size_t name, size_t i, size_t end) {
   char call[PLIM_PY_MAX_NAME];
   size_t last = plim_py_dotted(r, i, end), size;

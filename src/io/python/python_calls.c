@@ -10,7 +10,7 @@ static bool is_keyword(const plim_py_reader *r, size_t i, size_t stop, const cha
          (!name || plim_py_is_text(r, i, name));
 }
 
-// An argument that is of no interest by itself.
+// Walks the value of an argument that is not a setting itself.
 static void walk_argument(plim_py_reader *r, size_t i, size_t stop) {
   plim_py_walk(r, is_keyword(r, i, stop, NULL) ? i + 2 : i, stop);
 }
@@ -60,7 +60,7 @@ void plim_py_flag_method(plim_py_reader *r, size_t last) {
   plim_py_pop(r, before);
 }
 
-// ---- of an evaluation -------------------------------------------------------------------------------
+// ---- evaluation -------------------------------------------------------------------------------------
 
 bool plim_py_names_evaluation(const plim_py_reader *r, size_t i, size_t end) {
   bool is_found = false;
@@ -94,8 +94,7 @@ static bool has_part(const plim_py_reader *r, size_t i, const char *part) {
   return false;
 }
 
-// AutoModelForCausalLM, LlamaForCausalLM, FastLanguageModel; adapters (PeftModel) are no models, and
-// tokenizers and configurations are not called so.
+// AutoModelForCausalLM, LlamaForCausalLM, FastLanguageModel; not PeftModel (adapters), tokenizers or configurations.
 static bool is_model_class(const plim_py_reader *r, size_t i) {
   return (has_part(r, i, "Model") || has_part(r, i, "For")) && !has_part(r, i, "Peft") &&
          !has_part(r, i, "Token") && !has_part(r, i, "Config") && !has_part(r, i, "Processor");
@@ -113,7 +112,7 @@ const char *plim_py_model_argument(const plim_py_reader *r, size_t first, size_t
 typedef struct {
   plim_chars flag, destination,
       action;       // texts; flag is "--batch-size", or "-b" if there is no long one
-  plim_chars alias; // the other one
+  plim_chars alias; // the other flag of add_argument("-b", "--batch-size")
   bool is_required, has_action, has_default;
 } argument;
 
@@ -165,12 +164,7 @@ static bool value_without_default(const argument *a, plim_value *value) {
          (!a->has_action || is_true || is_false || has_text(&a->action, "store"));
 }
 
-// It takes a value, and has none if no command gives it.
-static bool is_without_default(const argument *a) {
-  return !a->has_default && (!a->has_action || has_text(&a->action, "store"));
-}
-
-// --batch-size is stored as batch_size.
+// Notes the attribute that stores the argument: --batch-size is stored as batch_size.
 static void note_destination(plim_py_reader *r, argument *a, uint32_t setting) {
   plim_chars *name = a->destination.len ? &a->destination : &a->flag;
   size_t dashes = 0;
@@ -194,7 +188,8 @@ static void read_argument(plim_py_reader *r, size_t first, size_t open, argument
       plim_py_value(r, i, i + 2, stop);
     } else walk_argument(r, i, stop);
   }
-  bool is_open = is_without_default(a);
+  bool takes_value = !a->has_action || has_text(&a->action, "store");
+  bool is_open = takes_value && !a->has_default;
   if (!a->has_default && (value_without_default(a, &value) || is_open)) {
     size_t last = close - 1 - plim_py_is(r, close - 1, close, ',');
     setting = (uint32_t)r->s->at.len;
@@ -218,7 +213,7 @@ static void add_argument(plim_py_reader *r, size_t first, size_t last, size_t op
     plim_py_push(r, a.flag.at, a.flag.len);
     read_argument(r, first, open, &a);
   } else
-    plim_py_walk(r, open + 1, plim_py_at(r, open)->match); // in its place, and so without default
+    plim_py_walk(r, open + 1, plim_py_at(r, open)->match); // positional arguments are not settings
   plim_py_pop(r, before);
   vec_free(&a.flag);
   vec_free(&a.alias);
@@ -261,7 +256,7 @@ static void update(plim_py_reader *r, size_t open) {
 
 // ---- fields of dataclasses --------------------------------------------------------------------------
 
-// The argument that holds the default; `close` if there is none.
+// The token at which the default of field(...) begins; that of the closing bracket if there is none.
 static size_t default_of(const plim_py_reader *r, size_t open, bool takes_position) {
   size_t close = plim_py_at(r, open)->match;
   for (size_t i = open + 1, stop; i < close; i = stop + 1) {
@@ -293,7 +288,7 @@ bool plim_py_field(plim_py_reader *r, size_t first, size_t i, size_t end) {
 // ---- all of them ------------------------------------------------------------------------------------
 
 bool plim_py_special_call(plim_py_reader *r, size_t first, size_t last, size_t open) {
-  bool is_dict = first == last && plim_py_is_text(r, last, "dict"); // one that has no name
+  bool is_dict = first == last && plim_py_is_text(r, last, "dict"); // not assigned to a name
   if (is_environment(r, first, last) && plim_py_is_text(r, last, "setdefault"))
     set_default(r, open);
   else if (is_environment(r, first, last) && plim_py_is_text(r, last, "update")) update(r, open);

@@ -4,13 +4,13 @@
 
 #include "python_reader.h"
 
-enum { MAX_PASSES = 64 }; // of functions that hand on what they are given
+enum { MAX_PASSES = 64 }; // through functions that pass their arguments on
 
 static bool is_own(const plim_py_reader *r, size_t name) {
   return plim_py_is_text(r, name, "self") || plim_py_is_text(r, name, "cls");
 }
 
-// The dict of all names of the module, or of the function.
+// Functions that return a dict of all names of the module, of the function or of an object.
 static bool is_namespace(const plim_py_reader *r, size_t name) {
   return plim_py_is_text(r, name, "globals") || plim_py_is_text(r, name, "locals") ||
          plim_py_is_text(r, name, "vars");
@@ -26,7 +26,7 @@ static void note_key(plim_py_reader *r, const char *key, size_t size) {
   if (!vec_push(&r->names.changed, plim_text_hash(0, key, size))) plim_py_no_memory(r);
 }
 
-// The key of a module's name, or of a function's own; and of what made it: config = Config(...).
+// Notes a changed key: of the module, of the current function, and of the call that created it: config = Config(...).
 static void note_both_keys(plim_py_reader *r, const plim_chars *key) {
   const char *path = r->names.paths.at[r->block->scope];
   const char *dot = memchr(key->at, '.', key->len);
@@ -50,11 +50,6 @@ void plim_py_note_parameter_change(plim_py_reader *r, size_t name) {
   if (is_own(r, name) || !plim_py_is_parameter(&r->names, r->block->scope, text, size)) return;
   const plim_py_holder *function = plim_py_function_at(&r->names, r->block->scope);
   if (function) plim_py_add_changer(&r->names, function->name, function->size);
-}
-
-// self.__dict__.update(...): any field of the class.
-static void note_own_class(plim_py_reader *r) {
-  if (r->class_path.len) note_key(r, r->class_path.at, r->class_path.len);
 }
 
 void plim_py_note_touch(plim_py_reader *r, size_t name) {
@@ -95,14 +90,15 @@ void plim_py_note_own_change(plim_py_reader *r) {
 }
 
 void plim_py_note_mutation(plim_py_reader *r, size_t name) {
-  if (is_own(r, name)) note_own_class(r);
+  bool is_any_field = is_own(r, name) && r->class_path.len; // self.__dict__.update(...)
+  if (is_any_field) note_key(r, r->class_path.at, r->class_path.len);
   if (is_namespace(r, name)) r->names.is_rewritten = true;
   plim_py_note_parameter_change(r, name);
   plim_py_mutate(&r->names, plim_py_text(r, name), plim_py_size(r, name),
                  plim_py_at(r, name)->line);
 }
 
-// vars(args)["lr"], globals()["LR"]; `name` is the function's.
+// Notes an assignment to vars(args)["lr"] or globals()["LR"]; `name` is the token of vars or globals.
 static void note_namespace(plim_py_reader *r, size_t name, size_t end) {
   size_t close = plim_py_at(r, name + 1)->match, open = close + 1;
   if (!is_namespace(r, name)) return;
@@ -147,7 +143,7 @@ bool plim_py_changes_object(const plim_py_reader *r, size_t method) {
 
 // ---- calls ------------------------------------------------------------------------------------------
 
-// setattr(args, "lr", 1) is args.lr = 1. False: the attribute is computed.
+// Reads setattr(args, "lr", 1) as args.lr = 1. False if the name of the attribute is computed.
 static bool set_attribute(plim_py_reader *r, size_t open) {
   size_t close = plim_py_at(r, open)->match, object = plim_py_find(r, open + 1, close, ',');
   size_t name = object < close ? plim_py_find(r, object + 1, close, ',') : close;
@@ -166,7 +162,7 @@ static bool set_attribute(plim_py_reader *r, size_t open) {
   return true;
 }
 
-// CONFIG.pop("lr"): of the rest it takes nothing.
+// Notes CONFIG.pop("lr"), which changes this key only. False for any other call.
 static bool takes_one(plim_py_reader *r, size_t first, size_t last) {
   size_t open = last + 1, close = plim_py_at(r, open)->match;
   r->scratch.len = 0;
@@ -180,7 +176,7 @@ static bool takes_one(plim_py_reader *r, size_t first, size_t last) {
   return true;
 }
 
-// Arguments that a parser is given in the code, instead of those of the command line.
+// Notes parser.parse_args([...]), whose arguments replace those of the command line.
 static void note_parsing(plim_py_reader *r, size_t last) {
   size_t open = last + 1, close = plim_py_at(r, open)->match, i = open + 1;
   if (plim_py_is_name(r, i, close) && plim_py_is(r, i + 1, close, '=')) i += 2;
@@ -192,7 +188,7 @@ static void note_parsing(plim_py_reader *r, size_t last) {
   if (!is_of_command && !is_handed_on) r->names.changes_arguments = true;
 }
 
-// parser.set_defaults(lr=1)
+// Notes parser.set_defaults(lr=1), which changes the defaults of arguments.
 static void note_defaults(plim_py_reader *r, size_t last) {
   size_t open = last + 1, close = plim_py_at(r, open)->match;
   for (size_t i = open + 1, stop; i < close; i = stop + 1) {
@@ -203,7 +199,7 @@ static void note_defaults(plim_py_reader *r, size_t last) {
   }
 }
 
-// OmegaConf.merge(a, b): another configuration than either. The command line's is known from commands.
+// OmegaConf.merge(a, b) creates a new configuration. Merging only from_cli() does not count: commands are read anyway.
 bool plim_py_merges(const plim_py_reader *r, size_t last) {
   size_t open = last + 1, close = plim_py_at(r, open)->match;
   size_t stop = plim_py_find(r, open + 1, close, ',');
@@ -224,7 +220,7 @@ static void mutate_arguments(plim_py_reader *r, size_t open) {
   }
 }
 
-// f(config), f(config=config), f(config["train"]): whether f changes it is known once all is read.
+// Notes f(config), f(config=config) and f(config["train"]). Whether f changes it is known at the end of the file.
 static void note_handings(plim_py_reader *r, size_t last) {
   size_t open = last + 1, close = plim_py_at(r, open)->match;
   bool is_class = *plim_py_text(r, last) >= 'A' && *plim_py_text(r, last) <= 'Z';
@@ -240,7 +236,7 @@ static void note_handings(plim_py_reader *r, size_t last) {
   }
 }
 
-// nanoGPT's scripts run configurator.py, which is followed: it takes names from the command line.
+// nanoGPT's scripts run configurator.py, which sets names from the command line. This is supported.
 static bool runs_configurator(const plim_py_reader *r, size_t open) {
   static const char name[] = "configurator.py";
   for (size_t i = open; i < plim_py_at(r, open)->match; i++)
@@ -286,7 +282,7 @@ void plim_py_note_change(plim_py_reader *r, size_t first, size_t last, size_t en
 
 // ---- at the end -------------------------------------------------------------------------------------
 
-// A change by another name of the same thing.
+// A change through one name of an object changes the object under its other names too. True if a change was new.
 static bool follow_links(plim_py_names *n) {
   bool is_new = false;
   for (size_t i = 0; i < n->links.len; i++) {
@@ -299,7 +295,7 @@ static bool follow_links(plim_py_names *n) {
   return is_new;
 }
 
-// Functions that change what they are given, and those that hand it on to them.
+// Finds the names that functions change because they change their arguments or pass them on to such functions.
 static void settle_handings(plim_py_reader *r) {
   plim_py_names *n = &r->names;
   bool goes_on = n->handings.len + n->links.len > 0;
@@ -319,7 +315,7 @@ static void settle_handings(plim_py_reader *r) {
   }
 }
 
-// What a changed name was made by, takes any other argument with the change.
+// After a change of the object, the call that created it may as well have had any other argument.
 static void add_rest(plim_py_reader *r, const plim_py_holder *alias) {
   plim_chars key = {0}, text = {0};
   bool ok = plim_chars_add_text(&key, alias->call) && plim_chars_add_text(&key, ".**") &&
@@ -365,11 +361,11 @@ static void note_changed_names(plim_py_reader *r) {
 }
 
 typedef struct {
-  plim_hash keys;     // that change
-  plim_hash replaced; // by key: the setting from which on it holds
+  plim_hash keys;     // that may change
+  plim_hash replaced; // by key: the first setting after the new assignment
 } changes;
 
-// One of the changed keys, or below one; or below one that is assigned anew further down.
+// Whether the key is a changed key or below one, or below one that is assigned again later.
 static bool is_changed(const changes *c, const char *key, uint32_t setting) {
   for (const char *dot = key;; dot++) {
     dot += strcspn(dot, ".");
@@ -380,16 +376,7 @@ static bool is_changed(const changes *c, const char *key, uint32_t setting) {
   }
 }
 
-static bool collect(const plim_py_names *n, changes *c) {
-  bool ok = true;
-  for (size_t i = 0; i < n->changed.len && ok; i++)
-    ok = plim_hash_put(&c->keys, n->changed.at[i], 1);
-  for (size_t i = 0; i < n->replacements.len && ok; i++)
-    ok = plim_hash_put(&c->replaced, n->replacements.at[i].key, n->replacements.at[i].from);
-  return ok;
-}
-
-// No literal, and nothing that leads to one.
+// Marks values that are not known: they are not literals, and their references and expressions are not followed.
 static void forget_values(plim_py_reader *r, const bool *is_void) {
   plim_py_names *n = &r->names;
   for (size_t i = 0; i < r->s->at.len; i++) {
@@ -419,10 +406,16 @@ static void mark_arguments(const plim_py_reader *r, bool *is_void) {
 
 void plim_py_settle_changes(plim_py_reader *r) {
   changes c = {0};
+  const plim_py_names *n = &r->names;
   settle_handings(r);
   note_changed_names(r);
   bool *is_void = calloc(r->s->at.len + 1, sizeof *is_void);
-  if (!is_void || !collect(&r->names, &c)) plim_py_no_memory(r);
+  bool ok = is_void != NULL;
+  for (size_t i = 0; i < n->changed.len && ok; i++)
+    ok = plim_hash_put(&c.keys, n->changed.at[i], 1);
+  for (size_t i = 0; i < n->replacements.len && ok; i++)
+    ok = plim_hash_put(&c.replaced, n->replacements.at[i].key, n->replacements.at[i].from);
+  if (!ok) plim_py_no_memory(r);
   for (uint32_t i = 0; is_void && i < r->s->at.len; i++)
     is_void[i] = is_changed(&c, r->s->at.at[i].key, i);
   if (is_void) mark_arguments(r, is_void);

@@ -20,7 +20,7 @@ static bool is_keyword(const plim_py_token *token) {
 
 // ---- pieces of code ---------------------------------------------------------------------------------
 
-// One token of a piece: a name, with a * where more may stand, or an operator of one character.
+// One token of a piece: a name, with * for any further characters, or an operator of one character.
 typedef struct {
   const char *at;
   size_t size;
@@ -63,7 +63,7 @@ static bool fits(const plim_py_lexer *x, const plim_py_token *token, const part 
   return is_word && fits_name(p, text, size);
 }
 
-// Where the piece begins in a line, at this byte or after; SIZE_MAX: nowhere.
+// The position of the piece in the line, at or after `from`; SIZE_MAX if it is not there.
 static size_t find_in_line(const plim_py_lexer *x, const part *parts, size_t count, size_t from) {
   if (!x->tokens.len || is_import(x)) return SIZE_MAX;
   for (size_t i = 0; i + count <= x->tokens.len; i++) {
@@ -79,7 +79,8 @@ size_t plim_python_find(const char *text, size_t size, const char *piece, size_t
   plim_py_lexer x;
   part parts[MAX_PARTS];
   size_t found = SIZE_MAX, count = read_parts(piece, parts);
-  if (!count || !memmem(text, size, parts[0].at, parts[0].size)) return SIZE_MAX; // mostly so
+  if (!count || !memmem(text, size, parts[0].at, parts[0].size))
+    return SIZE_MAX; // the usual case, without tokenizing
   if (!plim_py_lexer_open(&x, text, size, NULL))
     while (found == SIZE_MAX && plim_py_next_line(&x)) found = find_in_line(&x, parts, count, from);
   plim_py_lexer_close(&x);
@@ -131,7 +132,7 @@ void plim_python_names(const char *text, size_t size, plim_python_each *each, vo
 
 // ---- imports ----------------------------------------------------------------------------------------
 
-// The module begins at this token: after `import` or `from`, or after a comma of `import`.
+// Whether the token begins the name of this module, after `import`, `from`, or a comma of `import`.
 static bool names_module(const plim_py_lexer *x, size_t i, const char *module, size_t size) {
   const plim_py_token *token = &x->tokens.at[i], *before = token - 1;
   bool is_next = before->kind == PLIM_PY_OPERATOR && before->what == ',';
@@ -141,25 +142,20 @@ static bool names_module(const plim_py_lexer *x, size_t i, const char *module, s
          (token->begin + size == x->size || !is_name_byte(x->text[token->begin + size]));
 }
 
-static bool imports_in_line(const plim_py_lexer *x, const char *module, size_t size) {
-  if (!x->tokens.len || !is_import(x)) return false;
-  for (size_t i = 1; i < x->tokens.len; i++)
-    if (names_module(x, i, module, size)) return true;
-  return false;
-}
-
 bool plim_python_imports(const char *text, size_t size, const char *module) {
   plim_py_lexer x;
   bool has = false;
   size_t length = strlen(module);
   if (!memmem(text, size, module, length)) return false;
   if (!plim_py_lexer_open(&x, text, size, NULL))
-    while (!has && plim_py_next_line(&x)) has = imports_in_line(&x, module, length);
+    while (!has && plim_py_next_line(&x))
+      for (size_t i = 1; i < x.tokens.len && is_import(&x) && !has; i++)
+        has = names_module(&x, i, module, length);
   plim_py_lexer_close(&x);
   return has;
 }
 
-// Appends a dotted name as it would be written without blanks, and counts the dots before it; returns the token after it.
+// Appends a dotted name without blanks and counts the dots before it; returns the token after it.
 static size_t add_dotted(const plim_py_lexer *x, size_t i, plim_chars *out, int *dots) {
   bool ok = true;
   for (; i < x->tokens.len && ok; i++) {

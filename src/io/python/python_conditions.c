@@ -6,7 +6,7 @@
 
 enum { MAX_DEPTH = 32, MAX_CONDITIONS = 1 << 16 };
 
-// 0 is the condition that always holds. If there are too many conditions, the result is unknown.
+// Adds a condition and returns its number; 0 means "always". Beyond MAX_CONDITIONS all conditions are unknown.
 static uint32_t add(plim_py_reader *r, plim_condition condition) {
   if (r->s->conditions.len > MAX_CONDITIONS) return MAX_CONDITIONS + 1;
   if (r->s->conditions.len == MAX_CONDITIONS)
@@ -35,23 +35,13 @@ static uint32_t negate(plim_py_reader *r, uint32_t a) {
   return add(r, (plim_condition){PLIM_IF_NOT, .a = a});
 }
 
-// ---- what is tested ---------------------------------------------------------------------------------
+// ---- tests ------------------------------------------------------------------------------------------
 
 static const char *source(plim_py_reader *r, size_t i, size_t end) {
   size_t size = plim_py_at(r, end - 1)->end - plim_py_at(r, i)->begin;
   const char *kept = plim_settings_keep(r->s, plim_py_text(r, i), size < 80 ? size : 80);
   if (!kept) plim_py_no_memory(r);
   return kept ? kept : "";
-}
-
-static void note_test(plim_py_reader *r, uint32_t condition, size_t name, const char *key) {
-  plim_py_test test = {condition,
-                       {.setting = (uint32_t)r->s->at.len,
-                        .scope = r->block->scope,
-                        .line = r->line,
-                        .base_size = (uint32_t)plim_py_size(r, name),
-                        .key = key}};
-  if (!vec_push(&r->names.tests, test)) plim_py_no_memory(r);
 }
 
 static bool read_literal(plim_py_reader *r, size_t i, size_t end, plim_value *out) {
@@ -73,7 +63,7 @@ static bool read_literal(plim_py_reader *r, size_t i, size_t end, plim_value *ou
   return is_text && out->text;
 }
 
-// The default of cfg.get("lora", False), None without one.
+// The default in cfg.get("lora", False); None if get has no second argument. False if it is not such a call.
 static bool read_otherwise(plim_py_reader *r, size_t i, size_t stop, plim_value *out) {
   size_t open = stop > i ? plim_py_at(r, stop - 1)->match : i;
   bool is_get = stop > i + 4 && plim_py_is(r, stop - 1, stop, ')') && open > i + 1 &&
@@ -84,7 +74,7 @@ static bool read_otherwise(plim_py_reader *r, size_t i, size_t stop, plim_value 
   return comma + 1 >= stop - 1 || read_literal(r, comma + 1, stop - 1, out);
 }
 
-// A name with attributes and subscripts, from i to `stop`; the whole test goes to `end`.
+// Adds a condition on the name, with attributes and subscripts, from `i` to `stop`; the whole test goes to `end`.
 static uint32_t test_name(plim_py_reader *r, size_t i, size_t stop, size_t end,
                           plim_condition condition) {
   plim_chars key = {0};
@@ -95,11 +85,17 @@ static uint32_t test_name(plim_py_reader *r, size_t i, size_t stop, size_t end,
   else condition.kind = PLIM_IF_UNKNOWN;
   vec_free(&key);
   uint32_t number = add(r, condition);
-  if (number && condition.name) note_test(r, number, i, condition.name);
+  plim_py_test test = {number,
+                       {.setting = (uint32_t)r->s->at.len,
+                        .scope = r->block->scope,
+                        .line = r->line,
+                        .base_size = (uint32_t)plim_py_size(r, i),
+                        .key = condition.name}};
+  if (number && condition.name && !vec_push(&r->names.tests, test)) plim_py_no_memory(r);
   return number;
 }
 
-// What is so wherever a model is trained on a card.
+// Tests that are true whenever a model is trained on a GPU.
 static bool always_holds(const plim_py_reader *r, size_t i, size_t end) {
   static const char *const calls[] = {"is_available", "is_bf16_supported", "is_bfloat16_supported",
                                       "is_torch_bf16_gpu_available"};
@@ -130,13 +126,6 @@ static bool find_comparison(const plim_py_reader *r, size_t i, size_t end, compa
   return false;
 }
 
-static uint32_t compare(plim_py_reader *r, size_t i, size_t end, comparison c) {
-  plim_condition condition = {PLIM_IF_EQUAL};
-  if (!read_literal(r, c.value, end, &condition.literal)) condition.kind = PLIM_IF_UNKNOWN;
-  uint32_t number = test_name(r, i, c.at, end, condition);
-  return c.is_negated ? negate(r, number) : number;
-}
-
 // ---- and, or, not -----------------------------------------------------------------------------------
 
 static size_t find_word(const plim_py_reader *r, size_t i, size_t end, uint8_t word) {
@@ -149,7 +138,12 @@ static uint32_t read_condition(plim_py_reader *r, size_t i, size_t end, int dept
 static uint32_t read_simple(plim_py_reader *r, size_t i, size_t end) {
   plim_value literal;
   comparison c;
-  if (find_comparison(r, i, end, &c)) return compare(r, i, end, c);
+  if (find_comparison(r, i, end, &c)) {
+    plim_condition condition = {PLIM_IF_EQUAL};
+    if (!read_literal(r, c.value, end, &condition.literal)) condition.kind = PLIM_IF_UNKNOWN;
+    uint32_t number = test_name(r, i, c.at, end, condition);
+    return c.is_negated ? negate(r, number) : number;
+  }
   if (always_holds(r, i, end)) return add(r, (plim_condition){PLIM_IF_ALWAYS});
   if (!read_literal(r, i, end, &literal))
     return test_name(r, i, end, end, (plim_condition){PLIM_IF_TRUE});
@@ -213,7 +207,8 @@ void plim_py_open_condition(plim_py_reader *r, size_t i, size_t colon, plim_py_b
   block->otherwise = mine ? both(r, before, negate(r, mine)) : before;
 }
 
-// A value that is handed back may be one that nothing was done to; without one, the run is over.
+// After a conditional `return`, the rest of the function runs only if the condition does not hold. A return without a
+// value usually ends the run, so the rest then likely runs.
 void plim_py_leave_early(plim_py_reader *r, bool has_value) {
   bool is_in_line = r->block == &r->next;
   plim_py_block *around = is_in_line ? &r->blocks[r->depth] : NULL;

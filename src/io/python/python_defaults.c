@@ -22,7 +22,7 @@ static bool is_keyword(const plim_py_reader *r, size_t i, size_t stop) {
   return plim_py_is_name(r, i, stop) && plim_py_is(r, i + 1, stop, '=');
 }
 
-// Where the value of an argument begins and ends: by its name, or by its place; 0: it is not there.
+// The tokens of an argument's value; 0 if the call does not have the argument.
 typedef struct {
   size_t begin, end;
 } argument;
@@ -38,7 +38,8 @@ static argument find(const plim_py_reader *r, size_t open, const char *name, siz
   return (argument){0};
 }
 
-// torch.cuda.amp.autocast has no device in front. By its name alone it is decided by what is given first.
+// 1 if the first positional argument is the device, else 0. torch.cuda.amp.autocast takes no device; for the bare name
+// autocast, the first argument decides.
 static size_t skipped(const plim_py_reader *r, size_t first, size_t last, size_t open) {
   size_t begin = open + 1, stop = plim_py_find(r, begin, plim_py_at(r, open)->match, ',');
   for (size_t i = first; i < last; i += 2)
@@ -76,8 +77,8 @@ static void add_type(plim_py_reader *r, size_t first, size_t last, size_t open) 
   plim_py_pop(r, before);
 }
 
-// Arguments whose default matters, and is not that of their ecosystem's configuration: peft's rank is 8
-// (peft/tuners/lora/config.py), and its preparation turns checkpointing on (peft/utils/other.py).
+// Defaults of calls that matter for memory: peft's rank is 8 (peft/tuners/lora/config.py), and its preparation turns
+// checkpointing on (peft/utils/other.py).
 static const struct {
   const char *call, *name;
   size_t place;
@@ -103,7 +104,8 @@ static void add_default(plim_py_reader *r, size_t last, size_t open, size_t k) {
   bool is_named = given.end && plim_py_is(r, given.begin - 1, close, '=');
   if (is_named) return;
   size_t before = plim_py_push(r, defaults[k].name, strlen(defaults[k].name));
-  if (unpacks(r, open)) plim_py_add_derived(r, open, close + 1, NULL); // it may be in there
+  if (unpacks(r, open))
+    plim_py_add_derived(r, open, close + 1, NULL); // the unpacked mapping may contain it
   else if (given.end) plim_py_value(r, given.begin, given.begin, given.end);
   else plim_py_add_flag(r, plim_py_at(r, close)->begin, last, close, defaults[k].otherwise);
   plim_py_pop(r, before);

@@ -31,7 +31,7 @@ bool plim_py_assign_local_dict(plim_py_reader *r, size_t name, size_t i, size_t 
 
 // ---- uses -------------------------------------------------------------------------------------------
 
-// Arguments that take a whole configuration.
+// Arguments whose value is a whole configuration.
 static bool takes_mapping(const plim_py_reader *r, size_t keyword) {
   static const char *const names[] = {"config", "config_params", "deepspeed", "fsdp_config",
                                       "model_kwargs"};
@@ -49,7 +49,7 @@ void plim_py_note_unpacked(plim_py_reader *r, size_t keyword, size_t i, size_t e
 
 // ---- at the end -------------------------------------------------------------------------------------
 
-// By its name it may be what another file trains with.
+// Whether the name suggests that another file uses the dict for a training.
 static bool sounds_like_settings(const plim_py_dict *d) {
   static const char *const words[] = {"conf",  "cfg",     "arg",    "param", "setting",   "train",
                                       "model", "optim",   "lora",   "peft",  "deepspeed", "ds_",
@@ -58,12 +58,6 @@ static bool sounds_like_settings(const plim_py_dict *d) {
     for (size_t at = 0; at + strlen(words[i]) <= d->size; at++)
       if (strncasecmp(d->name + at, words[i], strlen(words[i])) == 0) return true;
   return false;
-}
-
-static uint32_t add(plim_py_reader *r, plim_condition condition) {
-  uint32_t number = plim_condition_add(r->s, condition);
-  if (!number) plim_py_no_memory(r);
-  return number;
 }
 
 static uint32_t add_unused(plim_py_reader *r, const plim_py_dict *d) {
@@ -75,16 +69,17 @@ static uint32_t add_unused(plim_py_reader *r, const plim_py_dict *d) {
                       .elsewhere = plim_settings_keep(r->s, d->name, d->size),
                       .is_given = true,
                       .given = {.kind = PLIM_VALUE_BOOL}};
-  if (!c.text || !c.elsewhere) plim_py_no_memory(r);
   if (sounds_like_settings(d)) c.given = (plim_value){.kind = PLIM_VALUE_DERIVED, .text = ""};
-  return add(r, c);
+  uint32_t number = plim_condition_add(r->s, c);
+  if (!c.text || !c.elsewhere || !number) plim_py_no_memory(r);
+  return number;
 }
 
 static void put_under(plim_py_reader *r, plim_setting *x, uint32_t condition) {
   if (condition) x->condition = plim_py_both(r, x->condition, condition);
 }
 
-// A function's own: only what is unpacked, and is what was written.
+// A local dict contains settings only if its entries are used as arguments, and literals only if it is never changed.
 static void settle_local(plim_py_reader *r, const plim_py_dict *d) {
   plim_py_local_name local = {.scope = d->scope, .name = d->name, .size = d->size};
   bool is_unpacked = plim_py_is_unpacked(&r->names, d->scope, d->name, d->size);
@@ -101,7 +96,7 @@ static void settle_local(plim_py_reader *r, const plim_py_dict *d) {
   }
 }
 
-// Entries that were added by CONFIG["lr"] = 1 too.
+// Puts the settings of unused dicts under their condition, also entries added by CONFIG["lr"] = 1.
 static void settle_module(plim_py_reader *r, const plim_hash *unused) {
   for (size_t i = 0; i < r->s->at.len; i++) {
     plim_setting *x = &r->s->at.at[i];
@@ -110,7 +105,7 @@ static void settle_module(plim_py_reader *r, const plim_hash *unused) {
   }
 }
 
-// A file that builds nothing is there for others, which use what is in it.
+// Dicts that a file does not use have no effect, unless the file creates no objects: then other files use them.
 void plim_py_settle_dicts(plim_py_reader *r) {
   plim_hash unused = {0};
   for (size_t i = 0; i < r->names.dicts.len && !r->err; i++) {
@@ -126,9 +121,9 @@ void plim_py_settle_dicts(plim_py_reader *r) {
   plim_hash_free(&unused);
 }
 
-// ---- what is unpacked -------------------------------------------------------------------------------
+// ---- unpacked arguments -----------------------------------------------------------------------------
 
-enum { MAX_UNPACKING = 8 }; // dicts that are made of dicts
+enum { MAX_UNPACKING = 8 }; // dicts unpacked into dicts
 
 #define SEVERAL UINT32_MAX
 
@@ -136,7 +131,7 @@ typedef struct {
   plim_py_reader *r;
   plim_hash dicts;   // by name and scope: its number, or SEVERAL
   plim_hash places;  // by setting: the number of its unpacking
-  plim_hash classes; // that get what is unknown: the first setting of the last such call
+  plim_hash classes; // with unknown arguments: the first setting of the last such call
 } unpackings;
 
 static uint64_t dict_hash(const char *name, size_t size, uint32_t scope) {
@@ -145,7 +140,7 @@ static uint64_t dict_hash(const char *name, size_t size, uint32_t scope) {
 
 static bool is_closed(const unpackings *u, const plim_py_unpacking *x, int depth);
 
-// A dict whose entries are all known: assigned once, never changed, and so is what is unpacked into it.
+// Whether all entries are known: the dict and all dicts unpacked into it are assigned once and never changed.
 static bool is_known_dict(const unpackings *u, const plim_py_dict *d, int depth) {
   const plim_py_names *n = &u->r->names;
   plim_py_local_name name = {.scope = d->scope, .name = d->name, .size = d->size};
@@ -167,10 +162,10 @@ static bool is_closed(const unpackings *u, const plim_py_unpacking *x, int depth
   return found && *found != SEVERAL && is_known_dict(u, &n->dicts.at[*found], depth);
 }
 
-// Config(**x) of a class in this file: x may have any of its fields.
+// Notes Config(**x) for a class of this file: x may set any of its fields.
 static void note_class(unpackings *u, const plim_py_unpacking *x) {
   const char *key = u->r->s->at.at[x->setting].key;
-  size_t size = strlen(key) - 3, number = strcspn(key, "#"); // without ".**", "#2"
+  size_t size = strlen(key) - 3, number = strcspn(key, "#"); // without ".**" and "#2"
   if (size > number) size = number;
   if (!plim_py_is_class(&u->r->names, key, size)) return;
   if (!plim_hash_put(&u->classes, plim_text_hash(0, key, size), x->call_from))

@@ -15,7 +15,7 @@ void plim_py_note_expression(plim_py_reader *r, uint32_t setting) {
   if ((in_class && !e.class_path) || !vec_push(&r->names.expressions, e)) plim_py_no_memory(r);
 }
 
-// An expression being computed, with what is left of the steps for all that it leads to.
+// An expression that is being computed, with the steps that are left for it and for everything it refers to.
 typedef struct {
   const plim_py_names *names;
   const plim_settings *s;
@@ -37,14 +37,6 @@ static const plim_py_expression *expression_of(const plim_py_names *n, uint32_t 
   return bsearch(&wanted, n->expressions.at, n->expressions.len, sizeof wanted, by_setting);
 }
 
-// What was computed once is kept: names that build on each other are many.
-static bool recall(const computation *c, const plim_setting *found, plim_value *out) {
-  *out = found->computed;
-  if (found->environment)
-    snprintf(c->environment, PLIM_ENVIRONMENT_BYTES, "%s", found->environment);
-  return true;
-}
-
 static bool value_of(void *context, const char *name, plim_value *out) {
   const computation *c = context;
   char in_class[KEY_BYTES];
@@ -63,12 +55,17 @@ static bool value_of(void *context, const char *name, plim_value *out) {
   computation next = *c;
   next.at = expression_of(c->names, (uint32_t)(found - c->s->at.at));
   if (!next.at || next.at->is_unknown || next.at->is_void) return false;
-  return next.at->is_known ? recall(c, found, out) : compute(&next, out);
+  if (!next.at->is_known) return compute(&next, out);
+  // The stored result is used: otherwise chains of names would be computed again and again.
+  *out = found->computed;
+  if (found->environment)
+    snprintf(c->environment, PLIM_ENVIRONMENT_BYTES, "%s", found->environment);
+  return true;
 }
 
 static bool compute(const computation *c, plim_value *out) {
   const char *source = c->s->at.at[c->at->setting].value.text;
-  if (strlen(source) >= PLIM_PY_MAX_SOURCE) return false; // it may be cut off
+  if (strlen(source) >= PLIM_PY_MAX_SOURCE) return false; // the source may be truncated
   return plim_evaluate(
       source, &(plim_evaluator){value_of, (void *)c, false, c->steps, c->environment}, out);
 }

@@ -30,7 +30,7 @@ static bool is_name_start(char c) {
 
 static bool is_in_name(char c) { return is_name_start(c) || is_digit(c); }
 
-// The bytes of the line end here: 2, 1, or 0 if there is none.
+// The length of the line end at this position: 2, 1, or 0 if there is none.
 static size_t line_end(const plim_py_lexer *x) {
   if (peek(x, 0) == '\r') return peek(x, 1) == '\n' ? 2 : 1;
   return peek(x, 0) == '\n';
@@ -55,7 +55,7 @@ typedef struct {
   size_t begin;
 } string_form;
 
-// The letters in front of a quote that make it a string of their kind; false for other letters.
+// Reads the prefix of a string, such as rb; false if the letters are not a prefix.
 static bool read_prefix(const char *letters, size_t count, string_form *form) {
   static const char *const prefixes[] = {"",   "r",  "u",  "b",  "f",  "t",
                                          "br", "rb", "fr", "rf", "tr", "rt"};
@@ -69,7 +69,7 @@ static bool read_prefix(const char *letters, size_t count, string_form *form) {
   return false;
 }
 
-// True if a string begins here; moves after its opening quotes.
+// Whether a string begins here; if so, moves after its opening quotes.
 static bool open_string(plim_py_lexer *x, string_form *form) {
   size_t letters = 0;
   while (letters < 3 && is_in_name(peek(x, letters))) letters++;
@@ -87,7 +87,7 @@ static bool closes(const plim_py_lexer *x, const string_form *form) {
   return !form->is_triple || (peek(x, 1) == form->quote && peek(x, 2) == form->quote);
 }
 
-// True if the string ends here, well or not.
+// Whether the string ends here: at its closing quotes, or with an error.
 static bool ends_string(plim_py_lexer *x, const string_form *form) {
   if (closes(x, form)) {
     x->at += form->is_triple ? 3 : 1;
@@ -98,26 +98,24 @@ static bool ends_string(plim_py_lexer *x, const string_form *form) {
   return x->err != PLIM_OK;
 }
 
-static void skip_plain(plim_py_lexer *x, const string_form *form) {
-  while (!ends_string(x, form)) {
-    if (peek(x, 0) == '\\') x->at++;
-    skip_one(x);
-  }
-}
-
 static void skip_formatted(plim_py_lexer *x, const string_form *form, int depth);
 
 static void skip_string(plim_py_lexer *x, const string_form *form, int depth) {
-  if (!form->is_formatted) skip_plain(x, form);
-  else if (depth == PLIM_PY_MAX_FORMATTED) fail(x, form->begin, "f-strings are nested too deeply");
-  else skip_formatted(x, form, depth);
+  if (form->is_formatted && depth == PLIM_PY_MAX_FORMATTED)
+    fail(x, form->begin, "f-strings are nested too deeply");
+  else if (form->is_formatted) skip_formatted(x, form, depth);
+  else
+    while (!ends_string(x, form)) {
+      if (peek(x, 0) == '\\') x->at++;
+      skip_one(x);
+    }
 }
 
 static void skip_comment(plim_py_lexer *x) {
   while (!is_at_end(x) && !line_end(x)) x->at++;
 }
 
-// Something of an expression inside {}; its brackets are counted by the caller.
+// Skips one item of an expression inside {}: a string, a comment, a name or a character. The caller counts brackets.
 static void skip_in_field(plim_py_lexer *x, int depth) {
   string_form inner = {0};
   if (open_string(x, &inner)) skip_string(x, &inner, depth + 1);
@@ -127,7 +125,7 @@ static void skip_in_field(plim_py_lexer *x, int depth) {
   else skip_one(x);
 }
 
-// Behind the { of a field: its expression, up to the : of its format or the } that ends it.
+// Skips the expression of a field after its {, up to the : of its format or the } that ends it.
 static void skip_expression(plim_py_lexer *x, size_t begin, int depth) {
   size_t open = 0;
   while (!x->err) {
@@ -198,7 +196,7 @@ static void skip_number(plim_py_lexer *x) {
   if ((peek(x, 0) | 0x20) == 'j') x->at++;
 }
 
-// Longest first.
+// The longest operators come first, because the first match is used.
 static const struct {
   char text[4];
   uint8_t what;
@@ -305,7 +303,8 @@ static void add_comment(plim_py_lexer *x) {
 
 // ---- lines ------------------------------------------------------------------------------------------
 
-// Tabs stop at every eighth column; counted as one column they must lead to the same order of lines.
+// Measures the indentation with tab stops at every eighth column, and with tabs as one column. As in Python, both
+// must order the lines in the same way.
 static void measure_indent(plim_py_lexer *x, uint32_t *column, uint32_t *narrow) {
   *column = *narrow = 0;
   for (;; x->at++) {
@@ -348,7 +347,7 @@ static bool find_line(plim_py_lexer *x) {
   return false;
 }
 
-// False where the logical line ends.
+// Skips to the next token; false if the logical line ends before it.
 static bool skip_between(plim_py_lexer *x) {
   for (;;) {
     char c = peek(x, 0);

@@ -39,7 +39,7 @@ static int hex_digit(char c) {
   return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-// Exactly `digits` of them; false if there are fewer.
+// Reads exactly `digits` hexadecimal digits; false if there are fewer.
 static bool read_hex(const char **at, const char *end, int digits, uint32_t *code) {
   *code = 0;
   for (int i = 0; i < digits; i++, ++*at) {
@@ -71,28 +71,23 @@ static bool decode_escape(const char **at, const char *end, plim_chars *out) {
     if (escapes[i].letter == c) return vec_push(out, escapes[i].code);
   int digits = c == 'x' ? 2 : c == 'u' ? 4 : c == 'U' ? 8 : 0;
   if (digits) return read_hex(at, end, digits, &code) && plim_chars_add_code(out, code);
-  if (c == 'N') return false; // by name: there is no table of names here
-  --*at;                      // no escape: the backslash is kept
+  if (c == 'N') return false; // \N{NAME} is not supported: there is no table of names
+  --*at;                      // not an escape: the backslash is kept
   return vec_push(out, '\\');
-}
-
-// Python reads every line end in a string as \n.
-static void decode_line_end(const char **at, const char *end, plim_chars *out) {
-  bool is_pair = *at + 1 < end && (*at)[0] == '\r' && (*at)[1] == '\n';
-  *at += is_pair ? 2 : 1;
-  (void)vec_push(out, '\n');
 }
 
 bool plim_py_decode(const char *token, size_t size, plim_chars *out, bool *is_text) {
   string_form form = form_of(token, size);
   const char *at = token + form.prefix + form.quotes, *end = token + size - form.quotes;
-  if (!vec_reserve(out, size)) return false; // no text is longer than its source
+  if (!vec_reserve(out, size)) return false; // the text is never longer than its source
   while (at < end) {
     if (*at == '\\' && !form.is_raw && at + 1 < end) {
       at++;
       if (!decode_escape(&at, end, out)) *is_text = false;
-    } else if (*at == '\r' || *at == '\n') decode_line_end(&at, end, out);
-    else (void)vec_push(out, *at++);
+    } else if (*at == '\r' || *at == '\n') { // Python reads every line end as \n
+      at += at + 1 < end && at[0] == '\r' && at[1] == '\n' ? 2 : 1;
+      (void)vec_push(out, '\n');
+    } else (void)vec_push(out, *at++);
   }
   return true;
 }
@@ -101,7 +96,7 @@ bool plim_py_decode(const char *token, size_t size, plim_chars *out, bool *is_te
 
 static bool is_control(char c) { return (c >= 0 && c < 0x20) || c == 0x7f; }
 
-// Raw strings cannot hold everything.
+// Whether a raw string can represent the text.
 static bool fits_raw(const char *text, const string_form *form) {
   size_t size = strlen(text);
   if (size && text[size - 1] == '\\') return false;
@@ -145,11 +140,6 @@ static bool is_string(const char *old, size_t size) {
   return size > 1 && (old[size - 1] == '"' || old[size - 1] == '\'');
 }
 
-static plim_err refuse_text(const char *text, plim_error *error) {
-  if (text && plim_utf8_check(text, strlen(text)) == strlen(text)) return PLIM_OK;
-  return plim_fail(error, PLIM_ERR_ARGUMENT, "the new text is not UTF-8");
-}
-
 static bool encode(const plim_value *value, const char *old, size_t size, char quote,
                    plim_chars *out) {
   char number[PLIM_NUMBER_BYTES];
@@ -173,7 +163,9 @@ plim_err plim_py_encode(const plim_value *value, const char *old, size_t old_siz
                      "only a value can be written here, not an expression");
   if (value->kind == PLIM_VALUE_REAL && !isfinite(value->real))
     return plim_fail(error, PLIM_ERR_ARGUMENT, "Python has no literal for infinity or nan");
-  if (value->kind == PLIM_VALUE_TEXT && refuse_text(value->text, error)) return PLIM_ERR_ARGUMENT;
+  const char *text = value->kind == PLIM_VALUE_TEXT ? value->text : "";
+  if (!text || plim_utf8_check(text, strlen(text)) != strlen(text))
+    return plim_fail(error, PLIM_ERR_ARGUMENT, "the new text is not UTF-8");
   if (encode(value, old, old_size, quote, out)) return PLIM_OK;
   return plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
 }

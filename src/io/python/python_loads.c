@@ -26,7 +26,7 @@ static bool has_any(const plim_py_reader *r, size_t i, const char *const *parts)
   return false;
 }
 
-// Among the names of the expression is one that reads a file.
+// Whether a name in the expression suggests that it reads a file.
 static bool reads_file(const plim_py_reader *r, size_t i, size_t end) {
   static const char *const readers[] = {"load", "open", "read", "parse", "config", "from_", NULL};
   for (; i < end; i++)
@@ -52,7 +52,7 @@ static void add(plim_py_reader *r, size_t name, plim_loaded load) {
   if (!vec_push(&r->s->loads, load)) plim_py_no_memory(r);
 }
 
-// "train.yaml" somewhere in the call.
+// Finds a literal path such as "train.yaml" in the call.
 static bool find_literal(plim_py_reader *r, size_t i, size_t end, plim_loaded *out) {
   for (; i < end; i++) {
     plim_chars text = {0};
@@ -65,7 +65,7 @@ static bool find_literal(plim_py_reader *r, size_t i, size_t end, plim_loaded *o
   return false;
 }
 
-// load_config(args.config), open(CONFIG_PATH)
+// Finds a name that holds the path: load_config(args.config), open(CONFIG_PATH).
 static bool find_reference(plim_py_reader *r, size_t i, size_t end, plim_loaded *out) {
   static const char *const paths[] = {"config", "cfg",  "conf", "yaml",
                                       "path",   "file", "argv", NULL};
@@ -91,7 +91,7 @@ static bool find_reference(plim_py_reader *r, size_t i, size_t end, plim_loaded 
   return false;
 }
 
-// Box(cfg), SimpleNamespace(**cfg), yaml.safe_load(f)
+// Finds a loaded name that is converted: Box(cfg), SimpleNamespace(**cfg), yaml.safe_load(f).
 static bool find_made_of(plim_py_reader *r, size_t i, size_t end, plim_loaded *out) {
   for (; i < end; i++) {
     bool is_plain = plim_py_is_name(r, i, end) && !plim_py_is(r, i + 1, end, '.') &&
@@ -104,7 +104,7 @@ static bool find_made_of(plim_py_reader *r, size_t i, size_t end, plim_loaded *o
   return false;
 }
 
-// train = cfg["train"]
+// Finds a part of a loaded name: train = cfg["train"].
 static bool find_part(plim_py_reader *r, size_t i, size_t end, plim_loaded *out) {
   plim_chars key = {0};
   const plim_loaded *load = plim_py_is_name(r, i, end) ? load_of(r, i) : NULL;

@@ -17,7 +17,7 @@ const char *plim_py_function_path(plim_py_reader *r, size_t name, const plim_py_
   ok = ok && plim_chars_add_text(&path, "()");
   uint32_t earlier = ok ? plim_py_calls(&r->names, path.at, path.len) : 0;
   if (ok) plim_py_count_call(&r->names, path.at, path.len);
-  if (ok) path.len -= 2; // no call has such a name
+  if (ok) path.len -= 2; // "()" only separates functions from calls of the same name
   char number[16];
   snprintf(number, sizeof number, "#%u", earlier + 1);
   if (earlier) ok = ok && plim_chars_add_text(&path, number);
@@ -27,7 +27,7 @@ const char *plim_py_function_path(plim_py_reader *r, size_t name, const plim_py_
   return kept;
 }
 
-// A local variable that is assigned surely: of a literal, it is a setting.
+// Records a local variable as a setting if it is assigned a literal unconditionally.
 bool plim_py_assign_local(plim_py_reader *r, size_t name, size_t i, size_t end) {
   uint32_t scope = r->block->scope, setting = (uint32_t)r->s->at.len;
   const char *path = scope < r->names.paths.len ? r->names.paths.at[scope] : NULL;
@@ -52,13 +52,13 @@ void plim_py_settle_locals(plim_py_reader *r) {
   }
 }
 
-// A model that is handed over from somewhere else.
+// A model argument that refers to a literal is certain after all.
 void plim_py_settle_models(plim_settings *s) {
   for (size_t i = 0; i < s->at.len; i++)
     if (s->at.at[i].is_faint && s->at.at[i].root) s->at.at[i].is_faint = false;
 }
 
-// The variables after `for` up to `in`, or after `lambda` up to its colon.
+// Binds the variables between `for` and `in`, or between `lambda` and its colon.
 void plim_py_bind_variables(plim_py_reader *r, size_t i, size_t end) {
   bool is_for = plim_py_is_word(r, i, end, PY_for);
   for (i++; i < end; i++) {

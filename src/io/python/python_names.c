@@ -7,28 +7,28 @@
 
 enum { MAX_HOPS = 16, MAX_KEY = 1024 };
 
-// Facts are filed under the hash of the name, seeded by their kind and by where they hold. Two names
-// with one hash cost a root at worst: what is found is compared with the name before it is used.
+// Facts are stored under a hash of the name, of their kind and of the scope or line where they hold. A collision is
+// harmless: the key of the setting that is found is compared before use, so at worst a root is missed.
 typedef enum {
-  ASSIGNED,    // in a scope: how often
-  BOUND,       // in a scope, other than by plain assignment
-  IN_LINE,     // in a logical line
-  GLOBAL,      // declared so in a scope
-  CLASS,       // defined in the file
-  CALLS,       // how many of this name
-  ALIAS,       // in a scope: index of the call
+  ASSIGNED,    // number of assignments in a scope
+  BOUND,       // bound in a scope other than by plain assignment
+  IN_LINE,     // bound in one logical line, by a comprehension or a lambda
+  GLOBAL,      // declared global in a scope
+  CLASS,       // a class that the file defines
+  CALLS,       // number of calls of this name
+  ALIAS,       // a name in a scope that holds the result of a call: index of the call
   ARGUMENTS,   // a name that holds parsed arguments
-  DESTINATION, // of an argument: its setting
-  FIELD,       // of a class, by its name alone: its setting
+  DESTINATION, // the attribute that stores an argument: its setting
+  FIELD,       // a field of a class, without the class: its setting
   KEY,         // the last setting of this key
-  REFERENCE,   // of a setting, by its number
-  USED,        // in the module: how often it was assigned before its first use
-  NEEDED,      // by more than what prints it
-  UNPACKED,    // in a scope: its entries are arguments
-  MUTATED,     // in the module: the number of its first mutation
-  PARAMETER,   // of a function, in its scope
-  TOUCHED,     // its elements get values
-  CHANGER,     // a function that changes what it is given
+  REFERENCE,   // the reference that a setting is, by the setting's number
+  USED,        // number of assignments in the module before the first use
+  NEEDED,      // used by code that does more than print it
+  UNPACKED,    // a dict in a scope whose entries are used as arguments
+  MUTATED,     // index of the first mutation in the file
+  PARAMETER,   // a parameter of the function with this scope
+  TOUCHED,     // its elements are assigned
+  CHANGER,     // a function that changes its arguments
   KINDS
 } fact;
 
@@ -240,7 +240,7 @@ void plim_py_add_destination(plim_py_names *n, const char *name, size_t size, ui
   put(n, file_under(DESTINATION, 0, name, size), is_second ? SEVERAL : setting);
 }
 
-// Class.name: what HfArgumentParser makes an argument of.
+// Adds Class.name, which HfArgumentParser turns into an argument.
 static void add_field(plim_py_names *n, const char *key, uint32_t setting) {
   const char *dot = strchr(key, '.');
   if (!plim_py_is_field(n, key)) return;
@@ -271,20 +271,15 @@ static uint32_t setting_of(const plim_py_names *n, const plim_settings *s, const
   return found && strcmp(s->at.at[*found].key, key) == 0 ? *found : NOTHING;
 }
 
-// Whether what the name holds depends on where it is asked for.
+// Whether the value of the name depends on where it is used.
 static bool is_in_doubt(const plim_py_names *n, const char *name, size_t size) {
   uint32_t *assigned = find(n, ASSIGNED, 0, name, size), *used = find(n, USED, 0, name, size);
   if (find(n, MUTATED, 0, name, size) || (n->is_rewritten && assigned)) return true;
   return assigned && used && *assigned > 1 && *used < *assigned;
 }
 
-// A later setting of this key comes after the use, and it is unknown when functions are called.
-static bool is_too_late(const plim_py_reference *r, uint32_t found) {
-  return !r->scope && found > r->setting;
-}
-
-// args.batch_size, stored there by add_argument("--batch-size"), or the field of a dataclass. What was
-// assigned to it since is another matter.
+// The setting behind args.batch_size: that of add_argument("--batch-size"), or the field of a dataclass. NOTHING if
+// args.batch_size itself is assigned.
 static uint32_t argument_of(const plim_py_names *n, const plim_settings *s,
                             const plim_py_reference *r) {
   const char *name = r->key + r->base_size;
@@ -297,7 +292,7 @@ static uint32_t argument_of(const plim_py_names *n, const plim_settings *s,
   return found && *found != SEVERAL ? *found : NOTHING;
 }
 
-// config.batch_size, where config = Config(...).
+// The setting behind config.batch_size with config = Config(...).
 static uint32_t alias_of(const plim_py_names *n, const plim_settings *s, uint32_t scope,
                          const plim_py_reference *r) {
   uint32_t *alias = find(n, ALIAS, scope, r->key, r->base_size);
@@ -310,7 +305,7 @@ static uint32_t alias_of(const plim_py_names *n, const plim_settings *s, uint32_
   return length < (int)sizeof key ? setting_of(n, s, key) : NOTHING;
 }
 
-// batch_size in a function that assigns it.
+// The setting of a local variable in the function that assigns it.
 static uint32_t local_of(const plim_py_names *n, const plim_settings *s, uint32_t scope,
                          const plim_py_reference *r) {
   char key[MAX_KEY];
@@ -320,28 +315,23 @@ static uint32_t local_of(const plim_py_names *n, const plim_settings *s, uint32_
   return length < (int)sizeof key ? setting_of(n, s, key) : NOTHING;
 }
 
-static bool is_local(const plim_py_names *n, uint32_t scope, const plim_py_reference *r) {
-  return find(n, ASSIGNED, scope, r->key, r->base_size) ||
-         find(n, BOUND, scope, r->key, r->base_size);
-}
-
-// The setting that a reference means, by the rules of scopes.
+// The setting that a reference refers to, by Python's scope rules.
 static uint32_t target_of(const plim_py_names *n, const plim_settings *s,
                           const plim_py_reference *r) {
   uint32_t found = r->class_key ? setting_of(n, s, r->class_key) : NOTHING;
   if (found != NOTHING) return found;
   if (find(n, IN_LINE, r->line, r->key, r->base_size)) return NOTHING;
-  uint32_t scope = r->scope;
-  while (scope && !is_local(n, scope, r)) scope = n->parents.at[scope];
+  uint32_t scope = plim_py_scope_of(n, r->scope, r->key, r->base_size);
   bool is_fixed = !find(n, BOUND, 0, r->key, r->base_size) && !is_in_doubt(n, r->key, r->base_size);
   if (!scope && is_fixed) found = setting_of(n, s, r->key);
-  if (found != NOTHING && is_too_late(r, found)) return NOTHING;
+  bool is_later = found != NOTHING && found > r->setting;
+  if (is_later && !r->scope) return NOTHING; // in a function it may be set before the call
   if (scope) found = local_of(n, s, scope, r);
   if (found == NOTHING) found = alias_of(n, s, scope, r);
   return found == NOTHING ? argument_of(n, s, r) : found;
 }
 
-// torch.bfloat16, or one of two values: as good as a literal.
+// Whether the value can be the end of a chain of references: a literal, torch.bfloat16, or a choice between two values.
 static bool is_final(const plim_setting *setting) {
   const char *text = setting->value.text;
   if (setting->value.kind != PLIM_VALUE_DERIVED || setting->chooses) return true;

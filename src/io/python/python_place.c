@@ -3,17 +3,11 @@
 
 #include "python_reader.h"
 
-static bool is_wanted(const plim_py_reader *r) {
-  size_t size = r->path.len - r->path_base;
-  return r->wanted && strlen(r->wanted) == size &&
-         memcmp(r->wanted, r->path.at + r->path_base, size) == 0;
-}
-
 static bool is_spaced(const plim_py_reader *r, size_t left, size_t right) {
   return plim_py_at(r, left)->end < plim_py_at(r, right)->begin;
 }
 
-// The = or : of an entry; `stop` if it has none.
+// The token of the = or : of an entry; `stop` if it has none.
 static size_t sign_of(const plim_py_reader *r, size_t i, size_t stop, bool is_call) {
   if (!is_call) return plim_py_find(r, i, stop, ':');
   return plim_py_is_name(r, i, stop) && plim_py_is(r, i + 1, stop, '=') ? i + 1 : stop;
@@ -45,7 +39,10 @@ static void note_item(plim_py_reader *r, size_t i, size_t stop) {
 }
 
 void plim_py_note_place(plim_py_reader *r, size_t open, bool is_call) {
-  if (!is_wanted(r)) return;
+  size_t size = r->path.len - r->path_base;
+  bool is_wanted = r->wanted && strlen(r->wanted) == size &&
+                   memcmp(r->wanted, r->path.at + r->path_base, size) == 0;
+  if (!is_wanted) return;
   size_t close = plim_py_at(r, open)->match;
   r->place = (plim_py_place){.is_found = true,
                              .is_call = is_call,

@@ -51,8 +51,8 @@ static bool is_utf8(const char *name) {
   return false;
 }
 
-// Encodings of a byte per character, and those of several bytes of which none is ASCII: quotes, names and digits of the
-// code are read as they are. By how Python's names of them begin (codecs, "Standard Encodings").
+// Encodings in which every ASCII byte is an ASCII character, by the beginning of their names in Python (codecs,
+// "Standard Encodings"): one byte per character, or several bytes none of which is ASCII.
 static bool keeps_ascii(const char *name) {
   static const char *const begins[] = {"latin",       "iso-8859", "iso8859", "l1",    "8859",
                                        "windows-125", "cp125",    "koi8",    "mac-",  "euc",
@@ -60,11 +60,6 @@ static bool keeps_ascii(const char *name) {
   for (size_t i = 0; i < sizeof begins / sizeof *begins; i++)
     if (strncasecmp(begins[i], name, strlen(begins[i])) == 0) return true;
   return false;
-}
-
-static bool is_empty_line(const char *at, const char *end) {
-  at = skip_blank(at, end);
-  return at == end || *at == '#';
 }
 
 static bool has_mark(const char *text, size_t size) {
@@ -92,7 +87,8 @@ static plim_err check_encoding(const char *text, size_t size, bool *is_utf8_text
       plim_error_at(error, (uint64_t)(name - text));
       return err;
     }
-    if (!is_empty_line(line, stop)) return PLIM_OK;
+    const char *first = skip_blank(line, stop);
+    if (first < stop && *first != '#') return PLIM_OK;
   }
   return PLIM_OK;
 }

@@ -66,12 +66,7 @@ static void bind_names(plim_py_reader *r, uint32_t scope, size_t i, size_t end) 
 
 // ---- assignments ------------------------------------------------------------------------------------
 
-static size_t push_classes(plim_py_reader *r) {
-  size_t before = r->path.len;
-  return r->class_path.len ? plim_py_push(r, r->class_path.at, r->class_path.len) : before;
-}
-
-// What is assigned anew: what an earlier assignment put below it (the entries of a dict) no longer holds.
+// Notes a new assignment to the path: entries that an earlier assignment put below it (of a dict) no longer hold.
 static void forget_path(plim_py_reader *r) {
   const char *key = r->path.at + r->path_base;
   size_t size = r->path.len - r->path_base;
@@ -96,7 +91,8 @@ static bool is_reported(const plim_py_reader *r, size_t name) {
 
 static size_t push_name(plim_py_reader *r, size_t name) {
   size_t before = r->path.len;
-  if (r->block->where == PLIM_PY_IN_CLASS) push_classes(r);
+  if (r->block->where == PLIM_PY_IN_CLASS && r->class_path.len)
+    plim_py_push(r, r->class_path.at, r->class_path.len);
   plim_py_push(r, plim_py_text(r, name), plim_py_size(r, name));
   return before;
 }
@@ -127,8 +123,8 @@ static bool is_own(const plim_py_reader *r, size_t name) {
   return plim_py_is_text(r, name, "self") || plim_py_is_text(r, name, "cls");
 }
 
-// CONFIG["lr"] = 1, args.lr = 1, os.environ["X"] = "1". The environment is everyone's, wherever it is
-// set; other things surely hold only at the level of the module.
+// Reads CONFIG["lr"] = 1, args.lr = 1 and os.environ["X"] = "1". Environment variables are global wherever they are
+// set; other assignments are certain only at module level.
 void plim_py_assign_element(plim_py_reader *r, size_t target, size_t i, size_t end) {
   plim_py_note_touch(r, target);
   bool is_in_function = r->block->where == PLIM_PY_IN_FUNCTION && !is_environment(&r->scratch);
@@ -163,8 +159,8 @@ static bool is_whole_name(const plim_py_reader *r, size_t first, size_t i, size_
   return plim_py_is_name(r, i, end) && !is_attribute && !is_base;
 }
 
-// What cannot be changed by itself: a, b = 1, 2 and a = b = 1 and a += 1. Tokens from `first` to `end`
-// are the statement, `kept` its text once there is one.
+// Reads targets that cannot be changed on their own: a, b = 1, 2 and a = b = 1 and a += 1. The statement goes from
+// `first` to `end`; `kept` is its stored text, or NULL before the first call. Returns the stored text.
 static const char *assign_together(plim_py_reader *r, size_t i, size_t targets_end, size_t first,
                                    size_t end, const char *kept) {
   while (i < targets_end && !r->err) {
@@ -250,7 +246,7 @@ static void expression_or_assignment(plim_py_reader *r, size_t i, size_t end) {
   else plim_py_walk(r, i, end);
 }
 
-// del name, CONFIG["lr"]
+// Reads del name, CONFIG["lr"].
 static void delete (plim_py_reader *r, size_t i, size_t end) {
   for (size_t stop; i < end; i = stop + 1) {
     stop = plim_py_find(r, i, end, ',');
@@ -293,7 +289,7 @@ static bool is_main(const plim_py_reader *r, size_t i, size_t colon) {
          (plim_py_is_text(r, i + 3, mains[0]) || plim_py_is_text(r, i + 3, mains[1]));
 }
 
-// What a class binds is seen by its own lines alone, not by the functions in it.
+// Opens a class. Its names are visible in its own lines only, not in its methods.
 static void open_class(plim_py_reader *r, size_t i, size_t colon, plim_py_block *inner) {
   plim_py_walk(r, i + 2, colon);
   if (inner->where == PLIM_PY_IN_FUNCTION) {
@@ -306,7 +302,8 @@ static void open_class(plim_py_reader *r, size_t i, size_t colon, plim_py_block 
       !plim_chars_add(&r->class_path, plim_py_text(r, i + 1), plim_py_size(r, i + 1)))
     plim_py_no_memory(r);
   inner->class_size = r->class_path.len;
-  if (r->class_path.len > PLIM_PY_MAX_KEY) inner->where = PLIM_PY_IN_FUNCTION; // leaves all out
+  if (r->class_path.len > PLIM_PY_MAX_KEY)
+    inner->where = PLIM_PY_IN_FUNCTION; // the fields of the class are skipped
   plim_py_add_class(&r->names, r->class_path.at, r->class_path.len);
 }
 
@@ -334,7 +331,7 @@ static void open_function(plim_py_reader *r, size_t i, size_t colon, plim_py_blo
   plim_py_walk(r, i + 2, colon);
 }
 
-// `with` runs its block once, and so does what every script ends with.
+// Opens any other block. Only `with` and `if __name__ == "__main__"` certainly run their block.
 static void open_other(plim_py_reader *r, size_t i, size_t colon, plim_py_block *inner) {
   uint8_t word = plim_py_at(r, i)->what;
   bool is_certain = word == PY_with || (word == PY_if && is_main(r, i, colon));

@@ -6,7 +6,7 @@
 #include "key_names.h"
 #include "python_reader.h"
 
-#define BEING_ASKED UINT32_MAX // no enumerator: clang holds those to the range of int
+#define BEING_ASKED UINT32_MAX // not an enumerator, because those must fit into int
 
 enum { MAX_SITES = 64, MAX_CALLS = 16, UNKNOWN_YET = 0 };
 
@@ -51,7 +51,7 @@ static int by_name(const void *x, const void *y) {
   return order ? order : (a->name > b->name) - (a->name < b->name); // in the order of the text
 }
 
-// The sites of a name are `*count` from here on; counted no further than to MAX_SITES and one more.
+// The index of the first site of a name; `*count` is their number, at most MAX_SITES + 1.
 static size_t sites_of(const plim_py_names *n, const plim_py_holder *h, size_t *count) {
   plim_py_site wanted = {.name = h->name, .size = h->size};
   size_t low = 0, high = n->sites.len, end;
@@ -73,16 +73,11 @@ static size_t sites_of(const plim_py_names *n, const plim_py_holder *h, size_t *
 
 typedef struct {
   plim_py_reader *r;
-  uint32_t
-      *of_scope; // of each function, by its scope: the condition and 1; 0: it was not asked for yet
+  uint32_t *of_scope; // by scope of a function: its condition plus 1; 0: not computed yet
   int depth;
 } settling;
 
 static uint32_t condition_of(settling *s, uint32_t function);
-
-static uint32_t condition_of_site(settling *s, const plim_py_site *site) {
-  return plim_py_both(s->r, site->condition, condition_of(s, site->function));
-}
 
 // The condition under which one of the sites is reached; 0: always, or no site is known.
 static uint32_t reach(settling *s, const plim_py_holder *h) {
@@ -97,7 +92,7 @@ static uint32_t reach(settling *s, const plim_py_holder *h) {
         h->call ? !site->is_given || plim_py_scope_of(n, site->scope, h->name, h->size) != h->scope
                 : site->function == h->scope;
     if (is_other) continue;
-    uint32_t mine = condition_of_site(s, site);
+    uint32_t mine = plim_py_both(s->r, site->condition, condition_of(s, site->function));
     if (!mine) return 0;
     any = is_first ? mine : plim_py_either(s->r, any, mine);
     is_first = false;
@@ -106,7 +101,7 @@ static uint32_t reach(settling *s, const plim_py_holder *h) {
 }
 
 const plim_py_holder *plim_py_function_at(const plim_py_names *n, uint32_t scope) {
-  size_t low = 0, high = n->functions.len; // in the order of their scopes
+  size_t low = 0, high = n->functions.len; // sorted by scope
   while (low < high) {
     size_t middle = (low + high) / 2;
     if (n->functions.at[middle].scope < scope) low = middle + 1;
@@ -169,12 +164,6 @@ typedef struct {
   bool is_used, is_of_configuration;
 } uses;
 
-static void note_use(plim_py_reader *r, uses *u, const plim_setting *x) {
-  u->any = u->is_used ? plim_py_either(r, u->any, x->condition) : x->condition;
-  u->is_used = true;
-  u->is_of_configuration |= plim_key_is_of_configuration(x->key);
-}
-
 // If LoraConfig(r=args.lora_r) is under `if args.use_lora`, args.lora_r is a rank only if that condition holds.
 void plim_py_settle_roots(plim_py_reader *r) {
   plim_settings *s = r->s;
@@ -182,7 +171,11 @@ void plim_py_settle_roots(plim_py_reader *r) {
   if (!of) plim_py_no_memory(r);
   for (size_t i = 0; of && i < s->at.len; i++) {
     const plim_setting *x = &s->at.at[i], *root = x->root ? plim_settings_find(s, x->root) : NULL;
-    if (root && root != x) note_use(r, &of[root - s->at.at], x);
+    if (!root || root == x) continue;
+    uses *u = &of[root - s->at.at];
+    u->any = u->is_used ? plim_py_either(r, u->any, x->condition) : x->condition;
+    u->is_used = true;
+    u->is_of_configuration |= plim_key_is_of_configuration(x->key);
   }
   for (size_t i = 0; of && i < s->at.len; i++)
     if (of[i].is_of_configuration)

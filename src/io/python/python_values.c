@@ -6,8 +6,8 @@
 #include "python_reader.h"
 
 enum {
-  MAX_NESTING = 32,      // of values within values; what is deeper is left out
-  MAX_SETTINGS = 1 << 18 // all files of CPython's library stay below a tenth of it
+  MAX_NESTING = 32,      // of values in values; deeper ones are skipped
+  MAX_SETTINGS = 1 << 18 // every file of CPython's library has less than a tenth of it
 };
 
 // ---- paths ------------------------------------------------------------------------------------------
@@ -36,7 +36,7 @@ size_t plim_py_push_escaped(plim_py_reader *r, const char *text, size_t size) {
 
 void plim_py_pop(plim_py_reader *r, size_t size) { r->path.len = size; }
 
-// The settings of one statement often end with the same token: it is counted once.
+// The last line of a token. Settings of one statement often end with the same token, so the last result is kept.
 static uint32_t last_line_of(plim_py_reader *r, size_t token) {
   const plim_py_token *at = plim_py_at(r, token);
   if (r->last_token == at->begin && r->last_line) return r->last_line;
@@ -151,7 +151,7 @@ bool plim_py_entry_key(plim_py_reader *r, size_t i, size_t end, plim_chars *out)
   return true;
 }
 
-// The subscript of CONFIG["lr"] or the argument of CONFIG.get("lr", 1); the token after it, or 0.
+// Appends the subscript of CONFIG["lr"] or the argument of CONFIG.get("lr", 1); returns the token after it, or 0.
 static size_t add_subscript(plim_py_reader *r, size_t i, size_t end, plim_chars *out) {
   bool is_get = plim_py_is(r, i, end, '.') && i + 2 < end && plim_py_is_text(r, i + 1, "get") &&
                 plim_py_is(r, i + 2, end, '(');
@@ -222,7 +222,7 @@ static bool is_dict(const plim_py_reader *r, size_t i, size_t end) {
   return plim_py_is(r, i + 1, stop, PLIM_PY_POWER) || plim_py_find(r, i + 1, stop, ':') < stop;
 }
 
-// Entries in front of **other may be overwritten by it.
+// The last **other of a dict; 0 if there is none. Entries before it may be overwritten by it.
 static size_t last_unpacking(const plim_py_reader *r, size_t i, size_t close) {
   size_t found = 0;
   for (size_t stop; i < close; i = stop + 1) {
@@ -343,7 +343,7 @@ void plim_py_value(plim_py_reader *r, size_t first, size_t i, size_t end) {
 
 // ---- calls ------------------------------------------------------------------------------------------
 
-// vars(args), asdict(config), config.__dict__, config.to_dict(): the token of the name; `end` if it is none of them.
+// The name in vars(args), asdict(config), config.__dict__ or config.to_dict(); `end` if it is none of them.
 static size_t name_shown(const plim_py_reader *r, size_t i, size_t end) {
   size_t last = plim_py_dotted(r, i, end);
   if (last == end) return end;
@@ -375,7 +375,7 @@ void plim_py_note_rest(plim_py_reader *r, size_t i, size_t end) {
   note_reference(r, (uint32_t)setting, i, end);
 }
 
-// f(**{**base, "lr": 1}), f(**dict(base, lr=1)): arguments like others.
+// Reads an unpacked mapping. The entries of f(**{**base, "lr": 1}) and f(**dict(base, lr=1)) are arguments like others.
 static void unpack(plim_py_reader *r, size_t i, size_t end) {
   size_t sign = i - 1;
   unwrap(r, &i, &end);
@@ -388,7 +388,7 @@ static void unpack(plim_py_reader *r, size_t i, size_t end) {
   plim_py_walk(r, i, end);
 }
 
-// The first argument, which has no name in the text: a literal, or what another name stands for.
+// Reads the model, which may be the first positional argument; returns the token after it.
 static size_t read_model(plim_py_reader *r, size_t open, const char *name) {
   size_t close = plim_py_at(r, open)->match, i = open + 1;
   size_t stop = plim_py_find(r, i, close, ','), from = r->s->at.len;
@@ -404,7 +404,7 @@ static size_t read_model(plim_py_reader *r, size_t open, const char *name) {
 }
 
 static void read_arguments(plim_py_reader *r, size_t open, const char *model, bool is_mapping) {
-  size_t close = plim_py_at(r, open)->match, base = 0; // of dict(base, lr=1)
+  size_t close = plim_py_at(r, open)->match, base = 0; // the name in dict(base, lr=1)
   plim_py_note_place(r, open, true);
   size_t begin = model ? read_model(r, open, model) : open + 1;
   for (size_t i = begin, stop; i < close && !r->err; i = stop + 1) {
@@ -463,7 +463,7 @@ static void read_call(plim_py_reader *r, size_t first, size_t last, size_t open)
   plim_py_pop(r, before);
 }
 
-// A name with attributes and, if it is called, its call. Returns the token after.
+// Reads a name with its attributes and, if it is called, the call. Returns the token after it.
 static size_t walk_name(plim_py_reader *r, size_t i, size_t end) {
   size_t last = plim_py_dotted(r, i, end);
   plim_py_use(&r->names, r->block->scope, plim_py_text(r, i), plim_py_size(r, i));

@@ -20,7 +20,7 @@ enum { PHRASE_WORDS = 4 };
 // A statement names its subject before the phrase, an order names it after the phrase; a whole phrase contains it.
 typedef enum { STATEMENT, ORDER, WHOLE } role;
 
-// Words one after the other, each one of several; # is a number.
+// Phrases of consecutive words; | separates alternatives, # matches a number.
 static const struct {
   role role;
   const char *words[PHRASE_WORDS];
@@ -65,7 +65,7 @@ static bool is_one_of(const char *word, size_t size, const char *choices) {
   return false;
 }
 
-// The end of the phrase that begins here; NULL if the text does not match.
+// The end of the phrase that begins at `at`; NULL if the text does not match.
 static const char *end_of(const char *at, const char *const words[PHRASE_WORDS]) {
   for (int i = 0; i < PHRASE_WORDS && words[i]; i++) {
     size_t size;
@@ -76,14 +76,14 @@ static const char *end_of(const char *at, const char *const words[PHRASE_WORDS])
   return at;
 }
 
-// ---- whose ban it is --------------------------------------------------------------------------------
+// ---- which setting it is about ----------------------------------------------------------------------
 
 static const char *last_part(const char *key) {
   const char *dot = strrchr(key, '.');
   return dot ? dot + 1 : key;
 }
 
-// A word of the setting's name, such as "batch" of batch_size, or the name itself.
+// Whether the word is part of the setting's name, such as "batch" of batch_size, or the whole name.
 static bool is_in_key(const char *word, size_t size, const char *key) {
   if (size == strlen(key) && strncasecmp(word, key, size) == 0) return true;
   for (const char *at = key; *at; at += strspn(at, "_-")) {
@@ -109,7 +109,8 @@ static const char *word_before(const char *comment, const char *at, size_t *size
 
 #define PRONOUNS "this|it|that|these|value|values|number|setting|and"
 
-// "batch size must be 8", "this should not be changed"; not "the dataset must be ..."
+// Whether the statement is about the setting: "batch size must be 8", "this should not be changed", but not "the
+// dataset must be ..."
 static bool is_own_statement(const char *comment, const char *found, const char *key) {
   size_t size;
   const char *word = word_before(comment, found, &size);
@@ -118,7 +119,8 @@ static bool is_own_statement(const char *comment, const char *found, const char 
   return !word || is_one_of(word, size, PRONOUNS) || is_in_key(word, size, key);
 }
 
-// "do not change this", "never increase the batch size"; not "do not change the tokenizer"
+// Whether the order is about the setting: "do not change this", "never increase the batch size", but not "do not
+// change the tokenizer"
 static bool is_own_order(const char *end, const char *key) {
   size_t size;
   const char *word = next_word(end, &size);
@@ -148,7 +150,7 @@ const char *plim_lock_beside(const plim_setting *setting) {
   return NULL;
 }
 
-// "micro_batch_size must be 1": a statement right after the name.
+// Whether a statement follows the name directly: "micro_batch_size must be 1".
 static bool is_stated(const char *behind) {
   size_t size;
   const char *word = next_word(behind, &size);
@@ -157,7 +159,7 @@ static bool is_stated(const char *behind) {
   return false;
 }
 
-// The same somewhere in the file.
+// Searches the comments of all settings for such a statement about the key.
 static const char *lock_elsewhere(const plim_settings *s, const char *key) {
   const char *own = last_part(key);
   size_t size = strlen(own);

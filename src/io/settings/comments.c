@@ -4,7 +4,7 @@
 
 #include "literals.h"
 
-// The comment on a line; -1 if there is none.
+// The index of the comment on a line; -1 if there is none.
 static long comment_on(const plim_comments *c, uint32_t line) {
   size_t low = 0, high = c->len;
   while (low < high) {

@@ -114,7 +114,7 @@ const char *plim_setting_doubt(const plim_settings *s, const plim_setting *setti
   return number ? at(s, number)->text : "";
 }
 
-// Conditions that must all hold.
+// Splits a condition into the conditions that must all hold; returns their number.
 static size_t parts_of(const plim_settings *s, uint32_t number, uint32_t out[MAX_PARTS]) {
   size_t count = 0;
   for (; number && count < MAX_PARTS; number = at(s, number)->a) {

@@ -38,7 +38,7 @@ static bool is_alone(const char *word, size_t size, size_t n) {
   return size == n || !islower((unsigned char)word[n]);
 }
 
-// A word of a name: val, eval_data, xTest; validation, testing.
+// Whether a word of a name indicates evaluation (val, dev, eval, validation, testing) or training, as `kind` asks.
 static bool is_word_of(plim_name_kind kind, const char *word, size_t size) {
   static const struct {
     plim_name_kind kind;
@@ -77,7 +77,7 @@ static bool is_about_evaluation(const char *part, size_t size) {
 bool plim_key_is_of_evaluation(const char *name) {
   for (const char *part = name; *part;) {
     size_t size = strcspn(part, ".");
-    if (part[size] && is_about_evaluation(part, size)) return true; // the last is the key itself
+    if (part[size] && is_about_evaluation(part, size)) return true; // not the last part, the key
     part += size + (part[size] == '.');
   }
   return false;

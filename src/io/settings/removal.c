@@ -20,7 +20,7 @@ static bool same_value(const plim_value *a, const plim_value *b) {
   return a->flag == b->flag && a->integer == b->integer && (a->real == b->real || is_nan);
 }
 
-// Without the number that tells flags of several commands apart: --lr#2.
+// The length of a key without the number of its command: --lr of --lr#2.
 static size_t name_size(const char *key) { return *key ? strcspn(key + 1, "#") + 1 : 0; }
 
 static bool same_name(const char *a, const char *b) {
@@ -28,13 +28,13 @@ static bool same_name(const char *a, const char *b) {
   return n == name_size(b) && memcmp(a, b, n) == 0;
 }
 
-// The source of a computed value around an edit contains the edited text.
+// Whether a computed value contains the edited text in its source, which then changes too.
 static bool is_around(const plim_setting *setting, const plim_edit *edit) {
   return setting->value.kind == PLIM_VALUE_DERIVED && setting->span.begin <= edit->span.begin &&
          setting->span.end >= edit->span.end;
 }
 
-// Flags of other commands move up by one.
+// Whether the setting is unchanged. The number of the same flag of other commands may be lower by one.
 static bool is_kept(const plim_settings *s, const plim_setting *before, const plim_setting *after,
                     const plim_setting *gone, const plim_edit *edit) {
   bool is_command = s->format == PLIM_FORMAT_SHELL || s->format == PLIM_FORMAT_DOCKERFILE;
@@ -48,8 +48,8 @@ static bool is_kept(const plim_settings *s, const plim_setting *before, const pl
 
 // What is removed: one setting, or all settings below the key `roof`.
 typedef struct {
-  const plim_setting *one; // of all below a roof, one of them
-  const char *roof;        // NULL: the one alone
+  const plim_setting *one; // the setting, or one of those below `roof`
+  const char *roof;        // NULL: only `one` is removed
 } leaving;
 
 static bool leaves(const leaving *gone, const plim_setting *setting) {
@@ -154,21 +154,21 @@ static size_t comma_before(const plim_settings *s, size_t begin) {
   return comma;
 }
 
-// ---- what goes with an entry ------------------------------------------------------------------------
+// ---- what is removed with an entry ------------------------------------------------------------------
 
 typedef struct {
   const plim_settings *s;
   plim_span entry;
-  size_t comma; // before it; SIZE_MAX: none
-  size_t end;   // after the comma after it, or of the entry
+  size_t comma; // the comma before the entry; SIZE_MAX: none
+  size_t end;   // the end of the comma after the entry, or of the entry
 } removal;
 
-// `kept` of the span stays.
+// The span to remove, except the part `kept`.
 typedef struct {
   plim_span span, kept;
 } cut;
 
-// Its lines; at the end of a text without a last line break, the break before them.
+// The lines of an entry. At the end of a text without a final line break, they include the break before them.
 bool plim_entry_lines(const plim_settings *s, plim_span entry, plim_span *out) {
   size_t end = behind_comma(s, entry.end);
   if (!begins_its_line(s, entry.begin) || !ends_its_line(s, end)) return false;

@@ -75,7 +75,7 @@ bool plim_settings_has_below(const plim_settings *s, const char *prefix) {
   return low < s->by_key.len && strncmp(s->at.at[s->by_key.at[low]].key, prefix, size) == 0;
 }
 
-// While they are still being read there is no order yet.
+// Searches linearly: settings are not sorted while they are being read.
 static const plim_setting *find_unsorted(const plim_settings *s, const char *key) {
   for (size_t i = s->at.len; i-- > 0;)
     if (strcmp(s->at.at[i].key, key) == 0) return &s->at.at[i];
@@ -84,7 +84,7 @@ static const plim_setting *find_unsorted(const plim_settings *s, const char *key
 
 const plim_setting *plim_settings_find(const plim_settings *s, const char *key) {
   if (s->by_key.len != s->at.len) return find_unsorted(s, key);
-  size_t low = 0, high = s->at.len; // the first that is greater
+  size_t low = 0, high = s->at.len; // searches the first setting with a greater key
   while (low < high) {
     size_t middle = low + (high - low) / 2;
     if (strcmp(s->at.at[s->by_key.at[middle]].key, key) <= 0) low = middle + 1;
@@ -150,7 +150,7 @@ static bool are_apart(const plim_edit *edits, size_t count, size_t size) {
   return true;
 }
 
-// `edits` in the order of the text.
+// Writes the edited text; `edits` are in the order of the text.
 static size_t write_edited(const char *text, size_t size, const plim_edit *edits, size_t count,
                            char *out) {
   size_t from = 0, used = 0;

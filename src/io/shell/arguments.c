@@ -10,7 +10,7 @@
 
 static bool is_head(char c) { return isalnum((unsigned char)c) || (c && strchr("_-.+~@/", c)); }
 
-// The word without its quotes, if one pair is around all of it.
+// The word without its quotes, if one pair encloses all of it.
 static plim_span unwrap(const char *text, plim_span span, plim_word_context *place) {
   char first = span.end - span.begin >= 2 ? text[span.begin] : 0;
   plim_span inner = {span.begin + 1, span.end - 1};
@@ -77,7 +77,7 @@ static bool is_short_flag(const walk *w, const plim_argument *a) {
   return head_size(a) >= 2 && *head(w, a) == '-' && isalpha((unsigned char)head(w, a)[1]);
 }
 
-// a.b=c, +a.b=c, ++a.b=c and ~a.b: the bytes of the sign in front; SIZE_MAX if it is none.
+// The length of the sign before a Hydra override: a.b=c, +a.b=c, ++a.b=c or ~a.b. SIZE_MAX if it is not an override.
 static size_t override_sign(const walk *w, const plim_argument *a) {
   size_t sign = 0, n = head_size(a);
   while (sign < n && sign < 2 && head(w, a)[sign] == '+') sign++;
@@ -109,7 +109,7 @@ static bool is_many(const walk *w, const plim_argument *a) {
   return false;
 }
 
-// Launchers' flags that take no value.
+// Flags of launchers that take no value.
 static const char *const switches[] = {
     "--standalone", "--no-python", "--no_python", "--multi_gpu", "--multi-gpu",     "--use_env",
     "--use-env",    "--module",    "--no_ssh",    "--no-ssh",    "--no_local_rank", "--cpu",
@@ -133,7 +133,7 @@ static bool can_be_value(const walk *w, const plim_argument *a) {
   return w->text[at] != '-' || is_negative_number(w, a);
 }
 
-// Behind Hydra's own switches, and with a sign, a.b=c is an override and no value.
+// Whether the word after a flag is its value. +a.b=c, and a.b=c after Hydra's own switches, are overrides instead.
 static bool is_value_of(const walk *w, const plim_argument *flag, const plim_argument *a) {
   static const char *const hydra[] = {"--multirun", "-m",     "--resolve",   "--run",
                                       "-r",         "--info", "--hydra-help"};
@@ -141,10 +141,6 @@ static bool is_value_of(const walk *w, const plim_argument *flag, const plim_arg
   for (size_t i = 0; i < sizeof hydra / sizeof *hydra; i++)
     if (sign != SIZE_MAX && plim_argument_is(w->text, flag, hydra[i])) return false;
   return (sign == 0 || sign == SIZE_MAX) && can_be_value(w, a);
-}
-
-static bool is_one_more_value(const walk *w, const plim_argument *a) {
-  return override_sign(w, a) == SIZE_MAX && can_be_value(w, a);
 }
 
 static bool is_number(plim_value_kind kind) {
@@ -168,12 +164,13 @@ static plim_shell_value with_place(const walk *w, plim_shell_value found, const 
   return found;
 }
 
-// More words after the first value, of its kind: --betas 0.9 0.95, --lora_target_modules q_proj v_proj.
+// The number of values of a flag, which must be of one kind: --betas 0.9 0.95, --lora_target_modules q_proj v_proj.
 static size_t count_values(const walk *w, const plim_shell_value *first) {
   size_t n = 1;
   if (!w->saw_script || first->value.kind == PLIM_VALUE_DERIVED) return 1;
-  for (size_t i = w->i + 2; i < w->list->count && is_one_more_value(w, &w->list->at[i]); i++, n++) {
+  for (size_t i = w->i + 2; i < w->list->count; i++, n++) {
     const plim_argument *a = &w->list->at[i];
+    if (override_sign(w, a) != SIZE_MAX || !can_be_value(w, a)) break;
     plim_shell_value next = plim_scanner_read(w->f, w->text, a->span, a->place, NULL);
     if (next.value.kind == PLIM_VALUE_DERIVED ||
         is_number(next.value.kind) != is_number(first->value.kind))
@@ -182,20 +179,16 @@ static size_t count_values(const walk *w, const plim_shell_value *first) {
   return n;
 }
 
-static void join_values(const walk *w, plim_shell_value *found, size_t n) {
-  const plim_argument *first = &w->list->at[w->i + 1];
-  plim_span span = {first->span.begin, first[n - 1].span.end};
-  found->value = (plim_value){.kind = PLIM_VALUE_TEXT,
-                              .text = plim_scanner_keep_span(w->f, w->text, span, "")};
-  found->span = span;
-  found->is_several = true;
-}
-
 static void add_separate(walk *w, const plim_argument *a) {
   const plim_argument *value = a + 1;
   plim_shell_value found = plim_scanner_read(w->f, w->text, value->span, value->place, NULL);
   size_t n = count_values(w, &found);
-  if (n > 1) join_values(w, &found, n);
+  if (n > 1) {
+    found.span = (plim_span){value->span.begin, value[n - 1].span.end};
+    found.value = (plim_value){.kind = PLIM_VALUE_TEXT,
+                               .text = plim_scanner_keep_span(w->f, w->text, found.span, "")};
+    found.is_several = true;
+  }
   plim_scanner_add(w->f, with_place(w, found, a));
   w->i += n;
 }
@@ -213,7 +206,7 @@ static void add_bare(walk *w, const plim_argument *a) {
   plim_scanner_add(w->f, with_place(w, found, a));
 }
 
-// Behind words that may be none a value comes: --lr $EXTRA 4.
+// Whether the flag may have a value after variables that may be empty: --lr $EXTRA 4.
 static bool may_have_value(const walk *w) {
   size_t i = w->i + 1;
   while (i < w->list->count && is_many(w, &w->list->at[i])) i++;
@@ -231,7 +224,7 @@ static void find_flag(walk *w, const plim_argument *a) {
   }
 }
 
-// A comma outside of brackets, a call or a reference: Hydra computes it, or sweeps over it.
+// Whether Hydra computes the value or sweeps over it: it has a comma outside of brackets, a call or a reference.
 static bool is_hydra_computed(const char *text) {
   int depth = 0;
   for (const char *c = text; *c; c++) {
@@ -265,17 +258,13 @@ static void find_override(walk *w, const plim_argument *a, size_t sign) {
   plim_scanner_add(w->f, found);
 }
 
-// python -m: of a launcher, whose script is still to come.
+// Whether the module after python -m is a launcher; its script follows.
 static bool is_launching_module(const walk *w, const plim_argument *a) {
   return plim_argument_ends(w->text, a, "distributed.run") ||
          plim_argument_ends(w->text, a, "distributed.launch") ||
          plim_argument_ends(w->text, a, "commands.launch") ||
          plim_argument_ends(w->text, a, "launcher.runner") ||
          plim_argument_ends(w->text, a, "torchrun");
-}
-
-static bool is_module_flag(const walk *w, const plim_argument *a) {
-  return !w->saw_script && plim_argument_is(w->text, a, "-m") && w->i + 1 < w->list->count;
 }
 
 // False if the script is a variable: then the launcher's flags cannot be distinguished from the script's.
@@ -287,7 +276,7 @@ static bool names_script(const plim_argument_list *list) {
   return false;
 }
 
-// Whether the word expands to any number of words, or to a flag that is computed.
+// Notes a word that expands to any number of words or to a computed flag.
 static void note_expansion(walk *w, const plim_argument *a) {
   const char *at = w->text + a->span.begin;
   size_t size = a->span.end - a->span.begin;
@@ -315,7 +304,9 @@ void plim_arguments_find(plim_shell_scanner *f, const plim_argument_list *list) 
   for (; w.i < list->count; w.i++) {
     const plim_argument *a = &list->at[w.i];
     size_t sign = override_sign(&w, a);
-    if (is_module_flag(&w, a)) w.saw_script = !is_launching_module(&w, &list->at[++w.i]);
+    bool is_module =
+        !w.saw_script && plim_argument_is(list->text, a, "-m") && w.i + 1 < list->count;
+    if (is_module) w.saw_script = !is_launching_module(&w, &list->at[++w.i]);
     else if (!w.saw_script && plim_argument_is(list->text, a, "-c")) return;
     else if (is_long_flag(&w, a) || is_short_flag(&w, a)) find_flag(&w, a);
     else if (sign != SIZE_MAX) find_override(&w, a, sign);

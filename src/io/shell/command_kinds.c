@@ -31,16 +31,14 @@ static const char *const launchers[] = {
     "trl",        "tune",    "xtuner",
 };
 
-// Modules that python -m runs beside a training.
+// Modules for python -m that do not train.
 static const char *const tools[] = {
     "pip",        "venv", "ensurepip", "json.tool", "http.server",     "tensorboard", "pytest",
     "virtualenv", "site", "ipykernel", "build",     "nltk.downloader", "spacy"};
 
-static size_t size_of(const plim_argument *a) { return a->head.end - a->head.begin; }
-
-// Compares with the last part of a path.
+// Whether the word, or the last part of its path, is this name.
 static bool is_program(const char *text, const plim_argument *a, const char *name) {
-  size_t n = strlen(name), size = size_of(a);
+  size_t n = strlen(name), size = a->head.end - a->head.begin;
   if (!plim_argument_ends(text, a, name)) return false;
   return size == n || text[a->head.end - n - 1] == '/';
 }
@@ -52,7 +50,7 @@ static bool is_one_of(const char *text, const plim_argument *a, const char *cons
   return false;
 }
 
-// python, python3, python3.11, pypy is none.
+// python, python3 and python3.11, but not pypy.
 static bool is_python(const char *text, const plim_argument *a) {
   size_t end = a->head.end;
   if (a->has_tail) return false;
@@ -69,7 +67,7 @@ bool plim_argument_launches(const char *text, const plim_argument *a) {
          plim_argument_ends(text, a, ".py");
 }
 
-// python with code, on its input, or asked for its version.
+// Whether python runs a script or a module that may train; false for -c, --version, tools, or code on standard input.
 static bool runs_program(const char *text, const plim_argument *at, size_t count, bool is_fed) {
   for (size_t i = 1; i < count; i++) {
     if (plim_argument_ends(text, &at[i], "setup.py")) return false;
@@ -92,7 +90,7 @@ static bool is_launched(const char *text, const plim_argument *at, size_t count,
   return count > 1 && !plim_argument_is(text, &at[1], "--version");
 }
 
-// Scripts that are run for the programs they bring, not for what they say about a training.
+// Parts of the paths of scripts that only set up programs and set nothing for a training.
 static const char *const environments[] = {"activate", "conda", "venv",  "bashrc",  "profile",
                                            "modules",  "lmod",  "spack", "setvars", "/etc/",
                                            "/usr/",    "/opt/", "mamba", "pyenv",   "ssh-agent"};
@@ -109,7 +107,7 @@ bool plim_command_sources(const char *text, const plim_argument *at, size_t coun
   return is_source && count > 1 && !plim_brings_programs(text, at[1].span);
 }
 
-// What programs do beside a training, by a word of their names.
+// Words in the names of programs that do something other than training.
 static const char *const asides[] = {
     "bench",     "benchmark", "chat",       "convert", "demo",     "deploy",     "download",
     "eval",      "evaluate",  "evaluation", "export",  "generate", "generation", "infer",
@@ -129,7 +127,7 @@ static bool has_word(const char *text, plim_span name, const char *const *words,
   return false;
 }
 
-// The name of what is run, without its folders and its ending.
+// The name of the program or module, without its folders and its extension.
 static plim_span program_name(const char *text, const plim_argument *a) {
   plim_span name = a->head;
   if (plim_argument_ends(text, a, ".py")) name.end -= 3;
@@ -144,7 +142,7 @@ static bool is_aside(const char *text, const plim_argument *a) {
          !has_word(text, name, trainers, COUNT(trainers));
 }
 
-// A script, a module after -m, or the first word of a launcher.
+// Whether the script, the module after -m or the subcommand of a launcher does something other than training.
 static bool runs_aside(const char *text, const plim_argument *at, size_t count) {
   if (!is_python(text, at) && count > 1 && is_aside(text, &at[1])) return true;
   for (size_t i = 0; i < count; i++) {

@@ -21,10 +21,10 @@ static plim_err visit_shell(const char *text, size_t size, plim_word_visitor *vi
 
 // ---- images -----------------------------------------------------------------------------------------
 
-// Where the instructions of the last stage begin; PLIM_NOWHERE: it has none.
+// The first bytes of ENTRYPOINT and CMD of the last stage; PLIM_NOWHERE if it has none.
 typedef struct {
   size_t entry, cmd;
-  bool has_array; // the entry point, to which CMD is arguments then
+  bool has_array; // ENTRYPOINT is an array, and CMD contains its arguments
 } start;
 
 static bool is_array(const plim_docker *d) {

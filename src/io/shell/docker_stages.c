@@ -45,14 +45,14 @@ static bool note(const plim_docker *d, plim_docker_stages *out) {
   return vec_push(&out->at, stage) && read_from(d, &out->at.at[out->at.len - 1]);
 }
 
-// The stage above that this one is built from; SIZE_MAX: an image from elsewhere.
+// The earlier stage that this one is built from; SIZE_MAX if it is built from another image.
 static size_t base_of(const plim_docker_stages *s, size_t stage) {
   for (size_t i = stage; i-- > 0;)
     if (*s->at.at[i].name.at && strcmp(s->at.at[i].name.at, s->at.at[stage].base.at) == 0) return i;
   return SIZE_MAX;
 }
 
-// An ENTRYPOINT takes back the CMD of the image below.
+// Decides which stages, which CMD and which ENTRYPOINT take effect. An ENTRYPOINT discards the CMD of its base stage.
 static void decide(plim_docker_stages *s) {
   bool takes_cmd = true;
   for (size_t i = s->at.len - 1; i != SIZE_MAX; i = base_of(s, i)) {
@@ -84,7 +84,7 @@ void plim_docker_stages_free(plim_docker_stages *stages) {
 }
 
 static const plim_docker_stage *stage_at(const plim_docker_stages *s, size_t byte) {
-  size_t low = 0, high = s->at.len; // the first that begins after it
+  size_t low = 0, high = s->at.len; // searches the first stage that begins after `byte`
   while (low < high) {
     size_t middle = low + (high - low) / 2;
     if (s->at.at[middle].begin <= byte) low = middle + 1;

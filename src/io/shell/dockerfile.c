@@ -26,7 +26,7 @@ static plim_span read_line(const plim_docker *d, size_t *at) {
   return line;
 }
 
-// # escape=` in the comments before everything else.
+// The escape character: ` if # escape=` is among the directives at the top, else \.
 static char read_escape(const plim_docker *d) {
   size_t at = 0;
   while (at < d->size) {
@@ -74,7 +74,7 @@ static bool is_comment(const plim_docker *d, plim_span trimmed) {
   return trimmed.begin < trimmed.end && d->text[trimmed.begin] == '#';
 }
 
-// Joins lines up to the first that is not continued.
+// Joins the lines of one instruction; the last one is the first that is not continued.
 static void read_instruction(plim_docker *d, plim_span line) {
   plim_span trimmed = trim(d, line);
   d->span.begin = trimmed.begin;
@@ -167,7 +167,8 @@ bool plim_docker_next(plim_docker *d) {
 plim_span plim_docker_place(const plim_docker *d, plim_span in_line) {
   size_t begin = d->from.at[in_line.begin];
   if (in_line.end > in_line.begin) return (plim_span){begin, d->from.at[in_line.end - 1] + 1u};
-  if (in_line.begin) begin = d->from.at[in_line.begin - 1] + 1u; // after the word before it
+  if (in_line.begin)
+    begin = d->from.at[in_line.begin - 1] + 1u; // an empty span is placed after the word before it
   return (plim_span){begin, begin};
 }
 

@@ -1,4 +1,4 @@
-// Dockerfiles: ENV, ARG, and the flags of CMD, ENTRYPOINT and of trainings in RUN.
+// Reads and edits Dockerfiles: ENV, ARG, and the flags of CMD, of ENTRYPOINT and of trainings in RUN.
 #include "edit_dockerfile.h"
 
 #include <string.h>
@@ -26,7 +26,7 @@ static void note_names(plim_shell_scanner *f, const plim_docker *d) {
       plim_scanner_name(f, &f->set, plim_scanner_keep_span(f, d->line.at, pair.name, "$"));
 }
 
-// With another escape the quotes of values are not ours to know.
+// With another escape character than \, values with \ or ` are not analysed.
 static bool is_foreign(const plim_docker *d, plim_span value) {
   const char *at = d->line.at + value.begin;
   size_t n = value.end - value.begin;
@@ -42,9 +42,9 @@ static plim_shell_value read_variable(plim_shell_scanner *f, const plim_docker *
                             .span = pair->value};
 }
 
-#define GLOBALS 64 // ARG above the first FROM that are looked for
+#define GLOBALS 64 // the most ARG before the first FROM that are searched
 
-// ARG NAME in a stage: from here on the default from above the first FROM holds.
+// After ARG NAME in a stage, the default of ARG NAME=... before the first FROM takes effect.
 static void declare_global(plim_shell_scanner *f, const plim_docker *d, const char *key) {
   for (size_t i = 0; i < f->at.len && i < GLOBALS; i++)
     if (f->at.at[i].from == PLIM_NOWHERE && strcmp(f->at.at[i].name, key) == 0)
@@ -67,7 +67,7 @@ static void find_variables(plim_shell_scanner *f, const plim_docker *d, size_t s
   }
 }
 
-// The shell text of RUN: after --mount and the like.
+// The shell command of an instruction, in RUN after options such as --mount.
 static plim_span shell_text(const plim_docker *d) {
   plim_span text = d->rest;
   while (plim_docker_is(d, "RUN") && text.end - text.begin > 2 &&
@@ -83,7 +83,7 @@ static void move(plim_span *span, size_t by) {
   span->end += by;
 }
 
-// From places in the shell's text to places in the instruction.
+// Translates positions in the shell command to positions in the instruction.
 static void move_found(plim_shell_scanner *f, size_t from, size_t by) {
   for (size_t i = from; i < f->at.len; i++) {
     move(&f->at.at[i].span, by);
@@ -136,20 +136,15 @@ static void find_array(plim_shell_scanner *f, const plim_docker *d, const plim_a
   vec_free(&pieces);
 }
 
-// What the instructions of one file make together.
+// The image that the instructions of a file build.
 typedef struct {
   size_t group;       // of its commands
   size_t first_stage; // the first byte of the first FROM; 0: there is none
   bool has_entry, has_array_entry;
 } docker_image;
 
-// CMD is arguments of an entry point that is an array, as an array itself; of another it is nothing.
-static bool is_ignored(const plim_docker *d, const docker_image *image, bool is_array) {
-  return plim_docker_is(d, "CMD") && image->has_entry && !(image->has_array_entry && is_array);
-}
-
-// From places in the instruction to places in the file. ENV and ARG hold for what stands after them,
-// but a container starts with every ENV, and with no ARG.
+// Translates positions in the instruction to positions in the file. ENV and ARG take effect in the instructions after
+// them; a container is started with every ENV and no ARG.
 static void place_found(plim_shell_scanner *f, size_t from, const plim_docker *d,
                         const docker_image *image) {
   for (size_t i = from; i < f->at.len; i++) {
@@ -170,21 +165,17 @@ static plim_err find_in_instruction(plim_shell_scanner *f, const plim_docker *d,
   plim_err err = PLIM_OK;
   size_t from = f->at.len;
   bool is_array = is_command(d) && plim_docker_array(d, &words);
+  // CMD has an effect next to an ENTRYPOINT only if both are arrays: then it contains the arguments.
+  bool is_ignored =
+      plim_docker_is(d, "CMD") && image->has_entry && !(image->has_array_entry && is_array);
   if (has_variables(d)) find_variables(f, d, image->group);
-  else if (is_ignored(d, image, is_array)) err = PLIM_OK;
+  else if (is_ignored) err = PLIM_OK;
   else if (is_array) find_array(f, d, &words, image->group);
   else if (is_command(d) || (plim_docker_is(d, "RUN") && d->line.at[d->rest.begin] != '['))
     err = find_shell(f, d, &view);
   place_found(f, from, d, image);
   vec_free(&words);
   plim_shell_view_clear(&view);
-  return err;
-}
-
-static plim_err refuse_unknown(const plim_docker *d, plim_error *error) {
-  plim_err err =
-      plim_fail(error, PLIM_ERR_PARSE, "an instruction of a Dockerfile must begin with a word");
-  plim_error_at(error, d->span.begin);
   return err;
 }
 
@@ -206,8 +197,11 @@ static plim_err find_names(plim_shell_scanner *f, const plim_docker_stages *stag
   plim_docker d = plim_docker_begin(f->s->text, f->s->size);
   plim_err err = PLIM_OK;
   while (!err && plim_docker_next(&d)) {
-    if (!is_instruction(&d)) err = refuse_unknown(&d, error);
-    else if (!plim_docker_in_force(stages, &d)) continue;
+    if (!is_instruction(&d)) {
+      err =
+          plim_fail(error, PLIM_ERR_PARSE, "an instruction of a Dockerfile must begin with a word");
+      plim_error_at(error, d.span.begin);
+    } else if (!plim_docker_in_force(stages, &d)) continue;
     else if (has_variables(&d)) note_names(f, &d);
     else if (plim_docker_is(&d, "ENTRYPOINT")) note_entry(&d, image);
   }
@@ -254,13 +248,13 @@ static plim_err change(const plim_settings *s, const plim_setting *setting, cons
 
 // ---- insert -----------------------------------------------------------------------------------------
 
-// Where in the last stage things go.
+// Places for new settings in the last stage.
 typedef struct {
   bool has_stage, is_open;
   size_t stage;
-  size_t env;        // after the last ENV, or after FROM; PLIM_NOWHERE
-  plim_span model;   // the value of that ENV
-  size_t cmd, entry; // the first byte of the last of each; PLIM_NOWHERE
+  size_t env;        // the position after the last ENV, or after FROM
+  plim_span model;   // the value of that ENV, whose quotes are imitated
+  size_t cmd, entry; // the first byte of the last CMD and ENTRYPOINT; PLIM_NOWHERE: none
 } last_stage;
 
 static void look_at(const plim_docker *d, last_stage *l) {
@@ -318,15 +312,15 @@ static plim_err insert_variable(const plim_settings *s, const last_stage *l, con
   return err;
 }
 
-// The instruction that begins at a byte.
+// Reads up to the instruction that begins at this byte; false if there is none.
 static bool go_to(plim_docker *d, size_t begin) {
   while (plim_docker_next(d))
     if (d->span.begin == begin) return true;
   return false;
 }
 
-// What comes before new words after `last`: a blank, or the end of a line if `last` is not on the
-// instruction's first one.
+// Writes the separator between the word `last` and new words: a blank, or a continued line if `last` is not on the
+// first line of the instruction.
 static bool add_separator(const plim_docker *d, plim_span last, bool is_array, plim_bytes *out) {
   size_t line = last.begin, indent = 0;
   while (line > d->span.begin && d->text[line - 1] != '\n') line--;
@@ -341,16 +335,12 @@ static bool add_separator(const plim_docker *d, plim_span last, bool is_array, p
 }
 
 typedef struct {
-  plim_span last; // word of the command, in the file
+  plim_span last; // the last word of the command, as a position in the file
   plim_word_context place;
   size_t group;
 } target;
 
-static bool runs_training(const plim_docker *d, const plim_arguments *words) {
-  return plim_command_kind_of(d->line.at, words->at, words->len, false).is_training;
-}
-
-// The end of the one training in a shell's line.
+// Finds the end of the training command; false unless the shell command has exactly one.
 static bool find_shell_target(const plim_docker *d, target *out) {
   plim_settings scratch = {0};
   plim_shell_scanner f = {.s = &scratch};
@@ -379,7 +369,8 @@ static bool is_array_at(const plim_settings *s, size_t begin, bool *is_training)
   plim_docker d = plim_docker_begin(s->text, s->size);
   plim_arguments words = {0};
   bool is_array = begin != PLIM_NOWHERE && go_to(&d, begin) && plim_docker_array(&d, &words);
-  *is_training = is_array && runs_training(&d, &words);
+  *is_training =
+      is_array && plim_command_kind_of(d.line.at, words.at, words.len, false).is_training;
   vec_free(&words);
   plim_docker_end(&d);
   return is_array;
@@ -394,7 +385,7 @@ static bool find_array_target(const plim_docker *d, size_t stage, target *out) {
   return is_array;
 }
 
-// CMD holds the arguments of an ENTRYPOINT that is an array, and is left out for one that is not.
+// The instruction to which arguments are added: CMD, if there is no ENTRYPOINT or both are arrays; else ENTRYPOINT.
 static size_t choose(const plim_settings *s, const last_stage *l, bool *is_sure) {
   bool runs_entry, runs_cmd;
   bool is_entry_array = is_array_at(s, l->entry, &runs_entry);

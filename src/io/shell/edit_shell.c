@@ -1,4 +1,4 @@
-// Shell scripts: launch scripts, sbatch files.
+// Reads and edits shell scripts: launch scripts, sbatch files.
 #include "edit_shell.h"
 
 #include <string.h>
@@ -73,7 +73,7 @@ static plim_err insert_words(job *j) {
 
 // ---- insert: lines ----------------------------------------------------------------------------------
 
-// Behind the line's end; `*is_open` if the text ends without one.
+// The beginning of the next line; `*is_open` if the text ends without a line end.
 static size_t next_line(const job *j, size_t at, bool *is_open) {
   const char *end = memchr(j->s->text + at, '\n', j->s->size - at);
   *is_open = !end;
@@ -96,18 +96,15 @@ static bool is_program(const job *j, const plim_shell_command *c, const char *na
          memcmp(j->s->text + first.begin, name, n) == 0;
 }
 
-// Whether only a comment follows it on its line.
-static bool ends_line(const job *j, const plim_shell_command *c) {
+// Whether the command is alone on its lines, apart from a comment after it.
+static bool is_line(const job *j, const plim_shell_command *c) {
   size_t at = word(j, c, c->count - 1).end;
   while (at < j->s->size && strchr(" \t\r", j->s->text[at])) at++;
-  return at == j->s->size || j->s->text[at] == '\n' || j->s->text[at] == '#';
+  bool ends_line = at == j->s->size || j->s->text[at] == '\n' || j->s->text[at] == '#';
+  return c->is_plain && !c->substitutions && ends_line;
 }
 
-static bool is_line(const job *j, const plim_shell_command *c) {
-  return c->is_plain && !c->substitutions && ends_line(j, c);
-}
-
-// The last export on a line of its own above the training (or at all, if there is none).
+// The last export on its own line before the training, or in the whole file if there is no training.
 static const plim_shell_command *last_export(const job *j) {
   const plim_shell_command *last = NULL;
   const plim_shell_script *script = &j->view.script;
@@ -119,7 +116,7 @@ static const plim_shell_command *last_export(const job *j) {
   return last;
 }
 
-// Behind #!, #SBATCH and the first `set` lines.
+// The position after #!, #SBATCH and the first `set` lines.
 static size_t end_of_head(const job *j, bool *is_open) {
   const plim_shell_script *script = &j->view.script;
   const char *text = j->s->text;
@@ -139,7 +136,7 @@ static size_t end_of_head(const job *j, bool *is_open) {
   return at;
 }
 
-// Quotes as the other exports have them.
+// The value of another export, whose quotes are imitated; empty if there is none.
 static const char *model_value(const job *j, const plim_shell_command *model, size_t *size) {
   *size = 0;
   if (!model) return "";
@@ -186,14 +183,7 @@ static plim_err insert_variable(job *j) {
   return err;
 }
 
-// ---- insert: which -----------------------------------------------------------------------------------
-
-static plim_err insert_as(job *j) {
-  if (plim_is_variable_key(j->key)) return insert_variable(j);
-  if (plim_is_flag_key(j->key) || plim_is_override_key(j->key)) return insert_words(j);
-  return plim_fail(j->error, PLIM_ERR_ARGUMENT, "%.96s is not a key that a shell script can have",
-                   j->key);
-}
+// ---- the editor --------------------------------------------------------------------------------------
 
 static plim_err insert(const plim_settings *s, const char *key, const plim_value *value,
                        plim_edit *out, plim_error *error) {
@@ -202,7 +192,11 @@ static plim_err insert(const plim_settings *s, const char *key, const plim_value
   plim_settings again = {.format = s->format, .text = s->text, .size = s->size};
   job j = {.s = s, .key = key, .value = value, .f = {.s = &again}, .out = out, .error = error};
   plim_err err = find_in(&j.f, &j.view, error);
-  if (!err) err = insert_as(&j);
+  if (!err && plim_is_variable_key(key)) err = insert_variable(&j);
+  else if (!err && (plim_is_flag_key(key) || plim_is_override_key(key))) err = insert_words(&j);
+  else if (!err)
+    err =
+        plim_fail(error, PLIM_ERR_ARGUMENT, "%.96s is not a key that a shell script can have", key);
   if (!err) err = plim_edit_check(s, key, NULL, value, out, error);
   plim_shell_view_clear(&j.view);
   plim_scanner_clear(&j.f);

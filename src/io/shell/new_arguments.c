@@ -39,7 +39,7 @@ plim_err plim_edit_insert(size_t at, const char *separator, const char *words, p
 
 // ---- style ------------------------------------------------------------------------------------------
 
-// The last flag of the command with a value, of a kind if one is asked for.
+// The last flag of the command that has a value, or a bool if `is_bool`; new flags are written like it.
 static const plim_shell_value *model(const plim_shell_scanner *f, size_t group, bool is_bool) {
   const plim_shell_value *best = NULL;
   for (size_t i = 0; i < f->at.len; i++) {
@@ -66,13 +66,7 @@ typedef struct {
   plim_bytes text, word, written;
 } buffers;
 
-static void free_buffers(buffers *b) {
-  vec_free(&b->text);
-  vec_free(&b->word);
-  vec_free(&b->written);
-}
-
-// One word, quoted as it must be.
+// Appends b->word with the quotes that it needs.
 static bool add_word(buffers *b, plim_word_context place, plim_bytes *out, bool *is_out) {
   if (!plim_word_write(place, "", 0, b->word.at, &b->written, is_out)) return false;
   *is_out = !plim_bytes_add(out, b->written.at, strlen(b->written.at));
@@ -126,7 +120,7 @@ static size_t roof_of(const char *key) {
   return dot ? (size_t)(dot - key) + 1 : 0;
 }
 
-// The name that is written before the value, with one + before it.
+// Whether the override is written with one + before its name.
 static bool has_one_plus(const plim_shell_scanner *f, const plim_shell_value *found) {
   size_t size = strlen(found->name), at = found->span.begin;
   const char *text = f->s->text;
@@ -137,7 +131,7 @@ static bool has_one_plus(const plim_shell_scanner *f, const plim_shell_value *fo
   return text[at - 1] == '+' && (at < 2 || text[at - 2] != '+');
 }
 
-// How others of the group are added: +a.b=c. Without such, ++ does it whether the key is there or not.
+// The sign for a new override: + if a key next to it has it, else ++, which works whether the key exists or not.
 static const char *sign_for(const plim_shell_scanner *f, size_t group, const char *key) {
   size_t roof = roof_of(key);
   for (size_t i = 0; roof && i < f->at.len; i++) {
@@ -171,6 +165,8 @@ plim_err plim_new_words(const plim_shell_scanner *f, size_t group, const char *k
   plim_err err = plim_is_flag_key(key)
                      ? new_flag(f, group, key, value, place, &b, out, error)
                      : new_override(sign_for(f, group, key), key, value, place, &b, out, error);
-  free_buffers(&b);
+  vec_free(&b.text);
+  vec_free(&b.word);
+  vec_free(&b.written);
   return err;
 }

@@ -3,7 +3,7 @@
 
 #include "shell_parser.h"
 
-#define BLOCKS 256 // within each other
+#define BLOCKS 256 // the most nested blocks
 
 static bool push_block(shell_parser *p, shell_block_kind kind) {
   if (p->blocks.len > BLOCKS)
@@ -29,7 +29,7 @@ static bool pop_block(shell_parser *p, shell_block_kind kind) {
   return true;
 }
 
-// then, else, do and the patterns of a case: what comes is a scope beside that of the part before.
+// Begins the scope of the next part of a block: after then, else, do or a case pattern.
 static bool begin_scope(shell_parser *p) {
   shell_block *block = shell_top(p);
   size_t parent = p->s->out ? p->s->out->scopes.at[block->scope].parent : 0;
@@ -46,7 +46,7 @@ static bool open_block(shell_parser *p, const char *word, shell_block_kind kind)
   return p->at += strlen(word), true;
 }
 
-// then, else, do: the part before has ended, and nothing may be put before what comes.
+// Reads then, elif, else or do: the previous part ends, and no line can be inserted before the next command.
 static bool begin_part(shell_parser *p, const char *word, shell_block_kind kind) {
   if (p->blocks.len == 1 || shell_top(p)->kind != kind)
     return plim_shell_fail(p->s, p->at, "this is outside the block that it belongs to");
@@ -82,7 +82,7 @@ static bool skip_function(shell_parser *p, const char *word, shell_block_kind ki
   return shell_peek(p, 0) != '(' || shell_peek(p, 1) == '(' || shell_skip_function_parens(p);
 }
 
-// The words of `for NAME in ...`.
+// Skips the words of `for NAME in ...`.
 static bool skip_loop_words(shell_parser *p) {
   for (;;) {
     plim_shell_skip_blanks(p->s, &p->at);
@@ -174,13 +174,6 @@ static const struct {
     {"coproc", skip_prefix, BLOCK_IF}, {"function", skip_function, BLOCK_IF},
 };
 
-static bool read_keyword_or_command(shell_parser *p) {
-  for (size_t i = 0; i < sizeof keywords / sizeof *keywords; i++)
-    if (shell_is_at_word(p, keywords[i].word))
-      return keywords[i].read(p, keywords[i].word, keywords[i].kind);
-  return shell_read_command(p);
-}
-
 // ---- operators --------------------------------------------------------------------------------------
 
 static bool open_paren(shell_parser *p) {
@@ -206,7 +199,8 @@ static bool end_branch(shell_parser *p) {
   return true;
 }
 
-// && and ||: what comes may not run. In a && b && c, where c runs b has run.
+// After && and || the next command may not run, so it gets a scope of its own. In a && b && c, b has run if c runs, so
+// both share one scope.
 static bool continue_list(shell_parser *p, bool is_and) {
   size_t block = shell_top(p)->scope, now = shell_scope(p);
   bool is_same =
@@ -216,7 +210,7 @@ static bool continue_list(shell_parser *p, bool is_and) {
   return is_same || shell_new_scope(p, block, (plim_shell_scope){.is_and = is_and}, &p->list_scope);
 }
 
-// A subshell runs these commands of the list: what they set is gone after it.
+// Gives the commands from `first` on their own scopes: they run in a subshell, and their variables are lost after it.
 static bool move_to_subshell(shell_parser *p, size_t first) {
   plim_shell_script *out = p->s->out;
   for (size_t i = first; out && i < out->commands.len; i++) {
@@ -259,5 +253,8 @@ bool shell_read_next(shell_parser *p) {
   if (p->at >= p->s->end) return p->is_done = true;
   if (is_in_case && !shell_is_at_word(p, "esac")) return read_patterns(p);
   if (strchr("|&;()", shell_peek(p, 0)) && !shell_redirection(p)) return read_operator(p);
-  return read_keyword_or_command(p);
+  for (size_t i = 0; i < sizeof keywords / sizeof *keywords; i++)
+    if (shell_is_at_word(p, keywords[i].word))
+      return keywords[i].read(p, keywords[i].word, keywords[i].kind);
+  return shell_read_command(p);
 }

@@ -22,7 +22,7 @@ static size_t indentation(const char *text, size_t size, size_t line) {
   return n;
 }
 
-// What the caller of a script adds must stay last, to win.
+// Whether the word is the caller's arguments, such as "$@". They must stay last, to override the others.
 static bool is_callers(const char *text, const plim_argument *a) {
   static const char *const forms[] = {"\"$@\"",     "$@",     "$*",         "\"${@}\"", "${@}",
                                       "\"${@:2}\"", "${@:2}", "\"${@:1}\"", "${@:1}"};
@@ -32,7 +32,7 @@ static bool is_callers(const char *text, const plim_argument *a) {
   return false;
 }
 
-// The word that is the first on its line, if the line is not the command's first.
+// Whether the line begins with a word of the command other than its first.
 static bool begins_line(const char *text, size_t size, const plim_arguments *words, size_t line) {
   size_t first = line + indentation(text, size, line);
   for (size_t i = 1; i < words->len; i++)
@@ -48,7 +48,7 @@ static bool add_line(plim_shell_gap *out, const char *text, size_t size, size_t 
          plim_bytes_add(&out->separator, text + line, indentation(text, size, line));
 }
 
-// In a list a comment may follow the last word of a line; it stays there.
+// The end of the comment after a word of a list, because the comment stays on its line; `at` if there is none.
 static size_t behind_comment(const char *text, size_t size, size_t at) {
   size_t end = line_end(text, size, at), i = at + indentation(text, size, at);
   return i < end && i > at && text[i] == '#' ? end : at;

@@ -4,9 +4,9 @@
 #include "shell_value.h"
 #include "shell_words.h"
 
-#define DEFAULTS 8 // ${A:-${B:-...}} within each other
+#define DEFAULTS 8 // the most nested defaults: ${A:-${B:-...}}
 
-// One expansion that is all of a value: $NAME, ${NAME}, ${NAME:-other} or $((NAME)).
+// A value that consists of one expansion: $NAME, ${NAME}, ${NAME:-other} or $((NAME)).
 typedef struct {
   plim_span name;
   plim_span other;
@@ -37,7 +37,7 @@ static bool read_plain(const char *text, plim_span inner, expansion *out) {
   return inner.end > inner.begin && name_length(text, inner) == inner.end - inner.begin;
 }
 
-// $((NAME)) and $(($NAME)) copy; anything more computes.
+// $((NAME)) and $(($NAME)) are copies of a variable; false for anything else, which is computed.
 static bool read_arithmetic(const char *text, plim_span inner, expansion *out) {
   while (inner.begin < inner.end && text[inner.begin] == ' ') inner.begin++;
   while (inner.end > inner.begin && text[inner.end - 1] == ' ') inner.end--;
@@ -46,7 +46,7 @@ static bool read_arithmetic(const char *text, plim_span inner, expansion *out) {
   return !is_number && read_plain(text, inner, out);
 }
 
-// `span` begins with a $ and is one expansion.
+// Reads one expansion; `span` begins with $.
 static bool read_dollar(const char *text, plim_span span, expansion *out) {
   size_t size = span.end - span.begin;
   const char *at = text + span.begin;
@@ -75,13 +75,6 @@ plim_span plim_reference_at(const char *text, plim_span span) {
   return is_copy && plim_shell_is_name(text[e.name.begin], true) ? e.name : (plim_span){0};
 }
 
-static plim_shell_value derived(plim_shell_scanner *f, const char *text, plim_span span,
-                                plim_word_context place) {
-  const char *from = plim_scanner_keep_span(f, text, span, "");
-  return (plim_shell_value){
-      .value = {.kind = PLIM_VALUE_DERIVED, .text = from}, .span = span, .place = place};
-}
-
 static const plim_word_context default_places[PLIM_WORD_CONTEXTS] = {
     [PLIM_WORD_WORD] = PLIM_WORD_DEFAULT,
     [PLIM_WORD_SINGLE] = PLIM_WORD_CONTEXTS,
@@ -93,7 +86,7 @@ static const plim_word_context default_places[PLIM_WORD_CONTEXTS] = {
     [PLIM_WORD_JSON] = PLIM_WORD_CONTEXTS,
     [PLIM_WORD_ENV] = PLIM_WORD_DEFAULT,
     [PLIM_WORD_REST] = PLIM_WORD_DEFAULT,
-}; // of a default in each; PLIM_WORD_CONTEXTS: nothing is expanded there
+}; // the context of a default inside each context; PLIM_WORD_CONTEXTS: nothing is expanded there
 
 // Variables that the shell itself or the login sets.
 static const char *const always_set[] = {
@@ -124,7 +117,9 @@ static plim_shell_value read_computed(plim_shell_scanner *f, const char *text, p
   bool in_quotes = inner_place == PLIM_WORD_DOUBLE || inner_place == PLIM_WORD_DEFAULT_DOUBLE ||
                    inner_place == PLIM_WORD_PIECE;
   expansion e;
-  plim_shell_value found = derived(f, text, span, place);
+  const char *source = plim_scanner_keep_span(f, text, span, "");
+  plim_shell_value found = {
+      .value = {.kind = PLIM_VALUE_DERIVED, .text = source}, .span = span, .place = place};
   if (default_places[place] == PLIM_WORD_CONTEXTS || !read_expansion(text, inner, in_quotes, &e))
     return found;
   const char *name = plim_scanner_keep_span(f, text, e.name, "$");

@@ -1,11 +1,11 @@
-// Variables that hold arguments, and the commands that receive them.
+// Finds variables that hold arguments, and the commands to which they are passed.
 #include <string.h>
 
 #include "shell_pieces.h"
 #include "shell_reader.h"
 
-#define LIST_STEPS 8 // lists in lists that are followed
-#define LIST_USES 64 // of one list that are looked at
+#define LIST_STEPS 8 // the longest chain of lists passed on to lists
+#define LIST_USES 64 // the most uses of one list
 
 // ---- what a list holds ------------------------------------------------------------------------------
 
@@ -66,7 +66,7 @@ static void note_use(shell_reader *r, plim_span span, const char *into, size_t w
   if (!vec_push(&r->uses, use)) r->f->is_out = true;
 }
 
-// ALL="$MODEL_ARGS $DATA_ARGS": the words of a string.
+// Notes the lists that a string passes on: ALL="$MODEL_ARGS $DATA_ARGS".
 static void note_uses_in_string(shell_reader *r, const plim_argument *a) {
   shell_assignment to;
   plim_arguments pieces = {0};
@@ -85,7 +85,7 @@ static void visit_uses(shell_reader *r) {
   size_t first = into ? 0 : shell_count_assignments(r->text, &r->words);
   const plim_argument *program = &r->words.at[first < r->words.len ? first : 0];
   plim_command_kind kind = plim_command_kind_of(r->text, program, 1, false);
-  // echo $CMD only shows it.
+  // Utilities such as `echo $CMD` only print the list.
   bool passes_on = into || plim_argument_is(r->text, program, "eval") ||
                    plim_shell_is_declaration(r->text, program);
   if (kind.is_utility && !passes_on) return;
@@ -104,7 +104,7 @@ void shell_note_uses(shell_reader *r) {
   if (r->uses.len) qsort(r->uses.at, r->uses.len, sizeof *r->uses.at, by_use);
 }
 
-// The uses of a list, and how many there are (those above LIST_USES are not counted).
+// The first use of a list; `*count` is their number, at most LIST_USES + 1.
 static const shell_list_use *uses_of(const shell_reader *r, const char *name, size_t *count) {
   size_t low = 0, high = r->uses.len;
   while (low < high) {
@@ -119,8 +119,8 @@ static const shell_list_use *uses_of(const shell_reader *r, const char *name, si
   return *count ? r->uses.at + low : NULL;
 }
 
-// What the use gets is all that is written: nothing else sets the list, and arrays and strings are
-// split into words as they are here.
+// Whether the command gets exactly the words that were read: nothing else sets the list, and the shell splits it into
+// the same words.
 static bool is_known(const shell_reader *r, const shell_list_use *u) {
   const shell_list *list = shell_find_list(r, u->name);
   if (!list || !list->is_whole || r->f->has_own_ifs) return false;
@@ -129,7 +129,7 @@ static bool is_known(const shell_reader *r, const shell_list_use *u) {
   return list->count == plim_names_count(&r->f->set, u->name);
 }
 
-// Whether list words of command `from` have been set where `to` runs.
+// Whether command `from` has certainly run when `to` runs.
 static bool has_run(const shell_reader *r, size_t from, size_t to) {
   const plim_shell_command *a = &r->view->script.commands.at[from],
                            *b = &r->view->script.commands.at[to];
@@ -154,7 +154,7 @@ bool shell_follow_list(shell_reader *r, const char *name, size_t *command, size_
   return false;
 }
 
-// Whether all that a list holds was found as flags of the command that it is passed on to.
+// Whether all words of a list were read as arguments of the command to which it is passed.
 static bool is_followed(shell_reader *r, const plim_expansion *e) {
   size_t count;
   const shell_list_use *u = uses_of(r, e->name, &count);

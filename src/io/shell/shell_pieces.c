@@ -5,11 +5,11 @@
 
 #include "shell_words.h"
 
-#define FIRST_PIECES 8 // looked at to see whether a text holds arguments
+#define FIRST_PIECES 8 // pieces that are checked to see whether a text contains arguments
 
 static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
-// Over blanks, ends of lines and the \ in front of them.
+// Skips blanks, line ends and the \ before them.
 static size_t skip_space(const char *text, size_t at, size_t end) {
   while (at < end) {
     bool is_continued = text[at] == '\\' && at + 1 < end && is_space(text[at + 1]);
@@ -24,7 +24,7 @@ static size_t skip_ticks(const char *text, size_t at, size_t end) {
   return at < end ? at + 1 : end;
 }
 
-// In "..." substitutions are one piece with what is around them.
+// Skips one piece. Inside "...", a substitution belongs to the piece around it.
 static size_t skip_piece(const char *text, size_t at, size_t end, bool is_expanded) {
   while (at < end && !is_space(text[at])) {
     if (is_expanded && text[at] == '$') {
@@ -46,7 +46,7 @@ static bool is_quoted(const char *text, plim_span span) {
                               (const void *)(text + span.end - 1);
 }
 
-// The next piece; false at the end, or where the string goes on with another command.
+// Reads the next piece; false at the end, or before an operator such as |.
 static bool next_piece(const char *text, plim_span quoted, size_t *at, plim_span *piece) {
   bool is_expanded = text[quoted.begin] == '"';
   piece->begin = skip_space(text, *at, quoted.end - 1);

@@ -74,8 +74,8 @@ static bool is_delimiter(const shell_parser *p, const shell_here_document *h, si
   return begin == end;
 }
 
-// A document that lacks its delimiter ends with the text: shells only warn. With quotes in the
-// delimiter nothing is expanded in the document.
+// Skips a here-document. Without its delimiter it ends with the text, because shells only warn. If the delimiter is
+// quoted, nothing is expanded in it.
 static bool skip_here_document(shell_parser *p, const shell_here_document *h) {
   size_t first = p->at, end = p->at;
   bool is_quoted = false, is_ended = false;
@@ -101,7 +101,7 @@ static bool end_line(shell_parser *p) {
   return ok;
 }
 
-// Over blanks, line ends and comments, where they mean nothing.
+// Skips blanks, line ends and comments between commands.
 bool shell_skip_space(shell_parser *p) {
   for (;;) {
     plim_shell_skip_blanks(p->s, &p->at);
@@ -111,7 +111,7 @@ bool shell_skip_space(shell_parser *p) {
   }
 }
 
-// A command begins: its line is one before which another can be put, if it is the first on it.
+// Begins a command; true if it is the first on its line, so that another line can be inserted before it.
 bool shell_begin_command(shell_parser *p) {
   bool is_first = p->line != PLIM_NOWHERE;
   if (is_first) shell_top(p)->line = p->line;
@@ -179,7 +179,7 @@ static bool read_list_words(shell_parser *p, size_t begin, span_list *words) {
   }
 }
 
-// The list of NAME=( ... ), from its parenthesis.
+// Reads the list in NAME=( ... ), from its parenthesis on.
 static bool read_list(shell_parser *p, plim_span name) {
   span_list words = {0};
   plim_shell_command c = {.begin = p->at, .list = name, .line = line_above(p)};
@@ -191,7 +191,7 @@ static bool read_list(shell_parser *p, plim_span name) {
   return is_whole;
 }
 
-// The name in NAME= or NAME+=, if the word has no value.
+// The name in NAME= or NAME+=; empty if a value follows.
 static plim_span assigned(const shell_parser *p, plim_span word) {
   size_t name = plim_shell_name(p->s, word.begin), end = word.begin + name;
   size_t sign = end < word.end && p->s->text[end] == '+';
@@ -205,7 +205,7 @@ static bool is_number(const shell_parser *p, plim_span word) {
   return word.end > word.begin;
 }
 
-// One word, with the list after it; a file's number in front of a redirection is none.
+// Reads one word, including the list after NAME=. The number before a redirection, as in 2>, is not a word.
 static bool read_word(shell_parser *p, span_list *words) {
   plim_span word = {p->at, 0};
   if (!plim_shell_skip_word(p->s, &p->at)) return false;
@@ -236,7 +236,7 @@ static bool read_words(shell_parser *p, span_list *words, bool *has_document) {
   }
 }
 
-// Skips the ( ) of a function's head.
+// Skips the () after the name of a function.
 bool shell_skip_function_parens(shell_parser *p) {
   size_t begin = p->at++;
   p->is_continued = p->is_function = true;

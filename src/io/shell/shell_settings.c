@@ -13,7 +13,8 @@ void plim_shell_view_clear(plim_shell_view *view) {
 
 // ---- words ------------------------------------------------------------------------------------------
 
-// A list's "--lr 1e-4" is split where the list is passed on without quotes.
+// Reads the words of a command. In a list, "--lr 1e-4" is split into words: the shell does so if the list is passed
+// without quotes.
 static bool read_words(const plim_shell_view *view, const char *text, const plim_shell_command *c,
                        plim_arguments *out) {
   out->len = 0;
@@ -48,13 +49,13 @@ static void find_words(shell_reader *r, const plim_argument_list *list) {
 static const char under_condition[] = "but only under a condition";
 static const char before_opaque[] = "unless source or eval changes it";
 
-// Why the words of a list may not be what the command gets.
+// The reason why a command may not get these words of a list.
 static const char *list_doubt(const shell_reader *r) {
   return shell_command(r)->is_conditional ? under_condition
                                           : "unless it is changed before it is used";
 }
 
-// A single-quoted string is expanded later by another shell, which has other variables.
+// Drops references: the values are expanded later by another shell, which has other variables.
 static void doubt_references(shell_reader *r, size_t from) {
   for (size_t i = from; i < r->f->at.len; i++)
     if (r->f->at.at[i].value.kind == PLIM_VALUE_DERIVED) {
@@ -81,20 +82,17 @@ static void find_pieces(shell_reader *r, plim_span text, size_t group, size_t or
   vec_free(&pieces);
 }
 
-static void find_list_text(shell_reader *r, const char *key, plim_span text) {
-  size_t group = r->command, order, from = r->f->at.len;
-  bool is_sure = shell_follow_list(r, key, &group, &order);
-  find_pieces(r, text, group, order);
-  if (!is_sure) plim_scanner_doubt(r->f, from, r->text, list_doubt(r));
-}
-
-// `end` is where the assignment is in force.
+// Reads an assignment, which takes effect from `end` on.
 static void find_variable(shell_reader *r, const plim_argument *a, size_t end) {
   shell_assignment to;
   if (!shell_is_assignment(r->text, a, &to) || to.is_element || shell_has_list(r->text, a)) return;
   const char *key = shell_variable_key(r, to.name);
+  size_t from = r->f->at.len;
   if (plim_is_argument_text(r->text, a->tail)) {
-    find_list_text(r, key, a->tail);
+    size_t group = r->command, order;
+    bool is_sure = shell_follow_list(r, key, &group, &order);
+    find_pieces(r, a->tail, group, order);
+    if (!is_sure) plim_scanner_doubt(r->f, from, r->text, list_doubt(r));
     return;
   }
   if (shell_is_callers(r, a) && plim_names_count(&r->f->set, key)) return;
@@ -106,7 +104,6 @@ static void find_variable(shell_reader *r, const plim_argument *a, size_t end) {
   found.kind = PLIM_FOUND_VARIABLE;
   found.name = key;
   found.from = end;
-  size_t from = r->f->at.len;
   bool is_literal = found.value.kind != PLIM_VALUE_DERIVED;
   bool is_only = plim_names_count(&r->f->set, key) == 1;
   plim_scanner_add(r->f, found);
@@ -130,7 +127,7 @@ static void find_defaults(shell_reader *r) {
   }
 }
 
-// xargs and parallel put words of their own into the command.
+// Whether xargs or parallel add words to the command.
 static bool is_given_words(const shell_reader *r, const plim_argument *at, size_t count) {
   for (size_t i = 0; i < count; i++)
     if (plim_argument_ends(r->text, &at[i], "xargs") ||
@@ -148,7 +145,7 @@ static void find_flags(shell_reader *r, size_t first) {
   plim_command_kind kind = plim_command_kind_of(r->text, at, count, c->has_here_document);
   bool is_training = kind.is_training && !kind.is_aside && !c->substitutions;
   if (is_training && !vec_push(&r->view->trainings, r->command)) r->f->is_out = true;
-  // A flag in the place of a program: a comment has broken the lines of a command apart.
+  // A flag instead of a program: a comment between continued lines has split a command.
   bool is_stray = !shell_is_list(c) && strchr("-[", r->text[at->span.begin]);
   if (kind.is_utility || is_stray || c->substitutions > 1) return;
   if ((kind.is_launcher || r->only_trainings) && !kind.is_training) return;
@@ -180,7 +177,7 @@ static void visit_settings(shell_reader *r) {
   if (n == r->words.len) return;
   const plim_argument *program = &r->words.at[n];
   if (is_command && has_variables && plim_shell_is_declaration(r->text, program)) {
-    size_t end = r->words.at[r->words.len - 1].span.end; // export A=1 B=$A reads the old A
+    size_t end = r->words.at[r->words.len - 1].span.end; // in export A=1 B=$A, B gets the old A
     for (size_t i = n + 1; i < r->words.len; i++) find_variable(r, &r->words.at[i], end);
   } else if (is_command && has_variables && shell_is_colon(r->text, program)) find_defaults(r);
   else find_flags(r, n);
@@ -216,13 +213,7 @@ void shell_for_each_command(shell_reader *r, void (*visit)(shell_reader *r)) {
   }
 }
 
-static bool start_groups(shell_reader *r) {
-  for (size_t i = 0; i < r->view->script.commands.len; i++)
-    if (!vec_push(&r->view->groups, i)) return false;
-  return true;
-}
-
-// In a directive, only the text after its words is a comment.
+// The comment; of an #SBATCH directive, only the part after its words.
 static plim_span comment_in(const char *text, plim_span c) {
   if (c.end - c.begin < 8 || memcmp(text + c.begin, "#SBATCH ", 8) != 0) return c;
   const char *sign = memmem(text + c.begin + 7, c.end - c.begin - 7, " #", 2);
@@ -241,7 +232,7 @@ static int by_size(const void *x, const void *y) {
   return (a > b) - (a < b);
 }
 
-// A list that a training passes on is not a training of its own.
+// Removes lists that are passed to a training: they are not trainings of their own.
 static void leave_out_passed_lists(plim_shell_view *view) {
   size_t kept = 0, count = view->trainings.len, *all = view->trainings.at;
   for (size_t i = count; i-- > 0;) {
@@ -254,8 +245,8 @@ static void leave_out_passed_lists(plim_shell_view *view) {
   view->trainings.len = kept;
 }
 
-// A variable that is set in a branch, a function or a subshell is sure only where a training runs
-// after it there; one that a command changes is not.
+// A variable that is set in a branch, a function or a subshell is certain only if a training runs in the same scope; a
+// variable that a command changes is not certain.
 static void doubt_variables(shell_reader *r) {
   const plim_shell_script *script = &r->view->script;
   bool *leads = calloc(script->scopes.len + 1, sizeof *leads);
@@ -278,7 +269,7 @@ static void doubt_variables(shell_reader *r) {
   free(leads);
 }
 
-// An instruction's command that sets variables itself: what it reads of them is not the image's.
+// If the command of an instruction sets variables itself, its references may not be to those of the image.
 static void doubt_own_variables(shell_reader *r) {
   bool sets = r->view->script.changed.len > 0;
   for (size_t i = 0; i < r->view->script.commands.len && !sets; i++) {
@@ -299,7 +290,8 @@ static void find_all(shell_reader *r) {
     shell_note_uses(r);
     find_directives(r);
   }
-  if (!start_groups(r)) r->f->is_out = true;
+  for (size_t i = 0; i < r->view->script.commands.len; i++)
+    if (!vec_push(&r->view->groups, i)) r->f->is_out = true;
   shell_for_each_command(r, visit_settings);
   leave_out_passed_lists(r->view);
   if (r->is_instruction) {

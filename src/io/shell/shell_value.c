@@ -5,8 +5,8 @@
 
 #include "evaluate.h"
 
-#define ROOT_STEPS 16      // copies of copies that are followed
-#define FLAGS_LOOKED_AT 64 // of the form --$NAME, each compared with all others
+#define ROOT_STEPS 16      // the longest chain of copies
+#define FLAGS_LOOKED_AT 64 // the most flags --$NAME, each of which is compared with all others
 
 void plim_scanner_clear(plim_shell_scanner *f) {
   vec_free(&f->at);
@@ -68,7 +68,7 @@ void plim_scanner_doubt_before(plim_shell_scanner *f, plim_expansion *at, size_t
   if (count) qsort(at, count, sizeof *at, by_group_and_order);
   for (size_t i = 0; i < f->at.len && count; i++) {
     plim_shell_value *found = &f->at.at[i];
-    size_t low = 0, high = count; // the first of a later group
+    size_t low = 0, high = count; // searches the first expansion of a later group
     while (low < high) {
       size_t middle = (low + high) / 2;
       if (at[middle].group <= found->group) low = middle + 1;
@@ -96,7 +96,7 @@ void plim_names_sort(plim_names *names) {
   if (names->len) qsort(names->at, names->len, sizeof *names->at, by_text);
 }
 
-// The first place that does not come before `name` (or not before what follows it).
+// The first index with a name that is not before `name`; with at_least 1, with a name after it.
 static size_t bound(const plim_names *names, const char *name, int at_least) {
   size_t low = 0, high = names->len;
   while (low < high) {
@@ -113,7 +113,7 @@ size_t plim_names_count(const plim_names *names, const char *name) {
 
 // ---- roots ------------------------------------------------------------------------------------------
 
-// The variables found, by name, to follow copies.
+// All variables, sorted by name.
 typedef vec(plim_shell_value *) found_list;
 
 static int by_found_name(const void *x, const void *y) {
@@ -121,7 +121,7 @@ static int by_found_name(const void *x, const void *y) {
   return strcmp((*a)->name, (*b)->name);
 }
 
-// The one place that sets a variable, if it surely has when `user` is read; NULL: it may be otherwise.
+// The only setting of a variable, if it has certainly been set when `user` is read; else NULL.
 static plim_shell_value *variable(const plim_shell_scanner *f, const found_list *variables,
                                   const char *name, const plim_shell_value *user) {
   plim_shell_value wanted = {.name = name}, *key = &wanted, **hit;
@@ -136,7 +136,7 @@ static plim_shell_value *variable(const plim_shell_scanner *f, const found_list 
 
 static const char *root_of(const plim_shell_scanner *f, const found_list *variables,
                            const plim_shell_value *found) {
-  bool has_default = false; // something else than the empty text
+  bool has_default = false; // used if the variable is empty
   bool vanishes = found->kind == PLIM_FOUND_FLAG && !found->is_joined && *found->value.text != '"';
   for (int i = 0; i < ROOT_STEPS && found && found->reference; i++) {
     has_default |= found->has_default;
@@ -148,17 +148,17 @@ static const char *root_of(const plim_shell_scanner *f, const found_list *variab
   return NULL;
 }
 
-// A variable's number, which may be computed from others.
+// Computes the number of a variable, possibly from other variables.
 typedef struct {
   const plim_shell_scanner *f;
   const found_list *variables;
-  const plim_shell_value *user; // whose text is computed
+  const plim_shell_value *user; // the value that is being computed
   int steps;
 } shell_numbers;
 
 static bool number_of(void *context, const char *name, plim_value *out);
 
-// What was computed once is kept: variables that build on each other are many.
+// Computes a value and stores the result; without that, chains of variables would be computed again and again.
 static bool compute(shell_numbers *n, plim_shell_value *found) {
   plim_evaluator by = {number_of, n, true, &n->steps};
   const plim_shell_value *user = n->user;
@@ -183,7 +183,7 @@ static bool number_of(void *context, const char *name, plim_value *out) {
 static plim_value computed_of(const plim_shell_scanner *f, const found_list *variables,
                               plim_shell_value *found) {
   shell_numbers n = {f, variables, found, PLIM_EVALUATE_STEPS};
-  // Only shells know arithmetic: ENV takes it as it is written.
+  // Only shells evaluate $(( )); ENV keeps it as text.
   bool is_shell = found->place != PLIM_WORD_ENV && found->place != PLIM_WORD_REST;
   if (found->value.kind == PLIM_VALUE_DERIVED && (is_shell || !strstr(found->value.text, "$((")))
     compute(&n, found);
@@ -218,8 +218,8 @@ static bool is_same_group(const numbered *a, const numbered *b) {
   return a->found->group == b->found->group && strcmp(a->found->name, b->found->name) == 0;
 }
 
-// Of one name in one group the last word counts. Lists may be passed in another order than they are
-// written in; what comes after the winner in the text gets a number of its own.
+// Numbers the settings of one name in one group. The last argument of the command takes effect. Lists may be passed in
+// another order than they are written in; settings that are written after the effective one get the next number.
 static void number_group(numbered *at, size_t count, int *number) {
   size_t winner = 0;
   for (size_t i = 1; i < count; i++)
@@ -254,12 +254,12 @@ static const char *numbered_key(plim_shell_scanner *f, const char *name, int num
 
 // ---- comments ---------------------------------------------------------------------------------------
 
-// Walks the text once, with the settings in its order.
+// The current line, while the settings are visited in the order of the text.
 typedef struct {
-  int number;        // of the line, from 1
-  size_t begin, end; // of the line; `end` is its line feed
-  size_t comment;    // the first comment that does not end before this line
-  const char *above; // comments on the lines above; NULL: not looked for yet
+  int number;        // number of the line, from 1
+  size_t begin, end; // first byte of the line, and its line feed
+  size_t comment;    // the first comment that does not begin before this line
+  const char *above; // comments on the lines above; NULL: not searched yet
 } line;
 
 static size_t end_of_line(const plim_shell_scanner *f, size_t at) {
@@ -283,7 +283,7 @@ static bool is_blank(const char *text, size_t begin, size_t end) {
   return true;
 }
 
-// Whether the line that ends before `line_begin` is nothing but this comment; its own beginning.
+// Whether the line before `line_begin` contains only this comment; `*begin` is its first byte.
 static bool is_own_line(const plim_shell_scanner *f, plim_span comment, size_t line_begin,
                         size_t *begin) {
   const char *text = f->s->text;
@@ -291,10 +291,6 @@ static bool is_own_line(const plim_shell_scanner *f, plim_span comment, size_t l
   if (feed + 1 != line_begin) return false;
   for (*begin = comment.begin; *begin && text[*begin - 1] != '\n';) --*begin;
   return is_blank(text, *begin, comment.begin);
-}
-
-static bool is_shebang(const plim_shell_scanner *f, plim_span comment) {
-  return comment.begin == 0 && comment.end > 1 && f->s->text[1] == '!';
 }
 
 static void append_comment(plim_shell_scanner *f, plim_span c) {
@@ -312,9 +308,12 @@ static void append_comment(plim_shell_scanner *f, plim_span c) {
 
 static const char *comment_above(plim_shell_scanner *f, const line *l) {
   size_t first = l->comment, begin = l->begin;
-  while (first > 0 && !is_shebang(f, f->comments.at[first - 1]) &&
-         is_own_line(f, f->comments.at[first - 1], begin, &begin))
+  while (first > 0) {
+    plim_span comment = f->comments.at[first - 1];
+    bool is_shebang = comment.begin == 0 && comment.end > 1 && f->s->text[1] == '!';
+    if (is_shebang || !is_own_line(f, comment, begin, &begin)) break;
     first--;
+  }
   f->scratch.len = 0;
   for (size_t i = first; i < l->comment; i++) append_comment(f, f->comments.at[i]);
   return f->scratch.len ? plim_scanner_keep(f, f->scratch.at, f->scratch.len) : "";
@@ -361,7 +360,7 @@ static int by_found(const void *x, const void *y) {
   return (a > b) - (a < b);
 }
 
-// --$DTYPE with a known name: whether it is another flag than those before it in the command.
+// Whether --$NAME, with the known value `name`, differs from all other flags of the command.
 static bool is_other_flag(const plim_shell_scanner *f, const plim_expansion *e, const char *name) {
   for (size_t i = 0; i < f->at.len; i++) {
     const plim_shell_value *found = &f->at.at[i];
@@ -372,7 +371,7 @@ static bool is_other_flag(const plim_shell_scanner *f, const plim_expansion *e, 
   return !strpbrk(name, " \t\n=");
 }
 
-// A variable with nothing in it that could be a flag adds none: a number, "$DIR/data".
+// Whether an expansion cannot add or change a flag: its variable is a number, or a text such as "$DIR/data".
 static bool is_harmless(const plim_shell_scanner *f, const found_list *variables,
                         const plim_expansion *e, int *flags_left) {
   if (!e->name) return false;

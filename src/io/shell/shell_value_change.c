@@ -3,7 +3,7 @@
 
 #include "shell_value.h"
 
-#define MAX_BYTES (16u << 20) // of a script or a Dockerfile
+#define MAX_BYTES (16u << 20) // size of a script or a Dockerfile
 
 // ---- reading ----------------------------------------------------------------------------------------
 
@@ -35,16 +35,8 @@ static bool is_same(const plim_setting *a, const plim_setting *b) {
          plim_values_equal(&a->value, &b->value);
 }
 
-static bool has_value(const plim_setting *a, const char *key, const plim_value *value) {
-  return strcmp(a->key, key) == 0 && plim_values_equal(&a->value, value);
-}
-
-static bool is_one_less(const plim_settings *before, const plim_settings *after,
-                        const plim_value *value) {
-  return after->at.len + 1 == before->at.len && value->kind == PLIM_VALUE_BOOL && !value->flag;
-}
-
-// A flag is gone: no other of that key is in force now, and those of other commands move up by one.
+// Whether only the flag `gone` was lost. The same command must not have it twice; the numbers of the same flag of other
+// commands may change.
 static bool lost_only(const plim_settings *before, const plim_settings *after, size_t gone) {
   const char *key = before->at.at[gone].key;
   size_t name = strcspn(key + 1, "#") + 1;
@@ -58,15 +50,18 @@ static bool lost_only(const plim_settings *before, const plim_settings *after, s
   return true;
 }
 
-// Both lists in the order of the text: the same, but for one.
+// Whether the settings differ only in one: `changed` has the value, is gone, or (SIZE_MAX) was added.
 static bool differs_only_in(const plim_settings *before, const plim_settings *after,
                             const char *key, size_t changed, const plim_value *value) {
   bool is_new = changed == SIZE_MAX, is_there = false;
-  if (!is_new && is_one_less(before, after, value)) return lost_only(before, after, changed);
+  bool is_one_less = after->at.len + 1 == before->at.len;
+  if (!is_new && is_one_less && value->kind == PLIM_VALUE_BOOL && !value->flag)
+    return lost_only(before, after, changed);
   if (after->at.len != before->at.len + is_new) return false;
   for (size_t i = 0, k = 0; k < after->at.len; k++) {
     const plim_setting *now = &after->at.at[k];
-    bool is_wanted = (is_new || i == changed) && !is_there && has_value(now, key, value);
+    bool has_value = strcmp(now->key, key) == 0 && plim_values_equal(&now->value, value);
+    bool is_wanted = (is_new || i == changed) && !is_there && has_value;
     is_there |= is_wanted;
     if (is_wanted && is_new) continue;
     if (i >= before->at.len || (!is_wanted && !is_same(&before->at.at[i], now))) return false;
@@ -103,7 +98,7 @@ plim_err plim_edit_check(const plim_settings *s, const char *key, const plim_set
 
 // ---- changing ---------------------------------------------------------------------------------------
 
-// The text of the value that is written there now, to take its spelling from.
+// The present text of the value, whose spelling is imitated.
 static void old_text(const plim_shell_value *found, const char *text, plim_bytes *out) {
   bool is_out;
   plim_bytes read = {0};
@@ -128,7 +123,7 @@ static const plim_shell_value *flag_with_bool(const plim_shell_scanner *f, size_
   return NULL;
 }
 
-// A flag without a value is removed, together with the space before it.
+// Removes a flag without a value, together with the space before it.
 static plim_err remove_flag(const plim_settings *s, const plim_shell_value *found, plim_edit *out,
                             plim_error *error) {
   plim_span span = found->word;
@@ -136,11 +131,6 @@ static plim_err remove_flag(const plim_settings *s, const plim_shell_value *foun
     if (!strchr(" \t\r\n\\,", s->text[i])) return plim_edit_make(span, "", out, error);
   if (found->gap) span.begin = found->gap;
   return plim_edit_make(span, "", out, error);
-}
-
-static const char *separator(const plim_shell_value *found) {
-  if (found->place == PLIM_WORD_ELEMENT) return ", ";
-  return " ";
 }
 
 // Adds a value after a flag that had none.
@@ -154,7 +144,7 @@ static plim_err give_value(const plim_shell_value *found, const plim_bytes *text
                  : plim_fail(error, PLIM_ERR_UNSUPPORTED, "%.96s cannot be written here", text->at);
   else if (!vec_reserve(&all, written.len + 2)) err = plim_no_memory(error);
   else {
-    strcpy(all.at, separator(found));
+    strcpy(all.at, found->place == PLIM_WORD_ELEMENT ? ", " : " ");
     strcat(all.at, written.at);
     err = plim_edit_make(found->span, all.at, out, error);
   }
@@ -184,36 +174,30 @@ static plim_err change_bare(const plim_settings *s, const plim_shell_scanner *f,
   return err;
 }
 
-static plim_err write_value(const plim_settings *s, const plim_shell_value *found,
-                            const plim_value *value, plim_bytes *text, plim_bytes *written,
-                            plim_edit *out, plim_error *error) {
+static plim_err change_written(const plim_settings *s, const plim_shell_value *found,
+                               const plim_value *value, plim_edit *out, plim_error *error) {
+  plim_bytes spelling = {0}, text = {0}, written = {0};
   size_t size = found->span.end - found->span.begin;
   const char *old = s->text + found->span.begin;
   bool is_out = false, is_override = found->kind == PLIM_FOUND_OVERRIDE;
-  plim_bytes spelling = {0};
-  old_text(found, s->text, &spelling);
-  bool is_explicit = spelling.len && (is_override ? plim_override_text : plim_value_to_text)(
-                                         value, spelling.at, text, &is_out);
-  vec_free(&spelling);
-  if (is_explicit && plim_word_write(found->place, old, size, text->at, written, &is_out))
-    return plim_edit_make(found->span, written->at, out, error);
-  if (is_out) return plim_no_memory(error);
-  plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
-                           "this value of %.96s cannot be written here", found->name);
-  plim_error_at(error, found->span.begin);
-  return err;
-}
-
-static plim_err change_written(const plim_settings *s, const plim_shell_value *found,
-                               const plim_value *value, plim_edit *out, plim_error *error) {
-  plim_bytes text = {0}, written = {0};
   plim_err err;
-  if (found->is_several || (found->kind == PLIM_FOUND_OVERRIDE && !found->is_joined)) {
+  if (found->is_several || (is_override && !found->is_joined)) {
     err = plim_fail(error, PLIM_ERR_UNSUPPORTED, "%.96s is not a single value here", found->name);
     plim_error_at(error, found->span.begin);
     return err;
   }
-  err = write_value(s, found, value, &text, &written, out, error);
+  old_text(found, s->text, &spelling);
+  bool is_explicit = spelling.len && (is_override ? plim_override_text : plim_value_to_text)(
+                                         value, spelling.at, &text, &is_out);
+  if (is_explicit && plim_word_write(found->place, old, size, text.at, &written, &is_out))
+    err = plim_edit_make(found->span, written.at, out, error);
+  else if (is_out) err = plim_no_memory(error);
+  else {
+    err = plim_fail(error, PLIM_ERR_UNSUPPORTED, "this value of %.96s cannot be written here",
+                    found->name);
+    plim_error_at(error, found->span.begin);
+  }
+  vec_free(&spelling);
   vec_free(&text);
   vec_free(&written);
   return err;
@@ -256,13 +240,11 @@ static bool append(plim_bytes *out, const char *text, bool *is_out) {
   return true;
 }
 
-static bool is_hydra_list(const char *text) {
-  size_t n = strlen(text);
-  return n >= 2 && ((*text == '[' && text[n - 1] == ']') || (*text == '{' && text[n - 1] == '}'));
-}
-
 static bool needs_quotes(const char *text) {
-  if (is_hydra_list(text)) return false;
+  size_t n = strlen(text);
+  bool is_list = n >= 2 && *text == '[' && text[n - 1] == ']';
+  bool is_dict = n >= 2 && *text == '{' && text[n - 1] == '}';
+  if (is_list || is_dict) return false;
   return !*text || strpbrk(text, ",()[]{}'\"=\\ \t\n") || strcmp(text, "null") == 0;
 }
 

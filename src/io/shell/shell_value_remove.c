@@ -5,7 +5,7 @@
 #include "removal.h"
 #include "shell_value.h"
 
-// The flag and its value, with what separates them from the word before.
+// The flag and its value, with the separator before them.
 static plim_span words_of(const plim_settings *s, const plim_shell_value *found) {
   plim_span span = found->word;
   if (found->span.end > span.end) span.end = found->span.end;
@@ -19,7 +19,7 @@ static plim_span words_of(const plim_settings *s, const plim_shell_value *found)
 
 static bool is_name_byte(char c) { return isalnum((unsigned char)c) || c == '_'; }
 
-// $NAME or ${NAME, anywhere.
+// Whether $NAME or ${NAME occurs anywhere in the file.
 static bool is_used(const plim_settings *s, const char *name) {
   size_t n = strlen(name);
   for (size_t i = 0; i + n < s->size; i++) {
@@ -31,7 +31,7 @@ static bool is_used(const plim_settings *s, const char *name) {
   return false;
 }
 
-// NAME=value, or export NAME=value.
+// The span of NAME=value or export NAME=value; empty if the setting is not such an assignment.
 static plim_span assignment_of(const plim_settings *s, const plim_shell_value *found) {
   size_t n = strlen(found->name + 1), sign = found->span.begin;
   if (sign < n + 1 || s->text[sign - 1] != '=') return (plim_span){0, 0};
@@ -54,19 +54,17 @@ static plim_err remove_variable(const plim_settings *s, const plim_setting *sett
 
 // ---- all of them ------------------------------------------------------------------------------------
 
-static plim_err remove_found(const plim_settings *s, const plim_setting *setting,
-                             const plim_shell_value *found, plim_edit *out, plim_error *error) {
-  if (!found) return plim_removal_refuse(setting, "it is no longer where it was read", error);
-  if (found->kind == PLIM_FOUND_VARIABLE) return remove_variable(s, setting, found, out, error);
-  return plim_span_remove(s, setting, words_of(s, found), out, error);
-}
-
 plim_err plim_shell_value_remove(const plim_settings *s, const plim_setting *setting,
                                  plim_find find, plim_edit *out, plim_error *error) {
   plim_settings again = {.format = s->format, .text = s->text, .size = s->size};
   plim_shell_scanner f = {.s = &again};
   plim_err err = find(&f, error);
-  if (!err) err = remove_found(s, setting, plim_shell_value_again(&f, setting), out, error);
+  const plim_shell_value *found = err ? NULL : plim_shell_value_again(&f, setting);
+  if (!err && !found)
+    err = plim_removal_refuse(setting, "it is no longer where it was read", error);
+  else if (!err && found->kind == PLIM_FOUND_VARIABLE)
+    err = remove_variable(s, setting, found, out, error);
+  else if (!err) err = plim_span_remove(s, setting, words_of(s, found), out, error);
   plim_scanner_clear(&f);
   plim_settings_clear(&again);
   return err;

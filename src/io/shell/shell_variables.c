@@ -64,7 +64,7 @@ static const plim_shell_scope *scope_of(const shell_reader *r, size_t command) {
   return &r->view->script.scopes.at[r->view->script.commands.at[command].scope];
 }
 
-// The test right before the command, whose outcome decides whether it runs; NULL: there is none.
+// The test directly before the command that decides whether it runs; NULL if there is none.
 static const plim_shell_command *test_before(const shell_reader *r) {
   if (!r->command) return NULL;
   const plim_shell_command *test = shell_command(r) - 1;
@@ -94,12 +94,12 @@ bool shell_is_guarded(shell_reader *r, plim_span name) {
   if (at >= all.end || r->text[at++] != '$') return false;
   at += at < all.end && r->text[at] == '{';
   if (all.end - at < n || memcmp(r->text + at, r->text + name.begin, n) != 0) return false;
-  for (at += n; at < all.end; at++) // "${NAME:-}" ]]
+  for (at += n; at < all.end; at++) // the rest of "${NAME:-}" ]]
     if (!strchr("}:-+\" ]", r->text[at])) return false;
   return true;
 }
 
-// Whether a test asks for the script's own arguments.
+// Whether a test is about the arguments of the script.
 static bool asks_for_arguments(const shell_reader *r, const plim_shell_command *test) {
   plim_span all = test ? words_of(r, test) : (plim_span){0};
   for (size_t i = all.begin; i + 1 < all.end; i++)
@@ -126,7 +126,7 @@ static void note_opaque(shell_reader *r) {
   r->last_opaque = scope_of(r, r->command)->in_function ? SIZE_MAX : r->command + 1;
 }
 
-// The words after `first` that name variables; false: one of them is computed.
+// Whether the names of variables from the word `first` on are literal; false if one is computed.
 static bool names_are_written(const shell_reader *r, size_t first) {
   for (size_t i = first; i < r->words.len; i++) {
     plim_span word = r->words.at[i].span;
@@ -140,7 +140,7 @@ static bool names_are_written(const shell_reader *r, size_t first) {
   return true;
 }
 
-// eval of a command that is all there, or of what sets up an environment.
+// Whether eval runs a command that is fully known, or one that only sets up an environment.
 static bool is_harmless_eval(shell_reader *r, size_t first) {
   if (first >= r->words.len) return true;
   plim_span word = r->words.at[first].span, name = plim_shell_list_name(r->text, word);
@@ -153,7 +153,7 @@ static bool is_harmless_eval(shell_reader *r, size_t first) {
   return !r->doubts_eval;
 }
 
-// A trap of these runs between the commands of the script.
+// Whether a trap may change variables between the commands of the script.
 static bool is_trap_between(const shell_reader *r, size_t first) {
   bool is_between = false;
   for (size_t i = first + 1; i < r->words.len; i++)
@@ -197,13 +197,13 @@ static void visit_opaque(shell_reader *r) {
 
 // ---- what is set ------------------------------------------------------------------------------------
 
-// A variable that is set in a way that makes it no root.
+// Counts the variable twice, so that its value is not trusted.
 static void set_oddly(shell_reader *r, const char *key) {
   plim_scanner_name(r->f, &r->f->set, key);
   plim_scanner_name(r->f, &r->f->set, key);
 }
 
-// The variable is also set by a command, so it may not have the value that was assigned.
+// Notes that a command sets the variable, so it may not have the value that was assigned.
 static void change_oddly(shell_reader *r, plim_span name) {
   const char *key = shell_variable_key(r, name);
   set_oddly(r, key);
@@ -216,7 +216,7 @@ static int by_local(const void *x, const void *y) {
   return name ? name : (a->begin > b->begin) - (a->begin < b->begin);
 }
 
-// `local NAME` below: what is set here may not be seen there.
+// Whether `local NAME` follows later, which would hide this assignment.
 static bool is_hidden_later(const shell_reader *r, const char *key, size_t begin) {
   size_t low = 0, high = r->locals.len;
   while (low < high) {
@@ -227,7 +227,7 @@ static bool is_hidden_later(const shell_reader *r, const char *key, size_t begin
   return low && strcmp(r->locals.at[low - 1].name, key) == 0 && r->locals.at[low - 1].begin > begin;
 }
 
-// The words of the list that is written after "=": ARGS="$ARGS --lr 1" adds to it.
+// Whether the new value begins with the old one: ARGS="$ARGS --lr 1".
 static bool adds_to_itself(shell_reader *r, const plim_argument *a, plim_span name) {
   size_t n = name.end - name.begin, begin = a->tail.begin;
   while (begin < a->tail.end && strchr("(\" \t\r\n", r->text[begin])) begin++;
@@ -237,7 +237,7 @@ static bool adds_to_itself(shell_reader *r, const plim_argument *a, plim_span na
   return own.end - own.begin == n && memcmp(r->text + own.begin, r->text + name.begin, n) == 0;
 }
 
-// Whether ( ... ) after "=" has a flag with its value in one pair of quotes.
+// Whether the list that begins at `begin` has a flag and its value in one pair of quotes: ("--lr 1").
 static bool has_flag_texts(const shell_reader *r, size_t begin) {
   const plim_shell_script *script = &r->view->script;
   size_t i = r->command;
@@ -298,7 +298,7 @@ static void note_defaults(shell_reader *r) {
   }
 }
 
-// The name that a word begins with, or all names in it.
+// Notes that the name at the beginning of a word is changed, or all names in the word.
 static void note_names(shell_reader *r, plim_span word, bool is_all) {
   for (size_t at = word.begin + (strchr("'\"", r->text[word.begin]) != NULL); at < word.end;) {
     size_t n = 0;
@@ -309,17 +309,18 @@ static void note_names(shell_reader *r, plim_span word, bool is_all) {
   }
 }
 
-// read NAME, unset NAME, printf -v NAME, let NAME=...
+// Notes the variables that read NAME, unset NAME, printf -v NAME and let NAME=... change.
 static void note_words(shell_reader *r, size_t first) {
   bool is_let = is_word(r, first - 1, "let"), is_printf = is_word(r, first - 1, "printf");
   bool is_declaration =
-      plim_shell_is_declaration(r->text, &r->words.at[first - 1]); // -n NAME=OTHER
+      plim_shell_is_declaration(r->text, &r->words.at[first - 1]); // declare -n NAME=OTHER
   for (size_t i = first; i < r->words.len; i++)
     if (!is_printf || is_word(r, i - 1, "-v"))
       note_names(r, r->words.at[i].span, is_let || is_declaration);
 }
 
-// declare -i evaluates arithmetic, -n refers to another variable, -u and -l change the case.
+// Whether a declaration has no option that changes values: -i evaluates arithmetic, -n refers to another variable, -u
+// and -l change the case.
 static bool is_plain_declaration(const shell_reader *r, size_t first) {
   for (size_t i = first; i < r->words.len; i++) {
     plim_span word = r->words.at[i].span;
@@ -354,7 +355,7 @@ static int by_size(const void *x, const void *y) {
   return (a > b) - (a < b);
 }
 
-// for, select, $((NAME++)), ${NAME:=...}; those of `: ${NAME:=...}` are settings.
+// Notes variables that for, select, $((NAME++)) and ${NAME:=...} change, except `: ${NAME:=...}`, which is a setting.
 static void note_changed(shell_reader *r) {
   const plim_shell_script *script = &r->view->script;
   size_t *known = r->assigned_defaults.at, count = r->assigned_defaults.len;
@@ -366,7 +367,7 @@ static void note_changed(shell_reader *r) {
   }
 }
 
-// Whether what eval runs is written out wherever it is set.
+// Whether all variables that eval runs are set to literal commands only.
 static bool are_commands(const shell_reader *r) {
   for (size_t i = 0; i < r->evaluated.len; i++) {
     const shell_list *list = shell_find_list(r, r->evaluated.at[i]);

@@ -62,7 +62,7 @@ static bool skip_single(plim_shell_scan *s, size_t *at) {
   return true;
 }
 
-// Over $'...'.
+// Skips $'...'.
 static bool skip_ansi(plim_shell_scan *s, size_t *at) {
   size_t i = *at + 2;
   while (i < s->end && s->text[i] != '\'') i += s->text[i] == '\\' ? 2 : 1;
@@ -88,16 +88,16 @@ bool plim_shell_skip_double(plim_shell_scan *s, size_t *at) {
   return true;
 }
 
-// ---- what changes variables on the way --------------------------------------------------------------
+// ---- expansions that change variables ---------------------------------------------------------------
 
 static bool note_changed(plim_shell_scan *s, plim_span name) {
   return !s->out || vec_push(&s->out->changed, name) || plim_shell_nomem(s);
 }
 
-// Behind a name: ++, --, = but not ==, +=, <<= and the like.
+// Whether ++, --, = (but not ==), +=, <<= or a similar operator follows the name that ends at `at`.
 static bool is_assigning(const plim_shell_scan *s, size_t at) {
   if ((peek(s, at) == '+' || peek(s, at) == '-') && peek(s, at + 1) == peek(s, at)) return true;
-  if (peek(s, at) == '[') return true; // of an element
+  if (peek(s, at) == '[') return true; // an element
   if (peek(s, at) == ':') at++;        // ${NAME:=...}
   if ((peek(s, at) == '<' || peek(s, at) == '>') && peek(s, at + 1) == peek(s, at)) at++;
   at += peek(s, at) && strchr("+-*/%&|^<>", peek(s, at)) && peek(s, at + 1) == '=';
@@ -120,14 +120,13 @@ bool plim_shell_note_arithmetic(plim_shell_scan *s, size_t at, size_t end) {
   return true;
 }
 
-// ${NAME:=value} and ${NAME=value}.
+// Notes ${NAME:=value} and ${NAME=value}, which set the variable.
 static bool note_default(plim_shell_scan *s, size_t at) {
   size_t n = plim_shell_name(s, at), sign = at + n + (peek(s, at + n) == ':');
   return !n || peek(s, sign) != '=' || note_changed(s, (plim_span){at, at + n});
 }
 
-// The text that an unquoted here-document gives may change variables as words do; what is not closed
-// there is no error of the script.
+// An unquoted here-document may change variables, as words do. An unclosed expansion in it is not an error.
 bool plim_shell_note_document(plim_shell_scan *s, size_t at, size_t end) {
   for (; at < end; at++) {
     if (s->text[at] == '\\') at++;
@@ -143,14 +142,14 @@ bool plim_shell_note_document(plim_shell_scan *s, size_t at, size_t end) {
   return true;
 }
 
-// ---- what is computed -------------------------------------------------------------------------------
+// ---- substitutions ----------------------------------------------------------------------------------
 
 static bool enter(plim_shell_scan *s, size_t at) {
   if (s->depth < PLIM_SHELL_DEPTH) return s->depth++, true;
   return plim_shell_fail(s, at, "substitutions are nested too deeply here");
 }
 
-// Over ( ... ), which holds commands.
+// Skips ( ... ), and reads the commands in it.
 static bool skip_substitution(plim_shell_scan *s, size_t *at) {
   if (!enter(s, *at)) return false;
   s->substitutions++;
@@ -194,7 +193,7 @@ size_t plim_shell_parens(const plim_shell_scan *s, size_t at) {
   return 0;
 }
 
-// The bytes of (( ... )) from here; 0: these are two commands in parentheses.
+// The length of (( ... )) at `at`; 0 if it is not arithmetic.
 static size_t arithmetic(const plim_shell_scan *s, size_t at) {
   if (peek(s, at) != '(' || peek(s, at + 1) != '(') return 0;
   size_t inner = plim_shell_parens(s, at + 1);
@@ -214,11 +213,11 @@ static bool skip_in_braces(plim_shell_scan *s, size_t *at, bool in_quotes) {
   return true;
 }
 
-// Over ${ ... }.
+// Skips ${ ... }.
 static bool skip_braces(plim_shell_scan *s, size_t *at, bool in_quotes) {
   size_t i = *at + 2;
   if (!enter(s, *at) || !note_default(s, i)) return false;
-  // ${#x} counts, and $# and $' in front of the name are no comment and no quote.
+  // The # of ${#x} and the ! of ${!x} are part of the expansion.
   if (peek(s, i) == '#' || peek(s, i) == '!') i++;
   while (i < s->end && s->text[i] != '}')
     if (!skip_in_braces(s, &i, in_quotes)) return false;
@@ -266,9 +265,9 @@ static bool skip_piece(plim_shell_scan *s, size_t *at) {
   return true;
 }
 
-#define PATTERN_BYTES 4096 // looked at for the end of a pattern: keeps the whole scan linear
+#define PATTERN_BYTES 4096 // searched for the end of a pattern, so that the scan stays linear
 
-// Patterns such as @(a|b); where they are not switched on, they are no valid text.
+// The length of the parenthesis of a pattern such as @(a|b). Without extglob these would be syntax errors.
 static size_t pattern(const plim_shell_scan *s, size_t at) {
   if (!peek(s, at) || !strchr("?*+@!", s->text[at]) || peek(s, at + 1) != '(') return 0;
   plim_shell_scan near = *s;
@@ -276,12 +275,9 @@ static size_t pattern(const plim_shell_scan *s, size_t at) {
   return plim_shell_parens(&near, at + 1);
 }
 
-static bool is_process(const plim_shell_scan *s, size_t at) {
-  return (peek(s, at) == '<' || peek(s, at) == '>') && peek(s, at + 1) == '(';
-}
-
 bool plim_shell_skip_word(plim_shell_scan *s, size_t *at) {
-  if (is_process(s, *at)) {
+  bool is_process = (peek(s, *at) == '<' || peek(s, *at) == '>') && peek(s, *at + 1) == '(';
+  if (is_process) {
     ++*at;
     if (!skip_substitution(s, at)) return false;
   }

@@ -39,7 +39,7 @@ bool plim_reader_stream(plim_reader *reader, plim_value value, uint16_t *stream)
   return true;
 }
 
-// A tuple of two ints; small ones come packed into one value.
+// Reads a tuple of two ints; small ones are packed into one value.
 static bool pool_id(const plim_pickle *pickle, plim_value value, plim_pool_id *id) {
   if (plim_value_kind(value) == PLIM_VALUE_PAIR) {
     id->owner = (int64_t)(value << 8) >> 36;
@@ -100,7 +100,7 @@ bool plim_reader_text(plim_reader *reader, plim_value string, uint32_t *offset) 
 
 enum { NO_ACTION = PLIM_EV_COUNT, NO_STREAM = UINT16_MAX };
 
-// The action of a keyword, plus 1.
+// The action for a keyword, plus 1; 0 if it is not an action.
 static const uint8_t action_of[WORD_COUNT] = {
     [WORD_alloc] = 1 + PLIM_EV_ALLOC,
     [WORD_free] = 1 + PLIM_EV_FREE,
@@ -266,7 +266,7 @@ static bool add_to_scratch(plim_reader *reader, const plim_value *frames, size_t
   return true;
 }
 
-// A list of frames, or more frames for one: Python writes a thousand at a time.
+// Reads a list of frames, or more frames for the list `now`: Python writes a thousand at a time.
 static plim_value read_stack(plim_reader *reader, plim_value now, const plim_value *frames,
                              size_t count) {
   const plim_trace *trace = reader->trace;

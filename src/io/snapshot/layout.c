@@ -27,7 +27,7 @@ static bool fail_parse(plim_reader *reader, const char *message) {
   return false;
 }
 
-// Errors from here on are about this dict.
+// Checks that the value is a dict; errors from here on are about this dict.
 static bool enter_dict(plim_reader *reader, plim_value value, const char *complaint) {
   const plim_container *container = plim_pickle_container(&reader->pickle, value);
   if (container) reader->pickle.op = container->byte;
@@ -206,7 +206,7 @@ static bool read_real(const plim_reader *reader, plim_value value, double *numbe
   return true;
 }
 
-// i for the key that is 2^i in decimal, -1 for any other.
+// i if the key is 2^i in decimal, else -1.
 static int division_of(const char *key) {
   char power[8];
   for (int i = 0, size = 1; i < 16; i++, size *= 2) {

@@ -8,18 +8,18 @@ enum {
 };
 _Static_assert((int)LOOKAHEAD < PLIM_INPUT_SLACK, "an opcode must fit into the slack");
 
-// The place in the input and on the stack; `floor` is the stack above the newest mark. The loop's own: its
-// address goes nowhere but into functions that are inlined, so that it lives in registers.
+// The position in the input and on the stack; the items above the newest mark begin at `floor`. Its address is passed
+// only to inlined functions, so that the compiler keeps it in registers.
 typedef struct {
   plim_pickle *pickle;
-  const uint8_t *at, *safe; // from `safe` on the input must be looked at before an opcode is read
+  const uint8_t *at, *safe; // from `safe` on, the input must be checked before an opcode is read
   plim_value *top, *floor, *limit;
   uint64_t bias; // offset of a byte in the stream = bias + its address
   uint8_t op;
   bool is_done;
 } machine;
 
-// One step of the machine; false when it failed.
+// One step of the machine; false if it fails.
 #define OPCODE static inline __attribute__((always_inline)) bool
 
 static inline uint32_t le32(const uint8_t *p) {
@@ -28,7 +28,7 @@ static inline uint32_t le32(const uint8_t *p) {
 
 // ---- input and stack ------------------------------------------------------------------------
 
-// Picklers write items in batches of 1000; only a damaged file has millions that wait for their list.
+// Picklers write items in batches of 1000; only a damaged file has millions of items waiting for their list.
 enum { MOST_WAITING = 1 << 22 };
 
 static bool grow_stack(plim_pickle *pickle) {
@@ -43,7 +43,7 @@ static bool grow_stack(plim_pickle *pickle) {
   return fail_memory(pickle);
 }
 
-// Buffers LOOKAHEAD bytes, or all up to the end; true if there is at least one.
+// Buffers LOOKAHEAD bytes, or all that are left; true if there is at least one.
 static bool more_input(plim_pickle *pickle) {
   plim_input *input = pickle->input;
   while (!input->at_end && input->end - input->at < LOOKAHEAD)
@@ -109,7 +109,7 @@ OPCODE pop_items(machine *m, items *out) {
   return true;
 }
 
-// MEMOIZE follows most of what can be shared.
+// Executes the MEMOIZE that follows most values that can be shared.
 OPCODE memoize_next(machine *m) {
   if (*m->at != MEMOIZE) return true;
   m->at++;
@@ -118,7 +118,7 @@ OPCODE memoize_next(machine *m) {
 
 // ---- memo -----------------------------------------------------------------------------------
 
-// Runs of them are stacks: a third of all opcodes.
+// Executes a run of these opcodes: stacks consist of them, and they are a third of all opcodes.
 OPCODE get_long(machine *m) {
   for (;;) {
     m->at += 4;
@@ -179,7 +179,7 @@ OPCODE no(machine *m) { return push(m, plim_value_make(PLIM_VALUE_BOOL, 0)); }
 
 // ---- texts ----------------------------------------------------------------------------------
 
-// One that may be longer than the buffer moves the input itself.
+// Reads a text that may be longer than the buffer, which refills the input.
 OPCODE long_text(machine *m, uint64_t bytes) {
   plim_input *input = m->pickle->input;
   if (ran_past_end(m)) return false;
@@ -273,7 +273,7 @@ OPCODE fill_from_mark(machine *m, plim_shape *shape) {
 OPCODE appends(machine *m) { return fill_from_mark(m, m->pickle->list); }
 OPCODE set_items(machine *m) { return fill_from_mark(m, m->pickle->dict); }
 
-// ---- the rest -------------------------------------------------------------------------------
+// ---- other opcodes --------------------------------------------------------------------------
 
 OPCODE pop_mark(machine *m) {
   items dropped;
@@ -281,7 +281,7 @@ OPCODE pop_mark(machine *m) {
 }
 
 OPCODE pop(machine *m) {
-  if (m->top == m->floor && m->pickle->marks.len) return pop_mark(m); // Python pops a mark, too
+  if (m->top == m->floor && m->pickle->marks.len) return pop_mark(m); // Python pops a mark too
   if (!has(m, 1)) return false;
   m->top--;
   return true;

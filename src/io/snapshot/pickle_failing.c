@@ -6,8 +6,8 @@
 
 typedef enum {
   KNOWN,  // data
-  BUILDS, // makes or calls Python objects
-  TEXTUAL // protocol 0's decimal lines
+  BUILDS, // creates or calls Python objects
+  TEXTUAL // decimal lines of protocol 0
 } family;
 
 static const struct {

@@ -20,7 +20,7 @@ plim_value add_real(plim_pickle *pickle, const uint8_t *bytes) {
   return add_wide(pickle, PLIM_VALUE_FLOAT, bits);
 }
 
-// Names, paths and settings of snapshots are far shorter.
+// Far longer than names, paths and settings of snapshots.
 #define LONGEST_TEXT (64 * PLIM_MIB)
 
 plim_value add_long_text(plim_pickle *pickle, uint64_t length) {

@@ -82,7 +82,7 @@ typedef struct {
   plim_value segments, traces, annotations, settings;
 } top_level;
 
-// Very old snapshots are the list of segments alone.
+// Very old snapshots consist only of the list of segments.
 static bool is_segment_list(const plim_reader *reader, plim_value value) {
   size_t count;
   plim_value blocks;
@@ -189,7 +189,7 @@ static bool count_devices(plim_reader *reader, const top_level *top, plim_snapsh
   return true;
 }
 
-// Without entries the lowest device that has a segment, else 0.
+// The device of a snapshot without entries: the lowest one that has a segment, or 0.
 static uint32_t device_of_layout(plim_reader *reader, plim_value segments) {
   size_t count;
   const plim_value *items = plim_pickle_items(&reader->pickle, segments, &count);
@@ -307,7 +307,7 @@ static bool intern_words(plim_reader *reader) {
 #define WORD_TEXT(word) {sizeof #word - 1, #word},
   static const struct {
     uint8_t length;
-    char text[40]; // with room after it for the hash to look at
+    char text[40]; // with padding, because the hash reads ahead
   } words[] = {PLIM_WORDS(WORD_TEXT)};
   for (uint32_t i = 0; i < WORD_COUNT; i++)
     if (plim_strings_add(&reader->pickle.strings, (const uint8_t *)words[i].text,

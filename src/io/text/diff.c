@@ -42,7 +42,7 @@ static bool put_escaped(plim_diff *out, unsigned char c) {
   return put_text(out, text);
 }
 
-// a/path or b/path, in quotes where git would quote it.
+// Writes a/path or b/path, in quotes if git would quote it.
 static bool put_name(plim_diff *out, const char *side, const char *path) {
   if (!must_quote(path)) return put_text(out, side) && put_text(out, path);
   bool ok = put_text(out, "\"") && put_text(out, side);
@@ -50,7 +50,7 @@ static bool put_name(plim_diff *out, const char *side, const char *path) {
   return ok && put_text(out, "\"");
 }
 
-// A tab ends a name with spaces in it: without one, patch takes what follows the space for a date.
+// Writes a line with a name. A name with spaces needs a tab after it: otherwise patch takes its second word for a date.
 static bool put_name_line(plim_diff *out, const char *sign, const char *side, const char *path) {
   bool ok = put_text(out, sign);
   if (!path) return ok && put_text(out, "/dev/null\n");
@@ -77,7 +77,7 @@ static bool put_name_lines(plim_diff *out, const change *c) {
 
 // ---- hunks ------------------------------------------------------------------------------------
 
-// Lines of both texts, end exclusive.
+// A range of lines in both texts; the ends are exclusive.
 typedef struct {
   size_t old, old_end, new, new_end;
 } hunk;
@@ -86,7 +86,7 @@ static bool differs(const plim_diff_text *text, size_t line) {
   return line < text->len && text->at[line].differs;
 }
 
-// The next run of differing lines at or after the ends of `h`; false if there is none.
+// Moves `h` to the next run of differing lines; false if there is none.
 static bool next_run(const plim_diff_text *old, const plim_diff_text *new, hunk *h) {
   size_t x = h->old_end, y = h->new_end;
   while (x < old->len && y < new->len && !differs(old, x) && !differs(new, y)) x++, y++;
@@ -98,7 +98,7 @@ static bool next_run(const plim_diff_text *old, const plim_diff_text *new, hunk 
 
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
-// Runs whose context would touch become one hunk; then the context is added.
+// Finds the next hunk. Runs whose contexts would overlap or touch are joined; then the context is added.
 static bool next_hunk(const plim_diff_text *old, const plim_diff_text *new, hunk *h) {
   if (!next_run(old, new, h)) return false;
   for (hunk next = *h; next_run(old, new, &next) && next.old - h->old_end <= 2 * CONTEXT;)
@@ -108,7 +108,7 @@ static bool next_hunk(const plim_diff_text *old, const plim_diff_text *new, hunk
   return true;
 }
 
-// "-3,7": first line and number of lines; of no lines, the line before them; a number of 1 is left out.
+// Writes "-3,7": first line and number of lines. A number of 1 is omitted; an empty range names the line before it.
 static bool put_range(plim_diff *out, const char *sign, size_t begin, size_t end) {
   char text[64];
   size_t first = end > begin ? begin + 1 : begin;

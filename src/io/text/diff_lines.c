@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Beyond so many differing lines the search starts anew from where it got furthest: time stays
-// linear in the texts, memory is 4 MB, and the diff is right but may not be the shortest.
+// After this many differing lines, the search restarts from the furthest point that it reached. Time stays linear in
+// the length of the texts and memory is 4 MB; the diff is correct but may not be the shortest.
 #define MOST_EDITS 1000
 
 static uint64_t hash_of(const char *text, size_t size) {
@@ -39,7 +39,7 @@ static bool same(const plim_diff_line *a, const plim_diff_line *b) {
   return a->hash == b->hash && a->size == b->size && memcmp(a->text, b->text, a->size) == 0;
 }
 
-// A part of both texts; x counts lines of the old one, y of the new one, from the part's beginning.
+// A part of both texts; x counts lines of the old one and y of the new one, both from the beginning of the part.
 typedef struct {
   plim_diff_line *old, *new;
   int64_t old_len, new_len;
@@ -50,16 +50,16 @@ static int64_t slide(const box *b, int64_t x, int64_t y) {
   return x;
 }
 
-// row[k + d] is the furthest x on diagonal k = x - y that d edits reach; one row for each d, after
-// each other in `rows`, so that the way back can be read from them. -1: outside of the box.
+// row[k + d] is the furthest x on diagonal k = x - y that d edits reach; -1: outside of the box. `rows` contains the
+// rows of all d one after another, so that the path can be traced back.
 static int32_t *row_of(int32_t *rows, int64_t d) { return rows + d * d; }
 
 static int64_t reach(const int32_t *last, int64_t d, int64_t k) { // last is the row of d - 1
   return k < -(d - 1) || k > d - 1 ? -1 : last[k + d - 1];
 }
 
-// x after taking a line of the old text from diagonal k - 1, or one of the new text from k + 1; -1 if
-// there is no such line or the diagonal was not reached.
+// x on diagonal k after a line of the old text is skipped (from k - 1), or one of the new text (from k + 1). -1 if
+// there is no such line or that diagonal was not reached.
 static int64_t after_old(const box *b, const int32_t *last, int64_t d, int64_t k) {
   int64_t x = reach(last, d, k - 1);
   return x >= 0 && x < b->old_len ? x + 1 : -1;
@@ -75,7 +75,7 @@ static bool takes_new(const box *b, const int32_t *last, int64_t d, int64_t k) {
   return x >= 0 && x >= after_old(b, last, d, k);
 }
 
-// Where one more edit leads on k, before sliding; -1: nowhere.
+// x on diagonal k after one more edit, before equal lines are skipped; -1 if it cannot be reached.
 static int64_t step_to(const box *b, const int32_t *last, int64_t d, int64_t k) {
   return takes_new(b, last, d, k) ? after_new(b, last, d, k) : after_old(b, last, d, k);
 }
@@ -90,7 +90,7 @@ static void fill_row(const box *b, int32_t *rows, int64_t d) {
   }
 }
 
-// The diagonal that got furthest in a row.
+// The diagonal of a row on which most lines of both texts are covered.
 static int64_t best_of(const int32_t *row, int64_t d) {
   int64_t best = -d, most = -1;
   for (int64_t k = -d; k <= d; k += 2) {
@@ -111,7 +111,7 @@ static void mark(const box *b, int32_t *rows, int64_t d, int64_t k) {
   }
 }
 
-// Marks the differences up to where the search ends, and takes that part off the box.
+// Searches, marks the differences up to the point that was reached, and removes that part from the box.
 static void advance(box *b, int32_t *rows) {
   int64_t d = 0, k = 0, x = 0;
   for (;; d++) {

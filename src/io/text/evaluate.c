@@ -12,7 +12,7 @@ typedef struct {
   const plim_evaluator *by;
   const char *at;
   int *steps, depth;
-  bool takes_text;    // of int("8")
+  bool takes_text;    // a text may be a number, as in int("8")
   bool in_arithmetic; // within $(( )) of a shell
 } parser;
 
@@ -42,7 +42,7 @@ static bool put_whole(double real, plim_value *out) {
   return fabs(real) < 1e15 && put_integer((int64_t)real, out);
 }
 
-// "8", "1_000", "2.5e-4"; the whole text.
+// Reads "8", "1_000" or "2.5e-4"; false unless the whole text is a number.
 static bool read_digits(const char *text, size_t size, plim_value *out) {
   char digits[48], *end;
   size_t used = 0;
@@ -60,7 +60,7 @@ static bool read_digits(const char *text, size_t size, plim_value *out) {
   return is_real ? put_real(real, out) : put_integer((int64_t)real, out);
 }
 
-// 8, 010 and 0x1F, as shell arithmetic reads them; 08 is an error there, and so is 1.5.
+// Reads 8, 010 and 0x1F as shell arithmetic does; 08 and 1.5 are errors there.
 static bool read_shell_digits(const char *text, size_t size, plim_value *out) {
   bool is_hex = size > 2 && text[0] == '0' && (text[1] | 32) == 'x';
   int base = is_hex ? 16 : *text == '0' ? 8 : 10;
@@ -85,7 +85,7 @@ bool plim_literal_number(const plim_value *value, plim_value *out) {
 
 // ---- operators --------------------------------------------------------------------------------------
 
-// Towards minus infinity, as Python rounds.
+// Division that rounds towards minus infinity, as in Python.
 static int64_t floor_quotient(int64_t a, int64_t b) {
   int64_t q = a / b;
   return a % b && (a < 0) != (b < 0) ? q - 1 : q;
@@ -208,7 +208,7 @@ static bool read_identifier(parser *p, char name[NAME_BYTES]) {
   return size && add(name, from, size);
 }
 
-// The text between quotes, without escapes.
+// Reads a quoted text; false if it contains escapes.
 static bool read_quoted(parser *p, const char **text, size_t *size) {
   skip_space(p);
   char quote = *p->at;
@@ -237,14 +237,14 @@ static void note_environment(const parser *p, const char *name) {
              name + sizeof start - 1);
 }
 
-// The rest of NAME.get("key", default): what is there, or the default.
+// Evaluates the rest of NAME.get("key", default): the value of the key, or the default.
 static bool get(parser *p, char name[NAME_BYTES], plim_value *out) {
   const char *key;
   size_t size;
   plim_value other;
   if (!read_quoted(p, &key, &size) || !add(name, ".", 1) || !add(name, key, size)) return false;
   bool took_text = p->takes_text;
-  p->takes_text = true; // the environment's are texts
+  p->takes_text = true; // environment variables are texts
   bool has_other = take(p, ",") && sum(p, &other);
   p->takes_text = took_text;
   if (!take(p, ")")) return false;
@@ -295,7 +295,7 @@ static bool close_braces(parser *p) {
   return take(p, "}");
 }
 
-// $NAME, ${NAME} and, in arithmetic, NAME.
+// Evaluates $NAME, ${NAME} and, in arithmetic, NAME.
 static bool variable(parser *p, plim_value *out) {
   char name[NAME_BYTES] = "$";
   bool has_braces = strncmp(p->at, "${", 2) == 0;
@@ -304,7 +304,7 @@ static bool variable(parser *p, plim_value *out) {
   return look_up(p, name, out);
 }
 
-// ${oc.env:NAME,default}, with ${oc.decode:...} around it or not.
+// Evaluates ${oc.env:NAME,default}, also inside ${oc.decode:...}.
 static bool interpolation(parser *p, plim_value *out) {
   char name[NAME_BYTES] = "os.environ.";
   if (--*p->steps < 0) return false;
@@ -347,7 +347,7 @@ static bool arithmetic(parser *p, plim_value *out) {
   return ok;
 }
 
-// Outside of arithmetic a shell only puts texts together: the word is one expansion.
+// Evaluates a word that consists of one expansion. Outside of $(( )) a shell only concatenates texts.
 static bool shell_word(parser *p, plim_value *out) {
   bool is_quoted = take(p, "\"");
   bool ok = strncmp(p->at, "$((", 3) == 0 ? arithmetic(p, out) : *p->at == '$' && variable(p, out);
@@ -368,7 +368,7 @@ static bool unary(parser *p, plim_value *out) {
   plim_value zero = {.kind = PLIM_VALUE_INTEGER};
   skip_space(p);
   if (--*p->steps < 0) return false;
-  // $((++X)) changes X, and signs bind closer than ** in a shell.
+  // $((++X)) changes X. In a shell, a sign binds more tightly than **.
   if (p->in_arithmetic && (strncmp(p->at, "++", 2) == 0 || strncmp(p->at, "--", 2) == 0))
     return false;
   if (take(p, "+")) return unary(p, out);

@@ -14,17 +14,17 @@ enum {
   BUFFER_BYTES = 256 * 1024, // stays in the second-level cache
   RAW_BYTES = 64 * 1024,
 };
-// Snapshots unpack to 60 times their size at most (tests/truth); hostile files to thousands of times.
+// Snapshots decompress to at most 60 times their size (tests/truth), hostile files to thousands of times.
 #define MOST_RATIO 1000
 #define ALWAYS_UNPACKED (64 * PLIM_MIB)
 #define XZ_MEMORY_LIMIT PLIM_GIB // xz -9 takes 65 MiB; the format allows dictionaries of 4 GiB
 
 typedef struct plim_source {
   int fd;                // -1: memory
-  const uint8_t *memory; // what is left of it
+  const uint8_t *memory; // the bytes that are not read yet
   size_t memory_left;
   bool ended;            // no more raw bytes after raw_end
-  uint64_t packed_bytes; // read so far
+  uint64_t packed_bytes; // compressed bytes read so far
   uint8_t *raw_at, *raw_end;
   z_stream gzip;
   lzma_stream xz;
@@ -34,7 +34,7 @@ typedef struct plim_source {
 
 // ---- raw bytes ------------------------------------------------------------------------------
 
-// Bytes read, 0 at the end, -1 on failure with *error filled.
+// Returns the number of bytes read, 0 at the end, -1 on failure with *error filled.
 static ptrdiff_t source_read(plim_source *source, uint8_t *out, size_t room, plim_error *error) {
   if (source->fd < 0) {
     size_t take = room < source->memory_left ? room : source->memory_left;
@@ -53,7 +53,7 @@ static ptrdiff_t source_read(plim_source *source, uint8_t *out, size_t room, pli
   }
 }
 
-// Makes sure that raw bytes are there unless the source has ended.
+// Reads more raw bytes if none are left and the source has not ended.
 static bool source_refill(plim_source *source, plim_error *error) {
   if (source->raw_at < source->raw_end || source->ended) return true;
   ptrdiff_t got = source_read(source, source->raw, RAW_BYTES, error);
@@ -64,7 +64,7 @@ static bool source_refill(plim_source *source, plim_error *error) {
   return true;
 }
 
-// Reads until `want` raw bytes are buffered or the source ends: pipes hand out small pieces.
+// Reads until `want` raw bytes are buffered or the source ends, because pipes return small pieces.
 static bool source_peek(plim_source *source, size_t want, plim_error *error) {
   while (!source->ended && (size_t)(source->raw_end - source->raw_at) < want) {
     size_t kept = (size_t)(source->raw_end - source->raw_at);
@@ -101,8 +101,7 @@ static ptrdiff_t fail_packed(plim_error *error, const char *format, const char *
   return -1;
 }
 
-// gzip files may be several members one after the other; whatever else follows is ignored, as
-// gzip itself does.
+// A gzip file may consist of several members. Anything else after a member is ignored, as by gzip itself.
 static bool next_member(plim_source *source, plim_error *error) {
   if (!source_peek(source, 2, error)) return false;
   source->unpacked_all = !raw_starts_with(source, "\x1f\x8b", 2);
@@ -163,7 +162,7 @@ static ptrdiff_t read_xz(plim_input *input, uint8_t *out, size_t room, plim_erro
   return (ptrdiff_t)(room - stream->avail_out);
 }
 
-// A small file must not take all memory.
+// Refuses a small file that would decompress to a huge one and fill the memory.
 static plim_err check_ratio(const plim_input *input, uint64_t unpacked, plim_error *error) {
   bool is_fine = input->packing == PLIM_PACKING_NONE || unpacked <= ALWAYS_UNPACKED ||
                  unpacked / MOST_RATIO <= input->source->packed_bytes;
@@ -199,7 +198,7 @@ static bool start_unpacking(plim_input *input) {
   return true;
 }
 
-// Takes over `fd`.
+// Starts reading; owns `fd` from now on.
 static plim_err start(plim_input *input, int fd, const void *data, size_t size, plim_error *error) {
   *input = (plim_input){0};
   plim_source *source = input->source = malloc(sizeof *source);

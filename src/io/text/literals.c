@@ -48,7 +48,7 @@ static int digit_of(char c) {
   return c >= 'a' && c <= 'f' ? c - 'a' + 10 : 99;
 }
 
-// Digits with single underscores between them; false if there are none or an underscore is astray.
+// Skips digits with single underscores between them; false if there are none or an underscore is misplaced.
 static bool skip_digits(const char *text, size_t size, size_t *at, int base) {
   size_t from = *at;
   while (*at < size &&
@@ -89,7 +89,7 @@ static plim_number to_real(const char *text, size_t size, bool is_negative, plim
   return PLIM_NUMBER_OK;
 }
 
-// Python: digits may be missing on one side of the point. *is_real is false for whole numbers.
+// Skips a decimal number. In Python, digits may be missing on one side of the point. *is_real is false for integers.
 static bool skip_decimal(const char *text, size_t size, size_t *at, plim_number_rules rules,
                          bool *is_real) {
   bool has_whole = skip_digits(text, size, at, 10), has_part = false;
@@ -145,7 +145,7 @@ static bool has(const char *text, size_t size, const char *any) {
   return false;
 }
 
-// Writes digits from the last to the first, in front of `end`.
+// Writes digits backwards, the last one before `end`; returns the first.
 static char *put_digits(char *end, uint64_t magnitude, unsigned base, int group, bool is_upper) {
   const char *digits = is_upper ? "0123456789ABCDEF" : "0123456789abcdef";
   int count = 0;
@@ -169,7 +169,7 @@ static void write_integer(char *out, int64_t value, const char *old, size_t size
   snprintf(out, PLIM_NUMBER_BYTES, "%s%.*s%s", value < 0 ? "-" : "", base == 10 ? 0 : 2, old, at);
 }
 
-// The fewest digits that read back as the same number, and the exponent of the first.
+// Writes the fewest digits that read back as the same number; returns the exponent of the first.
 static int shortest_digits(double value, char digits[32]) {
   char text[40];
   for (int precision = 0; precision <= 16; precision++) {

@@ -1,4 +1,4 @@
-// Converts values to and from the texts of a shell, some of which stand for numbers or for true and false.
+// Converts values to and from words of a shell, some of which are numbers or mean true and false.
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
@@ -18,7 +18,7 @@ static bool read_bool(const char *text, size_t *spelling, bool *flag) {
 
 static size_t digits(const char *text) { return strspn(text, "0123456789"); }
 
-// Decimal, without leading zeros or a plus: what every program reads alike.
+// Whether it is a decimal integer without leading zeros or a plus, which every program reads in the same way.
 static bool is_integer(const char *text) {
   text += *text == '-';
   size_t n = digits(text);
@@ -65,7 +65,7 @@ static bool append(plim_bytes *out, const char *text, bool *is_out) {
   }
 }
 
-// 5e-05 as people write it: 5e-5.
+// Shortens 5e-05, as printf writes it, to 5e-5.
 static void shorten_exponent(char *text) {
   char *e = strchr(text, 'e');
   if (!e) return;
@@ -76,7 +76,7 @@ static void shorten_exponent(char *text) {
   memmove(to, from, strlen(from) + 1);
 }
 
-// The fewest digits that read back as the same number, by one of printf's forms.
+// Writes the fewest digits that read back as the same number, in fixed or exponential form.
 static void shortest(double real, bool is_fixed, char *text, size_t size) {
   for (int digit = is_fixed ? 1 : 0; digit < 40; digit++) {
     snprintf(text, size, is_fixed ? "%.*f" : "%.*e", digit, real);
@@ -84,7 +84,7 @@ static void shortest(double real, bool is_fixed, char *text, size_t size) {
   }
 }
 
-// With an exponent if the old one has it, or if zeros would hide the number.
+// Writes the number with an exponent if the old one has one, or if it would have too many zeros.
 static void write_real(double real, const char *old, char *text, size_t size) {
   bool had_exponent = is_real(old) && strpbrk(old, "eE");
   bool is_handy = real == 0 || (fabs(real) >= 1e-4 && fabs(real) < 1e15);
@@ -124,7 +124,7 @@ static double number_of(const plim_value *v) {
   return v->kind == PLIM_VALUE_INTEGER ? (double)v->integer : v->real;
 }
 
-// A text may read as a number: 1e-4 in quotes is one for the program that gets it.
+// The value as the program sees it: a text such as "1e-4" is a number for a program that gets it as an argument.
 static plim_value seen_as(const plim_value *v) {
   return v->kind == PLIM_VALUE_TEXT ? plim_value_of_text(v->text) : *v;
 }

@@ -3,7 +3,7 @@
 #include <ctype.h>
 #include <string.h>
 
-// What is being written; pushes fail silently and are asked about at the end.
+// The output. Failed writes are only noted and are checked at the end.
 typedef struct {
   plim_bytes *out;
   bool is_out;
@@ -17,7 +17,7 @@ static void puts_of(sink *k, const char *text) {
   while (*text) put(k, *text++);
 }
 
-// What is being read.
+// The input.
 typedef struct {
   const char *text;
   size_t at, end;
@@ -41,7 +41,7 @@ static bool is_expansion(const source *r) {
   return isalnum((unsigned char)c) || strchr("_({[@*#?-$!", c);
 }
 
-// An escape within "...": \ only means something in front of these.
+// Reads a \ inside "...", where it is an escape only before these characters.
 static void read_escape_in_double(source *r) {
   size_t end = newline(r, 1);
   if (end) r->at += 1 + end;
@@ -72,9 +72,10 @@ static bool read_single(source *r) {
   return r->at++ < r->end;
 }
 
-static const char ansi_escapes[] = "n\nt\tr\ra\ab\be\033f\fv\v\\\\''\"\"??"; // letter, meaning
+// Pairs of letter and meaning.
+static const char ansi_escapes[] = "n\nt\tr\ra\ab\be\033f\fv\v\\\\''\"\"??";
 
-// $'...'; characters by number are left to the shell.
+// Reads $'...'; false if it contains characters by number, which are not supported.
 static bool read_ansi(source *r) {
   for (r->at += 2; r->at < r->end && r->text[r->at] != '\''; r->at++) {
     char c = r->text[r->at];
@@ -140,7 +141,7 @@ static bool read_piece(source *r) {
 
 // ---- reading JSON strings and ENV -------------------------------------------------------------------
 
-static const char json_escapes[] = "\"\"\\\\//b\bf\fn\nr\rt\t"; // letter, meaning
+static const char json_escapes[] = "\"\"\\\\//b\bf\fn\nr\rt\t"; // pairs of letter and meaning
 
 static bool read_within_json(source *r) {
   for (; r->at < r->end; r->at++) {
@@ -224,7 +225,7 @@ static bool write_single(sink *k, const char *text) {
   return true;
 }
 
-// The quote that the old value is wrapped in; 0 if it is in none, or in parts.
+// The quote that encloses the whole old value; 0 if there is none.
 static char quote_of(const char *old, size_t size) {
   if (size < 2 || !strchr("'\"", old[0]) || old[size - 1] != old[0]) return 0;
   return memchr(old + 1, old[0], size - 2) ? 0 : old[0];
@@ -253,7 +254,7 @@ static bool write_default(sink *k, const char *old, size_t size, const char *tex
   return puts_of(k, text), true;
 }
 
-// bash looks for quotes and <( ) in there, other shells do not.
+// Refuses quotes and <>, which bash interprets in a default inside "..." and other shells do not.
 static bool write_default_in_double(sink *k, const char *old, size_t size, const char *text) {
   (void)old, (void)size;
   return !strpbrk(text, "{}'<>") && write_within_double(k, text);
@@ -283,7 +284,7 @@ static bool write_element(sink *k, const char *old, size_t size, const char *tex
   return true;
 }
 
-// Instructions end with their line.
+// Refuses line breaks, because an instruction ends with its line.
 static bool write_env(sink *k, const char *old, size_t size, const char *text) {
   return !strpbrk(text, "\r\n") && write_word(k, old, size, text);
 }

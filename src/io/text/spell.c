@@ -28,9 +28,9 @@ void plim_spell_integer(int64_t value, const char *like, size_t like_size, FILE 
 }
 
 typedef struct {
-  char digits[24]; // without point and trailing zeros
+  char digits[24]; // without the point and trailing zeros
   int count;
-  int exponent; // of the first digit
+  int exponent; // power of ten of the first digit
 } decimal;
 
 static decimal shortest(double size) {
@@ -69,13 +69,13 @@ static void write_scientific(const decimal *d, const char *like, size_t like_siz
   fprintf(out, "%d", d->exponent);
 }
 
-// The first power of ten that needs no exponent, and the last.
+// The smallest and the largest power of ten that is written without an exponent.
 static const struct {
   int first, last;
 } plain_range[] = {
-    {-4, 15}, // where there is nothing to follow: as Python prints
-    {-7, 15}, // in place of 0.001
-    {-2, 5},  // in place of 1e-3
+    {-4, 15}, // there is no old number: as Python prints
+    {-7, 15}, // the old number is like 0.001
+    {-2, 5},  // the old number is like 1e-3
 };
 
 static bool is_number(const char *text, size_t size) {

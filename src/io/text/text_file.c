@@ -16,7 +16,7 @@ bool plim_path_join(char path[PLIM_PATH_BYTES], const char *folder, const char *
   return length >= 0 && length < PLIM_PATH_BYTES;
 }
 
-// Takes the last part away, for ".."; false if there is none, or it is ".." itself.
+// Removes the last part of the path, for ".."; false if there is none or it is ".." itself.
 static bool step_up(char *path) {
   char *slash = strrchr(path, '/'), *part = slash ? slash + 1 : path;
   if (!*part || strcmp(part, "..") == 0) return false;
@@ -46,7 +46,7 @@ bool plim_path_tidy(const char *named, char path[PLIM_PATH_BYTES]) {
     if (size && !is_here && !(is_up && step_up(path))) add_part(path, at, size);
     at += size + (at[size] == '/');
   }
-  if (!is_same_file(named, path)) strcpy(path, named); // a link on the way
+  if (!is_same_file(named, path)) strcpy(path, named); // a folder in the path is a link
   return true;
 }
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 static const struct {
-  uint32_t first; // the smallest code that may be this long
+  uint32_t first; // the smallest code that needs this length
   uint8_t mask, mark;
 } forms[] = {{0, 0x80, 0x00}, {0x80, 0xe0, 0xc0}, {0x800, 0xf0, 0xe0}, {0x10000, 0xf8, 0xf0}};
 
@@ -39,7 +39,7 @@ size_t plim_utf8_write(uint32_t code, char out[4]) {
   return more + 1;
 }
 
-// A file of keys starts with an ASCII character, so UTF-16 shows in its first two bytes.
+// A configuration file starts with an ASCII character, so UTF-16 is recognised by the first two bytes.
 static bool is_utf16(const char *text, size_t size) {
   if (size < 2) return false;
   return memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0 ||

@@ -115,7 +115,7 @@ static bool add_indent(const plim_settings *s, size_t at, plim_chars *out) {
   return plim_chars_add(out, s->text + begin, at - begin);
 }
 
-// On a line of its own, after the line of the last entry or of the header.
+// Inserts the key on its own line, after the line of the last entry or of the header.
 static plim_err insert_line(const plim_settings *s, const plim_toml_place *p, const char *part,
                             const plim_value *value, plim_edit *out, plim_error *error) {
   plim_chars text = {0};
@@ -127,7 +127,7 @@ static plim_err insert_line(const plim_settings *s, const plim_toml_place *p, co
   return err;
 }
 
-// { a = 1 } becomes { a = 1, b = 2 }, {} becomes { b = 2 }.
+// Inserts the key into an inline table: { a = 1 } becomes { a = 1, b = 2 }, {} becomes { b = 2 }.
 static plim_err insert_inline(const plim_settings *s, const plim_toml_place *p, const char *part,
                               const plim_value *value, plim_edit *out, plim_error *error) {
   plim_chars text = {0};
@@ -171,8 +171,7 @@ static plim_err insert_at(const plim_settings *s, const plim_toml_place *p, cons
   }
 }
 
-// A table or an array without anything in it is no setting, but its name is taken all the same: the
-// text with the new key is read once more.
+// Reads the text with the new key again. An empty table or array is not a setting, but its name cannot be used twice.
 static plim_err check_insertion(const plim_settings *s, const char *key, const plim_edit *edit,
                                 plim_error *error) {
   char *text;
@@ -211,7 +210,7 @@ static plim_err insert(const plim_settings *s, const char *key, const plim_value
 
 // ---- removals ---------------------------------------------------------------------------------------
 
-// Back from the value over "=" to where its key begins.
+// The entry of a setting, from the beginning of its key to the end of its value.
 static plim_span entry_of(const plim_settings *s, const plim_setting *setting) {
   size_t sign = setting->span.begin;
   while (sign && s->text[sign - 1] != '=' && s->text[sign - 1] != '\n') sign--;

@@ -8,18 +8,18 @@
 enum {
   MAX_BYTES = 16 << 20,
   MAX_KEY = 512,   // settings with longer keys are left out
-  MAX_DEPTH = 128, // of arrays and inline tables
-  MAX_PARTS = 128, // of a dotted key
+  MAX_DEPTH = 128, // the most nested arrays and inline tables
+  MAX_PARTS = 128, // the most parts of a dotted key
   MAX_SETTINGS = 1 << 18
 };
 
-// What a name is: a table, an array or a value.
+// The kinds of nodes.
 enum {
-  IMPLICIT, // a table that only a longer header names
+  IMPLICIT, // a table that only occurs in longer headers: a in [a.b]
   EXPLICIT, // [table]
-  DOTTED,   // a table that dotted keys make
+  DOTTED,   // a table that dotted keys create: a in a.b = 1
   ARRAY,    // [[table]]
-  CLOSED    // a value, which no other line may add to
+  CLOSED    // a value or an inline table, to which no other line may add
 };
 
 static void fail(plim_toml_reader *r, size_t byte, const char *why) {
@@ -80,7 +80,7 @@ static bool skip_line_end(plim_toml_reader *r) {
   return bytes > 0;
 }
 
-// Blanks, comments and line ends, as between the elements of an array.
+// Skips blanks, comments and line ends, as between the elements of an array.
 static void skip_space(plim_toml_reader *r) {
   do {
     skip_blanks(r);
@@ -129,7 +129,7 @@ static bool is_bare(char c) {
   return (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || c == '_' || c == '-';
 }
 
-// One part of a key, into r->key.
+// Reads one part of a key into r->key.
 static void read_part(plim_toml_reader *r) {
   size_t begin = r->at;
   bool is_text = true;
@@ -146,7 +146,7 @@ static void read_part(plim_toml_reader *r) {
   r->line_has_token = true;
 }
 
-// True if another part follows, after a dot.
+// Whether a dot and another part follow; if so, moves after the dot.
 static bool has_more_parts(plim_toml_reader *r, int *parts) {
   size_t end = r->at;
   skip_blanks(r);
@@ -246,7 +246,7 @@ static bool is_wanted(const plim_toml_reader *r) {
 
 static void read_inline(plim_toml_reader *r) {
   uint32_t table = add_node(r, EXPLICIT), section = r->section;
-  r->section = table; // its dotted keys are its own
+  r->section = table; // dotted keys in it belong to this table
   expect(r, '{', "");
   if (is_wanted(r))
     r->place = (plim_toml_place){.kind = PLIM_TOML_INLINE, .end = r->at, .is_empty = true};
@@ -277,7 +277,7 @@ static void read_value(plim_toml_reader *r) {
 
 // ---- entries ----------------------------------------------------------------------------------------
 
-// The table that a part of a dotted key names: made by this section's keys, or by longer headers.
+// The table for a part of a dotted key. It must be new, or have been created by keys of this section or longer headers.
 static uint32_t enter_dotted(plim_toml_reader *r, uint32_t table, size_t byte) {
   uint32_t *found = child_of(r, table);
   if (!found) return add_child(r, table, DOTTED);
@@ -323,7 +323,7 @@ static void read_entry(plim_toml_reader *r, uint32_t table, bool is_inline) {
 
 // ---- tables -----------------------------------------------------------------------------------------
 
-// A part of a header in front of the last one.
+// The table for a part of a header, except the last part.
 static uint32_t enter_header(plim_toml_reader *r, uint32_t table, size_t byte) {
   uint32_t *found = child_of(r, table), child = found ? *found : add_child(r, table, IMPLICIT);
   push(r, r->key.at, r->key.len);

@@ -51,7 +51,7 @@ static const char *read_code(cursor *c, int digits) {
   return NULL;
 }
 
-// A backslash at the end of a line: blanks and line ends up to the next character are left out.
+// After a backslash at the end of a line, skips blanks and line ends up to the next character.
 static bool skip_folded(cursor *c) {
   size_t start = c->at;
   while (peek(c, 0) == ' ' || peek(c, 0) == '\t') c->at++;
@@ -113,7 +113,7 @@ const char *plim_toml_string(const char *text, size_t size, size_t at, bool may_
   return wrong;
 }
 
-// ---- reading what has no quotes ---------------------------------------------------------------------
+// ---- reading values without quotes ------------------------------------------------------------------
 
 // Matches `format`, in which 9 is any digit. Returns the length, 0 if the text does not match.
 static size_t has_form(const char *text, size_t size, const char *format) {
@@ -138,7 +138,7 @@ static bool is_day(const char *text) {
 
 static bool is_hour(const char *text) { return two(text) < 24 && two(text + 3) < 60; }
 
-// The bytes of a time of day, 0 if it is none.
+// The length of a time of day; 0 if it is not one.
 static size_t time_length(const char *text, size_t size) {
   size_t at = has_form(text, size, "99:99:99");
   if (!at || !is_hour(text) || two(text + 6) > 59) return 0;
@@ -183,7 +183,7 @@ plim_toml_kind plim_toml_bare(const char *text, size_t size, plim_value *out) {
   if (is_infinite || is_nan) return PLIM_TOML_SCALAR;
   if (has_sign && size > 1 && text[0] == '0' && (text[1] | 0x20) >= 'a' && text[1] != 'e' &&
       text[1] != 'E')
-    return PLIM_TOML_NONE; // no sign in front of 0x
+    return PLIM_TOML_NONE; // 0x takes no sign
   plim_number number = plim_number_read(text, size, is_negative, PLIM_NUMBERS_TOML, out);
   return number == PLIM_NUMBER_OK      ? PLIM_TOML_SCALAR
          : number == PLIM_NUMBER_OTHER ? PLIM_TOML_LARGE

@@ -1,4 +1,4 @@
-// JSON: values in the spelling that json.load reads as they are meant.
+// Edits JSON: writes values so that json.load reads them back as intended.
 #include "edit_json.h"
 
 #include <math.h>
@@ -17,7 +17,7 @@ static bool spell(const plim_tree *t, uint32_t like, const plim_value *value, in
   case PLIM_VALUE_BOOL: fputs(value->flag ? "true" : "false", out); break;
   case PLIM_VALUE_INTEGER: plim_spell_integer(value->integer, "", 0, out); break;
   case PLIM_VALUE_REAL:
-    if (!isfinite(value->real)) return false; // Python would read it, JSON has no word for it
+    if (!isfinite(value->real)) return false; // Python would accept it, but it is not valid JSON
     plim_spell_real(value->real, old, *old == '"' ? 0 : size, false, out);
     break;
   default: plim_spell_quoted(value->text, out);

@@ -1,4 +1,4 @@
-// YAML: values in the spelling that PyYAML reads as they are meant.
+// Edits YAML: writes values so that PyYAML reads them back as intended.
 #include "edit_yaml.h"
 
 #include <math.h>
@@ -10,7 +10,7 @@
 
 // ---- numbers and words ------------------------------------------------------------------------------
 
-// The spelling of true in this value, or else in the first bool of the file.
+// The word for true or false in the spelling of the old value, or else of the first bool in the file.
 static const char *bool_word(const plim_tree *t, uint32_t like, bool flag) {
   for (uint32_t id = like == PLIM_NO_NODE ? 0 : like; id < t->at.len; id++) {
     const plim_node *node = &t->at.at[id];
@@ -67,7 +67,7 @@ static size_t block_indent(const plim_tree *t, plim_span span) {
   return at - begin;
 }
 
-// The old first line (its marks and comment), then the lines of the text as deep as the old ones.
+// Writes a block: the old first line (its marks and comment), then the lines of the text with the old indentation.
 static bool spell_block(const plim_tree *t, uint32_t like, const char *text, FILE *out) {
   plim_span span = t->at.at[like].span;
   size_t header = plim_line_end(t->text, span.end, span.begin) - span.begin;
@@ -82,7 +82,7 @@ static bool spell_block(const plim_tree *t, uint32_t like, const char *text, FIL
   return true;
 }
 
-// What was a block and goes on one line keeps the comment of its first line.
+// If a block is replaced by text on one line, the comment of its first line is kept.
 static void write_comment_of_block(const plim_tree *t, uint32_t like, FILE *out) {
   plim_span comment = plim_tree_comment(t, like);
   if (!comment.end) return;
@@ -113,7 +113,8 @@ static bool spell_text(const plim_tree *t, uint32_t like, const char *text, way_
 
 // ---- the editor -------------------------------------------------------------------------------------
 
-// A way that cannot be gone writes nothing that holds, and the next is tried.
+// Writes the value in one of several ways; false if there are no more ways. If a way is not possible for the value, the
+// text does not read back as intended, and the caller tries the next way.
 static bool spell(const plim_tree *t, uint32_t like, const plim_value *value, int way, FILE *out) {
   plim_style style = like == PLIM_NO_NODE ? PLIM_STYLE_PLAIN : t->at.at[like].style;
   bool is_text = value->kind == PLIM_VALUE_TEXT;

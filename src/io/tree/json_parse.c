@@ -12,7 +12,7 @@ typedef struct {
   plim_builder builder;
   const char *text;
   size_t size, at;
-  size_t counted; // up to where lines are counted
+  size_t counted; // lines are counted up to here
   int line;
   plim_error *error;
 } parser;
@@ -83,7 +83,8 @@ static bool hex4(const parser *p, size_t at, uint32_t *out) {
   return true;
 }
 
-// Behind the backslash. A half of a pair of surrogates, and a 0, have no place in a C string.
+// Reads an escape after its backslash. `*is_whole` becomes false for half a surrogate pair and for a 0, which a C
+// string cannot contain.
 static bool take_escape(parser *p, FILE *out, bool *is_whole) {
   static const char names[] = "\"\\/bfnrt", codes[] = "\"\\/\b\f\n\r\t";
   const char *name = peek(p) ? strchr(names, peek(p)) : NULL;
@@ -160,7 +161,8 @@ static size_t take_digits(parser *p) {
   return p->at - begin;
 }
 
-// As much as is a number, like Python: what follows a 0 or a lone "." is then refused.
+// Reads the longest number at this position, like Python. Digits after a leading 0, or a "." without digits, are not
+// part of it and are refused by the caller.
 static bool scan_number(parser *p, bool *is_real) {
   *is_real = false;
   p->at += peek(p) == '-';
@@ -192,7 +194,7 @@ static plim_err take_number(parser *p, plim_node *node) {
 
 // ---- nodes ------------------------------------------------------------------------------------------
 
-// What no plim_value holds stays DERIVED, by its source.
+// Reads a scalar. A value that plim_value cannot represent becomes DERIVED, with its source as text.
 static plim_err take_scalar(parser *p) {
   size_t begin = p->at;
   plim_node node = {.kind = PLIM_NODE_SCALAR, .value.kind = PLIM_VALUE_DERIVED};

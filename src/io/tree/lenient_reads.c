@@ -12,7 +12,7 @@ static void note(plim_lenient_read *out, size_t byte) {
   out->byte = byte;
 }
 
-// The keys 1 and "1" are two.
+// Whether a mapping has the same key twice. 1 and "1" are different keys.
 static bool is_again(const plim_tree *t, const plim_named *a, const plim_named *b) {
   const plim_node *x = &t->at.at[t->at.at[a->id].key], *y = &t->at.at[t->at.at[b->id].key];
   return a->parent == b->parent && strcmp(a->text, b->text) == 0 && x->value.kind == y->value.kind;
@@ -42,7 +42,7 @@ static void find_documents(const plim_tree *t, plim_lenient_read *out) {
   if (t->roots.len > 1) note(out, t->at.at[t->roots.at[1]].span.begin);
 }
 
-// Where tabs are text: in quotes, and in a block of text after its first line.
+// The part of a scalar in which tabs are text: in quotes, and in a block after its first line.
 static plim_span text_of(const plim_tree *t, const plim_node *n) {
   if (n->kind != PLIM_NODE_SCALAR || n->style == PLIM_STYLE_PLAIN) return (plim_span){0};
   if (n->style != PLIM_STYLE_BLOCK) return n->span;
@@ -54,9 +54,9 @@ static bool begins_comment(const char *text, size_t at) {
   return text[at] == '#' && (at == 0 || strchr(" \t\r\n", text[at - 1]));
 }
 
-// libyaml takes a tab for a blank between tokens and inside plain text. PyYAML's own scanner, which yaml.safe_load and
-// OmegaConf use, ends with "found character '\t' that cannot start any token" (scanner.py: scan_to_next_token and
-// scan_plain know blanks only).
+// libyaml accepts a tab as a blank between tokens and in plain text. PyYAML's own scanner, which yaml.safe_load and
+// OmegaConf use, fails with "found character '\t' that cannot start any token" (scanner.py: scan_to_next_token and
+// scan_plain accept spaces only).
 static void find_tab(const plim_tree *t, plim_lenient_read *out) {
   size_t node = 0, at = 0;
   while (at < t->size) {

@@ -35,7 +35,7 @@ static void link_child(plim_tree *t, uint32_t parent, uint32_t child) {
   p->last = child;
 }
 
-// A mapping's nodes are keys and values in turn.
+// Links a node to its parent. The nodes of a mapping are alternately keys and values.
 static void place(plim_builder *b, plim_node *node, uint32_t id) {
   node->depth = b->depth;
   node->parent = node->key = node->first = node->last = node->next = PLIM_NO_NODE;
@@ -77,7 +77,7 @@ plim_err plim_tree_open(plim_builder *b, plim_node node, plim_error *error) {
   return PLIM_OK;
 }
 
-// Without brackets a collection reaches from its first key or item to the end of its last value.
+// Closes a collection. Without brackets, it extends from its first key or item to the end of its last value.
 void plim_tree_close(plim_builder *b, size_t end) {
   plim_tree *t = b->tree;
   uint32_t id = b->open[--b->depth];
@@ -190,7 +190,7 @@ bool plim_value_equal(const plim_value *a, const plim_value *b) {
   return a->kind == PLIM_VALUE_NULL || strcmp(a->text, b->text) == 0;
 }
 
-// Nodes in the order of the text with their depths say all about a tree.
+// Compares one node. Trees are equal if their nodes, in the order of the text, are equal and have equal depths.
 static bool are_equal_nodes(const plim_node *a, const plim_node *b, uint32_t at, uint32_t shift) {
   if (a->kind != b->kind || a->depth != b->depth || a->is_key != b->is_key) return false;
   if (a->is_merge != b->is_merge) return false;

@@ -18,12 +18,13 @@ static plim_err holds(const change *c, const plim_edit *edit) {
 
 // ---- ways to write it -------------------------------------------------------------------------------
 
+// Texts around the value; ": " turns {a} into {a: 1}.
 static const struct {
   const char *before, *after;
-} fringes[] = {{"", ""}, {" ", ""}, {"", " "}, {" ", " "}, {": ", ""}}; // ": " for {a}
+} fringes[] = {{"", ""}, {" ", ""}, {"", " "}, {" ", " "}, {": ", ""}};
 enum { FRINGES = sizeof fringes / sizeof *fringes };
 
-// Returns PLIM_ERR_UNSUPPORTED if no form works.
+// Writes the value in one way. Returns PLIM_ERR_UNSUPPORTED if there is no such way.
 static plim_err write_way(const change *c, int way, int fringe, char **text) {
   size_t size;
   FILE *out = open_memstream(text, &size);
@@ -56,7 +57,7 @@ static bool has_comment_in_column(const plim_tree *t, size_t line, size_t wanted
   return at > line && at < end && t->text[at] == '#' && t->text[at - 1] == ' ';
 }
 
-// The line above or below has its comment in the same column: it is meant.
+// Whether the line above or below has a comment in the same column, so that the alignment is intended.
 static bool is_in_line(const plim_tree *t, size_t comment) {
   size_t wanted = column(t->text, comment), line = comment - wanted;
   size_t below = plim_line_end(t->text, t->size, comment);
@@ -73,7 +74,7 @@ static bool are_blanks(const char *text, size_t size) {
   return true;
 }
 
-// Blanks before the comment make up for what the value grew or shrank.
+// Keeps an aligned comment in its column by adding or removing blanks before it.
 static plim_err keep_column(const change *c, plim_edit *edit) {
   const plim_tree *t = c->tree;
   size_t comment = plim_tree_comment(t, c->id).begin, end = edit->span.end;

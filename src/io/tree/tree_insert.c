@@ -10,16 +10,16 @@ typedef struct {
   const plim_tree *tree;
   const char *key;
   const plim_value *value;
-  vec(char *) parts; // of the key
-  size_t found;      // parts that exist
-  uint32_t at;       // the node of the last of them
-  int way;           // of spelling the value
+  vec(char *) parts; // the parts of the key
+  size_t found;      // number of parts that already exist
+  uint32_t at;       // the node of the last existing part
+  int way;           // the way in which the value is written
   const char *newline;
 } insertion;
 
 // ---- the parts of a key -----------------------------------------------------------------------------
 
-// Undoes plim_key_push.
+// Splits the key into its parts; the reverse of plim_key_push.
 static bool split_key(insertion *in) {
   const char *at = in->key;
   do {
@@ -46,7 +46,7 @@ static size_t follow(const insertion *in, uint32_t *at) {
   return found;
 }
 
-// The mapping to add to: of several documents the one that has it.
+// Finds the mapping for the new key. In a file with several documents, exactly one must have that mapping.
 static plim_err find_place(insertion *in, plim_error *error) {
   const plim_tree *t = in->tree;
   size_t candidates = 0;
@@ -95,7 +95,7 @@ static bool is_block(const plim_tree *t, uint32_t id) {
   return node->kind == PLIM_NODE_MAPPING && !node->has_brackets && node->first != PLIM_NO_NODE;
 }
 
-// How much deeper a mapping in a mapping is; 2 where there is none to see it from.
+// The indentation of a mapping in a mapping, as the file has it; 2 if there is none.
 static size_t block_step(const plim_tree *t) {
   for (uint32_t id = 0; id < t->at.len; id++) {
     uint32_t parent = t->at.at[id].parent;
@@ -106,7 +106,7 @@ static size_t block_step(const plim_tree *t) {
   return 2;
 }
 
-// The first indented line of a text in brackets shows it.
+// Writes the indentation of the first line of an outermost collection; two blanks if there is none.
 static void write_flow_step(const plim_tree *t, FILE *out) {
   for (uint32_t id = 0; id < t->at.len; id++) {
     size_t begin = t->at.at[id].span.begin;
@@ -147,7 +147,7 @@ static void write_lines(const insertion *in, size_t indent, uint32_t neighbour, 
   write_value(in, out);
 }
 
-// On lines of their own, after the line that `last` is on.
+// Writes the entry on its own lines after the line that contains `last`.
 static plim_span write_behind_line(const insertion *in, size_t last, size_t indent,
                                    uint32_t neighbour, FILE *out) {
   const plim_tree *t = in->tree;
@@ -166,7 +166,7 @@ static plim_span write_block(const insertion *in, FILE *out) {
   return write_behind_line(in, node->span.end, column_of(in->tree, in->at), neighbour, out);
 }
 
-// "key:" with nothing after it becomes a mapping.
+// Turns "key:" without a value into a mapping.
 static plim_span write_into_blank(const insertion *in, FILE *out) {
   const plim_tree *t = in->tree;
   const plim_node *node = &t->at.at[in->at];
@@ -174,7 +174,7 @@ static plim_span write_into_blank(const insertion *in, FILE *out) {
   return write_behind_line(in, node->span.end, indent, node->key, out);
 }
 
-// A file with nothing but comments.
+// Writes the first entry of a file that is empty or has only comments.
 static plim_span write_first(const insertion *in, FILE *out) {
   const plim_tree *t = in->tree;
   bool has_line = t->size && plim_line_begin(t->text, t->size) < t->size;
@@ -187,7 +187,6 @@ static plim_span write_first(const insertion *in, FILE *out) {
 
 // ---- in brackets ------------------------------------------------------------------------------------
 
-// The text need not end with a 0.
 static bool is_colon_and_blanks(const char *text, size_t size) {
   for (size_t i = 0; i < size; i++)
     if (!memchr(": \t", text[i], 3)) return false;
@@ -214,7 +213,7 @@ static void write_break(const insertion *in, plim_span indent, FILE *out) {
   write_span(in->tree, indent, out);
 }
 
-// On one line, with the mappings that it opens.
+// Writes the entry on one line, with the new mappings around it.
 static void write_entry(const insertion *in, FILE *out) {
   const plim_node *node = &in->tree->at.at[in->at];
   uint32_t neighbour = node->last == PLIM_NO_NODE ? PLIM_NO_NODE : in->tree->at.at[node->last].key;
@@ -252,7 +251,7 @@ static size_t skip_comment(const plim_tree *t, size_t at) {
   return end ? (size_t)(end - t->text) + 2 : t->size;
 }
 
-// The comma after the last value, or where the bracket is.
+// The position of the comma after the last value; `closing` if there is none.
 static size_t find_comma(const plim_tree *t, size_t at, size_t closing) {
   while (at < closing && t->text[at] != ',') {
     size_t behind = skip_comment(t, at);
@@ -275,7 +274,7 @@ static plim_span write_on_same_line(const insertion *in, size_t end, bool has_co
   return (plim_span){end, end};
 }
 
-// `end` is after the last value or its comma; what is left of that line stays after the comma.
+// Writes the entry on the next line. `end` is after the last value or its comma; the rest of that line stays.
 static plim_span write_on_next_line(const insertion *in, size_t end, bool has_comma,
                                     plim_span indent, FILE *out) {
   const plim_tree *t = in->tree;
@@ -289,13 +288,13 @@ static plim_span write_on_next_line(const insertion *in, size_t end, bool has_co
   return rest;
 }
 
-// Whether the line above ends with what an entry can follow: no comment is about the last entry.
+// Whether the text before the line ends with , or {, so that there is no comment about the last entry in between.
 static bool is_bare_above(const plim_tree *t, size_t line) {
   while (line && memchr(" \t\r\n", t->text[line - 1], 4)) line--;
   return line && memchr(",{", t->text[line - 1], 2);
 }
 
-// JSON's last entry has no comma: above it, the new one is a line of its own, and no other line changes.
+// Whether to insert before the last entry. In JSON it has no comma, so inserting after it would change its line too.
 static bool goes_above_last(const insertion *in) {
   const plim_tree *t = in->tree;
   const plim_node *node = &t->at.at[in->at];

@@ -6,7 +6,7 @@
 enum {
   MAX_SETTINGS = 1 << 18,
   MAX_KEPT_BYTES = 64 << 20,
-  MAX_WORK = 1 << 20 // visits that aliases cause: a few bytes of them can stand for terabytes
+  MAX_WORK = 1 << 20 // limit of visits: a few bytes of aliases can expand to terabytes
 };
 
 typedef struct {
@@ -15,10 +15,10 @@ typedef struct {
   char key[PLIM_KEY_BYTES];
   int depth;
   size_t kept_bytes, work;
-  const char *comment; // of comment_id
+  const char *comment; // the comment of comment_id
   uint32_t comment_id;
-  bool *
-      is_replaced; // by node: a later value under the same key is in force, and one of them has keys
+  // By node: a later value of the same key replaces it, and one of the two is a collection.
+  bool *is_replaced;
   plim_error *error;
 } reader;
 
@@ -49,7 +49,7 @@ static size_t comment_end(const plim_tree *t, size_t at) {
   return end;
 }
 
-// The text of a block starts after its first line, which may have a comment.
+// The position after which a comment of the value may follow. A block may have one on its first line.
 static size_t behind(const plim_tree *t, const plim_node *node) {
   if (node->style != PLIM_STYLE_BLOCK) return node->span.end;
   size_t at = node->span.begin;
@@ -64,7 +64,7 @@ plim_span plim_tree_comment(const plim_tree *t, uint32_t id) {
   return (plim_span){at, comment_end(t, at)};
 }
 
-// Where the key or, in a list, the value starts.
+// The position of the key or, in a list, of the value.
 static size_t front(const plim_tree *t, uint32_t id) {
   uint32_t key = t->at.at[id].key;
   return t->at.at[key == PLIM_NO_NODE ? id : key].span.begin;
@@ -76,7 +76,7 @@ static bool is_first_on_its_line(const plim_tree *t, uint32_t id) {
   return at == 0 || t->text[at - 1] == '\n' || t->text[at - 1] == '\r';
 }
 
-// Where a comment of this value can begin at the earliest: what is before may be text with a #.
+// The earliest position for a comment of this value: text before it may contain a #.
 static size_t earliest_comment(const plim_tree *t, uint32_t id) {
   uint32_t key = t->at.at[id].key, at = key == PLIM_NO_NODE ? id : key;
   while (at-- > 0) {
@@ -130,7 +130,7 @@ static const char *find_comment(reader *r, uint32_t id) {
   return kept;
 }
 
-// An alias may expand to many settings.
+// The comment of a node. It is kept for the next call, because an alias may expand to many settings.
 static const char *comment_of(reader *r, uint32_t id) {
   if (!r->comment || r->comment_id != id) r->comment = find_comment(r, id);
   r->comment_id = id;
@@ -139,7 +139,7 @@ static const char *comment_of(reader *r, uint32_t id) {
 
 // ---- ${...} of OmegaConf ----------------------------------------------------------------------------
 
-// Takes the last parts off a key; false if there are not so many.
+// Removes the last parts of a key; false if it has fewer.
 static bool climb(char *key, size_t parts) {
   while (parts--) {
     if (!*key) return false;
@@ -152,7 +152,7 @@ static bool climb(char *key, size_t parts) {
   return true;
 }
 
-// The key that a value of nothing but ${a.b[0]} or ${.sibling} names; false if it is anything else.
+// The key that a value of the form ${a.b[0]} or ${.sibling} refers to; false for any other value.
 static bool reference(reader *r, const char *text, char out[PLIM_KEY_BYTES]) {
   size_t size = strlen(text), ups = 0, used;
   if (size < 4 || strncmp(text, "${", 2) != 0 || strcspn(text, "}") != size - 1) return false;
@@ -189,7 +189,7 @@ static const char *root_of(reader *r, const plim_node *node, uint32_t literal, b
   return kept;
 }
 
-// The value written at `id`, or, where an alias stands for a whole tree, `literal` in it.
+// Adds the value at `id`. If `id` is an alias, `literal` is the node of the value in its target.
 static plim_err add(reader *r, uint32_t id, uint32_t literal) {
   const plim_node *node = &r->tree->at.at[id];
   plim_setting s = {.value = node->value, .span = node->span, .line = node->line};
@@ -239,8 +239,8 @@ static void mark_replaced(reader *r, const plim_named *names, size_t count) {
   }
 }
 
-// Of several scalars under one key all are settings, and the last is found. What a mapping says that a
-// later value replaces is in force nowhere.
+// Finds values of duplicate keys that have no effect: if one of the values is a collection, only the last one is read.
+// Of several scalars, all become settings, and look-ups return the last.
 static plim_err find_replaced(reader *r) {
   size_t count;
   plim_named *names = plim_tree_named(r->tree, &count);
@@ -253,7 +253,7 @@ static plim_err find_replaced(reader *r) {
 
 // ---- the walk ---------------------------------------------------------------------------------------
 
-// Mappings whose own keys win over those that are merged into them.
+// A list of mappings whose own keys take precedence over merged ones.
 typedef struct winner {
   uint32_t mapping;
   const struct winner *next;
@@ -312,7 +312,7 @@ static plim_err walk_merge(reader *r, uint32_t id, const winner *winners, uint32
 
 static plim_err walk_child(reader *r, uint32_t id, const char *name, uint32_t via) {
   size_t used = strlen(r->key);
-  if (!name || (!*name && !used)) return PLIM_OK; // no path leads there
+  if (!name || (!*name && !used)) return PLIM_OK; // it has no key
   if (!plim_key_push(r->key, name))
     return plim_fail(r->error, PLIM_ERR_UNSUPPORTED, "line %d has a key of more than %d bytes",
                      r->tree->at.at[id].line, PLIM_KEY_BYTES);

@@ -4,7 +4,7 @@
 #include "removal.h"
 #include "tree.h"
 
-// From the key to the end of the value, or to the colon if there is none.
+// The span from the key to the end of the value, or to the colon if there is no value.
 static plim_span entry_of(const plim_tree *t, uint32_t id) {
   const plim_node *node = &t->at.at[id];
   plim_span key = t->at.at[node->key].span, value = node->span;
@@ -34,7 +34,7 @@ plim_err plim_tree_remove(const plim_dialect *d, const plim_settings *s,
   return err;
 }
 
-// ---- with all that is below -------------------------------------------------------------------------
+// ---- whole collections ------------------------------------------------------------------------------
 
 static uint32_t roof_node(const plim_tree *t, uint32_t id, const char *roof) {
   char key[PLIM_KEY_BYTES];
@@ -43,7 +43,7 @@ static uint32_t roof_node(const plim_tree *t, uint32_t id, const char *roof) {
   return id;
 }
 
-// Where the last thing below ends: mappings without brackets end with what is in them.
+// The end of the last value in a collection. A collection without brackets has no end of its own.
 static size_t end_of_all(const plim_tree *t, uint32_t id) {
   size_t end = t->at.at[t->at.at[id].key].span.end;
   for (uint32_t i = id; i < plim_tree_after(t, id); i++) {

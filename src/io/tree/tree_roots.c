@@ -5,7 +5,7 @@
 #include "evaluate.h"
 #include "tree.h"
 
-enum { MAX_HOPS = 16 }; // of references to references
+enum { MAX_HOPS = 16 }; // the longest chain of references
 
 static int by_key_and_place(const void *x, const void *y) {
   const plim_setting *a = *(const plim_setting *const *)x, *b = *(const plim_setting *const *)y;
@@ -14,7 +14,7 @@ static int by_key_and_place(const void *x, const void *y) {
 }
 
 static const plim_setting *last_named(plim_setting *const *sorted, size_t count, const char *key) {
-  size_t low = 0, high = count; // the first that is greater
+  size_t low = 0, high = count; // searches the first setting with a greater key
   while (low < high) {
     size_t middle = low + (high - low) / 2;
     if (strcmp(sorted[middle]->key, key) <= 0) low = middle + 1;
@@ -33,8 +33,7 @@ static const char *follow(plim_setting *const *sorted, size_t count, const char 
   return NULL;
 }
 
-// The number of a copy of a copy, or of an environment variable with a default. Roots are still those
-// that are written.
+// The number that a computed setting has: through a chain of references, or as the default of an environment variable.
 static plim_value computed_of(plim_setting *const *sorted, size_t count, const plim_setting *s,
                               char environment[PLIM_ENVIRONMENT_BYTES]) {
   plim_value value = {0};

@@ -18,9 +18,9 @@ typedef struct {
   yaml_parser_t yaml;
   plim_tree *tree;
   plim_builder builder;
-  size_t skip;           // the byte order mark
-  vec(uint32_t) offsets; // of every 64th character
-  vec(anchor) anchors;   // of this document
+  size_t skip;           // the length of the byte order mark
+  vec(uint32_t) offsets; // the byte offset of every 64th character
+  vec(anchor) anchors;   // the anchors of this document
   plim_error *error;
 } parser;
 
@@ -57,7 +57,7 @@ static plim_err add_anchor(parser *p, const yaml_char_t *name) {
     return plim_fail(p->error, PLIM_ERR_UNSUPPORTED, "the file has more than %d anchors",
                      MAX_ANCHORS);
   const char *kept = plim_tree_keep(p->tree, (const char *)name, strlen((const char *)name));
-  anchor found = {kept, (uint32_t)p->tree->at.len}; // the node that comes next
+  anchor found = {kept, (uint32_t)p->tree->at.len}; // the next node
   return kept && vec_push(&p->anchors, found) ? PLIM_OK : out_of_memory(p);
 }
 
@@ -183,7 +183,7 @@ static plim_err add_alias(parser *p, const yaml_event_t *e) {
   return node.value.text ? plim_tree_add(&p->builder, node, p->error) : out_of_memory(p);
 }
 
-// The event ends after the bracket, if there is one: a pair in a list, [a: b], has none.
+// Adds a collection. The event ends after its bracket, if it has one; a pair in a list, [a: b], has none.
 static plim_err open_collection(parser *p, const yaml_event_t *e, plim_node_kind kind,
                                 const yaml_char_t *name) {
   size_t end = byte_of(p, e->end_mark.index);

@@ -29,7 +29,7 @@ const char *plim_yaml_bool(const char *text, size_t size, bool wanted) {
 
 typedef int comparison(const char *a, const char *b);
 
-// With the tag !!bool the case does not count.
+// Reads a bool. The caller passes a comparison that ignores case if the value has the tag !!bool.
 static bool read_bool(const char *text, comparison *compare, plim_value *out) {
   for (size_t i = 0; i < BOOLS; i++)
     for (int flag = 0; flag < 2; flag++)
@@ -51,7 +51,7 @@ static bool is_null(const char *text) {
 
 static size_t span_of(const char *text, const char *allowed) { return strspn(text, allowed); }
 
-// (?::[0-5]?[0-9])+, or nothing of it
+// The length of the match of (?::[0-5]?[0-9])+; 0 if there is none.
 static size_t sexagesimal(const char *text) {
   size_t used = 0;
   while (text[used] == ':') {
@@ -148,7 +148,7 @@ static bool is_date(const char *at) {
 
 // ---- their values -----------------------------------------------------------------------------------
 
-// Copies without sign and underscores; false if it does not fit.
+// Copies the number without sign and underscores; false if it is too long.
 static bool bare(const char *text, char *out, size_t size, bool *is_negative) {
   size_t used = 0;
   *is_negative = *text == '-';

@@ -13,7 +13,7 @@
 
 #define FOLDER "/.plimsoll"
 #define RECORD "applied."
-#define LOCK_TRIES 1000 // each is lost to another process that ended just then
+#define LOCK_TRIES 1000 // each try may be lost to another process that is just ending
 
 static char *join(const char *a, const char *b) {
   char *text = NULL;

@@ -45,7 +45,7 @@ void plim_changes_describe(const plim_transaction *t, plim_changes_way way,
   }
 }
 
-// ---- without touching anything ------------------------------------------------------------------
+// ---- looking without changing anything ----------------------------------------------------------
 
 static plim_err look(const plim_change_store *p, plim_changes *out, plim_error *error) {
   plim_transaction t;

@@ -155,7 +155,7 @@ static int sync_folders(const plim_change_store *p, const plim_transaction *t) {
   return number;
 }
 
-// ---- back -------------------------------------------------------------------------------------
+// ---- rolling back -----------------------------------------------------------------------------
 
 // A file that cannot be read may still have to be restored, so the journal must stay.
 static int unreadable(const char *path) {
@@ -195,7 +195,7 @@ static int go_back(const plim_change_store *p, const plim_transaction *t) {
   return number;
 }
 
-// ---- forward ----------------------------------------------------------------------------------
+// ---- completing -------------------------------------------------------------------------------
 
 static int clean_steps(const plim_change_store *p, const plim_transaction *t) {
   int number = 0;

@@ -94,7 +94,7 @@ static const version versions[] = {
     {"/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"},
 };
 
-#define NO_LIMIT (1ull << 62) // version 1 says 2^63 less a page where there is none
+#define NO_LIMIT (1ull << 62) // version 1 reports 2^63 minus a page if there is no limit
 
 static uint64_t number_in(const char *root, const version *v, const char *group, const char *name) {
   char path[PATH_MAX], text[FILE_BYTES];

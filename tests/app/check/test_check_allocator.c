@@ -1,5 +1,5 @@
-// Findings of the pre-flight list appear where they are true, with the place and what to type, and not where they are
-// not: the settings of the allocator, in files and in the environment.
+// Findings of the pre-flight list about allocator settings, in files and in the environment: they appear only if they
+// are true, with the place and what to type.
 #include "checking.h"
 
 TEST(check_of_an_unset_allocator) {
@@ -41,8 +41,8 @@ TEST(check_points_at_the_byte_in_files) {
   }
 }
 
-// What a script sets counts, not what it replaces; setdefault replaces nothing.
-TEST(check_knows_which_setting_is_in_force) {
+// The setting of a script replaces that of the environment; setdefault does not.
+TEST(check_knows_which_setting_takes_effect) {
   begin();
   cuda_conf = "max_split_size_mb:8";
   given("run.sh", "export PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:64\n");
@@ -75,7 +75,7 @@ TEST(check_of_both_names) {
             "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
 }
 
-TEST(check_of_allocator_settings_that_fight) {
+TEST(check_of_conflicting_allocator_settings) {
   static const struct {
     const char *text, *part;
   } cases[] = {

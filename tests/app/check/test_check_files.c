@@ -1,5 +1,5 @@
-// Findings of the pre-flight list appear where they are true, with the place and what to type, and not where they are
-// not: what readers of files make of a value. Real files have none that would fail.
+// Findings of the pre-flight list about values that readers of files misread: they appear only if they are true, with
+// the place and what to type. Real files have none that fail.
 #include "checking.h"
 
 #include <dirent.h>
@@ -10,7 +10,7 @@
 
 #define TRAINER_YAML "per_device_train_batch_size: 8\noutput_dir: o\nnum_train_epochs: 1\n"
 
-TEST(check_of_values_that_read_otherwise) {
+TEST(check_of_values_that_are_misread) {
   static const struct {
     const char *line, *what, *fix;
   } cases[] = {
@@ -47,7 +47,7 @@ TEST(check_of_values_that_read_otherwise) {
   }
 }
 
-TEST(check_of_values_that_read_as_meant) {
+TEST(check_of_values_that_are_read_correctly) {
   static const char *const lines[] = {
       "learning_rate: 1.0e-5",
       "learning_rate: 0.00001",
@@ -83,8 +83,8 @@ TEST(check_of_values_that_read_as_meant) {
   }
 }
 
-// accelerate reads `mixed_precision: no` as meant, and distributed_type not.
-TEST(check_of_accelerate_words) {
+// accelerate reads `mixed_precision: no` as intended, but not `distributed_type: no`.
+TEST(check_of_no_in_accelerate_files) {
   begin();
   given("accelerate.yaml", "distributed_type: NO\nmixed_precision: no\nnum_processes: 1\n");
   GO();
@@ -93,7 +93,7 @@ TEST(check_of_accelerate_words) {
   CHECK(check_count(&c, CHECK_WARNING) == 1, "%zu warnings", check_count(&c, CHECK_WARNING));
 }
 
-// OmegaConf reads them as numbers.
+// OmegaConf reads numbers such as 1e-4 as numbers; PyYAML reads them as text.
 TEST(check_knows_who_reads_exponents) {
   begin();
   given_torchtune(1);
@@ -114,8 +114,8 @@ TEST(check_knows_who_reads_exponents) {
 
 // ---- real files -------------------------------------------------------------------------------------
 
-// What the projects themselves publish works: nothing in it may be said to fail, nor to be doubtful, but that a file
-// which it names is not in that folder.
+// The files that the projects publish work: check must report no failure and no doubt, except that a file they refer
+// to is not in the folder.
 static bool is_fine(void) {
   for (size_t i = 0; i < c.findings.len; i++) {
     const check_finding *f = &c.findings.at[i];
@@ -149,8 +149,8 @@ TEST(check_without_files_only_looks_around) {
   CHECK(!check_count(&c, CHECK_FAILS), "failures");
 }
 
-// Axolotl's schema sets the accumulation to 1 before its batch_size could count.
-TEST(check_asks_what_axolotl_makes_of_a_batch_size) {
+// Axolotl's schema sets the accumulation to 1 before batch_size can have an effect.
+TEST(check_of_batch_size_in_axolotl) {
   begin();
   given("a.yaml", "base_model: Qwen/Qwen2.5-0.5B\nmicro_batch_size: 2\nbatch_size: 32\n"
                   "sequence_len: 512\nadapter: lora\nlora_r: 8\n");

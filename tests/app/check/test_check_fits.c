@@ -1,5 +1,5 @@
-// Findings of the pre-flight list appear where they are true, with the place and what to type, and not where they are
-// not: whether the run fits, and what that takes to know.
+// Findings of the pre-flight list about whether the run fits, and what is needed to know it: they appear only if they
+// are true, with the place and what to type.
 #include "checking.h"
 
 static void given_lora(void) {
@@ -29,8 +29,8 @@ TEST(check_says_whether_it_fits) {
   CHECK_SAYS(found("fit")->fix, "--world 8");
 }
 
-// Where the length is assumed, it is not sure.
-TEST(check_of_a_length_that_is_not_said) {
+// If the length is assumed, the verdict is not certain.
+TEST(check_of_an_unknown_length) {
   begin();
   given("train.py", trainer);
   c.model = "llama-3.1-8b";
@@ -39,7 +39,7 @@ TEST(check_of_a_length_that_is_not_said) {
   CHECK_FOUND("fit", CHECK_WARNING);
 }
 
-TEST(check_of_a_model_that_is_not_known) {
+TEST(check_of_an_unknown_model) {
   begin();
   given_axolotl(1, "");
   c.model = "no/such-model";

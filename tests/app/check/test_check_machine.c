@@ -1,5 +1,5 @@
-// Findings of the pre-flight list appear where they are true, with the place and what to type, and not where they are
-// not: cards, memory of the host and who is on them.
+// Findings of the pre-flight list about cards, host memory and other processes: they appear only if they are true, with
+// the place and what to type.
 #include "checking.h"
 
 static void put_process(unsigned pid, const char *name, uint64_t mib) {
@@ -15,7 +15,7 @@ TEST(check_without_a_card_is_a_note) {
   CHECK(!check_count(&c, CHECK_FAILS), "failures");
 }
 
-TEST(check_names_who_is_on_the_card) {
+TEST(check_names_processes_on_the_card) {
   begin();
   put_card(20000);
   put_card(24000);
@@ -37,7 +37,7 @@ TEST(check_of_a_desktop_is_a_note) {
   CHECK_FOUND("card.processes", CHECK_NOTE);
 }
 
-TEST(check_sees_memory_that_nobody_seems_to_hold) {
+TEST(check_reports_memory_without_a_process) {
   begin();
   put_card(10000);
   GO();
@@ -55,7 +55,7 @@ TEST(check_counts_cards) {
   CHECK_SAYS(found("card.count")->fix,
              "32 passes instead of 8, which keeps 64 sequences per optimizer step");
   begin();
-  for (int i = 0; i < 3; i++) put_card(24000); // 8 x 4 passes are no multiple of 3
+  for (int i = 0; i < 3; i++) put_card(24000); // 8 x 4 is not a multiple of 3
   given("train.py", trainer);
   given("run.sh", "torchrun --nproc_per_node=4 train.py\n");
   GO();
@@ -102,7 +102,7 @@ TEST(check_of_a_card_that_is_not_there) {
   }
 }
 
-// A crowded card that the run does not see is not its business; the card it sees is.
+// A busy card is reported only if the run sees it.
 TEST(check_looks_at_the_cards_that_the_run_sees) {
   begin();
   put_card(2000);
@@ -123,8 +123,8 @@ TEST(check_looks_at_the_cards_that_the_run_sees) {
   CHECK_SAYS(found("card.processes")->fix, "CUDA_VISIBLE_DEVICES=1");
 }
 
-// Of different cards CUDA counts the fastest first, unless told otherwise.
-TEST(check_of_cards_that_are_not_alike) {
+// By default, CUDA numbers different cards with the fastest first.
+TEST(check_of_different_cards) {
   begin();
   put_card(24000);
   put_card(24000);
@@ -147,7 +147,7 @@ static void given_offload(void) {
   c.gpu = "80GiB";
 }
 
-TEST(check_holds_offload_against_memory) {
+TEST(check_compares_offload_with_memory) {
   begin();
   given_offload();
   c.machine.available_bytes = c.machine.total_bytes = 512 * PLIM_GIB;
@@ -160,8 +160,8 @@ TEST(check_holds_offload_against_memory) {
   CHECK_SAYS(found("host.offload")->what, "60.0 GiB are available");
 }
 
-// A container's limit counts even where the machine has more, and is what to raise.
-TEST(check_holds_offload_against_a_limit) {
+// The limit of a container counts even if the machine has more memory, and is what the user has to raise.
+TEST(check_compares_offload_with_a_container_limit) {
   begin();
   given_offload();
   c.machine.available_bytes = c.machine.total_bytes = 512 * PLIM_GIB;
@@ -209,7 +209,7 @@ TEST(check_of_shared_memory) {
   CHECK_FOUND("host.shared_memory", CHECK_WARNING);
   CHECK_SAYS(found("host.shared_memory")->fix, "--shm-size");
   begin();
-  given_workers("131072"); // 4 x 131072 tokens x 3 tensors x 2 ahead x 8 workers
+  given_workers("131072"); // 4 x 131072 tokens x 3 tensors x 2 prefetched x 8 workers
   c.machine.shm_total_bytes = c.machine.shm_free_bytes = 64 * PLIM_MIB;
   GO();
   CHECK_FOUND("host.shared_memory", CHECK_FAILS);

@@ -1,4 +1,4 @@
-// Files that the user's files name: what cannot be read is never passed over.
+// Files that the user's files refer to: a file that cannot be read is always reported.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -27,7 +27,7 @@ static void begin_launch(const char *configuration, size_t size) {
   if (configuration) folder_write("ds.json", configuration, size);
 }
 
-TEST(a_configuration_that_can_be_read_is) {
+TEST(a_readable_configuration_is_read) {
   static const char text[] = "{\"zero_optimization\": {\"stage\": 2}}";
   begin_launch(text, sizeof text - 1);
   GO();
@@ -41,8 +41,8 @@ TEST(a_configuration_that_cannot_be_read_fails) {
     size_t size;
   } rows[] = {
       {"{\"zero_optimization\": {\"stage\": 2}", 34},     // no closing brace
-      {"{\"a\": \"\xe9\"}", 10},                          // no UTF-8
-      {"{\"zero_optimization\": {\"stage\": \0 2}}", 37}, // a byte that is 0
+      {"{\"a\": \"\xe9\"}", 10},                          // invalid UTF-8
+      {"{\"zero_optimization\": {\"stage\": \0 2}}", 37}, // a zero byte
       {"", 0},
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -72,7 +72,7 @@ TEST(a_configuration_that_is_missing_fails) {
   CHECK(strstr(c.no_estimate.hint, "--strategy"), "%s", c.no_estimate.hint);
 }
 
-TEST(a_configuration_that_yaml_names_counts_too) {
+TEST(a_configuration_that_yaml_refers_to_is_checked) {
   begin();
   given("train.yaml", "base_model: Qwen/Qwen2.5-0.5B\nmicro_batch_size: 2\nsequence_len: 512\n"
                       "adapter: lora\nlora_r: 8\ndeepspeed: configs/zero2.json\n");
@@ -81,8 +81,8 @@ TEST(a_configuration_that_yaml_names_counts_too) {
   CHECK_FOUND("files.unreadable", CHECK_FAILS);
 }
 
-// A file of data is no configuration: what it holds decides nothing.
-TEST(data_that_cannot_be_read_is_no_finding) {
+// A data file is not a configuration, so its content does not matter.
+TEST(unreadable_data_is_not_reported) {
   static const char text[] = "{\"zero_optimization\": {\"stage\": 2}}";
   begin_launch(text, sizeof text - 1);
   given("train.sh", "# old.yaml\n" LAUNCH " --train_file train.json --data_path data.json\n");
@@ -203,8 +203,8 @@ TEST(modules_of_modules_are_looked_up_from_the_script) {
   CHECK(c.files.project.files.len >= 3, "%zu files", c.files.project.files.len);
 }
 
-// The same answer from every folder.
-TEST(the_spelling_of_a_path_decides_nothing) {
+// The result is the same from every folder.
+TEST(the_spelling_of_a_path_does_not_matter) {
   char before[4096];
   CHECK(getcwd(before, sizeof before), "no folder");
   for (int i = 0; i < 2; i++) {

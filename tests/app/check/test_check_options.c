@@ -1,5 +1,5 @@
-// Findings of the pre-flight list appear where they are true, with the place and what to type, and not where they are
-// not: what the batch multiplies to, and options that do not go together.
+// Findings of the pre-flight list about the effective batch and about options that do not go together: they appear only
+// if they are true, with the place and what to type.
 #include "checking.h"
 
 // ---- the batch --------------------------------------------------------------------------------------
@@ -126,7 +126,7 @@ TEST(check_of_reentrant_checkpointing_with_adapters) {
     const char *line, *reentrant;
   } fine[] = {
       {"model.enable_input_require_grads()", "True"},
-      {"model.gradient_checkpointing_enable()", "True"}, // peft sees it
+      {"model.gradient_checkpointing_enable()", "True"}, // peft detects it
       {"", "False"},
   };
   for (size_t i = 0; i < sizeof fine / sizeof *fine; i++) {
@@ -261,7 +261,7 @@ TEST(check_of_padding_free) {
   CHECK_NOT_FOUND("conflict.padding_free");
 }
 
-TEST(check_of_keys_that_are_gone) {
+TEST(check_of_removed_keys) {
   begin();
   given("train.yaml", "per_device_train_batch_size: 8\noutput_dir: o\nnum_train_epochs: 1\n"
                       "group_by_length: true\nno_cuda: false\n");
@@ -275,8 +275,8 @@ TEST(check_of_keys_that_are_gone) {
   CHECK_NOT_FOUND("values.old_keys");
 }
 
-// The data loader takes whole numbers of at least 1.
-TEST(check_refuses_batches_that_are_none) {
+// The data loader accepts only whole numbers of at least 1.
+TEST(check_refuses_invalid_batches) {
   static const char *const values[] = {"0", "-2", "2.5", ".nan", "-0.5"};
   char text[256];
   for (size_t i = 0; i < sizeof values / sizeof *values; i++)

@@ -1,5 +1,5 @@
-// Findings of the pre-flight list appear where they are true, with the place and what to type, and not where they are
-// not: settings that do nothing, what is whole on every process, and commands that end early.
+// Findings of the pre-flight list about settings without effect, models that are whole on every process, and commands
+// that end early: they appear only if they are true, with the place and what to type.
 #include "checking.h"
 
 // ---- settings that do nothing -----------------------------------------------------------------------
@@ -18,7 +18,7 @@ TEST(check_of_lora_keys_without_an_adapter) {
   CHECK_SAYS(found("idle.adapter")->fix, "--use_peft");
 }
 
-TEST(check_of_lora_keys_that_count) {
+TEST(check_of_lora_keys_with_an_adapter) {
   static const char *const axolotl[] = {"lora_r: 16\nadapter: lora\n",
                                         "lora_r: 16\nadapter:\n", // deliberately none
                                         "lora_r:\n", ""};
@@ -46,7 +46,7 @@ static void given_quantised(const char *arguments) {
   given("train.py", text);
 }
 
-TEST(check_of_4_bits_that_are_not_turned_on) {
+TEST(check_of_4_bit_keys_without_effect) {
   begin();
   given_quantised("bnb_4bit_quant_type='nf4', bnb_4bit_compute_dtype='bfloat16'");
   GO();
@@ -137,7 +137,7 @@ TEST(check_of_a_model_loaded_too_early_for_zero3) {
     CHECK_NOT_FOUND("loading.order");
   }
   begin();
-  given("train.py", IMPORTS LOADS ARGUMENTS); // nothing is divided
+  given("train.py", IMPORTS LOADS ARGUMENTS); // nothing is sharded
   GO();
   CHECK_NOT_FOUND("loading.order");
 }

@@ -1,15 +1,15 @@
-// Options of a training run: each is known to have an effect, or when.
+// For every option of a training run, it is known when it has an effect.
 #include "job_effects.h"
 #include "test.h"
 
-TEST(somebody_has_thought_about_the_effect_of_every_option) {
+TEST(every_option_has_a_known_effect) {
   size_t count = 0;
   for (const cli_option *o = job_own_options; o->name; o++, count++)
     CHECK(job_effect_is_known(o->name), "--%s", o->name);
   CHECK(count > 30, "%zu options", count);
 }
 
-TEST(what_is_not_asked_for_is_no_mistake) {
+TEST(defaults_are_never_reported_as_mistakes) {
   static const char *const models[] = {"tiny-llama", "t5-small", "mpnet-base", "gpt2"};
   for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
     job_args args = JOB_DEFAULTS;

@@ -32,7 +32,7 @@ static const char *number_as_json(double value) {
   return text;
 }
 
-TEST(a_document_is_laid_out_in_two_blanks) {
+TEST(documents_are_indented_by_two_blanks) {
   FILE *out = open_text();
   json_writer j = jsonw_begin(out);
   jsonw_object(&j, NULL);
@@ -77,7 +77,7 @@ TEST(invalid_utf8_is_replaced) {
   CHECK_STR(string_as_json("\xED\xA0\x80"), "\"" BAD BAD BAD "\"\n");         // surrogate
   CHECK_STR(string_as_json("\xF4\x90\x80\x80"), "\"" BAD BAD BAD BAD "\"\n"); // above U+10FFFF
   CHECK_STR(string_as_json("\xE2\x82"), "\"" BAD BAD "\"\n");                 // cut short
-  CHECK_STR(string_as_json("\xE2\x82\"x"), "\"" BAD BAD "\\\"x\"\n"); // the quote is not eaten
+  CHECK_STR(string_as_json("\xE2\x82\"x"), "\"" BAD BAD "\\\"x\"\n"); // the quote is not swallowed
 }
 
 TEST(unknown_is_null_and_zero_is_zero) {
@@ -108,13 +108,13 @@ TEST(numbers_read_back_the_same) {
   CHECK_STR(number_as_json(3), "3\n");
 }
 
-TEST(what_json_cannot_say_is_null) {
+TEST(values_that_json_does_not_have_are_null) {
   CHECK_STR(number_as_json((double)NAN), "null\n");
   CHECK_STR(number_as_json((double)INFINITY), "null\n");
 }
 
-// A library that looks for jansson's jsonw_object must not find this one.
-TEST(the_names_are_nobody_elses) {
+// Other libraries that use jansson's functions must not get ours.
+TEST(function_names_do_not_clash_with_jansson) {
   void (*own)(json_writer *, const char *) = jsonw_object;
   void *found = dlsym(RTLD_DEFAULT, "json_object");
   CHECK(memcmp(&found, &own, sizeof found) != 0, "json_object is exported");

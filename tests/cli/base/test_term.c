@@ -11,7 +11,7 @@ static FILE *open_text(void) {
   return fmemopen(text, sizeof text, "w");
 }
 
-TEST(columns_line_up_by_what_is_seen) {
+TEST(columns_are_aligned_by_visible_width) {
   static const term_column columns[] = {{"name", false, false}, {"bytes", true, false}};
   term_table *table = term_table_new(columns, 2);
   term_table_cell(table, TERM_PLAIN, "caf\u00e9");
@@ -44,7 +44,7 @@ TEST(widths_of_text) {
   CHECK_U64(term_text_width("e\u0301"), 1u); // a combining accent
   CHECK_U64(term_text_width("\u6f22"), 2u);
   CHECK_U64(term_text_width("\U0001F600"), 2u);
-  CHECK_U64(term_text_width("\xFF\x80\xE2"), 2u); // broken text still ends
+  CHECK_U64(term_text_width("\xFF\x80\xE2"), 2u); // invalid UTF-8 must not loop
 }
 
 static const char *wrapped(const char *paragraph, size_t column, size_t indent, size_t width) {
@@ -74,7 +74,7 @@ TEST(a_number_stays_with_its_unit) {
   CHECK_STR(wrapped("there are 19 apples", 0, 0, 13), "there are 19\napples\n");
 }
 
-TEST(off_a_terminal_what_is_said_is_one_line) {
+TEST(without_a_terminal_messages_are_one_line) {
   FILE *out = tmpfile();
   char line[64] = "";
   CHECK(out, "no temporary file");

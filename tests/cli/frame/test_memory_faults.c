@@ -1,5 +1,5 @@
-// Whichever request for memory fails, a command says so or gives the answer it would have given: it never
-// ends by a signal and never tells another number.
+// Whichever allocation fails, a command reports it or gives the same answer as without the failure. It never ends by a
+// signal and never prints another number.
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 #include "test.h"
 
 #ifdef TEST_SANITIZED
-enum { MAX_RUNS = 20 }; // a process of its own takes ten times as long
+enum { MAX_RUNS = 20 }; // in a process of its own, each run takes ten times as long
 #else
 enum { MAX_RUNS = 200 };
 #endif
@@ -45,7 +45,7 @@ static void child(const char *const *words, size_t at, bool stays) {
   _exit(status);
 }
 
-// The number of requests is the last of what is written to stderr.
+// Runs a command; the last line on stderr is the number of allocations.
 static void run(const char *const *words, size_t at, bool stays, run_result *r) {
   int status;
   if (!out_file) out_file = tmpfile(), err_file = tmpfile();
@@ -81,7 +81,7 @@ static size_t try_one(const char *const *words, size_t at, bool stays) {
   return 1;
 }
 
-// Every request of a small command; of a larger one as many as there is time for, evenly.
+// Fails every allocation of a small command; of a larger one, as many as there is time for, evenly distributed.
 static void try_every_request(const char *const *words) {
   run(words, FAULT_NEVER, false, &undisturbed);
   CHECK(undisturbed.status == 0 || undisturbed.status == 1, "exit %d: %s", undisturbed.status,
@@ -116,7 +116,7 @@ TEST(estimate_of_a_contrastive_loss) {
 
 TEST(replay) { TRY("replay", TEST_ROOT "/truth/recorded/poll-order.pickle.xz"); }
 
-// A file to plan for, and a machine that stays as it is.
+// Creates a project, and fixes the description of the machine.
 static void make_project(void) {
   folder_make();
   folder_write_text("train.yaml", "model_name_or_path: tiny-llama\n"
@@ -149,8 +149,8 @@ TEST(check) {
   folder_remove();
 }
 
-// Files that others name, a module that cannot be read, a key that is there twice, a tab.
-TEST(check_of_files_that_are_named) {
+// Files that others refer to, a module that cannot be read, a duplicate key, a tab.
+TEST(check_of_files_that_others_refer_to) {
   make_project();
   folder_write_text("run.sh", "torchrun --nproc_per_node 1 train.py --config more.yaml "
                               "--deepspeed ds.json --per_device_train_batch_size 2\n");

@@ -182,7 +182,7 @@ TEST(parsing_can_stop_at_the_first_word) {
   CHECK(ok && json && next == 2, "ok %d json %d next %d", ok, json, next);
 }
 
-// What a table must have for help, man page and completion to come out right.
+// The tables must be complete, so that help, man page and completion are correct.
 TEST(every_command_row_is_complete) {
   cli_set_commands(plimsoll_commands);
   for (size_t i = 0; plimsoll_commands[i]; i++) {
@@ -201,7 +201,7 @@ TEST(every_command_row_is_complete) {
   }
 }
 
-// The caret stands under the offence, whatever the text.
+// The report of an error; the caret must be under the offending byte, whatever the text is.
 static const char *report(const char *file, uint64_t byte, const char *source) {
   static char text[1024];
   plim_error error;

@@ -1,4 +1,4 @@
-# What is said where a plan does not apply: it was applied already, it was made elsewhere, it is for several cards.
+# Plans that cannot be applied: already applied, made in another folder, made for several cards.
 work=$(mktemp -d) && cp -r fixtures/small "$work/project" && cd "$work/project" || exit 9
 $PLIMSOLL plan train.yaml --gpu 12GiB --try micro_batch=1,2 --out ../plan.json >/dev/null
 $PLIMSOLL apply ../plan.json | head -1

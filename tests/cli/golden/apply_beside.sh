@@ -1,5 +1,5 @@
-# A DeepSpeed file is created beside the file that names it, by its name from where the run starts: the
-# folder that the started script is found from.
+# A DeepSpeed file is created next to the file that refers to it. The reference is relative to the folder in which the
+# run starts, that is, the folder from which the script is found.
 try() { # FOLDER
   $PLIMSOLL plan "$1/launch.sh" --seq 2048 --gpu 48GiB --world 8 --out plan.json >/dev/null
   $PLIMSOLL apply plan.json | grep created

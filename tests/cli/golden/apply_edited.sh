@@ -1,7 +1,7 @@
-# A plan that was edited by hand, or is no plan, is refused with the reason; nothing is written.
+# A plan that was edited by hand, or a file that is not a plan, is refused with the reason; nothing is written.
 work=$(mktemp -d) && cp -r fixtures/seed0 "$work/project" && cd "$work/project" || exit 9
 $PLIMSOLL plan start_baseline.sh --gpu 32GiB --fix liger=off --out ../plan.json >/dev/null
-# edit CODE: apply what it makes of the plan. forge CODE: the same, with the digest that belongs to it.
+# edit CODE: applies the plan after CODE changed it. forge CODE: the same, with a correct digest.
 change() {
   python3 -c 'import hashlib, json, re, sys
 plan = json.load(open("../plan.json"))
@@ -23,7 +23,7 @@ json.dump(plan, open("../edited.json", "w"))' "$@"
 }
 edit() { change edit "$1" && $PLIMSOLL apply ../edited.json --done chunked_loss 2>&1 | head -1; }
 forge() { change forge "$1" && $PLIMSOLL apply ../edited.json --done chunked_loss 2>&1 | head -1; }
-# What was edited is refused, however consistent; what to do is said.
+# An edited plan is refused even if it is consistent, and the message says what to do.
 edit 'write("accumulate", 7, says=False)'
 edit 'write("accumulate", 7)'
 edit 'write("micro_batch", 4), write("accumulate", 4)'
@@ -38,7 +38,7 @@ edit 'plan["ladder"][1]["micro_batch"] = 16'
 edit 'del plan["applies_sha256"]'
 edit 'plan["applies_sha256"] = 7'
 change edit 'write("sequence", 16)' && $PLIMSOLL apply ../edited.json
-# A forged digest does not let in what no plan can say.
+# Even with a forged digest, values that no plan can contain are refused.
 edit 'plan["format_version"] = 2'
 edit 'del plan["format_version"]'
 forge 'write("micro_batch", -5)'
@@ -60,13 +60,13 @@ edit 'del plan["ladder"]'
 forge 'plan["ladder"] = [{}]; plan["files"] = {}'
 forge 'plan["rungs"][0]["as_written"]["device_bytes"] = -1'
 git diff --no-index --quiet . "$OLDPWD/fixtures/seed0" && echo "as before"
-# How the JSON is laid out is nobody's edit.
+# Reformatting the JSON is not an edit.
 edit 'plan["rungs"][0] = dict(reversed(plan["rungs"][0].items()))' && $PLIMSOLL undo >/dev/null
-# Nothing in a plan steers the terminal.
+# Nothing in a plan can control the terminal.
 forge 'plan["rungs"][0]["by_hand"][0]["reason"] = "\033]0;title\007 \u009b31m"; plan["rungs"][0]["as_written"]["fits"] = True' >/dev/null
 $PLIMSOLL undo >/dev/null
 $PLIMSOLL apply ../edited.json | grep -A2 "by hand" && $PLIMSOLL undo >/dev/null
-# What is refused is refused in a dry run, too, behind the diff; all that is left is named.
+# A dry run refuses the same plans, after the diff, and lists all remaining steps.
 $PLIMSOLL apply ../plan.json --dry-run 2>&1 >/dev/null | grep -A1 "^error"
 $PLIMSOLL apply ../plan.json --dry-run >/dev/null 2>&1 || echo "exit $?"
 rm -rf "$work"

@@ -1,4 +1,4 @@
-# Files with CRLF, or a byte order mark, get what their likes with plain line ends get, in their own line ends.
+# Files with CRLF or a byte order mark get the same edits as files with plain line ends, with their own line ends.
 here=$PWD
 both() { # NAME FIXTURE FILES OPTIONS...
   local name=$1 fixture=$2 files=$3 work

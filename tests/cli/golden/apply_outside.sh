@@ -1,4 +1,4 @@
-# A plan that someone else made may name any file: outside this folder nothing is changed without --outside.
+# A plan from someone else may name any file: files outside this folder are not changed without --outside.
 work=$(mktemp -d) && mkdir "$work/own" "$work/other" && cd "$work/own" || exit 9
 cp "$OLDPWD/fixtures/small/train.yaml" ../other/app.yaml
 plan() { $PLIMSOLL plan "$1" --gpu 12GiB --try micro_batch=1,2 --out plan.json >/dev/null; }

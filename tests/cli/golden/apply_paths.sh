@@ -1,8 +1,8 @@
-# Links, several paths of one file, files of one name: what is shown is what is written, and git takes it.
+# Links, several paths of one file, files of the same name: the diff shows what is written, and git accepts it.
 (
 part paths
-# The same file by several paths, and files of one name in several folders: what is shown is what is written,
-# and git takes it whatever the paths were.
+# The same file by several paths, and files of the same name in several folders: the diff shows what is written, and git
+# accepts it whatever the paths are.
 work=$(mktemp -d) && cp -r fixtures/small "$work/project" && cd "$work/project" || exit 9
 plan() { $PLIMSOLL plan "$@" --gpu 12GiB --try micro_batch=1,2 --out ../plan.json >/dev/null; }
 mkdir sub && echo "note: another of that name" >sub/train.yaml && ln -s train.yaml link.yaml && git init -q .
@@ -28,7 +28,7 @@ rm -rf "$work"
 ) 2>&1 || echo "exit $?"
 (
 part links
-# git does not follow links: a diff names the file that one leads to, and apply changes that file.
+# git does not follow links: the diff names the target of a link, and apply changes the target.
 work=$(mktemp -d) && mkdir "$work/conf" && cp fixtures/small/train.yaml "$work/conf/real.yaml" && cd "$work" || exit 9
 ln -s conf/real.yaml train.yaml && ln -s conf linked && git init -q .
 for file in train.yaml linked/real.yaml; do

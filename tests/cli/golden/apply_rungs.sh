@@ -1,4 +1,4 @@
-# Whichever rung is written: what it leaves to do by hand and how it is started is said for that one.
+# For every rung that is written, its own manual steps and its own launch command are printed.
 cat >train.py <<'S'
 import torch
 from transformers import AutoModelForCausalLM

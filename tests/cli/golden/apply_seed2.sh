@@ -1,6 +1,6 @@
-# A home-made YAML with a global batch that must multiply out, and a plan that takes a line of code.
-# Half of it alone would not fit and is refused; once the other half is done by hand, the plan is shown as a diff
-# that git takes, written, and taken back to the byte. The same with what files alone can say.
+# A custom YAML file with a global batch that must multiply out, and a plan that needs a line of code. The part that can
+# be written does not fit on its own and is refused; after the manual step, the plan is shown as a diff that git
+# accepts, written, and undone to the byte. Then the same with a plan that needs only the files.
 work=$(mktemp -d) && cp -r fixtures/seed2 "$work/project" && cd "$work/project" || exit 9
 files="run.sh configs/pretrain_512m.yaml --model llama-3.2-1b --gpu 16GiB"
 there_and_back() {

@@ -1,5 +1,5 @@
 # The CMD of a Dockerfile.
-# The plan is saved, shown as a diff that git takes, written, and taken back to the byte.
+# The plan is saved, shown as a diff that git accepts, written, and undone to the byte.
 work=$(mktemp -d) && cp -r fixtures/seed4 "$work/project" && cd "$work/project" || exit 9
 $PLIMSOLL plan Dockerfile.training --seq 512 --gpu 24GiB --out ../plan.json | grep -E "^(now:|planned|NOTHING)"
 $PLIMSOLL apply ../plan.json --dry-run | tee ../plan.diff | grep -E "^[-+]"

@@ -1,5 +1,5 @@
-# The way back from ZeRO and FSDP to copies of the whole, and from one to the other: the keys that turned it on are
-# taken out, checkpointing stays, and undo brings every byte back.
+# Changes from ZeRO and FSDP to full copies, and from one to the other: the keys that turned it on are removed,
+# checkpointing stays, and undo restores every byte.
 work=$(mktemp -d) && cd "$work" && mkdir project && cd project || exit 9
 cat >ds.json <<'END'
 {
@@ -85,7 +85,7 @@ echo 'accelerate launch --config_file accelerate.yaml plain.py' >launch.sh
 cp -r . ../before
 for file in train.py fsdp.py flags.sh sft.yaml axolotl.yaml launch.sh; do
   for strategy in ddp fsdp2 zero2; do
-    [ $file$strategy = fsdp.pyfsdp2 ] && continue # it is
+    [ $file$strategy = fsdp.pyfsdp2 ] && continue # it already has this strategy
     echo "== $file to $strategy"
     $PLIMSOLL plan $file --world 4 --seq 512 --gpu 48GiB --fix strategy=$strategy --fix offload=none --fix micro_batch=4 --fix liger=off \
       --fix chunked_loss=0 --fix alloc_conf=default --fix checkpoint=on --out ../plan.json >../plan.txt

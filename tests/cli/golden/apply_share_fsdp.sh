@@ -1,5 +1,5 @@
-# FSDP2 in a trainer's own keys: as keyword arguments, as flags, in YAML, and below Axolotl's keys. Each is read by its
-# real parser, planned again as it is now, and undone to the byte.
+# FSDP2 in the keys of a trainer: as keyword arguments, as flags, in YAML, and in Axolotl's keys. Each result is read by
+# its real parser, planned again, and undone to the byte.
 work=$(mktemp -d) && cp -r fixtures/share "$work/project" && cd "$work/project" || exit 9
 cat >args.yaml <<'END'
 model_name_or_path: llama-3.1-8b

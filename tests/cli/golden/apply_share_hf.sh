@@ -1,5 +1,5 @@
-# Trainer on eight cards that are too small for whole copies: a DeepSpeed file is created, the script names
-# it, and undo takes the file away again. Where a file of that name is there, a new plan takes another name.
+# Trainer on eight cards that are too small for full copies: a DeepSpeed file is created, the script refers to it, and
+# undo removes the file again. If a file of that name exists, a new plan chooses another name.
 work=$(mktemp -d) && cp -r fixtures/share/hf "$work/project" && cd "$work/project" || exit 9
 $PLIMSOLL plan launch.sh --seq 2048 --gpu 48GiB --out ../plan.json | grep -E "^(now:|planned|strategy|offload|torchrun|deepspeed)"
 $PLIMSOLL apply ../plan.json --dry-run | tee ../plan.diff | grep -E "^[-+]"

@@ -1,4 +1,4 @@
-# Flags of a command line and LLaMA-Factory's YAML name the new file, too; a plain loop has no place for it.
+# Flags of a command line and LLaMA-Factory's YAML can refer to the new file too; a manual loop cannot.
 work=$(mktemp -d) && cp -r fixtures/share "$work/project" && cd "$work/project" || exit 9
 for project in flags/launch.sh llamafactory/sft.yaml; do
   $PLIMSOLL plan $project --world 8 --seq 2048 --gpu 48GiB --fix strategy=zero3 --fix offload=parameters --out ../plan.json >/dev/null

@@ -1,8 +1,8 @@
-# What goes with a setting is one set: ZeRO's devices and flags, Megatron's recomputation.
+# Settings that belong together change together: ZeRO's devices and flags, Megatron's recomputation.
 (
 part zero_set
-# What goes with ZeRO is one set: both devices of DeepSpeed, accelerate's zero3_init_flag, no device_map; what is read
-# back is what was planned.
+# With ZeRO, both devices of DeepSpeed and accelerate's zero3_init_flag change and device_map is removed; the result
+# reads back as planned.
 work=$(mktemp -d) && cd "$work" || exit 9
 cat >ds.json <<'EOF'
 {
@@ -53,7 +53,7 @@ rm -rf "$work"
 ) 2>&1 || echo "exit $?"
 (
 part recompute
-# Megatron has no word for recomputing nothing: the option goes, and with it those that belong to it.
+# Megatron has no value for no recomputation: the option is removed together with those that depend on it.
 cat >m.sh <<'S'
 torchrun --nproc_per_node 8 pretrain_gpt.py \
   --micro-batch-size 8 --global-batch-size 256 --seq-length 2048 \

@@ -1,5 +1,5 @@
-# Plan and check make the same of the same files: the same memory, and the same refusals; but what fits on one GPU fits
-# on however many there are, which check says.
+# Plan and check agree on the same files: the same memory and the same refusals. But a run that fits on one GPU fits on
+# any number of them, which only check says.
 unset PYTORCH_CUDA_ALLOC_CONF PYTORCH_ALLOC_CONF CUDA_VISIBLE_DEVICES
 export HF_HOME=nowhere PLIMSOLL_NVML=none PLIMSOLL_ROOT=fixtures/check/machine
 cat >tp.sh <<'S'

@@ -1,4 +1,4 @@
-# Mistakes that show only hours later, or never: what is typed instead is said; exit 1.
+# Mistakes that would show only hours later, or never: check says what to type instead; exit 1.
 unset PYTORCH_CUDA_ALLOC_CONF PYTORCH_ALLOC_CONF PYTORCH_NO_CUDA_MEMORY_CACHING
 export HF_HOME=nowhere PLIMSOLL_NVML="$(dirname "$PLIMSOLL")/libfake_nvml.so" PLIMSOLL_ROOT=fixtures/check/machine
 cat >train.py <<'P'

@@ -16,7 +16,7 @@ true
 ) 2>&1 || echo "exit $?"
 (
 part fsdp_file
-# FSDP's own checkpointing, said in the file that --fsdp_config names; and a plimsoll.yaml beside it.
+# FSDP's own checkpointing, set in the file of --fsdp_config, with a plimsoll.yaml next to it.
 cat >run.sh <<'S'
 torchrun --nproc_per_node 2 t.py --model_name_or_path Qwen/Qwen2.5-0.5B --per_device_train_batch_size 4 --gradient_checkpointing --fsdp "full_shard auto_wrap" --fsdp_config fsdp.json
 S

@@ -1,4 +1,4 @@
-# What is typed wrong is an error: exit 2.
+# Mistyped arguments are errors: exit 2.
 unset PYTORCH_CUDA_ALLOC_CONF PYTORCH_ALLOC_CONF PYTORCH_NO_CUDA_MEMORY_CACHING CUDA_VISIBLE_DEVICES
 export HF_HOME=nowhere PLIMSOLL_NVML="$(dirname "$PLIMSOLL")/libfake_nvml.so" PLIMSOLL_ROOT=truth/../fixtures/check/machine PLIMSOLL_NVML=nowhere
 echo 'a: [1' >broken.yaml
@@ -7,12 +7,12 @@ for mistake in "missing.yaml" "broken.yaml" "notes.txt" "--gpu RTX4091" "--model
   $PLIMSOLL check $mistake
   echo "exit $?" >&2
 done
-# What is no file to read says what it is instead.
+# Paths that are not readable files: the message says what they are.
 $PLIMSOLL check .
 $PLIMSOLL plan fixtures --gpu 24GiB
 echo '{"cells": []}' >train.ipynb && $PLIMSOLL check train.ipynb
 $PLIMSOLL check nowhere.yaml
-# --set by the end of a path: the exact path first; one of two is a question.
+# --set finds a file by the end of its path; an exact path comes first, and an ambiguous one is an error.
 mkdir -p a b && echo 'batch: 2' >a/c.yaml && echo 'batch: 3' >b/c.yaml
 $PLIMSOLL check a/c.yaml b/c.yaml --set micro_batch=c.yaml:batch
 echo 'batch: 1' >c.yaml

@@ -1,4 +1,4 @@
-# What is read here although the file's own reader refuses it, or takes something else for it.
+# Values that this program reads although the file's own reader refuses or misreads them.
 unset PYTORCH_CUDA_ALLOC_CONF PYTORCH_ALLOC_CONF CUDA_VISIBLE_DEVICES
 export HF_HOME=nowhere PLIMSOLL_NVML=none PLIMSOLL_ROOT=fixtures/check/machine
 say() { $PLIMSOLL check "$@" -m llama-3.2-1b --world 1 --gpu 80GiB | grep -A7 -E "^[a-zA-Z ]+  (a comma|a comment|a key|several)" | sed '/^ok/,$d;/^$/,$d'; }

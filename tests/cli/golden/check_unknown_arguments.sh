@@ -1,4 +1,4 @@
-# What a call unpacks and nobody knows leaves its knobs open; what stands beside it is sure.
+# Unknown unpacked arguments of a call make its knobs unclear; explicit arguments are certain.
 cat >train.py <<'EOF'
 import sys, yaml
 from transformers import AutoModelForCausalLM, Trainer, TrainingArguments

@@ -1,4 +1,4 @@
-# The last line is READY only where whether it fits is known.
+# The last line is READY only if it is known whether the run fits.
 unset PYTORCH_CUDA_ALLOC_CONF PYTORCH_ALLOC_CONF CUDA_VISIBLE_DEVICES
 export HF_HOME=nowhere PLIMSOLL_NVML=none PLIMSOLL_ROOT=fixtures/check/machine
 last() {
@@ -16,11 +16,11 @@ last endless.py --model qwen2.5-0.5b --gpu 12GiB
 echo 'a: 1' >nothing.yaml && last nothing.yaml --gpu 80GiB
 last
 $PLIMSOLL check nameless.yaml --gpu 80GiB --json | grep -A2 '"ready"'
-# What the plan is not sure of, check is not either.
+# If the plan is not certain, check is not certain either.
 peak=$($PLIMSOLL check fixtures/small/train.yaml --gpu 80GiB --json | sed -n 's/.*fits: \([0-9.]* GiB\) of.*/\1/p' | tr -d ' ')
 $PLIMSOLL check fixtures/small/train.yaml --gpu $peak | grep -A3 "may not fit"
 last fixtures/small/train.yaml --gpu $peak
-# Adapters that are imported and put on nothing.
+# Adapters that are imported but not applied.
 cat >kbit.py <<'P'
 from peft import LoraConfig, get_peft_model, prepare_model_for_kbit_training
 from transformers import AutoModelForCausalLM, TrainingArguments, Trainer

@@ -1,4 +1,4 @@
-# What a comment or a text says is no code: a map of devices, a norm over batches, a lock on the batch.
+# Words in comments and texts are not code: a device map, a batch norm, a comment that locks the batch.
 cat >train.py <<'EOF'
 from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
 # there is no BatchNorm in this model

@@ -1,4 +1,4 @@
-# Colour by option and environment, and never by itself off a terminal; of errors too.
+# Colour is controlled by option and environment, also in errors; without a terminal there is none by default.
 first() { "$@" | head -1 | cat -v; }
 first $PLIMSOLL -h
 first $PLIMSOLL --color=always -h

@@ -1,4 +1,4 @@
-# What is typed wrong is named, with what to type instead: exit 2.
+# Mistyped commands and options are named, with what to type instead: exit 2.
 try() {
   echo "\$ plimsoll $*"
   $PLIMSOLL "$@" 2>&1

@@ -1,4 +1,4 @@
-# Sources the script, presses TAB, and prints what is offered.
+# Sources the script, simulates TAB, and prints the completions.
 $PLIMSOLL completion bash >script
 bash -n script && source ./script
 touch snap.pickle
@@ -25,7 +25,7 @@ offered plimsoll plan --gpu RTX-40
 offered plimsoll check -g A100
 offered plimsoll plan --allow se
 offered plimsoll plan --fix check
-# Syntax is checked where the shell is there; the rows must be there anyhow.
+# The syntax is checked if the shell is installed; the rows must exist in any case.
 $PLIMSOLL completion zsh >zsh.script
 $PLIMSOLL completion fish >fish.script
 ! command -v zsh >/dev/null || zsh -n zsh.script

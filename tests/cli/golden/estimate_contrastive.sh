@@ -1,4 +1,4 @@
-# A contrastive loss by columns: what a cache takes off, what a third column adds, and what has no effect.
+# A contrastive loss by columns: what a cache saves, what a third column adds, and what has no effect.
 run() { $PLIMSOLL estimate -m bert-base-uncased --loss contrastive -b 256 -s 256 --amp bf16 --dtype fp32 \
   --loop trainer -g H200 "$@" | grep -E "^(batch|loss|FITS|time|  *total)"; }
 run

@@ -1,5 +1,5 @@
-# torchtune's losses in eighths keep what backward needs of each: less than all logits at once, more than chunks that
-# are computed again. A recipe's own is the one that is predicted.
+# torchtune's loss in eight chunks keeps what backward needs of each: less than all logits at once, more than recomputed
+# chunks. The loss of the recipe is predicted.
 of() { grep -E '^ *l *logits|^unverified: torchtune' | tr -s ' ' | grep . || echo 'no logits at the peak'; }
 for loss in full eighths-listed eighths chunked; do
   echo "== $loss"

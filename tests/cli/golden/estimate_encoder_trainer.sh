@@ -1,4 +1,4 @@
-# Encoders without a head, on one GPU and on several; the mask counts on several as on one.
+# Encoders without a head, on one GPU and on several; the mask has the same effect on both.
 (
 part encoder_trainer
 # A bare encoder under Trainer, as sentence-transformers trains it.
@@ -6,7 +6,7 @@ $PLIMSOLL estimate -m all-mpnet-base-v2 -b 64 -s 128 --loop trainer --amp bf16 -
 ) 2>&1 || echo "exit $?"
 (
 part bare_sharded
-# A bare encoder has no loss of its own: what comes out of the model is what its backward begins with.
+# A bare encoder has no loss of its own: backward begins with the output of the model.
 for way in ddp fsdp2 zero1 zero2 zero3; do
   $PLIMSOLL estimate --model all-mpnet-base-v2 --batch 4 --seq 128 --strategy $way --world 2 --gpu 24GiB | grep FITS
 done

@@ -1,4 +1,4 @@
-# What would change nothing is refused, and what is done in another way than asked for is said.
+# Options without effect are refused, and differences from the request are reported.
 (
 part idle_options
 # An option that would change nothing is refused, with what to type.
@@ -30,7 +30,7 @@ try -m tiny-llama --delete-outputs --loss chunked
 ) 2>&1 || echo "exit $?"
 (
 part notes
-# What is done in another way than asked for is said.
+# Differences from the request are reported.
 $PLIMSOLL estimate -m tiny-llama -b 1 -s 64 --steps 1 --gpu 4090 --limit 80GiB | grep -A1 note:
 $PLIMSOLL estimate -m tiny-llama -b 1 -s 64 --steps 1 --strategy fsdp2 --world 2 --offload optimizer | grep -A1 note:
 ) 2>&1 || echo "exit $?"

@@ -1,7 +1,7 @@
-# Names of cards and models as people type them: what they are taken for, and what could be several.
+# Names of cards and models as people type them: how they are understood, and ambiguous names.
 (
 part names
-# What people type, and what is refused because it could be several.
+# Common names, and names that are refused because they are ambiguous.
 for model in tinyllama llama3.1-8b Meta-Llama-3.1-8B-Instruct qwen2.5:7b "mistral 7b"; do
   for card in "RTX 3090 24GB" "RTX 8000" "A100 80GB" a100-40g "H100 PCIe"; do
     $PLIMSOLL estimate --model "$model" --gpu "$card" --lora-rank 8 --seq 64 | grep -o "on [A-Z].*"
@@ -15,7 +15,7 @@ true
 ) 2>&1 || echo "exit $?"
 (
 part cards
-# What a size in GB and a short name are taken for; a card's own name and GiB need no words.
+# A size in GB and a short name are echoed as they were understood; a full name and GiB are not.
 for card in 24GB 80gb "H100" "A100 40GB" 23GB 24GiB "H100 SXM" 4090; do
   echo "-- $card" && $PLIMSOLL estimate -m gpt2 -s 128 -g "$card" | grep -A1 -E "^note|^FITS"
 done

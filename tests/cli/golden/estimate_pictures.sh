@@ -1,7 +1,7 @@
-# Pictures are written whole, also of a run that does not fit, and never over the model or the report.
+# Pictures are written completely, also of a run that does not fit, and never over the model or the report.
 (
 part pictures
-# Pictures are written whole, and nothing else is; also of a run that does not fit.
+# Pictures are written completely, and nothing else is written; also of a run that does not fit.
 $PLIMSOLL estimate --model gpt2 --gpu 24GiB --seq 128 --svg a.svg --html a.html >/dev/null || exit
 $PLIMSOLL estimate --model gpt2 --limit 1GiB --svg b.svg --json >/dev/null; status=$?
 for file in a.svg b.svg; do head -c 38 $file; echo; tail -n 1 $file; done

@@ -1,4 +1,4 @@
-# What a checkpoint has that random weights have not: a type, and a head of its own.
+# Properties of a checkpoint that random weights do not have: a type, and a head of its own.
 (
 part type_of_checkpoint
 # The type is the one that transformers 5 loads a checkpoint in; random weights have none.

@@ -1,2 +1,2 @@
-# The families, and what was recorded of each.
+# The families and their recordings.
 $PLIMSOLL help families

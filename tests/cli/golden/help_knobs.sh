@@ -1,5 +1,5 @@
-# What a plan turns, with the values it takes.
+# The knobs of a plan with their values.
 $PLIMSOLL help knobs
-# The file that plans speak of is that of the documentation, and is Python.
+# The Python file that plans mention is the one in the documentation, and is valid.
 $PLIMSOLL help chunked_loss | diff - truth/../../docs/chunked_loss.py && echo same
 $PLIMSOLL help chunked_loss | python3 -c 'import ast, sys; ast.parse(sys.stdin.read()); print("Python")'

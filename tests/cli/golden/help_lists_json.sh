@@ -1,4 +1,4 @@
-# The lists as data; and no line of the texts is too long, on a terminal of any width.
+# The lists as JSON; and no line of the texts is too long on a terminal of any width.
 for list in models families gpus knobs; do
   COLUMNS=200 $PLIMSOLL help $list | awk 'length > 80 { print "too long: " $0 }'
   $PLIMSOLL help $list --json >$list.json

@@ -1,5 +1,5 @@
-# A loop of accelerate's whose arguments are called as Trainer's: Accelerator(...) takes none of Trainer's other keys, so
-# that they are left to the hand; and what keeps estimate from the same prediction is DeepSpeed's, not accelerate's.
+# A manual loop with accelerate whose arguments have Trainer's names: Accelerator(...) accepts none of Trainer's other
+# keys, so they become manual steps. There is no equivalent estimate command because of DeepSpeed, not of accelerate.
 cat > launch.sh <<'EOF'
 accelerate launch --config_file accelerate.yaml train.py --per_device_train_batch_size 8 --gradient_accumulation_steps 4
 EOF

@@ -1,5 +1,5 @@
-# All that may be conceded in one word: weights are quantised only together with adapters, and explained with them.
-# Several GPUs need no strategy to start from.
+# All concessions with one word: weights are quantised only together with adapters, and the plan explains both together.
+# Several GPUs need no initial strategy.
 plan() { $PLIMSOLL plan -m llama-3.1-8b -b 2 -a 8 -s 1024 "$@" 2>&1; }
 on_card="--fix offload=none --fix strategy=none"
 echo "== adapters and quantised weights go together"

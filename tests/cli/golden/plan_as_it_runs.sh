@@ -1,7 +1,7 @@
-# The job that is planned is the one that would run: masks, what is not modelled, what goes with checkpointing.
+# The planned job is the one that would run: masks, unsupported features, settings that belong to checkpointing.
 (
 part as_it_runs
-# The job that is planned is the one that would run: the mask of Trainer's batches, what is not modelled, what was typed.
+# The planned job is the one that would run: the mask of Trainer's batches, unsupported features, options.
 cat > train.py <<'END'
 args = TrainingArguments(
     per_device_train_batch_size=4,
@@ -30,8 +30,8 @@ $PLIMSOLL plan train.py -m qwen2.5-0.5b -s 2048 -b 1 -a 1 -o adamw --mask none -
 ) 2>&1 || echo "exit $?"
 (
 part reentrant
-# Checkpointing turned on for adapters says use_reentrant=False with it: in a script, in a file, on a command
-# line; check has nothing to warn of then.
+# When checkpointing is turned on for adapters, use_reentrant=False is added: in a script, in a file, on a command line.
+# Then check has no warning.
 cat >base.py <<'S'
 from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
 from peft import LoraConfig, get_peft_model

@@ -1,4 +1,4 @@
-# What only the user can answer, and ways to say it: questions, margins, epochs, names of flags.
+# Questions that only the user can answer, and options to answer them: margins, epochs, names of flags.
 asks() { python3 -c 'import json,sys; d = json.load(sys.stdin); print(*[q["about"] + ": " + q["yes"] + " or " + q["no"] for q in d["questions"]], sep="\n")'; }
 small="--model gpt2 --batch 16 --seq 256 --gpu 8GiB"
 echo "== the loss compares within a batch"

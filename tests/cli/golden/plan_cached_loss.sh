@@ -1,5 +1,5 @@
-# A cached contrastive loss: how many sequences it takes at a time is turned until it fits, and written; the
-# batch, which it compares as a whole, stays. Without a cache nothing fits, and the plan says what one buys.
+# A cached contrastive loss: the number of sequences at a time is changed until it fits, and written. The batch, which is
+# compared as a whole, stays. Without a cache nothing fits, and the plan says what a cache would save.
 work=$(mktemp -d) && cd "$work" || exit 9
 cat >train.py <<'END'
 from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer

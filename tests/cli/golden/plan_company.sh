@@ -1,4 +1,4 @@
-# What else is concerned: other commands of a script, copies of a value, files that are named.
+# Other things that a change affects: other commands of a script, copies of a value, files that are referred to.
 mkdir p && cd p || exit 9
 notes() {
   echo "== $1" && shift

@@ -1,6 +1,6 @@
-# Anchors with positives and negatives: all of them are encoded, accumulation is a question, a cached loss
-# what could be done instead, and what there is per anchor is a knob of the user's own. plimsoll.yaml beside
-# the files maps all names.
+# Anchors with positives and negatives: all of them are encoded, accumulation needs an answer from the user, a cached
+# loss is suggested instead, and positives and negatives per anchor are custom knobs. plimsoll.yaml next to the files
+# maps all names.
 mkdir -p own/conf && cd own || exit 9
 cat >conf/run.yaml <<'END'
 encoder: bert-base-uncased

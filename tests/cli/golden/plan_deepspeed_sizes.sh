@@ -1,5 +1,5 @@
-# DeepSpeed's sizes are read: what "auto" makes of them, and numbers. What is loaded under zero.Init is whole on no GPU,
-# unless accelerate's file says otherwise.
+# DeepSpeed's sizes are read, both "auto" and numbers. A model loaded under zero.Init is never whole on a GPU, unless
+# accelerate's configuration turns that off.
 cat > train.py <<'END'
 from transformers import Trainer, TrainingArguments
 args = TrainingArguments("out", per_device_train_batch_size=1, gradient_accumulation_steps=2, bf16=True, deepspeed="ds.json")

@@ -1,5 +1,5 @@
-# DeepSpeed trains in its own 16 bits whatever the model is loaded in: accelerate's file, one of DeepSpeed's that
-# follows the arguments, and Lightning's strategies predict the same as a model that is loaded in bf16.
+# DeepSpeed trains in its own 16-bit type whatever type the model is loaded in: accelerate's configuration, a DeepSpeed
+# file with "auto", and Lightning's strategies predict the same as a model that is loaded in bf16.
 cat > sft.yaml <<'YAML'
 model_name_or_path: qwen2.5-0.5b
 per_device_train_batch_size: 4

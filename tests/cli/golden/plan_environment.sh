@@ -1,4 +1,4 @@
-# The allocator's settings of the environment are in force where the files say nothing of it.
+# Allocator settings in the environment take effect if the files have none.
 cat > sft.yaml <<'YAML'
 model_name_or_path: qwen2.5-0.5b
 per_device_train_batch_size: 4

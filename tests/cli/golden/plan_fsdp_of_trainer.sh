@@ -1,8 +1,8 @@
-# FSDP as Trainer, accelerate and a file of its own turn it on: what is float32, what stays whole, what counts.
+# FSDP turned on by Trainer, by accelerate and by a file of its own: what is float32, what stays whole, what counts.
 (
 part fsdp_of_trainer
-# TrainingArguments(fsdp=...) is accelerate's FSDP2 unless its version says otherwise, and so is Accelerator's with its
-# file; a loop of one's own is fully_shard of each layer. Gradients of accumulated batches stay whole.
+# TrainingArguments(fsdp=...) is accelerate's FSDP2 by default, and so is Accelerator with its configuration; a manual
+# loop is fully_shard of each layer. Gradients of accumulated batches stay whole.
 held="-m qwen2.5-0.5b -s 512 --gpu 24GiB --world 4 --try checkpoint=off"
 show() { grep -E '^(now:|weights|gradients|note|unverified)'; }
 train() {
@@ -42,7 +42,7 @@ $PLIMSOLL estimate -m qwen2.5-0.5b --loop trainer --world 4 --strategy fsdp2 --a
 ) 2>&1 || echo "exit $?"
 (
 part accelerate_fsdp
-# FSDP through accelerate under mixed precision: what is trained is float32, and gradients travel in what is computed in.
+# FSDP through accelerate with mixed precision: trained parameters are float32, gradients are reduced in the compute type.
 cat > train.yaml <<'END'
 model_name_or_path: qwen2.5-0.5b
 dtype: bfloat16
@@ -72,7 +72,7 @@ $PLIMSOLL plan tune.yaml -m qwen2.5-0.5b --world 4 --strategy fsdp2 $held | show
 ) 2>&1 || echo "exit $?"
 (
 part fsdp_file
-# A script names FSDP's file: its version and its checkpointing count, and go with it when the plan shares otherwise.
+# A script refers to FSDP's file: its version and its checkpointing count, and are removed with another strategy.
 mkdir conf
 cat > t.py <<'END'
 from transformers import AutoModelForCausalLM, Trainer, TrainingArguments

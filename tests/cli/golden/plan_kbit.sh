@@ -1,8 +1,8 @@
-# Adapters: who makes float32 beside quantised weights, and where they go when no target is named.
+# Adapters: which code casts weights to float32 next to quantised ones, and the default targets.
 (
 part kbit
-# Who makes float32 of what is not quantised beside quantised weights: a script that calls peft's function, nobody where
-# it is not called, and each ecosystem as it does; --prepare says otherwise.
+# Weights that are not quantised become float32 if a script calls peft's function, and stay if it does not; each
+# ecosystem has its own rule, and --prepare overrides it.
 export HF_HOME=nowhere PLIMSOLL_NVML=none
 script() {
   cat <<P
@@ -55,7 +55,7 @@ $PLIMSOLL plan -m llama-3.2-1b --prepare none -g 24GiB
 ) 2>&1 || echo "exit $?"
 (
 part peft_targets
-# Adapters that are told no target_modules go where peft puts them; code that is not read is named.
+# Adapters without target_modules get peft's defaults; code that is not analysed is named.
 mkdir p && cd p || exit 9
 printf 'TrainingArguments("o", per_device_train_batch_size=4, bf16=True)\nTrainer(get_peft_model(m, LoraConfig(r=16)))\n' >train.py
 for model in llama-3.2-1b gpt2 roberta-base; do

@@ -1,4 +1,4 @@
-# How a plan is started: by the ecosystem's own words, in the files that are there, with the user's own arguments.
+# How a plan is launched: with the ecosystem's own command, the existing files and the user's own arguments.
 todo() { sed -n '/^to do by hand/,/^changes to/p' | grep -v '^changes to'; }
 flags='pretrain_gpt.py --micro-batch-size 2 --global-batch-size 64 --seq-length 1024 --bf16 --num-attention-heads 16'
 echo "torchrun --nproc_per_node 8 $flags" > run.sh

@@ -1,5 +1,5 @@
-# The line that starts a plan has the arguments of the user's command, and nothing of what the shell does with it: it can
-# be pasted. An image's are those of ENTRYPOINT and CMD.
+# The launch command has the arguments of the user's command without redirections and other shell syntax, so that it can
+# be pasted. The arguments of an image are those of ENTRYPOINT and CMD.
 echo 'model_name_or_path: qwen2.5-1.5b
 per_device_train_batch_size: 1
 bf16: true

@@ -1,8 +1,8 @@
-# What starts a plan is the program that the files are for, and the file that accelerate needs.
+# A plan is launched by the program that the files are for, with the configuration that accelerate needs.
 (
 part launch_programs
-# What starts a plan is the program that the files are for: LLaMA-Factory's and Axolotl's, Lightning's own processes,
-# and a module as the user's command has it.
+# A plan is launched by the program that the files are for: LLaMA-Factory's and Axolotl's, Lightning's own processes, and
+# a module as in the user's command.
 held="--gpu 80GiB --fix checkpoint=on --fix micro_batch=1 --fix liger=off --fix chunked_loss=0 --fix alloc_conf=default"
 todo() { grep -E "^ *(torchrun|tune|USE|accelerate|deepspeed|python|FORCE|fsdp|in your own|export HEAD)"; }
 cat > sft.yaml <<'END'
@@ -98,8 +98,8 @@ $PLIMSOLL plan launch.sh --world 4 $held | todo
 ) 2>&1 || echo "exit $?"
 (
 part launch_accelerate
-# accelerate's file as it is generated: checkpointing stands in it where it is planned and has no other place, not where
-# the script's own arguments have one; what Trainer saves is whole.
+# The generated configuration of accelerate: it contains checkpointing if that is planned and the script has no argument
+# for it; Trainer saves the whole model.
 held="--gpu 24GiB --world 2 --fix strategy=fsdp2 --fix offload=none --fix checkpoint=on --fix micro_batch=4 --fix liger=off --fix chunked_loss=0 --fix alloc_conf=default"
 cat > loop.py <<'END'
 from accelerate import Accelerator

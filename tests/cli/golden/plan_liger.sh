@@ -1,7 +1,7 @@
-# Losses without all logits: Liger's, TRL's own by its version, and lines to paste.
+# Losses without all logits: Liger's, TRL's own depending on its version, and lines to paste.
 (
 part liger
-# A loss without all logits: what the files have a key for comes first, else the lines to paste.
+# A loss without all logits: one that the files have a key for comes first, otherwise lines to paste.
 cat >trainer.yaml <<'END'
 model_name_or_path: Qwen/Qwen2.5-0.5B
 output_dir: out
@@ -46,7 +46,7 @@ $PLIMSOLL plan lf.yaml --gpu 10GiB --fix liger=on --set liger=lf.yaml:enable_lig
 ) 2>&1 || echo "exit $?"
 (
 part trl_loss
-# TRL's default loss depends on its version, which is said; what Liger saves of logits is said where there are some.
+# TRL's default loss depends on its version, which the plan says; it says what Liger saves only if there are logits.
 cat > sft.yaml <<'YAML'
 model_name_or_path: qwen2.5-0.5b
 dataset_name: trl-lib/Capybara

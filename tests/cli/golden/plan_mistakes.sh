@@ -1,4 +1,4 @@
-# Each mistake is named, with what to type instead; values that cannot be had; files that end too early.
+# Each mistake is named, with what to type instead; impossible values; files that end too early.
 (
 part mistakes
 # Each mistake is named, with what to type instead.
@@ -10,8 +10,8 @@ done
 ) 2>&1 || echo "exit $?"
 (
 part refused_values
-# A value that cannot be had is named, with the setting that it does not go with, or the reason; a batch that does not
-# divide is another thing.
+# An impossible value is named with the setting that it conflicts with, or the reason; a batch that does not divide has
+# its own message.
 cat > train.py <<'EOF'
 from trl import SFTConfig, SFTTrainer
 args = SFTConfig(max_length=1024, per_device_train_batch_size=4, gradient_accumulation_steps=4, bf16=True)

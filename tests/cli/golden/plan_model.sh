@@ -1,5 +1,5 @@
-# Which model it is: what the environment has by default, home-made keys, files that others name; and the true
-# reason where it cannot be told or followed.
+# Which model it is: defaults of environment variables, custom keys, files that others refer to; and the reason if it is
+# unknown or not supported.
 plan() {
   $PLIMSOLL plan "$@" --gpu 24GiB --seq 128 2>&1 |
     grep -E -A1 '^(error|help|.*(, bf16|, fp32)|note: .* is the default|note: .* does not exist)' | grep -v -E '^(--|card:|files:)'

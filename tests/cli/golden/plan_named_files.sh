@@ -1,4 +1,4 @@
-# A configuration that the files name is read, or it is said why not.
+# A configuration that the files refer to is read, or the plan says why not.
 cat >train.py <<'S'
 from transformers import AutoModelForCausalLM, HfArgumentParser, Trainer, TrainingArguments
 args = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses()[0]

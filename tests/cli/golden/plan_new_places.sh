@@ -1,4 +1,4 @@
-# A key that is not there goes where --set says, or beside Hydra's overrides of its group, in their style.
+# A missing key is added where --set says, or next to Hydra's overrides of its group, in their style.
 cat >home.yaml <<'EOF'
 model: qwen2.5-1.5b
 train:

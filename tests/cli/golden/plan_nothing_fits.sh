@@ -1,7 +1,7 @@
-# Where nothing fits: what it would take, and the memory of the host.
+# Nothing fits: what would be needed, and the memory of the host.
 (
 part nothing_fits
-# Nothing fits: exit 1, and what it would take. DeepSpeed could have the weights on the host.
+# Nothing fits: exit 1, and what would be needed. DeepSpeed could keep the weights on the host.
 echo "== with the host"
 $PLIMSOLL plan --model qwen2.5-7b --lora-rank 128 --lora-dropout 0.05 --amp bf16 --loop trainer --batch 2 --accumulate 8 --seq 2048 --checkpoint --gpu 16GiB | grep -A1 -E '^(planned|--allow)'
 echo "== without"
@@ -9,7 +9,7 @@ $PLIMSOLL plan --model qwen2.5-7b --lora-rank 128 --lora-dropout 0.05 --amp bf16
 ) 2>&1 || echo "exit $?"
 (
 part host
-# Where nothing else fits: the host's memory, on one GPU and on several, with what that takes; as data too.
+# Only offload to the host fits, on one GPU and on several, with its cost; as JSON too.
 full="--model llama-3.2-1b --batch 1 --accumulate 8 --seq 512 --checkpoint"
 $PLIMSOLL plan $full --gpu 8GiB | sed -n '/^now:/,/^budget/p; /^host/p; /^not used/,$p'
 echo "== allowed to round"

@@ -1,5 +1,5 @@
-# One GPU stays with what it has unless a library for sharing is clearly faster; where that is asked for, DeepSpeed is
-# told the type that the weights have, and afterwards one GPU is what python alone starts.
+# One GPU keeps its setup unless a sharding library is clearly faster. If that is requested, DeepSpeed gets the type of
+# the weights, and afterwards one GPU is started by python alone.
 cat > t.py <<'END'
 from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
 import torch

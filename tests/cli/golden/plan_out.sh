@@ -1,4 +1,4 @@
-# A plan is saved beside what it is made from, never over it, nor over anything but an older plan. A saved plan is no
+# A plan is never saved over the files it is made from, nor over anything except an older plan. A saved plan is not a
 # configuration.
 export HF_HOME=nowhere PLIMSOLL_NVML=none PLIMSOLL_ROOT=fixtures/check/machine
 cp fixtures/small/train.yaml . && ln -s train.yaml link.yaml && echo mine >notes.txt && : >empty.json

@@ -1,4 +1,4 @@
-# Types of numbers: what the card is fast in, free where what is learned stays the same, written as one set.
+# Number types: the type in which the card is fast, chosen freely if the model learns the same, written as one set.
 cat >axolotl.yaml <<'END'
 base_model: Qwen/Qwen2.5-1.5B
 adapter: lora

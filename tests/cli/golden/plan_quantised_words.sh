@@ -1,7 +1,7 @@
-# Words of ecosystems for quantised weights, checkpoints on the host and no adapters.
+# The keys of ecosystems for quantised weights, checkpoints on the host and no adapters.
 (
 part quantised_words
-# Quantised weights are keys of TRL's and LLaMA-Factory's files: written, with double quantisation where one key says it.
+# TRL and LLaMA-Factory have keys for quantised weights: they are written, with double quantisation if one key sets it.
 cat > sft.yaml <<'YAML'
 model_name_or_path: qwen2.5-7b
 per_device_train_batch_size: 1
@@ -30,7 +30,7 @@ $PLIMSOLL plan lf.yaml --gpu 12GiB | grep -E '^now:'
 ) 2>&1 || echo "exit $?"
 (
 part offloaded_words
-# Checkpoints on the host: Axolotl and Unsloth have a word for it, which no other ecosystem takes.
+# Checkpoints on the host: Axolotl and Unsloth have a value for it, which no other ecosystem accepts.
 say() { echo "== $1"; shift; $PLIMSOLL plan "$@" --fix checkpoint=offloaded --gpu 24GiB 2>&1 | grep -E '^(error|checkpoint offloaded|.*no such value|enable_|[-+] *[a-z_]*checkpointing|[-+].*use_gradient_ch)'; }
 cat > tune.yaml <<'YAML'
 model:
@@ -73,11 +73,11 @@ say "Unsloth" nb.py
 ) 2>&1 || echo "exit $?"
 (
 part words
-# No adapters are none, not 0; a loss alone is no row of logits.
+# No adapters are shown as "none", not 0; a loss without logits has no row for them.
 $PLIMSOLL plan -m llama-3.2-1b -g 24GiB -s 1024 --fix lora_rank=16 | grep -E "^(setting|lora_rank)"
 $PLIMSOLL plan -m sentence-transformers/all-MiniLM-L6-v2 --loss contrastive -b 16 -s 128 -g 24GiB | sed -n '/^budget/,/^total/p'
 $PLIMSOLL estimate -m sentence-transformers/all-MiniLM-L6-v2 --loss contrastive -b 16 -s 128 | grep -c logits || true
-# A file that was cut off shows by what it does not say.
+# A file that was cut off is noticed by its missing settings.
 printf 'base_model: NousResearch/Meta-Llama-3-8B\nload_in_8bit: false\n' >cut.yaml
 HF_HOME=nowhere $PLIMSOLL plan cut.yaml -g 80GiB | grep -A1 "not set in the files\|files do not set"
 ) 2>&1 || echo "exit $?"

@@ -1,4 +1,4 @@
-# What files compute is computed: the effective batch, and the edit at the root of what is derived.
+# Values that files compute are computed: the effective batch; the edit is made at the literal behind them.
 mkdir p && cd p || exit 9
 show() {
   echo "== $1" && shift

@@ -1,5 +1,5 @@
-# The command a plan ends with says of its settings what the plan says, to the byte; where no option says it, it is left
-# out with what is missing.
+# The estimate command at the end of a plan predicts the same bytes as the plan; if an option is missing for that, there
+# is no command but the reason.
 export HF_HOME=nowhere PLIMSOLL_NVML=none
 field() { grep -m1 "\"$1\"" | sed 's/.*": //; s/,$//'; }
 same() {

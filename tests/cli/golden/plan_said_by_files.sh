@@ -1,7 +1,7 @@
-# What files say that no run can have, that has no effect, and what they do not say.
+# Impossible values in files, values without effect, and missing values.
 (
 part said_by_files
-# Values that no run can have are told by file and key; what the files leave open, or do not say, is noted as that.
+# Impossible values are reported with file and key; unclear and missing values are noted as such.
 work=$(mktemp -d) && cd "$work" || exit 9
 cat >base.yaml <<'EOF'
 model_name_or_path: Qwen/Qwen2.5-0.5B
@@ -37,7 +37,7 @@ rm -rf "$work"
 ) 2>&1 || echo "exit $?"
 (
 part idle_settings
-# What a file says and has no effect is a note, not a mistake; what is typed is one.
+# A setting without effect in a file is a note, not a mistake; on the command line it is a mistake.
 cat >train.yaml <<'END'
 model_name_or_path: gpt2
 use_liger_kernel: true

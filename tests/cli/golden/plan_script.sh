@@ -1,7 +1,7 @@
-# Scripts as people write them: constants and variables, and a configuration that a script opens.
+# Typical scripts: constants and variables, and a configuration that a script opens.
 (
 part script
-# A script as people write it: the model is a constant handed to from_pretrained, the batch a variable of main.
+# A typical script: the model is a constant passed to from_pretrained, the batch a variable of main.
 mkdir project && cd project || exit 9
 cat > train.py <<'EOF'
 import torch
@@ -30,7 +30,7 @@ $PLIMSOLL plan train.py --gpu 24GiB 2>&1
 ) 2>&1 || echo "exit $?"
 (
 part script_reads_yaml
-# A configuration that a script opens is read with it, lists in it too; a cached loss is as it is.
+# A configuration that a script opens is read with it, including lists; a cached loss is kept.
 mkdir p && cd p || exit 9
 cat >config.yaml <<'END'
 model: {name: llama-3.2-1b}

@@ -1,5 +1,5 @@
-# A model that Megatron's flags describe: built from them where a family has its layers, refused by the flag that
-# is missing or not followed where none has.
+# A model that Megatron's flags describe: built from them if a family has its layers, otherwise refused with the flag
+# that is missing or not supported.
 llama='--num-layers 8 --hidden-size 1024 --num-attention-heads 16 --group-query-attention --num-query-groups 4
   --max-position-embeddings 1024 --swiglu --normalization RMSNorm --position-embedding-type rope
   --untie-embeddings-and-output-weights --disable-bias-linear --hidden-dropout 0.0 --attention-dropout 0.0'

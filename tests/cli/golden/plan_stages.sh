@@ -1,5 +1,5 @@
-# Stages of one training that differ in what costs memory: the one that takes most decides, by plan and by check, found
-# by themselves or named in plimsoll.yaml. What differs is held. Where no stage has the most of all, it is asked.
+# Stages of one training with different memory: the largest one decides, in plan and check, whether stages are detected
+# or named in plimsoll.yaml. Values that differ are fixed. If no stage is the largest in all counts, they are unclear.
 export HF_HOME=nowhere PLIMSOLL_NVML=none PLIMSOLL_ROOT=fixtures/check/machine
 mkdir -p conf
 cat >conf/config.yaml <<'Y'

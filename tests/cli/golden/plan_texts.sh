@@ -1,5 +1,5 @@
-# sentence-transformers: a loss of one sample's texts may be accumulated, one that compares samples asks; how many
-# texts there are is said by the loss or the data, or assumed and told.
+# sentence-transformers: a loss within one sample may be accumulated, one that compares samples needs an answer from the
+# user. The number of texts comes from the loss or the data, or is assumed and reported.
 script() {
   cat > train.py <<PY
 from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer, SentenceTransformerTrainingArguments, losses

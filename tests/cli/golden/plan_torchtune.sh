@@ -1,7 +1,7 @@
-# torchtune's recipe: which model it builds, and what another optimizer does not know.
+# torchtune's recipes: which model they build, and arguments that another optimizer does not accept.
 (
 part torchtune
-# torchtune's recipe: the function that builds the model names it, wherever its checkpoint will be.
+# torchtune's recipes: the builder function names the model, wherever its checkpoint will be.
 cat >recipe.yaml <<'END'
 model:
   _component_: torchtune.models.qwen2_5.lora_qwen2_5_7b_instruct
@@ -35,7 +35,7 @@ $PLIMSOLL plan recipe.yaml --gpu 24GiB
 ) 2>&1 || echo "exit $?"
 (
 part takes_out
-# What another optimizer does not know is taken out, and comes back with undo.
+# Arguments that another optimizer does not accept are removed, and undo restores them.
 work=$(mktemp -d) && cd "$work" || exit 9
 cat >tune.yaml <<'END'
 model:

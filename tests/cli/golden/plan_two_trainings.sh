@@ -1,4 +1,4 @@
-# Two trainings in one script: changed together where they say the same, asked about where they do not.
+# Two trainings in one script: changed together if they agree, unclear if they do not.
 mkdir p && cd p || exit 9
 stages() {
   printf 'one = TrainingArguments("a", per_device_train_batch_size=8, gradient_accumulation_steps=%s)\n' "$1"

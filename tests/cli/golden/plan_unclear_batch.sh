@@ -1,7 +1,7 @@
-# Batches, lengths and GPUs that files leave open or say wrong are asked for, never made up.
+# Batches, lengths and GPUs that files leave open or set wrongly are asked for, never guessed.
 (
 part unclear_batch
-# A batch, an accumulation or a number of GPUs that the files leave open is asked for, never made up.
+# A batch, an accumulation or a number of GPUs that the files leave open is asked for, never guessed.
 mkdir p && cd p || exit 9
 ask() {
   echo "== $1" && shift
@@ -31,7 +31,7 @@ ask "nobody says it" none.yaml
 ) 2>&1 || echo "exit $?"
 (
 part no_counts
-# Counts that are none, batches that are said otherwise, files with several documents: asked about, with the reason.
+# Invalid counts, contradicting batches, files with several documents: unclear, with the reason.
 mkdir p && cd p || exit 9
 ask() {
   file=$1 && shift

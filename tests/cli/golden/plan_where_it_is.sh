@@ -1,8 +1,8 @@
-# Where a value is said, computed from what, and who else is computed from it.
+# Where a value is set, what it is computed from, and what else is computed from it.
 (
 part where_it_is
-# Where two say different, both are named; where a value is computed, its line and that of what it is computed from; a
-# comment that is no longer true is named too.
+# If two places differ, both are named. For a computed value, its line and that of its source are named, and comments
+# that are no longer true.
 cat >dup.py <<'EOF'
 from transformers import TrainingArguments, AutoModelForCausalLM
 BATCH = 5 * 8
@@ -26,7 +26,7 @@ $PLIMSOLL apply plan.json | grep -A1 "comment"
 ) 2>&1 || echo "exit $?"
 (
 part shared_root
-# A value that other settings are computed from stays, with what would move.
+# A value from which other settings are computed is not changed; the message names what would change with it.
 work=$(mktemp -d) && cd "$work" || exit 9
 cat >run.sh <<'END'
 N=8

@@ -1,4 +1,4 @@
-# How many GPUs there are: of all machines, from the batch, or asked for; what they share that is not modelled.
+# The number of GPUs: of all machines, inferred from the batch, or asked for; unsupported kinds of parallelism.
 cat > train.yaml <<'END'
 model_name_or_path: qwen2.5-0.5b
 per_device_train_batch_size: 8

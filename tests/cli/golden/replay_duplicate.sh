@@ -1,3 +1,3 @@
-# A model held three times, with the lines that made the copies.
+# Three copies of a model, with the lines that created them.
 $PLIMSOLL replay truth/snapshots/stacks-duplicate-model.pickle.xz --top 4 | sed -n "/^Leaks/,\$p"
 exit "${PIPESTATUS[0]}"

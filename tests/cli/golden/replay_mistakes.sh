@@ -1,4 +1,4 @@
-# What cannot be replayed is named, with the place in it: exit 2, and no file is overwritten.
+# Files that cannot be replayed are named, with the position in them: exit 2, and no file is overwritten.
 try() {
   echo "\$ plimsoll $*"
   $PLIMSOLL "$@" 2>&1

@@ -1,4 +1,4 @@
-# A .plimsoll that came with a folder does not reach out of it, through no path and no link.
+# A .plimsoll that came with a folder cannot reach files outside of it, by path or by link.
 work=$(mktemp -d) && mkdir -p "$work/repo/.plimsoll" && cd "$work/repo" || exit 9
 hostile() { # PATH: the file with the text "precious" goes
   {

@@ -1,4 +1,4 @@
-# A way out where backups are gone; and files get their time back.
+# Undo without backups; and files get their old modification times.
 cp fixtures/small/train.yaml . && touch -d 2001-02-03 train.yaml && cp -p train.yaml old.yaml
 $PLIMSOLL plan train.yaml --gpu 12GiB --try micro_batch=1,2 --out plan.json >/dev/null
 apply() { $PLIMSOLL apply plan.json >/dev/null; }

@@ -1,4 +1,4 @@
-// Pictures are sound documents whatever names they are given, and stay small.
+// Pictures are well-formed documents whatever names they contain, and stay small.
 #include <ctype.h>
 #include <stdlib.h>
 
@@ -43,7 +43,7 @@ static bool scene_of_snapshot(scene *s, const char *name, size_t columns) {
   return !plim_snapshot_read(path, -1, &s->trace, NULL, NULL) && scene_finish(s, name, columns);
 }
 
-// The document as text; the caller frees it.
+// The document as text, freed by the caller.
 static char *drawn(const picture *p, void (*write)(FILE *, const picture *)) {
   char *text = NULL;
   size_t size = 0;
@@ -62,7 +62,7 @@ static size_t occurrences(const char *text, const char *what) {
 
 // ---- is it well-formed? ------------------------------------------------------------------------------
 
-// The tag at *text ("<name a=\"b\">"): its name, and *text moved behind it. NULL if it is broken.
+// Reads the tag at *text ("<name a=\"b\">"): returns its name and moves *text after it. NULL if it is malformed.
 static const char *tag_at(const char **text, size_t *length, bool *closes, bool *is_empty) {
   const char *s = *text + 1, *name;
   *closes = *s == '/';
@@ -85,7 +85,7 @@ static bool is_entity(const char *s) {
   return false;
 }
 
-// NULL if tags are balanced and nothing needs escaping, otherwise where it goes wrong.
+// NULL if the tags are balanced and nothing needs escaping, else the position of the error.
 static const char *fault_in_xml(const char *text) {
   struct {
     const char *name;
@@ -112,7 +112,7 @@ static const char *fault_in_xml(const char *text) {
   return depth ? text : NULL;
 }
 
-TEST(the_check_itself_finds_faults) {
+TEST(the_xml_check_finds_faults) {
   CHECK(!fault_in_xml("<a b=\">\"><c/>&lt;</a>"), "sound text is refused");
   CHECK(fault_in_xml("<a><b></a></b>") && fault_in_xml("<a>") && fault_in_xml("<a>&b</a>") &&
             fault_in_xml("<a b=\"<\"/>") && fault_in_xml("</a>") && fault_in_xml("\x01"),
@@ -137,7 +137,7 @@ static bool svg_is_sound(const char *name) {
   return !fault && small && named;
 }
 
-TEST(pictures_of_recordings_are_sound) {
+TEST(pictures_of_recordings_are_well_formed) {
   static const char *const names[] = {
       "snapshots/stacks-leak-logits", "snapshots/stacks-duplicate-model",
       "snapshots/varlen-default",     "snapshots/varlen-cap-oom",
@@ -160,7 +160,7 @@ static uint32_t add_text(plim_trace *t, const char *text) {
   }
 }
 
-// One allocation, made by a line whose file and function have such names.
+// A trace with one allocation, from a line whose file and function have malicious names.
 static bool scene_of_nasty_names(scene *s) {
   *s = (scene){0};
   plim_trace *t = &s->trace;
@@ -199,7 +199,7 @@ static uint64_t noise(uint64_t *state) { // xorshift
   return *state ^= *state << 17;
 }
 
-// No two neighbouring columns have anything in common.
+// Fills the timeline so that neighbouring columns have nothing in common.
 static void make_noisy(plim_timeline *t) {
   uint64_t state = 88172645463325252u;
   for (size_t i = 0; i < t->columns.len; i++) {
@@ -244,7 +244,7 @@ TEST(a_picture_of_nothing_says_so) {
 
 // ---- predictions -------------------------------------------------------------------------------------
 
-static char *captured; // what the last picture of a prediction would have been
+static char *captured; // the last picture of a prediction
 
 static void capture_svg(FILE *out, const picture *p) {
   (void)out;
@@ -264,7 +264,7 @@ static bool predict(const job_args *args, estimate_result *r) {
   return !err && !plim_estimate_make(&r->request.job, &r->request.target, &r->e, NULL);
 }
 
-// The document; the caller frees it.
+// The picture of a prediction, freed by the caller.
 static char *forecast(const estimate_result *r, void (*write)(FILE *, const picture *)) {
   picture_request wanted = {"/dev/null", SVG_COLUMNS, write};
   captured = NULL;
@@ -297,7 +297,7 @@ TEST(the_picture_of_a_prediction_says_what_it_is_of) {
   free(svg);
 }
 
-TEST(what_does_not_fit_is_drawn_without_its_limit) {
+TEST(a_run_that_does_not_fit_is_drawn_without_its_limit) {
   job_args args = small_job();
   args.gpu = NULL;
   args.limit_bytes = 600 * PLIM_MIB;

@@ -1,5 +1,5 @@
-// How wrong is a replay whose segment addresses come from the model of the driver instead of the
-// recording? The error that the program states must be the one measured here.
+// Measures the error of replays in which segment addresses come from the model of the driver instead of the
+// recording. The error that the program states must be the one measured here.
 #include <math.h>
 
 #include "driver.h"

@@ -1,5 +1,5 @@
-// The allocator's rules one by one. That they are PyTorch's is proven by tests/core/trace/test_truth.c;
-// these tests say which rule broke.
+// The allocator's rules one by one. tests/core/trace/test_truth.c proves that they are PyTorch's; these tests tell
+// which rule is broken.
 #include "allocator.h"
 
 #include "driver.h"
@@ -103,7 +103,7 @@ TEST(the_limit_is_strict_and_a_retry_releases_everything_cached) {
   CHECK(ask(&r, 1, 22 * M) == PLIM_MALLOC_OOM, "more than is left");
   CHECK_U64(plim_allocator_stats(r.a)->retries, 1);
   CHECK_U64(plim_allocator_stats(r.a)->ooms, 1);
-  CHECK_U64(reserved(&r), 20 * M); // what was released stays released
+  CHECK_U64(reserved(&r), 20 * M); // the released memory stays released
   CHECK(ask(&r, 1, 2 * M) == PLIM_MALLOC_OK, "20 MiB fit again");
   stop(&r);
 }
@@ -177,7 +177,7 @@ TEST(garbage_goes_when_the_threshold_is_passed) {
   stop(&r);
 }
 
-// Which pool a segment is in must hold when everything is released.
+// Releasing everything must not release segments of private pools.
 TEST(private_pools_keep_their_memory) {
   plim_address_model_init(&model);
   plim_allocator_options options = {.conf = plim_alloc_conf_default(),
@@ -192,9 +192,9 @@ TEST(private_pools_keep_their_memory) {
   plim_allocator_free(r.a, 0);
   plim_allocator_free(r.a, 1);
   plim_allocator_empty_cache(r.a);
-  CHECK_U64(reserved(&r), 20 * M); // that of the private pool
+  CHECK_U64(reserved(&r), 20 * M); // the segment of the private pool
   ask(&r, 1, 20 * M);
-  CHECK_U64(reserved(&r), 40 * M); // nobody else may use it
+  CHECK_U64(reserved(&r), 40 * M); // the default pool must not use it
   stop(&r);
 }
 
@@ -209,12 +209,12 @@ TEST(garbage_collection_leaves_private_pools_alone) {
   rig r = {.a = plim_allocator_new(&options)};
   plim_allocator_malloc(r.a, 0, 60 * M, PLIM_DEFAULT_STREAM, 1);
   plim_allocator_free(r.a, 0);
-  ask(&r, 1, 20 * M); // 60 of 100 MiB reserved, but none of them the default pool's
+  ask(&r, 1, 20 * M); // 60 of 100 MiB are reserved, but none by the default pool
   CHECK_U64(reserved(&r), 80 * M);
   stop(&r);
 }
 
-// A slot asked for again while its old tensor waits for a stream: the wait's end was lost.
+// A slot is allocated again while the free of its old tensor still waits for a stream. That free must not be lost.
 TEST(a_slot_in_use_is_vacated_first) {
   rig r = start("", PLIM_UNKNOWN);
   ask(&r, 0, 30 * M);
@@ -257,8 +257,8 @@ TEST(versions_choose_the_order) {
   CHECK(!plim_block_order_of("new", &order), "no version");
 }
 
-// Pieces of a segment count as old as the segment: of two free blocks of 10 MiB, one the front of
-// the older segment, one a younger segment, the older segment's is taken.
+// The pieces of a segment are as old as the segment. Of two free blocks of 10 MiB, the front of an older segment is
+// taken before a younger segment.
 TEST(pieces_inherit_the_registration_of_their_segment) {
   plim_address_model_init(&model);
   plim_allocator_options options = {.conf = plim_alloc_conf_default(),
@@ -281,7 +281,7 @@ TEST(pieces_inherit_the_registration_of_their_segment) {
   stop(&r);
 }
 
-// Equal free blocks in two segments: the newer lies lower in address, the older was registered first.
+// Two segments have equal free blocks: the newer one has the lower address, the older one was registered first.
 TEST(the_two_orders_break_ties_differently) {
   for (int order = PLIM_ORDER_ADDRESS; order <= PLIM_ORDER_REGISTRATION; order++) {
     plim_address_model_init(&model);

@@ -1,4 +1,4 @@
-// The free set must order blocks as a plain sorted list would, whatever the order of insertions.
+// The free set must order blocks like a sorted list, whatever the order of insertions.
 #include "freeset.h"
 #include "test.h"
 
@@ -51,7 +51,7 @@ TEST(order_is_that_of_a_sorted_list) {
     else {
       blocks[i] = (plim_block){.addr = random_below(1 << 20) * 512, .bytes = random_size()};
       blocks[i].tie = random_below(4);
-      blocks[i].addr = blocks[i].addr * BLOCKS + i; // no two alike
+      blocks[i].addr = blocks[i].addr * BLOCKS + i; // all addresses differ
       plim_freeset_insert(&set, blocks, i);
     }
     is_in[i] = !is_in[i];

@@ -1,4 +1,4 @@
-// What is said about a moment adds up: to the allocator's own counters, whichever way it is cut.
+// The breakdowns of a moment by kind, line and module each add up to the allocator's own counters.
 #include "inspect.h"
 
 #include "test.h"
@@ -64,7 +64,7 @@ TEST(shares_add_up_to_the_whole_in_every_recording) {
 }
 
 // varlen-cap-oom: 1.03 GiB did not fit although 1.7 GiB were not in use, of 9.5 GiB allowed.
-TEST(an_oom_by_fragmentation_is_told_from_a_full_card) {
+TEST(an_oom_by_fragmentation_differs_from_a_full_card) {
   static const char *const folders[] = {"snapshots"};
   truth_files files = truth_list(folders, 1);
   for (size_t i = 0; i < files.len; i++) {

@@ -1,5 +1,5 @@
-// The timeline against real recordings: whatever the number of columns, kinds add up, no peak is
-// lost and the replay's own totals come out.
+// The timeline of real recordings: whatever the number of columns, the kinds add up, no peak is lost, and the totals
+// are those of the replay.
 #include "snapshot.h"
 #include "test.h"
 #include "timeline.h"
@@ -48,7 +48,7 @@ static bool holders_are_sound(const plim_timeline_column *c) {
   return sum <= c->allocated_bytes;
 }
 
-// NULL if all is well, otherwise what is not.
+// NULL if the timeline is correct, else what is wrong.
 static const char *fault_of(const plim_timeline *t, size_t events) {
   size_t expected_first = 0;
   for (size_t i = 0; i < t->columns.len; i++) {

@@ -1,5 +1,5 @@
-// What the story of a recording says, against recordings whose program is known: steps, kinds of
-// memory, leaks and duplicated models. Most are read twice, with their stacks and without.
+// The analysis of recordings whose program is known: steps, kinds of memory, leaks and duplicated models. Most are
+// analysed twice, with their stacks and without.
 #include <math.h>
 #include <stdlib.h>
 
@@ -29,7 +29,7 @@ static bool tell_trace(told *t) {
          plim_find_duplicates(&t->trace, &t->analysis, &t->duplicates);
 }
 
-// "families/llama-bf16", less what is to be forgotten before it is read.
+// Analyses a recording such as "families/llama-bf16" without the information in `less` (stacks, markers).
 static bool tell(const char *name, int less, told *t) {
   *t = (told){0};
   truth_file file = {0};
@@ -126,9 +126,9 @@ static const kinds_case kinds_cases[] = {
     {"kernels/t5-ckpt-b4s512", 2, 2, 4},
 };
 
-// One percent of room: beside the weights there are buffers (rotary frequencies, position ids) and
-// a counter per tensor in the optimizer. Adafactor keeps a row and a column per matrix. MiniLM's
-// pooler is never used and has no gradient: 1 % of its weights.
+// The tolerance is one percent: besides weights there are buffers (rotary frequencies, position ids) and one counter
+// per tensor in the optimizer. Adafactor keeps a row and a column per matrix. MiniLM's pooler, 1 % of its weights, is
+// never used and has no gradient.
 static void check_kinds(const kinds_case *c, int less) {
   told t;
   CHECK(tell(c->name, less, &t), "%s cannot be read", c->name);
@@ -166,8 +166,8 @@ TEST(kinds_match_the_model_without_stacks) {
   }
 }
 
-// Lifetimes alone must tell the same story as the stacks. Recomputed activations cannot be seen
-// without stacks, so checkpointed cases are left out.
+// Lifetimes alone must lead to the same result as stacks. Recomputed activations cannot be recognised without stacks,
+// so checkpointed cases are skipped.
 TEST(kinds_at_the_peak_are_the_same_without_stacks) {
   static const char *const names[] = {"families/llama-bf16",     "families/llama-lora",
                                       "families/gpt2-fp32-amp",  "families/bert-fp32-ampfp16",
@@ -188,7 +188,7 @@ TEST(kinds_at_the_peak_are_the_same_without_stacks) {
 
 // cuBLAS takes 32 MiB per thread that multiplies (Hopper), one for forward and one for backward;
 // cuBLASLt may take another 1 MiB.
-TEST(workspaces_are_told_from_weights_of_their_size) {
+TEST(workspaces_are_not_taken_for_weights) {
   static const char *const names[] = {"families/llama-bf16", "families/gpt2-bf16",
                                       "kernels/sgd-llama", "snapshots/tiny-default"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -227,7 +227,7 @@ TEST(kept_results_are_of_other_kind) {
   CHECK(tell("snapshots/stacks-leak-logits", 0, &t), "read");
   account a = count_kinds(&t);
   end(&t);
-  // 25 steps; the last one's may still be in a variable, and so is the one before it.
+  // 25 steps; the results of the last two may still be in variables.
   CHECK(a.most[PLIM_KIND_OTHER] >= 23 * 32768000ull && a.most[PLIM_KIND_OTHER] <= 25 * 32768000ull,
         "other %" PRIu64, a.most[PLIM_KIND_OTHER]);
 }
@@ -243,7 +243,7 @@ typedef struct {
 
 static const steps_case steps_cases[] = {
     {"snapshots/varlen-default", 0, PLIM_STEPS_ANNOTATED, 10},
-    {"snapshots/varlen-cap-oom", 0, PLIM_STEPS_ANNOTATED, 3}, // two, and one that failed
+    {"snapshots/varlen-cap-oom", 0, PLIM_STEPS_ANNOTATED, 3}, // two steps, and one that failed
     {"snapshots/stacks-leak-logits", 0, PLIM_STEPS_ANNOTATED, 25},
     {"snapshots/stacks-leak-logits", WITHOUT_MARKERS, PLIM_STEPS_STACKS, 25},
     {"snapshots/stacks-leak-logits", WITHOUT_MARKERS | WITHOUT_STACKS, PLIM_STEPS_PERIODIC, 25},
@@ -251,9 +251,9 @@ static const steps_case steps_cases[] = {
     {"snapshots/lora-ckpt-stream", 0, PLIM_STEPS_ANNOTATED, 4},
     {"foreign/resnet50-b4", 0, PLIM_STEPS_ANNOTATED, 3},
     {"foreign/contrastive-b2-n24", 0, PLIM_STEPS_ANNOTATED, 3}, // the scaler skipped the first one
-    {"families/llama-trainer-lora-ckpt", 0, PLIM_STEPS_ANNOTATED, 2}, // two micro batches each
+    {"families/llama-trainer-lora-ckpt", 0, PLIM_STEPS_ANNOTATED, 2}, // with two micro batches each
     {"families/llama-trainer-lora-ckpt", WITHOUT_MARKERS, PLIM_STEPS_STACKS, 2},
-    {"stories/evaluate", 0, PLIM_STEPS_ANNOTATED, 6}, // the evaluation behind the last is no step
+    {"stories/evaluate", 0, PLIM_STEPS_ANNOTATED, 6}, // the evaluation at the end is not a step
     {"stories/own-loop", 0, PLIM_STEPS_PERIODIC, 6},
     {"stories/own-loop", WITHOUT_STACKS, PLIM_STEPS_PERIODIC, 6},
     {"stories/cpp-stacks", WITHOUT_MARKERS, PLIM_STEPS_STACKS, 5},
@@ -273,7 +273,7 @@ TEST(steps_are_counted) {
   }
 }
 
-// Steps of ten tensors that come and go, each step with the markers of `names` behind it.
+// Steps that allocate and free ten tensors, each followed by the markers in `names`.
 static bool make_marked_trace(plim_trace *t, size_t steps, const char *const *names, size_t count) {
   if (!plim_trace_init(t)) return false;
   uint64_t time = 1;
@@ -296,7 +296,7 @@ static bool make_marked_trace(plim_trace *t, size_t steps, const char *const *na
   return ok && plim_trace_link(t);
 }
 
-// A GAN steps its two optimizers in turn: one step of the loop has both.
+// A GAN runs its two optimizers in turn; both belong to one step of the loop.
 TEST(two_optimizers_make_one_step) {
   static const char *const names[] = {"Optimizer.step#Adam.step", "Optimizer.step#RMSprop.step"};
   for (size_t count = 1; count <= 2; count++) {
@@ -323,12 +323,12 @@ TEST(random_allocation_programs_have_no_steps) {
   vec_free(&files);
 }
 
-// Stacks show where the first forward is: no step may begin behind it, and what __init__ and the
-// loop before it made must not be in it.
+// Stacks show where the first forward pass is: the first step must not begin after it, and must not contain
+// allocations of __init__ or of the loop before it.
 TEST(set_up_ends_where_the_first_batch_is_made) {
   static const struct {
     const char *name;
-    uint32_t line; // of the line that makes the first batch
+    uint32_t line; // the line that creates the first batch
     const char *function;
   } cases[] = {{"snapshots/stacks-tiny", 31, "loop"},
                {"families/llama-bf16", 44, "batch"},
@@ -364,7 +364,7 @@ TEST(an_event_is_in_its_step) {
 }
 
 // The most common failure: memory runs out in the first backward, before any optimizer step.
-TEST(a_run_that_dies_in_its_first_step_has_one) {
+TEST(a_run_that_fails_in_its_first_step_has_one_step) {
   told whole, t = {0};
   CHECK(tell("snapshots/stacks-tiny", 0, &whole), "read");
   account want = count_kinds(&whole);
@@ -382,7 +382,7 @@ TEST(a_run_that_dies_in_its_first_step_has_one) {
   end(&t);
   CHECK_U64(steps, (size_t)1);
   CHECK(begins >= first && begins < first + 10, "begins at %zu, the whole at %zu", begins, first);
-  // The batch was made before the forward and is still alive: it passes for a parameter.
+  // The batch was created before the forward pass and is still alive, so it is taken for a parameter.
   CHECK_U64(got.most[PLIM_KIND_PARAMETER], want.most[PLIM_KIND_PARAMETER] + 2 * 256 * 8);
   CHECK(got.most[PLIM_KIND_GRADIENT] > 0, "no gradients");
   CHECK(near(got.most[PLIM_KIND_ACTIVATION], (double)want.most[PLIM_KIND_ACTIVATION], 0.2),
@@ -423,8 +423,8 @@ static bool owns(const plim_trace *t, uint32_t frame, const char *part) {
   return frame != PLIM_NO_LINE && strstr(plim_trace_text(t, t->frames.at[frame].file), part);
 }
 
-// With C++ frames recorded, stacks begin in the unwinder and the allocator, and in a folder that is
-// called torch although it is not PyTorch.
+// With C++ frames, stacks begin in the unwinder and the allocator. Some frames are in a folder called torch that is
+// not PyTorch.
 TEST(responsible_lines_are_neither_pytorch_nor_c_plus_plus) {
   static const char *const names[] = {"stories/cpp-stacks", "recorded/late-train",
                                       "families/llama-trainer-lora-ckpt",
@@ -605,8 +605,8 @@ static const char *find_flaw(const told *t) {
   return NULL;
 }
 
-// What is in the recordings, and what of it can still be told when stacks, markers or both are
-// taken away. Whatever is not listed has neither leak nor duplicate in any reading.
+// The leaks and duplicates in the recordings, and whether they are still found without stacks, markers or both.
+// Recordings that are not listed must have none in any reading.
 enum { FULL = 1, NO_STACKS = 2, NO_MARKERS = 4, ALWAYS = 15 };
 
 static const struct {
@@ -654,7 +654,7 @@ TEST(only_the_known_recordings_leak_or_duplicate) {
 
 // ---- hostile traces -------------------------------------------------------------------------------
 
-TEST(an_empty_trace_has_an_empty_story) {
+TEST(an_empty_trace_has_an_empty_analysis) {
   told t = {0};
   CHECK(plim_trace_init(&t.trace) && plim_trace_link(&t.trace) && tell_trace(&t), "memory");
   size_t steps = t.analysis.steps.len, leaks = t.leaks.len, duplicates = t.duplicates.len;
@@ -669,7 +669,7 @@ static uint64_t random_next(uint64_t *state) { // xorshift64
   return *state ^= *state << 17;
 }
 
-// Times that jump, sizes beyond all sense, frees of nothing, markers without partner.
+// Times that jump, absurd sizes, frees of nothing, markers without a partner.
 static bool make_hostile_trace(plim_trace *t, uint64_t seed) {
   static const char *const names[] = {"Optimizer.step#A.step", "Optimizer.step#B.step",
                                       "Optimizer.zero_grad#A.zero_grad", "ProfilerStep#1", ""};
@@ -703,7 +703,7 @@ static bool make_hostile_trace(plim_trace *t, uint64_t seed) {
   return plim_trace_link(t);
 }
 
-TEST(hostile_traces_have_sound_stories) {
+TEST(hostile_traces_are_analysed_without_harm) {
   size_t with_steps = 0;
   for (uint64_t seed = 1; seed <= 3000; seed++) {
     told t = {0};

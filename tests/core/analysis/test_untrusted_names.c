@@ -8,7 +8,7 @@ static uint32_t add_text(plim_trace *t, const char *text) {
   return at;
 }
 
-// Whoever wrote the snapshot chose the names: they must not steer a terminal.
+// The author of the snapshot chose the names; they must not control the terminal.
 TEST(names_are_printed_without_control_characters) {
   plim_trace t;
   char line[128], module[128];

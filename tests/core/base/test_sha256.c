@@ -1,4 +1,4 @@
-// The digests of FIPS 180-4's examples, and of lengths around the ends of blocks (from sha256sum).
+// The digests of the examples in FIPS 180-4, and of texts whose lengths are around block boundaries (from sha256sum).
 #include <stdlib.h>
 
 #include "sha256.h"

@@ -26,7 +26,7 @@ TEST(distance_is_symmetric) {
             "%s and %s", names[i], names[k]);
 }
 
-TEST(one_slip_of_each_sort) {
+TEST(one_typo_of_each_kind) {
   CHECK_STR(near("rplay"), "replay");
   CHECK_STR(near("repplay"), "replay");
   CHECK_STR(near("reploy"), "replay");
@@ -34,19 +34,19 @@ TEST(one_slip_of_each_sort) {
   CHECK_STR(near("Replay"), "replay");
 }
 
-TEST(long_words_forgive_more) {
+TEST(long_words_may_have_more_typos) {
   CHECK_STR(near("alocconf"), "alloc-conf");
   CHECK_STR(near("max_split_size"), "max_split_size_mb");
   CHECK_STR(near("maxsplitsizemb"), "max_split_size_mb");
 }
 
-TEST(the_beginning_stands_for_the_word) {
+TEST(a_prefix_suggests_the_word) {
   CHECK_STR(near("comp"), "completion");
   CHECK_STR(near("alloc"), "alloc-conf");
   CHECK_STR(near("ve"), "version");
 }
 
-TEST(what_is_not_close_suggests_nothing) {
+TEST(distant_words_suggest_nothing) {
   CHECK_STR(near("frobnicate"), "(nothing)");
   CHECK_STR(near("x"), "(nothing)");
   CHECK_STR(near(""), "(nothing)");

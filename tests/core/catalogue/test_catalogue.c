@@ -1,5 +1,5 @@
-// Every model of the catalogue builds on the tape to exactly the parameters it is published with, and
-// is found by the names people use.
+// Every model of the catalogue has exactly the published number of parameters when it is built on the tape, and is
+// found by the names people use.
 #include "catalogue.h"
 #include "family.h"
 #include "test.h"
@@ -19,7 +19,7 @@ static uint64_t built_parameters(const plim_config *c) {
   return count;
 }
 
-// A family that is no program yet is left out, and the test says how many were.
+// Models of families that are not supported yet are skipped; the test prints how many.
 TEST(catalogue_parameters_are_those_published) {
   size_t left_out = 0;
   for (size_t i = 0; i < plim_catalogue_count; i++) {
@@ -87,7 +87,7 @@ TEST(catalogue_is_found_by_what_people_type) {
       {"google/gemma-2-9b-it", "gemma-2-9b-it"},
       {"gemma2:9b", "gemma-2-9b"},
       {"bge-small-en", "bge-small"},
-      {"tiny-llama", "tiny-llama"}, // of the tests, by exactly this
+      {"tiny-llama", "tiny-llama"}, // a model of the tests, found by its exact name only
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     const plim_catalogue_model *model = plim_catalogue_named(cases[i].typed);
@@ -96,7 +96,7 @@ TEST(catalogue_is_found_by_what_people_type) {
   }
 }
 
-TEST(catalogue_refuses_the_rest) {
+TEST(catalogue_refuses_unknown_names) {
   static const char *const names[] = {"",
                                       "-",
                                       "instruct",
@@ -118,7 +118,7 @@ TEST(catalogue_refuses_the_rest) {
   CHECK(!plim_catalogue_named(long_name) && !plim_catalogue_suggest(long_name), "found");
 }
 
-TEST(catalogue_says_what_a_name_could_be) {
+TEST(catalogue_lists_candidates_of_a_name) {
   const plim_catalogue_model *found[PLIM_MAX_MODELS];
   CHECK_U64(plim_catalogue_candidates("llama3", found), 2);
   CHECK_STR(found[0]->name, "llama-3-8b");
@@ -130,7 +130,7 @@ TEST(catalogue_says_what_a_name_could_be) {
   CHECK_U64(plim_catalogue_candidates("", found), 0);
 }
 
-// What dtype="auto" gives, which is transformers' default from 5 on.
+// The type that dtype="auto" loads, the default since transformers 5.
 TEST(catalogue_types_are_those_loaded) {
   static const struct {
     const char *name;
@@ -146,13 +146,13 @@ TEST(catalogue_types_are_those_loaded) {
           "%s", plim_catalogue[i].name);
 }
 
-TEST(catalogue_answers_typos) {
+TEST(catalogue_suggests_names_for_typos) {
   CHECK_STR(plim_catalogue_suggest("lama-3.1-8b"), "llama-3.1-8b");
   CHECK_STR(plim_catalogue_suggest("Qwen/Qwen2.5-7"), "Qwen/Qwen2.5-7B");
   CHECK(!plim_catalogue_suggest("stable-diffusion-xl-base-1.0"), "suggested");
 }
 
-TEST(catalogue_knows_families_that_are_not_followed) {
+TEST(catalogue_knows_unsupported_families) {
   static const struct {
     const char *name, *family;
   } cases[] = {
@@ -184,7 +184,7 @@ TEST(catalogue_knows_families_that_are_not_followed) {
   }
 }
 
-TEST(catalogue_follows_its_own) {
+TEST(catalogue_models_are_supported) {
   for (size_t i = 0; i < plim_catalogue_count; i++) {
     CHECK(!plim_catalogue_unfollowed(plim_catalogue[i].id), "%s", plim_catalogue[i].id);
     CHECK(!plim_catalogue_unfollowed(plim_catalogue[i].name), "%s", plim_catalogue[i].name);
@@ -204,7 +204,7 @@ TEST(catalogue_keys_reach_the_configuration) {
   CHECK(c.rotary_share == 0.75, "phi: %f", c.rotary_share);
 }
 
-TEST(catalogue_refuses_a_family_without_a_program) {
+TEST(catalogue_refuses_an_unsupported_family) {
   static const plim_catalogue_model other = {
       "a/b", "b", 1, PLIM_HEAD_CAUSAL, PLIM_BF16, "model_type=mamba hidden_size=8"};
   plim_config c;

@@ -1,6 +1,6 @@
 // Predicts every recording of a training run and prints, tab-separated: its name, its strategy, how many
 // reasons there are to call the prediction unverified, and the error of the device's memory (reserved and context) in percent.
-// tools/accuracy.py makes docs/accuracy.md of it: the margin of what is unverified.
+// tools/accuracy.py writes docs/accuracy.md from it, to check the margin for unverified predictions.
 #include <math.h>
 #include <stdlib.h>
 

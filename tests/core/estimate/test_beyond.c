@@ -1,4 +1,4 @@
-// Sizes beyond any address space are told, not computed with: no count overflows on the way. Sanitizers watch.
+// Sizes beyond any address space are refused before any count overflows; sanitizers check that.
 #include "estimate.h"
 #include "families.h"
 #include "job.h"
@@ -24,7 +24,7 @@ static plim_err run(int64_t heads, int64_t batch, int64_t length, plim_attention
   return plim_estimate_make(&job, &target, e, error);
 }
 
-TEST(sizes_beyond_any_address_space_are_told) {
+TEST(sizes_beyond_any_address_space_are_refused) {
   static const int64_t heads[] = {64, 8192, 16384, 1 << 20};
   static const plim_attention_kind ways[] = {PLIM_ATTENTION_EAGER, PLIM_ATTENTION_SDPA};
   for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
@@ -37,8 +37,8 @@ TEST(sizes_beyond_any_address_space_are_told) {
     }
 }
 
-// Up to there nothing overflows either.
-TEST(sizes_below_are_computed_with) {
+// Sizes just below the limit do not overflow either.
+TEST(sizes_below_the_limit_are_computed) {
   for (int64_t heads = 1; heads <= 1 << 20; heads *= 4)
     for (int64_t length = 1 << 10; length <= 1 << 20; length *= 32) {
       plim_estimate e;

@@ -1,11 +1,10 @@
-// Kernels look at the card before they decide how to run: what they take follows it, and with no card
-// given it is what an H200 takes.
+// The memory that kernels use depends on the card. Without a card, an H200 is assumed.
 #include "families.h"
 #include "job.h"
 #include "test.h"
 
 typedef struct {
-  uint64_t asked_bytes; // a size to look for
+  uint64_t asked_bytes; // the size that is counted
   size_t found, events;
 } seen;
 
@@ -16,7 +15,7 @@ static void look(void *context, plim_stream_kind kind, uint32_t id, uint64_t byt
   s->found += kind == PLIM_STREAM_ALLOC && bytes == s->asked_bytes;
 }
 
-// How often a step on the card (NULL: none is given) asks for exactly so many bytes.
+// Counts the allocations of exactly this size in a step on the card (NULL: no card).
 static seen run_on(const char *card, plim_job job, uint64_t bytes) {
   seen s = {.asked_bytes = bytes};
   plim_tape *t = plim_tape_new((plim_tape_sink){look, &s, NULL});
@@ -63,7 +62,7 @@ TEST(tables_of_fsdp2_follow_the_card) {
 }
 
 // 512 bytes of descriptors for each of 132 or 114 multiprocessors; an A100 has no such kernel.
-TEST(products_by_group_follow_the_card) {
+TEST(grouped_products_follow_the_card) {
   plim_job job = small("mixtral");
   CHECK(run_on("H200", job, 512 * 132).found, "on an H200");
   CHECK(run_on(NULL, job, 512 * 132).found, "without a card");
@@ -72,7 +71,7 @@ TEST(products_by_group_follow_the_card) {
   CHECK(!run_on("A100 80GB", job, 512 * 108).found, "on an A100");
 }
 
-TEST(no_card_is_an_h200) {
+TEST(without_a_card_an_h200_is_assumed) {
   plim_job job = small("gpt2");
   CHECK_U64(run_on(NULL, job, 32ull << 20).events, run_on("H200", job, 32ull << 20).events);
   CHECK(run_on(NULL, job, 32ull << 20).found, "Hopper's workspace of cuBLAS");

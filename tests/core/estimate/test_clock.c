@@ -101,12 +101,12 @@ typedef struct {
 
 #define CLEARLY 1.01 // two steps that differ by less are equal
 
-// Is a's time, times `scale`, clearly the smaller in every pair of runs?
+// Whether a's time, times `scale`, is clearly the smaller one in every pair of runs.
 static bool always_faster(const timing *a, const timing *b, double scale) {
   return scale * a->slowest * CLEARLY < b->fastest;
 }
 
-// scale: 1 orders by seconds, the quotient of their tokens by throughput.
+// A scale of 1 orders by seconds; the ratio of their tokens orders by throughput.
 static void rank_pair(const timing *a, const timing *b, double scale, ranking *r) {
   bool faster = always_faster(a, b, scale), slower = always_faster(b, a, 1 / scale);
   r->undecided += !faster && !slower;
@@ -118,7 +118,7 @@ static void rank_pair(const timing *a, const timing *b, double scale, ranking *r
          scale * a->predicted / b->predicted, b->id, scale * a->measured / b->measured);
 }
 
-// Inside a scenario ("p0-...").
+// Ranks all pairs within the same scenario ("p0-...").
 static ranking rank_all(const timings *all, bool by_throughput) {
   ranking r = {0};
   for (size_t i = 0; i < all->count; i++)
@@ -155,8 +155,8 @@ TEST(step_times_are_those_measured) {
   clear(&all);
 }
 
-// Other models and recipes than those the clock's constants were fitted to one by one; the factor that all of the
-// host's share was chosen with these in view (docs/measurements.md).
+// Models and recipes to which the clock's constants were not fitted; only the common factor of all host times was
+// chosen with these runs in view (docs/measurements.md).
 TEST(step_times_of_unseen_runs) {
   timings all = {0};
   time_all(&all, "timing_more");
@@ -165,8 +165,8 @@ TEST(step_times_of_unseen_runs) {
   clear(&all);
 }
 
-// What plans chose and settings near it, measured when the clock was as it is: nothing was fitted to these. Most
-// have accumulation, and adapters on every layer; one run each, so the order of all pairs is not asked for.
+// Settings that plans chose and settings near them, measured after the clock was finished: nothing was fitted to them.
+// Most have accumulation, and adapters on every layer. There is one run of each, so the order is not checked.
 TEST(step_times_of_plans) {
   timings all = {0};
   time_all(&all, "plans");
@@ -174,8 +174,8 @@ TEST(step_times_of_plans) {
   clear(&all);
 }
 
-// The first seed's own script, as `apply` left it. What a kernel of Liger-Kernel takes of the CPU was found
-// with two of these three.
+// The script of the first example project, as `apply` edited it. The CPU time of Liger's kernels was fitted to two of
+// these three runs.
 TEST(step_times_of_the_first_seed) {
   timings all = {0};
   time_all(&all, "applied");
@@ -185,7 +185,7 @@ TEST(step_times_of_the_first_seed) {
   clear(&all);
 }
 
-// A cached loss runs the model forward twice. Steps in which the tokenizer runs too have no time of their own.
+// A cached loss runs the forward pass twice. Steps that include the tokenizer are not compared.
 TEST(step_times_of_contrastive_runs) {
   json_t *rows = json_load_file(TEST_ROOT "/truth/contrastive.json", 0, NULL);
   double error = 0;
@@ -204,7 +204,7 @@ TEST(step_times_of_contrastive_runs) {
   CHECK(error / count <= 0.1, "mean error %f", error / count);
 }
 
-// ---- what must hold whatever was measured -----------------------------------------------------------
+// ---- properties that do not depend on measurements --------------------------------------------------
 
 static plim_job small_job(int64_t batch, plim_checkpoint_kind checkpoint) {
   plim_job job = {.dtype = PLIM_BF16,
@@ -226,7 +226,7 @@ static plim_job small_job(int64_t batch, plim_checkpoint_kind checkpoint) {
   return job;
 }
 
-// Six for every parameter and token: two in forward, four in backward. Attention adds a little.
+// Six operations for every parameter and token: two in forward, four in backward. Attention adds a little.
 TEST(operations_are_those_of_the_textbook) {
   plim_job plain = small_job(1, PLIM_CHECKPOINT_OFF);
   const plim_gpu *h200 = plim_gpu_named("H200");

@@ -1,5 +1,5 @@
-// Seconds per optimizer step of DeepSpeed's ZeRO and of FSDP2 on an H200 with parts of a training on the host,
-// beside the same training without (timing_offload.json), against the clock.
+// Seconds per optimizer step of DeepSpeed's ZeRO and of FSDP2 on an H200, with and without offload to the host
+// (timing_offload.json), compared with the clock.
 #include <math.h>
 #include <string.h>
 
@@ -34,7 +34,7 @@ static bool is_held_out(const char *id) {
   return false;
 }
 
-// A step is a list of what its forward, its backward and its update took.
+// A step is a list of the seconds of its forward pass, its backward pass and its update.
 static void widen(timing *row, const json_t *steps) {
   for (size_t i = WARM_UP; i < json_array_size(steps); i++) {
     const json_t *phases = json_array_get(steps, i);
@@ -66,7 +66,7 @@ static timing time_row(const json_t *row, const plim_job *job) {
   return r;
 }
 
-// torch's AdamW under an engine that is on the host is no setting of this program's: left out.
+// torch's AdamW on the host under DeepSpeed is not supported by this program, so those rows are skipped.
 static void time_all(timings *all) {
   all->models = json_load_file(TEST_ROOT "/truth/models.json", 0, NULL);
   all->file = json_load_file(TEST_ROOT "/truth/timing_offload.json", 0, NULL);
@@ -113,7 +113,7 @@ TEST(steps_with_parts_on_the_host_take_as_long_as_measured) {
   clear(&all);
 }
 
-// Of two ways to train a model, where every step of one was faster than every step of the other.
+// Compares two ways to train a model if every step of one was faster than every step of the other.
 TEST(ways_to_train_a_model_are_in_order) {
   timings all = {0};
   size_t pairs = 0;

@@ -1,4 +1,4 @@
-// Estimates: what is refused, what is not measured, and what a limit does.
+// Estimates: refusals, unmeasured parts, and the effect of a limit.
 #include <string.h>
 
 #include "catalogue.h"
@@ -24,7 +24,7 @@ static plim_err estimate(const plim_job *job, uint64_t limit, plim_estimate *e, 
   return plim_estimate_make(job, &target, e, error);
 }
 
-TEST(what_is_not_measured_widens_the_interval) {
+TEST(unmeasured_parts_widen_the_interval) {
   plim_job job = job_of("tiny-llama");
   plim_estimate plain, flash;
   CHECK(!estimate(&job, PLIM_UNKNOWN, &plain, NULL), "plain");
@@ -37,7 +37,7 @@ TEST(what_is_not_measured_widens_the_interval) {
         (unsigned long long)a, (unsigned long long)b);
 }
 
-// The rest of its step does not go on in the little memory that is set aside for its end.
+// After the run is out of memory, the rest of its step must not be simulated.
 TEST(a_run_that_runs_out_before_thousands_of_chunks_ends) {
   plim_job job = job_of("smollm2-135m");
   plim_prediction p;
@@ -53,7 +53,7 @@ TEST(a_run_that_runs_out_before_thousands_of_chunks_ends) {
   CHECK(!plim_predict(&request, &p, NULL) && p.runs_out, "layers in checkpoints");
 }
 
-TEST(a_limit_is_a_verdict_and_needs_are_told_without_it) {
+TEST(a_limit_gives_a_verdict_and_does_not_change_the_needs) {
   plim_job job = job_of("tiny-llama");
   plim_estimate free_run, tight;
   CHECK(!estimate(&job, PLIM_UNKNOWN, &free_run, NULL), "free");
@@ -65,7 +65,7 @@ TEST(a_limit_is_a_verdict_and_needs_are_told_without_it) {
   CHECK(!estimate(&job, free_run.p.peak_reserved_bytes, &tight, NULL) && tight.fits, "just fits");
 }
 
-// Each stage may be the one that runs out.
+// Any stage of the step may be the one that runs out of memory.
 TEST(every_limit_gives_a_verdict_and_more_is_never_worse) {
   plim_job job = job_of("tiny-llama");
   job.recipe.checkpoint = PLIM_CHECKPOINT_ON;
@@ -80,7 +80,7 @@ TEST(every_limit_gives_a_verdict_and_more_is_never_worse) {
   CHECK(fitted, "nothing fits");
 }
 
-// What stands on top of an encoder is not known, only how much it takes: a little.
+// The head on top of an encoder is unknown, but it needs little memory.
 TEST(an_encoders_own_loss_is_not_verified) {
   plim_estimate e;
   plim_job job = job_of("minilm-l6");
@@ -90,7 +90,7 @@ TEST(an_encoders_own_loss_is_not_verified) {
   CHECK(!estimate(&job, PLIM_UNKNOWN, &e, NULL) && e.unverified_count == 1, "Trainer");
 }
 
-TEST(what_there_is_no_program_for_is_refused) {
+TEST(unsupported_jobs_are_refused) {
   plim_estimate e;
   plim_error error;
   plim_job job = job_of("tiny-llama");
@@ -135,7 +135,7 @@ static bool same_but_for_time(const plim_prediction *a, const plim_prediction *b
          memcmp(a->live_bytes, b->live_bytes, sizeof a->live_bytes) == 0;
 }
 
-// How many events were really run is how one tells.
+// The number of events that were simulated shows whether rounds were skipped.
 static void count(void *context, const plim_tape *t, const plim_allocator *a, plim_stream_kind kind,
                   uint32_t id, uint64_t bytes) {
   (void)t, (void)a, (void)kind, (void)id, (void)bytes;

@@ -1,4 +1,4 @@
-// Mini batches of a cached loss that are not run: what is predicted is what running each of them gives.
+// Mini batches of a cached loss that are skipped: the prediction is the same as if each of them was simulated.
 #include <math.h>
 #include <string.h>
 
@@ -15,14 +15,14 @@ typedef struct {
   bool is_trainer, is_checkpointed;
   plim_dtype autocast;
   const char *conf;
-  int accumulate; // 0: 1
+  int accumulate; // 0 means 1
 } variant;
 
 static const variant variants[] = {
     {1024, 8, 2, 64, 2, 768, PLIM_MASK_PAD, true, false, PLIM_BF16, ""},
     {1024, 8, 2, 64, 2, 768, PLIM_MASK_PAD, true, false, PLIM_BF16, "expandable_segments:True"},
-    {1000, 16, 3, 128, 2, 768, PLIM_MASK_LONGEST, true, true, PLIM_BOOL, ""}, // 8 are left
-    {777, 1, 2, 32, 1, 384, PLIM_MASK_NONE, false, false, PLIM_FP16, ""},     // all blocks small
+    {1000, 16, 3, 128, 2, 768, PLIM_MASK_LONGEST, true, true, PLIM_BOOL, ""}, // 8 in the last one
+    {777, 1, 2, 32, 1, 384, PLIM_MASK_NONE, false, false, PLIM_FP16, ""},   // all blocks are small
     {16384, 384, 2, 64, 1, 768, PLIM_MASK_PAD, true, false, PLIM_BF16, ""}, // embeddings are large
     {4096, 64, 4, 16, 3, 1024, PLIM_MASK_PAD, false, true, PLIM_BF16, "max_split_size_mb:64"},
     {3000, 7, 2, 48, 2, 256, PLIM_MASK_LONGEST, true, false, PLIM_BOOL, "expandable_segments:True"},
@@ -107,15 +107,15 @@ static uint64_t reserved(const plim_job *job) {
   return p.peak_reserved_bytes;
 }
 
-TEST(what_is_not_run_is_predicted_as_if_it_was) {
+TEST(skipped_mini_batches_are_predicted_as_if_simulated) {
   for (size_t i = 0; i < VARIANTS; i++) {
     plim_job job = job_of(&variants[i]);
     check_limited(&job, variants[i].conf, PLIM_UNKNOWN, i);
   }
 }
 
-// The limit is met in one loop or another, or nearly.
-TEST(and_under_a_limit) {
+// Limits that are reached, or almost reached, in one of the loops.
+TEST(skipped_mini_batches_are_predicted_under_a_limit) {
   for (size_t i = 0; i < VARIANTS; i++) {
     plim_job job = job_of(&variants[i]);
     uint64_t most = reserved(&job);
@@ -148,8 +148,8 @@ static void count(void *context, const plim_tape *t, const plim_allocator *a, pl
   ++*(uint64_t *)context;
 }
 
-// Where most of a step is mini batches, most of it is not run.
-TEST(few_of_many_are_run) {
+// If a step consists mostly of mini batches, most of it is skipped.
+TEST(most_mini_batches_are_skipped) {
   plim_job job = job_of(&variants[0]);
   uint64_t events[2] = {0};
   plim_prediction p[2];

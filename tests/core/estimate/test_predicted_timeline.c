@@ -1,5 +1,5 @@
-// The timeline of a predicted run: whatever the number of columns, purposes add up, no peak is lost
-// and the prediction's own numbers come out.
+// The timeline of a predicted run: whatever the number of columns, the purposes add up, no peak is lost, and the
+// numbers are those of the prediction.
 #include "catalogue.h"
 #include "predicted_timeline.h"
 #include "test.h"
@@ -101,7 +101,7 @@ static bool is_same_place(const plim_program_point *a, const plim_program_point 
          a->is_recomputed == b->is_recomputed;
 }
 
-// Blocks are a little larger than what was asked for.
+// Whether the size of blocks is plausible: they are a little larger than the requests.
 static bool is_rounded(uint64_t block_bytes, uint64_t live_bytes) {
   return block_bytes >= live_bytes && (block_bytes == 0) == (live_bytes == 0);
 }
@@ -157,7 +157,7 @@ TEST(gradients_are_those_of_all_parameters) {
   uint64_t weights = most_in(&f, PLIM_PHASE_OPTIMIZER, PLIM_FOR_WEIGHTS);
   CHECK_U64(most_in(&f, PLIM_PHASE_LOAD, PLIM_FOR_GRADIENTS), 0u);
   uint64_t gradients = most_in(&f, PLIM_PHASE_OPTIMIZER, PLIM_FOR_GRADIENTS);
-  CHECK(gradients > weights - weights / 50 && gradients < weights + weights / 50, // whole blocks
+  CHECK(gradients > weights - weights / 50 && gradients < weights + weights / 50, // in whole blocks
         "%" PRIu64 " for %" PRIu64, gradients, weights);
   plim_predicted_timeline_clear(&f);
 }

@@ -1,7 +1,7 @@
-// Full-size training runs, measured: the tape behind the allocator must predict bytes after load,
-// peak allocated and peak reserved. The rows of steps.json, seeds.json, seeds_chunked.json, timing.json,
-// timing_more.json, plans.json, applied.json and contrastive.json whose model and recipe are programs on
-// the tape today; the others are counted and left out.
+// Measured full-size training runs: tape and allocator must predict bytes after load, peak allocated and peak
+// reserved. These are the rows of steps.json, seeds.json, seeds_chunked.json, timing.json, timing_more.json,
+// plans.json, applied.json and contrastive.json whose model and recipe are supported; the others are counted and
+// skipped.
 #include <math.h>
 
 #include "cases.h"
@@ -35,8 +35,8 @@ static double error_percent(uint64_t predicted, int64_t measured) {
   return 100 * fabs((double)predicted - (double)measured) / (double)measured;
 }
 
-// A program that runs out of memory ends there, so of those rows only the verdict is compared.
-// The interval is for what the device shows: reserved memory and the context, as far as it was measured.
+// A program that runs out of memory ends there, so only the verdict of those rows is compared. The interval is for
+// the memory that the device reports: reserved memory and the context, if it was measured.
 static void judge_interval(const json_t *row, const plim_estimate *e, score *s) {
   int64_t context = case_integer(row, "context_end", (int64_t)e->context_bytes);
   uint64_t device = (uint64_t)(case_integer(row, "peak_reserved", 0) + context);
@@ -100,7 +100,7 @@ static void judge_file(const char *name, int steps, const json_t *models, score 
 
 typedef struct {
   const char *name;
-  int steps; // where a case does not say
+  int steps; // for cases that do not name it
 } row_file;
 
 static void hold_to_bars(const row_file *files, size_t count) {
@@ -128,8 +128,8 @@ TEST(full_size_runs_are_predicted_to_the_byte) {
   hold_to_bars((row_file[]){{"steps", 3}, {"seeds", 3}, {"timing", 5}}, 3);
 }
 
-// What nothing was ever fitted to.
-TEST(so_are_runs_that_were_measured_later) {
+// Runs to which nothing was fitted.
+TEST(runs_measured_later_are_predicted_too) {
   hold_to_bars((row_file[]){{"seeds_chunked", 3},
                             {"timing_more", 5},
                             {"plans", 3},

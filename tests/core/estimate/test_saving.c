@@ -1,4 +1,4 @@
-// Ways to save memory, on a small model: what they move or leave out, and what is known of them.
+// Ways to save memory, on a small model: what they move to the host or avoid, and what is known about them.
 #include "families.h"
 #include "job.h"
 #include "test.h"
@@ -13,7 +13,7 @@ static const struct {
     {"head_dim", 64},           {"max_position_embeddings", 512}, {"tie_word_embeddings", 0},
 };
 
-// CHECK returns: no use in a function with a result.
+// CHECK cannot be used here, because it returns without a value.
 static plim_job job_new(const char *optimizer) {
   plim_job job = {.dtype = PLIM_BF16,
                   .recipe = {.batch = 2,
@@ -41,7 +41,7 @@ static void count(void *context, plim_stream_kind kind, uint32_t id, uint64_t by
 
 typedef struct {
   uint64_t card_peak, host_peak,
-      paged; // numbers in parameters large enough for it
+      paged; // elements of parameters that are large enough to be paged
 } outcome;
 
 static outcome run(const plim_job *job) {
@@ -117,7 +117,7 @@ TEST(losses_without_all_logits_need_less) {
   CHECK(run(&job).card_peak < full.card_peak, "chunked");
 }
 
-TEST(what_was_never_measured_is_said) {
+TEST(unmeasured_parts_are_reported) {
   const char *reasons[1] = {NULL};
   plim_job job = job_new("adamw");
   CHECK_U64(plim_job_unverified(&job, reasons, 1), 0);

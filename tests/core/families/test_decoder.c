@@ -1,5 +1,5 @@
-// Decoders beyond the recordings: which layers have sliding windows and what masks that makes, biases,
-// scaled rotary positions, and the scratch space of sorts.
+// Properties of decoders that no recording shows: layers with sliding windows and their masks, biases, scaled rotary
+// positions, and the scratch space of sorts.
 #include <stdlib.h>
 
 #include "families.h"
@@ -21,7 +21,7 @@ static void append(void *context, plim_stream_kind kind, uint32_t id, uint64_t b
   if (!vec_push(s, (event){kind, id, bytes})) test_failed = true;
 }
 
-// A small model of the family: two heads of 64 for queries, one for keys and values.
+// A small model of the family, with two heads of 64 for queries and one for keys and values.
 static plim_job small(const char *family, int64_t length) {
   plim_job job = {.dtype = PLIM_BF16,
                   .recipe = {.batch = 2,
@@ -72,7 +72,7 @@ static bool same(const outcome *a, const outcome *b) {
   return equal;
 }
 
-static size_t count(const outcome *o, uint64_t bytes) { // allocations of a size, in training
+static size_t count(const outcome *o, uint64_t bytes) { // allocations of this size in training
   size_t n = 0;
   for (size_t i = o->loaded_events; i < o->events.len; i++)
     n += o->events.at[i].kind == PLIM_STREAM_ALLOC && o->events.at[i].bytes == bytes;
@@ -117,14 +117,14 @@ TEST(a_window_longer_than_the_text_changes_nothing) {
   forget(&b);
 }
 
-// A square of one byte a pair, and in each layer a bias for the kernel: batch x 1 x T x T.
+// The mask has one byte per pair of tokens, and each layer has a bias for the kernel: batch x 1 x T x T.
 TEST(a_window_as_long_as_the_text_makes_a_mask) {
   enum { LENGTH = 256, SQUARE = LENGTH * LENGTH };
   plim_job with = small("mistral", LENGTH), without = small("mistral", LENGTH);
   with.model.sliding_window = LENGTH;
   without.model.sliding_window = 0;
   outcome a = run(&with), b = run(&without);
-  // Inside the window; that and true; before the query; all of it.
+  // Four squares: inside the window; that and true; before the query; all combined.
   CHECK_U64((uint64_t)count(&a, SQUARE), 4 + (uint64_t)count(&b, SQUARE));
   CHECK_U64((uint64_t)count(&a, 2 * SQUARE * 2), 4 + (uint64_t)count(&b, 2 * SQUARE * 2));
   forget(&a);
@@ -191,7 +191,7 @@ TEST(dropout_of_adapters_on_experts_is_refused_with_a_way_out) {
 
 // ---- rotary positions -------------------------------------------------------------------------------
 
-TEST(scaled_frequencies_leave_as_much_behind_as_plain_ones) {
+TEST(scaled_frequencies_keep_as_much_memory_as_plain_ones) {
   const char *kinds[] = {"default", "linear", "dynamic", "llama3", "yarn", "longrope"};
   plim_job plain = small("llama", 64);
   outcome a = run(&plain);
@@ -223,7 +223,7 @@ TEST(phi3_turns_a_part_of_each_head) {
 
 // ---- sorts ------------------------------------------------------------------------------------------
 
-// Read off recordings: embedding gradients (all 64 bits of a key) and gathered rows.
+// From recordings of embedding gradients (all 64 bits of a key) and of gathered rows.
 TEST(scratch_of_sorts_is_what_was_recorded) {
   CHECK_U64(k_sort_bytes(1024, 9), 1);
   CHECK_U64(k_sort_bytes(4096, 64), 83455);

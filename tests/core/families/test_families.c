@@ -1,4 +1,4 @@
-// The rows of families: each is complete, and what it says was recorded is in tests/truth.
+// The rows of families are complete, and tests/truth contains the recordings that they claim.
 #include <string.h>
 
 #include "cases.h"
@@ -32,7 +32,7 @@ static unsigned kind_of(const plim_job *job) {
 }
 
 typedef struct {
-  unsigned bits[64]; // of each family
+  unsigned bits[64]; // by family
 } record;
 
 static void mark(record *r, const json_t *row, const json_t *config) {
@@ -65,7 +65,7 @@ static void mark_measured(record *r, const char *name, const json_t *models) {
   json_decref(rows);
 }
 
-// Pairs of a family and a kind in which the row and tests/truth disagree.
+// Counts the families and kinds of recordings for which the row and tests/truth disagree.
 static size_t count_differences(const record *r) {
   size_t differences = 0;
   for (size_t i = 0; i < plim_family_count; i++)
@@ -80,7 +80,7 @@ static size_t count_differences(const record *r) {
   return differences;
 }
 
-TEST(what_a_family_says_was_recorded_is_there) {
+TEST(recordings_that_a_family_claims_exist) {
   record r = {0};
   json_t *models = json_load_file(TEST_ROOT "/truth/models.json", 0, NULL);
   mark_recordings(&r);
@@ -103,12 +103,12 @@ TEST(rows_are_whole_and_listed_by_their_name) {
   }
 }
 
-// What a family's code does is a trait of its row, not guessed from values that a file may change.
+// The behaviour of a family is declared in its row and not inferred from values that a file may change.
 TEST(width_of_heads_follows_the_family) {
   static const struct {
     const char *family;
     double rotary_share;
-    int64_t head_dim; // of 512 among 8 heads, where the file says 96
+    int64_t head_dim; // for 512 with 8 heads, if the file sets 96
   } rows[] = {{"phi3", 0.25, 96}, {"phi3", 1, 96}, {"gpt_neox", 0.25, 64}, {"gpt_neox", 1, 64}};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     plim_config c;

@@ -1,5 +1,5 @@
-// The tape against PyTorch's recordings: every allocation and every free of a real training step, in
-// order, by size, each free of the same allocation. The model is built and trained two steps.
+// Compares the tape with PyTorch's recordings: every allocation and every free of a real training, in order and by
+// size, and each free of the same allocation. The model is built and trained for two steps.
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ static const char *const folders[] = {
     "accelerate", "bare",    "contrastive", "decoders", "encoders", "experts", "families",
     "flash",      "kernels", "more",        "programs", "saving",   "sharded", "simulated"};
 
-// Recordings whose program the tape does not have, or not to the last event.
+// Recordings that the tape does not support, or not to the last event.
 static const test_exception exceptions[] = {
     {"accelerate/accel-llama-efficient", "cpu_ram_efficient_loading, which the tape does not have"},
     {"sharded/zero*", "DeepSpeed's peaks are compared alone, by test_sharded.c"},
@@ -34,7 +34,7 @@ static void append(void *context, plim_stream_kind kind, uint32_t id, uint64_t b
   if (!vec_push(s, (stream_event){kind, id, bytes})) test_failed = true;
 }
 
-// What a recording's program depends on beside its job.
+// Numbers on which the program of a recording depends in addition to its job.
 typedef vec(uint32_t) numbers;
 
 static bool read_numbers(const json_t *list, numbers *out) {
@@ -86,8 +86,8 @@ static bool recorded(const char *name, stream *out) {
   return ok;
 }
 
-// What follows in the recording is the end of the program: frees, and a number from each rank where
-// Trainer adds up what was computed (store_flos).
+// Whether only the end of the program follows in the recording: frees, and one number per rank if Trainer adds up the
+// operations (store_flos).
 static bool only_end_follows(const stream *s, size_t from, const plim_job *job) {
   uint64_t most = job->recipe.is_trainer ? 4 * (uint64_t)job->sharding.world : 0;
   for (size_t i = from; i < s->len; i++)
@@ -100,7 +100,7 @@ static int by_id(const void *x, const void *y) {
   return (a->id > b->id) - (a->id < b->id);
 }
 
-// Where the tape says that PyTorch's order is a hash table's, both are put into one order.
+// If the tape says that PyTorch's order is that of a hash table, both streams are sorted.
 static void sort_unordered(const stream *tape, stream *a, stream *b) {
   for (size_t i = 0, end; i < tape->len; i = end) {
     for (end = i; end < tape->len && tape->at[end].kind == PLIM_STREAM_FREE_UNORDERED; end++) {}
@@ -119,7 +119,7 @@ static void remove_free(stream *s, uint32_t id) {
   s->len = kept;
 }
 
-// Frees whose moment another thread decides are compared with nothing.
+// Frees whose time depends on another thread are not compared.
 static void remove_timed(stream *tape, stream *truth) {
   for (size_t i = tape->len; i-- > 0;) {
     if (tape->at[i].kind != PLIM_STREAM_FREE_TIMED) continue;
@@ -146,8 +146,8 @@ static int by_bytes(const void *x, const void *y) {
   return order ? order : (a->kind > b->kind) - (a->kind < b->kind);
 }
 
-// Four threads of transformers race to load a checkpoint to the device, so what comes and goes until it
-// is there is compared as a set.
+// Four threads of transformers load a checkpoint to the device in any order, so the events of loading are compared as
+// a set.
 static bool sort_loading(plim_job job, stream *a, stream *b) {
   if (job.load != PLIM_LOAD_DEVICE_MAP) return true;
   stream loading = {0};

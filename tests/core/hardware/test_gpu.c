@@ -1,4 +1,4 @@
-// The table of cards is plausible, and a card is found by every name it goes by.
+// The table of cards is plausible, and a card is found by all of its names.
 #include <stdlib.h>
 
 #include "gpu.h"
@@ -24,8 +24,8 @@ TEST(gpu_memory_is_plausible) {
   }
 }
 
-// From the clock that the float32 rate implies: 64 lanes a multiprocessor (Pascal's GP100, Volta,
-// Turing, GA100) or 128.
+// The clock that the float32 rate implies, with 64 lanes per multiprocessor (Pascal's GP100, Volta, Turing, GA100)
+// or 128.
 static double implied_ghz(const plim_gpu *gpu) {
   bool has_64 = gpu->capability == 60 || gpu->capability == 70 || gpu->capability == 75 ||
                 gpu->capability == 80;
@@ -103,7 +103,7 @@ TEST(gpu_is_found_by_nvidia_smi_names) {
       {"NVIDIA RTX PRO 6000 Blackwell Workstation Edition", "RTX PRO 6000 Blackwell"},
       {"NVIDIA A10G", "A10G"},
       {"NVIDIA L40S", "L40S"},
-      // as people write them
+      // spellings that people use
       {"rtx4090", "RTX 4090"},
       {"4090", "RTX 4090"},
       {"a6000", "RTX A6000"},
@@ -154,7 +154,7 @@ TEST(gpu_other_cards_are_not_found) {
   CHECK(!plim_gpu_named(long_name), "found");
 }
 
-TEST(gpu_typos_are_answered) {
+TEST(gpu_typos_get_suggestions) {
   const plim_gpu *gpu;
   plim_error error;
   CHECK(plim_gpu_find("RTX 4900", &gpu, &error) == PLIM_ERR_ARGUMENT && !gpu, "found");
@@ -165,7 +165,7 @@ TEST(gpu_typos_are_answered) {
   CHECK(plim_gpu_find("tesla t4", &gpu, &error) == PLIM_OK, "not found");
 }
 
-TEST(gpu_names_of_several_are_refused_with_them) {
+TEST(ambiguous_gpu_names_are_refused_with_candidates) {
   const plim_gpu *gpu;
   plim_error error;
   CHECK(plim_gpu_find("A100", &gpu, &error) == PLIM_ERR_ARGUMENT && !gpu, "found");
@@ -181,8 +181,8 @@ TEST(gpu_names_of_several_are_refused_with_them) {
         error.message);
 }
 
-// A card's name says its size where there are several; the driver reports at most that much, and a
-// sixteenth less for ECC at the worst.
+// If a card exists in several sizes, its name contains the size. The driver reports at most that much, and at least
+// fifteen sixteenths of it because of ECC.
 TEST(gpu_memory_is_that_of_the_size_sold) {
   EACH_GPU(gpu) {
     uint32_t sold = plim_gpu_size_gb(gpu);
@@ -205,7 +205,7 @@ TEST(gpu_capabilities_are_known) {
   }
 }
 
-// HBM from 700 GB/s on, GDDR below 1.8 TB/s; and no card without any source.
+// HBM has at least 700 GB/s and GDDR less than 1.8 TB/s; every value has a source.
 TEST(gpu_bandwidth_is_plausible) {
   EACH_GPU(gpu) {
     bool has_hbm = gpu->capability == 60 || gpu->capability == 70 || gpu->capability == 80 ||
@@ -217,7 +217,7 @@ TEST(gpu_bandwidth_is_plausible) {
   }
 }
 
-// Workstation cards from Ampere on: four times what the lanes do, whatever a sheet prints.
+// Workstation cards since Ampere: four times the rate of the lanes, whatever the data sheet says.
 TEST(gpu_workstation_rates_are_four_times_the_lanes) {
   static const char *const names[] = {"RTX A2000",    "RTX A6000",    "RTX 4000 Ada",
                                       "RTX 5000 Ada", "RTX 6000 Ada", "RTX PRO 6000"};

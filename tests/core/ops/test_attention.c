@@ -1,4 +1,4 @@
-// Which kernel scaled_dot_product_attention runs, as sdp_utils.cpp and the recordings have it.
+// Which kernel scaled_dot_product_attention runs, according to sdp_utils.cpp and the recordings.
 #include "attention.h"
 #include "test.h"
 
@@ -26,7 +26,7 @@ static void check(const choice *c, size_t i) {
   CHECK(chosen == c->expected, "case %zu: %d, expected %d", i, (int)chosen, (int)c->expected);
 }
 
-TEST(the_kernel_is_the_first_that_the_card_can) {
+TEST(the_kernel_is_the_first_that_the_card_supports) {
   plim_tensor plain = mask_with(1, false), strided = mask_with(8, false), bias = mask_with(1, true);
   const choice cases[] = {
       {"H200", PLIM_BF16, 64, NULL, false, false, PLIM_SDPA_CUDNN},

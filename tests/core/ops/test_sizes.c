@@ -1,5 +1,5 @@
-// Sizes that no recording shows, against the sources that decide them: PyTorch's kernels, cub, DeepSpeed,
-// transformers. Expected numbers are worked out from those, not from what the program says.
+// Sizes that no recording shows, compared with the sources that decide them: PyTorch's kernels, cub, DeepSpeed,
+// transformers. The expected numbers are derived from those sources, not from the program.
 #include "attention.h"
 #include "clock.h"
 #include "families.h"
@@ -13,7 +13,7 @@
 
 #include "op_names.h"
 
-// ---- a tape that is listened to ---------------------------------------------------------------------
+// ---- a tape that records its allocations ------------------------------------------------------------
 
 typedef vec(uint64_t) sizes;
 
@@ -49,10 +49,10 @@ static plim_tensor *leaf(plim_tape *t, plim_dims shape, plim_dtype dtype) {
 typedef struct {
   plim_sdpa_kernel kernel;
   int64_t batch, heads, length, width;
-  bool has_bias; // that wants a gradient
+  bool has_bias; // a bias that needs a gradient
 } attention_case;
 
-// Forward and backward; what backward asks for is heard.
+// Runs forward and backward; only the allocations of backward are recorded.
 static void attend(attention_case c) {
   plim_tape *t = tape_on("A100 80GB SXM");
   plim_dims shape = dims(c.batch, c.heads, c.length, c.width);
@@ -208,7 +208,7 @@ TEST(zero_aligns_the_flat_parameters) {
 static size_t whole_in_training(int64_t intermediate) {
   plim_job job = sharded(PLIM_SHARD_ZERO3, 2);
   job.model.intermediate = intermediate;
-  job.recipe.accumulate = 8; // all but the first pass keep what is small, until the step
+  job.recipe.accumulate = 8; // all passes except the first keep small parameters until the step
   if (plim_config_finish(&job.model, NULL)) test_failed = true;
   plim_tape *t = tape_on("H200");
   plim_model *m = plim_job_load(t, &job);
@@ -216,7 +216,7 @@ static size_t whole_in_training(int64_t intermediate) {
   if (!plim_train(t, m, &job.recipe)) test_failed = true;
   plim_model_delete(m);
   plim_tape_delete(t);
-  return times_heard((uint64_t)(2 * 100 * intermediate)); // gathered, or a gradient
+  return times_heard((uint64_t)(2 * 100 * intermediate)); // gathered parameters and gradients
 }
 
 // parameter_offload.py, mark_persistent_parameters: of 100,000 elements at most
@@ -273,10 +273,10 @@ TEST(pinned_memory_comes_in_powers_of_two) {
 
 // ---- rotary positions -------------------------------------------------------------------------------
 
-// modeling_rope_utils.py, _compute_longrope_parameters over n = dim / 2: the factors (float), arange (int64),
-// its float, that by dim, base to that power, times the factors, 1 over that; a power of a number makes 8 bytes
-// of it on the device. longrope_frequency_update does all that for every text past the original length, after
-// max(positions) + 1 and the comparison.
+// modeling_rope_utils.py, _compute_longrope_parameters with n = dim / 2: the factors (float), arange (int64), its
+// float, divided by dim, base to that power, times the factors, and the reciprocal; a power of a Python number
+// allocates 8 bytes on the device. longrope_frequency_update repeats this for every text longer than the original
+// length, after max(positions) + 1 and the comparison.
 TEST(longrope_makes_frequencies_anew_for_long_texts) {
   plim_config c;
   CHECK(!plim_config_init(&c, "phi3", NULL), "phi3");
@@ -300,7 +300,7 @@ TEST(longrope_makes_frequencies_anew_for_long_texts) {
 
 // ---- the clock --------------------------------------------------------------------------------------
 
-// Share of the card's peak that a product of bfloat16 reaches.
+// The fraction of the card's peak rate that a product of bfloat16 matrices reaches.
 static double share_of_peak(int64_t columns) {
   plim_tape *t = tape_on("H200");
   plim_tensor *a = NULL, *b = NULL;

@@ -1,5 +1,5 @@
-// The planner against what was measured: for each card, the pick must be nearly as fast as the best
-// measured choice that fits, and must fit in truth. And the first seed.
+// Compares the planner with measurements: for each card, the pick must be nearly as fast as the best measured choice
+// that fits, and must really fit. Also plans the first example project.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +48,7 @@ static int by_value(const void *x, const void *y) {
   return (*a > *b) - (*a < *b);
 }
 
-// The measured choice the plan took; NULL if it was not measured.
+// The measured row of the plan's choice; NULL if it was not measured.
 static const json_t *row_of(const json_t *rows, const char *scenario, const plim_choice *choice) {
   for (size_t i = 0; i < json_array_size(rows); i++) {
     const json_t *candidate = json_array_get(rows, i), *c = json_object_get(candidate, "case");
@@ -60,8 +60,8 @@ static const json_t *row_of(const json_t *rows, const char *scenario, const plim
   return NULL;
 }
 
-// As on the command line: --effective-batch any, --try with what was measured: with checkpointing on and
-// off in one request where every batch was measured with both, else in one for each.
+// As on the command line: --effective-batch any, and --try with the measured values. If every batch was measured with
+// checkpointing on and off, there is one request, else one for each.
 enum { OFF = 1, ON = 2, BOTH = OFF | ON };
 
 static plim_plan_request request_of(const json_t *rows, const char *scenario, const json_t *models,
@@ -90,14 +90,14 @@ static double best_measured(const json_t *rows, const char *scenario, uint64_t b
   return best;
 }
 
-// Where nothing fits, the plan names a change that would.
+// Whether the plan names a change that would fit, if nothing fits.
 static bool is_helped(const plim_plan *plan) {
   for (size_t i = 0; i < plan->concessions.len; i++)
     if (plan->concessions.at[i].fits) return true;
   return false;
 }
 
-// The plan's first rung, or one without tokens.
+// The first rung of the plan; an empty one if nothing fits.
 static plim_rung pick_of(plim_plan_request r, uint64_t bytes) {
   plim_rung best = {.tokens_per_second = -1};
   plim_plan plan;
@@ -158,10 +158,10 @@ TEST(picks_are_nearly_the_fastest_that_fit) {
   json_decref(models);
 }
 
-// ---- what plans chose, run under the memory of smaller cards ----------------------------------------
+// ---- choices of plans, measured with the memory of smaller cards ------------------------------------
 
-// The rows of plans.json: rungs of the plans for seven jobs, and settings near them, each run in Trainer
-// under a card's limit. The planner is free here: no knob is held, no value named.
+// The rows of plans.json: rungs of the plans for seven jobs and settings near them, each run in Trainer with the
+// memory limit of a card. Here the planner is free: no knob is fixed and no value is given.
 static const json_t *measured_as(const json_t *rows, const char *scenario, const plim_rung *x) {
   const int64_t *at = x->choice.at;
   if (x->e.p.host_bytes) return NULL; // none of them used the host
@@ -188,7 +188,7 @@ static double fastest_of(const json_t *rows, const char *scenario) {
   return best;
 }
 
-// As it was asked: 2 sequences at a time, with checkpointing, PyTorch's own loss and settings.
+// The original request: 2 sequences at a time, with checkpointing, PyTorch's own loss and default settings.
 static plim_plan_request asked_for(const json_t *candidate, const json_t *models) {
   const json_t *c = json_object_get(candidate, "case");
   plim_plan_request r = {.world = 1, .margin = -1};

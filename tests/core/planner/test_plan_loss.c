@@ -1,4 +1,4 @@
-// Which loss the planner takes where logits do not fit: what the user's files can turn on comes first.
+// Which loss the planner chooses if the logits do not fit: one that the user's files can turn on comes first.
 #include <string.h>
 
 #include "catalogue.h"
@@ -6,7 +6,7 @@
 #include "plan.h"
 #include "test.h"
 
-// On a card that all logits at once do not fit on.
+// A request for a card on which all logits at once do not fit.
 static plim_plan_request request(const char *family, const char *model) {
   plim_plan_request r = {.world = 1, .margin = -1, .effective_batch = 4};
   r.job = (plim_job){.dtype = PLIM_BF16, .load = PLIM_LOAD_INIT};
@@ -55,7 +55,7 @@ TEST(without_files_the_loss_is_written_by_hand) {
   CHECK_PLANNED(r, 512, 0);
 }
 
-TEST(liger_that_no_file_turns_on_is_told_where_it_is_faster) {
+TEST(liger_without_a_key_is_mentioned_if_it_is_faster) {
   plim_plan_request r = request("qwen2", "qwen2.5-7b");
   plim_plan plan;
   r.job.recipe.length = 2048;
@@ -80,8 +80,8 @@ TEST(liger_comes_first_where_files_can_turn_it_on) {
   CHECK_PLANNED(r, 0, 1);
 }
 
-// Its kernels take their time to start. A loss of one's own is faster where that is most of a step, which is told.
-TEST(a_faster_loss_of_ones_own_is_told) {
+// Liger's kernels take time to start. If that is most of a step, a custom loss is faster, and the plan says so.
+TEST(a_faster_custom_loss_is_mentioned) {
   plim_plan_request r = request("qwen2", "qwen2.5-0.5b");
   plim_plan plan;
   r.offers_liger = true;
@@ -91,20 +91,20 @@ TEST(a_faster_loss_of_ones_own_is_told) {
   plim_plan_clear(&plan);
 }
 
-TEST(not_for_a_family_it_has_no_kernels_for) {
+TEST(liger_is_not_used_for_families_without_its_kernels) {
   plim_plan_request r = request("gpt2", "gpt2");
   r.target = plim_target_size(2200 * PLIM_MIB);
   r.offers_liger = true;
   CHECK_PLANNED(r, 512, 0);
 }
 
-TEST(chunks_are_as_long_as_files_can_say) {
+TEST(chunks_have_a_length_that_files_can_set) {
   plim_plan_request r = request("qwen2", "qwen2.5-0.5b");
   r.chunk_tokens = 256;
   CHECK_PLANNED(r, 256, 0);
 }
 
-TEST(a_loss_that_saves_already_stays) {
+TEST(a_memory_saving_loss_stays) {
   plim_plan_request r = request("qwen2", "qwen2.5-0.5b");
   r.job.recipe.loss = PLIM_LOSS_FUSED;
   CHECK_PLANNED(r, 0, 0);
@@ -122,7 +122,7 @@ TEST(a_fixed_loss_is_taken) {
   CHECK_PLANNED(r, 0, 1);
 }
 
-// A card that so many at a time fit on, and not twice as many.
+// A card on which `fitting` sequences at a time fit, but not twice as many.
 static plim_plan_request cached(int64_t own, int64_t fitting) {
   plim_plan_request r = request("bert", "bert-base-uncased");
   plim_estimate e = {0};
@@ -155,7 +155,7 @@ static plim_choice planned_choice(const plim_plan_request *r) {
   return choice;
 }
 
-// The batch is the same, and it is far faster than activations on the host.
+// Smaller mini batches keep the batch, and are far faster than activations on the host.
 TEST(mini_batches_of_a_cached_loss_shrink_before_the_host_is_asked) {
   plim_plan_request r = cached(64, 8);
   plim_choice choice = planned_choice(&r);

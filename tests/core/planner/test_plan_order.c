@@ -1,4 +1,4 @@
-// The order of plans: a larger card never gets a slower one, nor does a knob that is left free.
+// The order of plans: a larger card never gets a slower plan, and neither does a request with more free knobs.
 #include <math.h>
 
 #include "catalogue.h"
@@ -34,13 +34,13 @@ static plim_plan_request request(const job_case *c) {
   if (c->world > 1) r.job.sharding = (plim_sharding){.strategy = PLIM_SHARD_DDP, .world = c->world};
   r.effective_batch = (uint64_t)(c->batch * c->accumulate * c->world);
   r.domains[PLIM_KNOB_LIGER] =
-      (plim_domain){1, {0}}; // by hand it is not searched, only told of a plan
+      (plim_domain){1, {0}}; // a manual loss is not searched, only mentioned
   return r;
 }
 
 typedef struct {
   double speed; // tokens per second of the pick; 0: nothing fits
-  double known; // of the fastest that the plan names: its pick, or what it says is faster
+  double known; // tokens per second of the fastest that the plan mentions
   bool goes_to_host, concedes;
 } answer;
 
@@ -62,9 +62,9 @@ static answer answer_of(const plim_plan_request *r) {
   return a;
 }
 
-#define SAME_TIME 0.01 // the clock is no better than that
+#define SAME_TIME 0.01 // the accuracy of the clock
 
-// What may do more knows nothing slower; and picks nothing slower, unless it names what is faster.
+// Whether the request with more freedom knows nothing slower, and picks nothing slower unless it mentions a faster one.
 static bool is_no_slower(answer more, answer less) {
   bool is_known = more.known >= (1 - SAME_TIME) * less.known;
   bool is_picked = more.speed >= (1 - SAME_TIME) * less.speed;
@@ -111,7 +111,7 @@ TEST(a_smaller_margin_is_never_slower) {
   }
 }
 
-TEST(what_is_free_is_never_slower_than_what_is_fixed) {
+TEST(free_knobs_are_never_slower_than_fixed_ones) {
   static const struct {
     plim_knob knob;
     int64_t value;
@@ -136,8 +136,8 @@ TEST(what_is_free_is_never_slower_than_what_is_fixed) {
     }
 }
 
-// What is allowed is not taken where it does not pay.
-TEST(what_is_allowed_is_never_slower) {
+// Concessions that are allowed are not made if they gain nothing.
+TEST(allowed_concessions_are_never_slower) {
   static const plim_knob allowed[] = {PLIM_KNOB_OPTIMIZER, PLIM_KNOB_SEQUENCE, PLIM_KNOB_LORA_RANK,
                                       PLIM_KNOB_QUANTISATION};
   static const uint64_t cards[] = {8, 16, 24};
@@ -154,8 +154,8 @@ TEST(what_is_allowed_is_never_slower) {
     }
 }
 
-// Any batch is no slower than the one that is held.
-TEST(any_batch_is_never_slower) {
+// A free batch is not slower than a fixed one.
+TEST(a_free_batch_is_never_slower) {
   for (int i = 0; i < FEW; i++) {
     plim_plan_request r = request(&cases[i]);
     r.target = plim_target_size(24 * PLIM_GIB);
@@ -166,8 +166,8 @@ TEST(any_batch_is_never_slower) {
   }
 }
 
-// What is found by hand with any batch is found without.
-TEST(any_batch_finds_what_is_fixed) {
+// A free batch finds what fixed micro batches find.
+TEST(a_free_batch_finds_what_fixed_ones_find) {
   static const uint64_t cards[] = {16, 24};
   for (int k = 0; k < FEW; k++) {
     plim_plan_request r = request(&cases[0]);
@@ -183,7 +183,7 @@ TEST(any_batch_finds_what_is_fixed) {
   }
 }
 
-// No rung is beaten in memory and time by what fixed knobs find.
+// No plan with fixed knobs is better than a rung in both memory and time.
 TEST(no_rung_is_beaten) {
   for (int i = 0; i < FEW; i++) {
     plim_plan_request r = request(&cases[i]);
@@ -212,8 +212,8 @@ TEST(no_rung_is_beaten) {
   }
 }
 
-// Rungs: from the fastest on, each smaller; and there is one to fall to.
-TEST(a_ladder_goes_down) {
+// Rungs are ordered from the fastest on, each needs less memory, and there is at least one fallback.
+TEST(each_rung_needs_less_memory) {
   static const uint64_t cards[] = {16, 24, 80};
   for (int i = 0; i < FEW; i++)
     for (int k = 0; k < 3; k++) {
@@ -233,9 +233,9 @@ TEST(a_ladder_goes_down) {
     }
 }
 
-// Where nothing fits, what is offered needs less than what there is: also while a model that is sharded on
-// the card is loaded, which training's own peak does not tell.
-TEST(what_is_offered_needs_less_than_the_smallest) {
+// If nothing fits, every offer needs less than the smallest choice, also while a model is loaded that is sharded on
+// the card. The peak of training does not show that.
+TEST(offers_need_less_than_the_smallest_choice) {
   static const uint64_t cards[] = {8, 13};
   for (int i = 0; i < 2; i++) {
     plim_plan_request r = request(&cases[2]);

@@ -1,4 +1,4 @@
-// Precision as a knob of the planner: what is turned freely, what only with consent, and by which card.
+// Precision as a knob of the planner: what changes freely, what only with consent, and how it depends on the card.
 #include <string.h>
 
 #include "catalogue.h"
@@ -24,7 +24,7 @@ static plim_plan_request request(const char *gpu, plim_dtype dtype, plim_dtype a
   return r;
 }
 
-// "precision dtype" of the plan's first rung.
+// The precision and dtype of the plan's first rung, such as "bf16 fp32".
 static const char *types(const plim_plan_request *r) {
   static char text[32];
   plim_plan plan;
@@ -68,7 +68,7 @@ TEST(types_follow_the_card_and_what_is_trained) {
   }
 }
 
-// Adapters that keep the base's type are trained in it.
+// Adapters that have the type of the base model are trained in that type.
 TEST(adapters_in_the_type_of_their_base_keep_it) {
   plim_plan_request r = request("A100 40GB", PLIM_FP32, PLIM_BOOL, 8);
   r.job.lora.keeps_dtype = true;
@@ -87,18 +87,18 @@ TEST(trained_parameters_lose_bits_only_with_consent) {
   plim_plan_clear(&plan);
 }
 
-// Which would help without it.
+// Excludes offload and smaller optimizers, which would also help.
 static void keep_off_host(plim_plan_request *r) {
   r->domains[PLIM_KNOB_OFFLOAD] = (plim_domain){1, {0}};
   r->domains[PLIM_KNOB_OPTIMIZER] = (plim_domain){1, {0}};
   r->domains[PLIM_KNOB_CHECKPOINT] = (plim_domain){2, {PLIM_CHECKPOINT_OFF, PLIM_CHECKPOINT_ON}};
 }
 
-TEST(allowed_and_needed_it_is_done) {
+TEST(precision_is_lowered_if_allowed_and_needed) {
   plim_plan_request r = request("A100 40GB", PLIM_FP32, PLIM_BF16, 0);
   plim_plan plan;
   keep_off_host(&r);
-  r.target.budget_bytes = r.target.limit_bytes = PLIM_GIB; // where the smallest is looked for
+  r.target.budget_bytes = r.target.limit_bytes = PLIM_GIB; // nothing fits: gives the smallest
   CHECK(!plim_plan_make(&r, &plan, NULL), "a plan");
   r.target.budget_bytes = plan.smallest.e.interval_bytes[1] - 512 * PLIM_MIB;
   r.target.limit_bytes = r.target.budget_bytes - plan.smallest.e.context_bytes;
@@ -108,7 +108,7 @@ TEST(allowed_and_needed_it_is_done) {
   CHECK(strstr(types(&r), " bf16"), "%s", types(&r));
 }
 
-TEST(every_word_for_the_own_allocator_settings_is_understood) {
+TEST(every_word_for_unchanged_allocator_settings_is_accepted) {
   static const char *const words[] = {"unchanged", "default", "as it is"};
   for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
     int64_t value = -1;
@@ -117,7 +117,7 @@ TEST(every_word_for_the_own_allocator_settings_is_understood) {
   CHECK_STR(plim_knob_value_name(PLIM_KNOB_ALLOC_CONF, 0), "unchanged");
 }
 
-TEST(fixed_and_tried_values_are_taken) {
+TEST(fixed_and_tried_values_are_used) {
   plim_plan_request r = request("A100 40GB", PLIM_FP32, PLIM_BOOL, 0);
   int64_t none, fp16, bf16;
   CHECK(plim_knob_value_of(PLIM_KNOB_PRECISION, "no", &none) &&
@@ -133,7 +133,7 @@ TEST(fixed_and_tried_values_are_taken) {
   CHECK(strcmp(types(&r), "none fp32") == 0, "--try of others holds it: %s", types(&r));
 }
 
-TEST(fsdp_takes_it_as_a_policy) {
+TEST(fsdp_takes_precision_as_a_policy) {
   plim_plan_request r = request("A100 40GB", PLIM_FP32, PLIM_BF16, 0);
   plim_choice choice = plim_plan_own_choice(&r);
   choice.at[PLIM_KNOB_STRATEGY] = PLIM_SHARD_FSDP2;

@@ -1,4 +1,4 @@
-// The planner's search: its pick against all there is, what it concedes, and the look from outside.
+// The planner's search: its pick compared with all combinations, its concessions, and the independent check.
 #include <math.h>
 #include <string.h>
 
@@ -42,14 +42,14 @@ static bool make(const plim_plan_request *r, plim_plan *plan) {
   return false;
 }
 
-// ---- against all there is ---------------------------------------------------------------------------
+// ---- compared with all combinations -----------------------------------------------------------------
 
 typedef struct {
   double fastest;
   size_t fitting;
 } reality;
 
-// Every combination, each run as it would be shown.
+// Runs every combination in full.
 static reality look_at_all(const plim_plan_request *r) {
   static const plim_knob knobs[] = {PLIM_KNOB_CHECKPOINT, PLIM_KNOB_CHUNKED_LOSS,
                                     PLIM_KNOB_ALLOC_CONF};
@@ -103,8 +103,8 @@ TEST(the_pick_is_the_fastest_of_all_that_fit) {
   }
 }
 
-// Without accumulation no gradient is held through a forward pass: the larger micro batch is smaller.
-TEST(more_at_once_can_take_less) {
+// Without accumulation no gradients are kept during a forward pass, so a larger micro batch can need less memory.
+TEST(a_larger_micro_batch_can_need_less_memory) {
   plim_plan_request r = request("qwen2", "qwen2.5-0.5b", 1, 2, 256);
   r.job.recipe.checkpoint = PLIM_CHECKPOINT_ON;
   r.holds_others = true;
@@ -166,7 +166,7 @@ TEST(any_batch_tries_every_accumulation) {
   plim_plan_clear(&plan);
 }
 
-// ---- what is conceded -------------------------------------------------------------------------------
+// ---- concessions ------------------------------------------------------------------------------------
 
 static plim_plan_request adapters(uint64_t mib) {
   plim_plan_request r = request("qwen2", "qwen2.5-0.5b", 2, 2, 1024);
@@ -182,7 +182,7 @@ static int64_t chosen(const plim_plan *plan, plim_knob knob) {
   return plan->rungs.len ? plan->rungs.at[0].choice.at[knob] : -1;
 }
 
-// The largest card, in steps, that nothing fits on without a concession.
+// Shrinks the card in steps until nothing fits without a concession.
 static void shrink(plim_plan_request *r) {
   plim_plan_request strict = *r;
   plim_plan plan;
@@ -228,8 +228,7 @@ TEST(named_lengths_are_tried_from_the_longest) {
   plim_plan_clear(&plan);
 }
 
-// Full training of a model whose states do not fit: what they are rounded to is offered, and taken only
-// with consent.
+// Full training of a model whose optimizer states do not fit: 8-bit states are offered, and used only with consent.
 TEST(states_of_8_bits_need_consent) {
   plim_plan_request r = request("qwen2", "qwen2.5-0.5b", 1, 4, 256);
   plim_plan plan;
@@ -262,7 +261,7 @@ TEST(the_host_is_used_where_nothing_else_fits) {
   plim_plan_clear(&plan);
 }
 
-// ---- what is compared -------------------------------------------------------------------------------
+// ---- batches that must not be split -----------------------------------------------------------------
 
 static int64_t planned_batch(const plim_plan_request *r) {
   plim_plan plan;
@@ -272,7 +271,7 @@ static int64_t planned_batch(const plim_plan_request *r) {
   return batch;
 }
 
-TEST(a_batch_that_is_compared_stays) {
+TEST(a_batch_that_must_not_be_split_stays) {
   plim_plan_request r = small(48, 1);
   r.target = plim_target_size(4 * PLIM_GIB);
   r.domains[PLIM_KNOB_CHECKPOINT] = only(0);
@@ -292,7 +291,7 @@ TEST(a_batch_that_is_compared_stays) {
 
 // ---- needless changes -------------------------------------------------------------------------------
 
-TEST(what_buys_nothing_is_left_alone) {
+TEST(changes_without_a_gain_are_not_made) {
   plim_plan_request r = small(8, 2);
   plim_plan plan;
   r.job.lora = (plim_lora){.rank = 8, .targets = PLIM_ALL_LINEAR};
@@ -325,7 +324,7 @@ TEST(accumulation_alone_is_a_change) {
   plim_plan_clear(&plan);
 }
 
-// Where no time is known, what asks least of the user comes first: no loss of one's own.
+// If no times are known, the plan with the least work for the user comes first: no custom loss.
 TEST(without_times_little_is_changed) {
   plim_plan_request r = small(16, 1);
   plim_plan plan;
@@ -393,7 +392,7 @@ TEST(a_margin_is_left_free) {
   plim_plan_clear(&plan);
 }
 
-// ---- from outside -----------------------------------------------------------------------------------
+// ---- the independent check --------------------------------------------------------------------------
 
 #define REFUSED(change)                                                                            \
   do {                                                                                             \
@@ -406,7 +405,7 @@ TEST(a_margin_is_left_free) {
     CHECK(plim_plan_check(&r, &wrong, NULL), "wrong after " #change);                              \
   } while (0)
 
-TEST(a_wrong_plan_is_seen_from_outside) {
+TEST(the_independent_check_finds_a_wrong_plan) {
   plim_plan_request r = small(8, 1);
   plim_plan plan;
   r.domains[PLIM_KNOB_ATTENTION] = only(0);

@@ -1,4 +1,4 @@
-// What a plan says: the least that would fit, what cannot be asked for, what is needed, what is faster.
+// What a plan reports: the smallest choice, invalid requests, which changes are needed, what would be faster.
 #include <math.h>
 
 #include "catalogue.h"
@@ -28,8 +28,8 @@ static bool make(const plim_plan_request *r, plim_plan *plan) {
   return false;
 }
 
-// What fits on a larger card with all that is allowed is no smaller than the least of a smaller one.
-TEST(the_least_counts_what_is_allowed) {
+// The smallest choice counts all allowed concessions: a card of that size is enough, and no rung on it needs less.
+TEST(the_smallest_choice_counts_allowed_concessions) {
   static const plim_knob allowed[] = {PLIM_KNOB_OPTIMIZER, PLIM_KNOB_SEQUENCE, PLIM_KNOB_LORA_RANK,
                                       PLIM_KNOB_QUANTISATION};
   plim_plan_request r = request("qwen2", "qwen2.5-0.5b", 4, 1024);
@@ -59,7 +59,7 @@ TEST(checkpoints_that_a_family_lacks_are_refused) {
   plim_plan_clear(&plan);
 }
 
-// A cached loss compares the same: where the plain one does not fit, it comes before the host.
+// A cached loss compares the same batch, so if the plain loss does not fit it comes before offload to the host.
 TEST(a_cached_loss_comes_before_the_host) {
   plim_plan_request r = request("mpnet", "all-mpnet-base-v2", 128, 256);
   plim_plan plan;
@@ -75,8 +75,8 @@ TEST(a_cached_loss_comes_before_the_host) {
   plim_plan_clear(&plan);
 }
 
-// One is moved to another way to share for its time alone where the own one fits: it is not needed.
-TEST(another_way_is_not_needed_where_ones_own_fits) {
+// If the user's own sharding strategy fits, a change to another one is only for speed and is not reported as needed.
+TEST(another_strategy_is_not_needed_if_the_own_one_fits) {
   static const uint64_t cards[] = {12, 16, 24, 32};
   for (int i = 0; i < 4; i++) {
     plim_plan_request r = request("qwen2", "qwen2.5-0.5b", 8, 2048);
@@ -96,8 +96,8 @@ TEST(another_way_is_not_needed_where_ones_own_fits) {
   }
 }
 
-// What the host would make faster, by rates of another host, is told and not taken.
-TEST(what_is_faster_by_the_host_is_told) {
+// A faster choice that uses the host is mentioned but not picked, because its speed was measured on another host.
+TEST(a_faster_choice_with_the_host_is_mentioned) {
   plim_plan_request r = request("qwen2", "qwen2.5-7b", 2, 2048);
   plim_plan plan;
   r.effective_batch = 16;
@@ -113,7 +113,7 @@ TEST(what_is_faster_by_the_host_is_told) {
   plim_plan_clear(&plan);
 }
 
-// A plan runs a few passes of a step and works out the others: the last of them does more, for the optimizer.
+// A plan simulates a few passes of a step and computes the others; the last pass also runs the optimizer.
 TEST(a_plan_takes_as_long_as_its_estimate) {
   static const struct {
     plim_strategy strategy;
@@ -148,7 +148,7 @@ TEST(a_plan_takes_as_long_as_its_estimate) {
   }
 }
 
-// Why something faster is not first: what of it takes most of its speed.
+// Why a faster choice is not first: manual work counts more than use of the host, and that more than the strategy.
 TEST(the_reason_is_the_one_that_decides) {
   plim_plan_request r = request("llama", "llama-3.2-1b", 2, 512);
   plim_choice own = plim_plan_own_choice(&r), host = own, hand = own;
@@ -164,7 +164,7 @@ TEST(the_reason_is_the_one_that_decides) {
   CHECK(plim_worth(&r, &hand) < plim_worth(&r, &host), "and which counts least");
 }
 
-// bitsandbytes' optimizers have no step on the CPU.
+// The optimizers of bitsandbytes cannot run on the CPU.
 TEST(states_on_the_host_are_of_an_optimizer_that_runs_there) {
   plim_plan_request r = request("llama", "llama-3.2-1b", 2, 512);
   plim_choice c = plim_plan_own_choice(&r);
@@ -177,7 +177,7 @@ TEST(states_on_the_host_are_of_an_optimizer_that_runs_there) {
   CHECK(!plim_choice_is_sound(&r, &c), "a paged one has none, even if it is asked for");
 }
 
-// A plan runs the first passes of a step only; its times are those of all.
+// A plan simulates only the first passes of a step, but its times are for the whole step.
 TEST(the_time_now_is_that_of_a_whole_step) {
   plim_plan_request r = request("gpt2", "gpt2", 1, 128);
   plim_plan plan;

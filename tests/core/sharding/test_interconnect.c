@@ -1,4 +1,4 @@
-// Links between GPUs and to the host: what must hold whatever the rates are.
+// Links between GPUs and to the host: properties that do not depend on the rates.
 #include <math.h>
 #include <string.h>
 
@@ -86,7 +86,7 @@ TEST(more_gpus_more_machines_and_slower_links_never_make_a_step_shorter) {
   }
 }
 
-// Of an optimizer each rank updates its share, so only what does not shrink with the world is told.
+// With sharded optimizers each rank updates only its part, so this is checked only for DDP.
 TEST(ddp_takes_longer_with_every_gpu) {
   double last = 0;
   for (int64_t world = 1; world <= 64; world *= 2) {
@@ -117,7 +117,7 @@ TEST(what_is_offloaded_is_slower) {
   }
 }
 
-// Against keeping activations and against computing them again: the link is slower than both.
+// Offloaded activations are slower than both kept and recomputed ones, because of the link.
 TEST(activations_on_the_host_are_slower_than_on_the_card) {
   plim_job job = job_of("llama-3.2-1b", PLIM_SHARD_NONE, 1);
   double kept = seconds(&job, "RTX 4090");
@@ -142,7 +142,7 @@ TEST(paged_states_are_slower_than_states_on_the_card) {
   CHECK(paged > here, "%g s, paged %g s", here, paged);
 }
 
-// Accumulation under Trainer reduces once a step, in a plain loop every time.
+// With accumulation, Trainer reduces gradients once per step, a manual loop in every pass.
 TEST(trainer_reduces_once_a_step) {
   plim_job job = job_of("llama-3.2-1b", PLIM_SHARD_DDP, 4);
   job.recipe.accumulate = 4;
@@ -187,9 +187,9 @@ static plim_strategy planned(const plim_job *job, const char *card, int world) {
   return strategy;
 }
 
-// FSDP2 updates a part of the parameters on each card, which can be worth more than what it sends; what its Python takes
-// was not measured.
-TEST(what_fits_whole_needs_no_engine) {
+// FSDP2 updates only a part of the parameters on each card, which can save more time than its communication costs. The
+// time of its Python code was not measured.
+TEST(models_that_fit_need_no_sharding) {
   static const char *const cards[] = {"H100 SXM", "A100 80GB PCIe", "L40S"};
   for (size_t i = 0; i < sizeof cards / sizeof *cards; i++) {
     plim_job job = job_of("llama-3.2-1b", PLIM_SHARD_DDP, 4);
@@ -201,7 +201,7 @@ TEST(what_fits_whole_needs_no_engine) {
   }
 }
 
-TEST(what_does_not_fit_whole_is_sharded_on_the_cards) {
+TEST(models_that_do_not_fit_are_sharded) {
   plim_job job = job_of("llama-3.1-8b", PLIM_SHARD_DDP, 8);
   plim_strategy way = planned(&job, "RTX 4090", 8);
   CHECK(way == PLIM_SHARD_FSDP2 || way == PLIM_SHARD_ZERO3, "way %d", (int)way);

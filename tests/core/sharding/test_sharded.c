@@ -25,9 +25,9 @@ static plim_prediction predict(plim_job *job) {
 
 typedef struct {
   size_t rows, left_out, loaded_equal, allocated_equal, reserved_equal;
-  size_t loaded_rows; // that say how much was loaded
-  size_t of_loading;  // whose measured peak is not of training
-  size_t short_of;    // predicted less than was needed
+  size_t loaded_rows; // rows that contain the bytes after loading
+  size_t of_loading;  // rows whose measured peak is not in training
+  size_t short_of;    // rows for which less was predicted than needed
   double sum, worst, worst_reserved;
 } score;
 
@@ -35,8 +35,8 @@ static double error_percent(uint64_t predicted, int64_t measured) {
   return 100 * fabs((double)predicted - (double)measured) / (double)measured;
 }
 
-// A model that is built on the card whole and then cut: its peak is that of loading, which a prediction of
-// training does not count. What is reserved stays, and is compared.
+// Whether the model is built on the card as a whole and then sharded: its peak is that of loading, which a prediction
+// of training does not contain. The reserved memory stays and is compared.
 static bool peaks_while_loading(const json_t *row) {
   return case_is(row, "id", "accel-llama-offload") || case_is(row, "id", "accel-mistral-w8");
 }
@@ -114,7 +114,7 @@ static score judge_recordings_of(const char *folder, const char *prefix) {
 
 static score judge_recordings(const char *prefix) { return judge_recordings_of("sharded", prefix); }
 
-// Addresses of segments are the model's, not the recorded ones: where shards are uneven that shows.
+// Segment addresses come from the driver model, not from the recording, which matters for uneven shards.
 TEST(fsdp_of_small_models_is_predicted) {
   score s = judge_recordings("fsdp");
   CHECK(s.rows >= 21 && s.left_out == 0, "%zu rows", s.rows);
@@ -123,7 +123,7 @@ TEST(fsdp_of_small_models_is_predicted) {
   CHECK(s.worst <= 0.2 && s.worst_reserved <= 0.5, "%f %%, %f %%", s.worst, s.worst_reserved);
 }
 
-// Blocks that are cut elsewhere make 1 MiB in one (trainer-mistral-ckpt).
+// In one case (trainer-mistral-ckpt), blocks that are split elsewhere make a difference of 1 MiB.
 TEST(accelerates_fsdp_of_small_models_is_predicted) {
   score s = judge_recordings_of("accelerate", "");
   CHECK(s.rows >= 24 && s.left_out == 0, "%zu rows", s.rows);
@@ -153,8 +153,8 @@ TEST(zero_3_of_small_models_is_predicted) {
   CHECK(s.worst <= 0.04 && s.worst_reserved <= 0.05, "%f %%, %f %%", s.worst, s.worst_reserved);
 }
 
-// How long NCCL holds the bucket of the first backward is a matter of milliseconds (src/core/sharding/ddp.c). In
-// recordings of such short steps it may outlive what is assumed; in full-size steps it did not.
+// NCCL keeps the bucket of the first backward pass for some milliseconds (src/core/sharding/ddp.c). In recordings of
+// very short steps it may live longer than assumed; in full-size steps it did not.
 TEST(ddp_of_small_models_is_loaded_as_predicted) {
   score s = judge_recordings("ddp");
   CHECK(s.rows >= 11 && s.left_out == 0, "%zu rows", s.rows);

@@ -1,4 +1,4 @@
-// DeepSpeed's ZeRO where no recording reaches: its sizes and sub groups; models loaded in parts.
+// Properties of DeepSpeed's ZeRO that no recording shows: bucket sizes, sub groups, models loaded in parts.
 #include "shared_job.h"
 
 static plim_job job_of(plim_strategy strategy, int64_t world) {
@@ -17,8 +17,8 @@ static bool is_about(int64_t bytes, double expected) {
 
 enum { PARAMETERS = 494032768 };
 
-// In stage 2, what is in the bucket is copied once more while it is reduced.
-TEST(a_bucket_takes_what_it_is_told_to) {
+// In stage 2, the contents of the bucket are copied once more while they are reduced.
+TEST(a_bucket_has_the_configured_size) {
   static const plim_strategy stages[] = {PLIM_SHARD_ZERO2, PLIM_SHARD_ZERO3};
   for (int i = 0; i < 2; i++) {
     plim_job usual = job_of(stages[i], 8), small = usual;
@@ -28,14 +28,14 @@ TEST(a_bucket_takes_what_it_is_told_to) {
   }
 }
 
-TEST(buckets_in_turn_are_two) {
+TEST(overlapping_buckets_are_two) {
   plim_job one = job_of(PLIM_SHARD_ZERO2, 8), two = one;
   two.sharding.overlaps = true;
   int64_t bytes = saved(&two, &one);
   CHECK(is_about(bytes, 2 * 500e6), "%lld bytes", (long long)bytes);
   one.sharding.sizes.reduce_bucket = two.sharding.sizes.reduce_bucket = 50000000;
   one.recipe.length = two.recipe.length =
-      2048; // so that the card is busy: the CPU waits for no bucket
+      2048; // long enough that the CPU does not wait for a bucket
   double waits = predict(&one).step.seconds, overlaps = predict(&two).step.seconds;
   CHECK(overlaps < 0.99 * waits, "%g s, without %g s", overlaps, waits);
 }
@@ -48,15 +48,14 @@ static double hooks_seconds(uint32_t targets) {
   return predict(&hooked).step.seconds - predict(&plain).step.seconds;
 }
 
-// A layer of 13 modules gets four more for each adapter: those of one or of seven.
+// A layer has 13 modules, and four more for each of one or seven adapters.
 TEST(stage_3_has_hooks_on_every_module) {
   double one = hooks_seconds(1u << PLIM_Q_PROJ), seven = hooks_seconds(PLIM_ALL_LINEAR);
   double modules = (13.0 + 4 * 7) / (13.0 + 4);
   CHECK(seven > 0.8 * modules * one && seven < 1.2 * modules * one, "%g s and %g s", one, seven);
 }
 
-// At the optimizer's step a sub group has its gradients twice, in their own type and in float32; of the others only
-// what all steps keep is there.
+// During the optimizer step, only one sub group at a time has its gradients twice: in their own type and in float32.
 TEST(sub_groups_are_updated_one_by_one) {
   plim_job whole = job_of(PLIM_SHARD_ZERO3, 1), cut;
   whole.sharding.sizes.reduce_bucket = 1000000;
@@ -81,7 +80,7 @@ TEST(sub_groups_lose_nothing) {
   }
 }
 
-// What is loaded in parts is whole on no card; what is trained afterwards is the same.
+// A model that is loaded in parts is never whole on a card; training afterwards is the same.
 TEST(parts_are_loaded_one_by_one) {
   static const struct {
     plim_strategy strategy;
@@ -105,8 +104,8 @@ TEST(parts_are_loaded_one_by_one) {
   }
 }
 
-// On the host they take nothing of the card but for a moment: one by one, whole and what comes of it from the host,
-// which with one rank is all of it. The bucket comes to lie in one of the two pieces, so that there is a third.
+// Parameters on the host use the card only briefly, one by one: the whole parameter, and the part that comes from the
+// host, which with one rank is all of it. The bucket occupies one of the two blocks, so that there is a third.
 TEST(parts_on_the_host_leave_the_card) {
   plim_job job = job_of(PLIM_SHARD_ZERO3, 1);
   job.load = PLIM_LOAD_SHARDED;
@@ -118,7 +117,7 @@ TEST(parts_on_the_host_leave_the_card) {
   CHECK(p.loaded_bytes < 100 << 20, "%llu bytes", (unsigned long long)p.loaded_bytes);
 }
 
-TEST(adapters_come_behind_parts) {
+TEST(adapters_are_created_after_parts_are_loaded) {
   plim_job job = job_of(PLIM_SHARD_ZERO3, 8);
   job.load = PLIM_LOAD_SHARDED;
   job.lora = (plim_lora){.rank = 8, .targets = PLIM_ALL_LINEAR};

@@ -1,5 +1,5 @@
-// DeepSpeed's engine with a model from a checkpoint, in a loop and in Trainer (scripts/zero_init.py): how it is loaded
-// and the engine made, event by event, and what training takes.
+// DeepSpeed's engine with a model from a checkpoint, in a loop and in Trainer (scripts/zero_init.py): loading and the
+// creation of the engine event by event, and the memory of training.
 #include <string.h>
 
 #include "cases.h"
@@ -8,9 +8,8 @@
 #include "truth.h"
 
 enum {
-  SMALLEST =
-      1024, // bytes: constants of rotary embeddings, which are computed on the card here, are less
-  SUM_OF_LOSSES = 512, // Trainer's, there when training begins
+  SMALLEST = 1024, // bytes; constants of rotary embeddings, here computed on the card, are smaller
+  SUM_OF_LOSSES = 512, // of Trainer, allocated when training begins
 };
 
 typedef struct {
@@ -22,7 +21,7 @@ typedef vec(stream_event) stream;
 
 typedef struct {
   plim_job job;
-  stream loading; // until the engine is made
+  stream loading; // until the engine is created
   bool is_made;
   uint64_t made_bytes, made_reserved_bytes, made_peak_bytes;
   plim_prediction prediction;
@@ -32,7 +31,7 @@ static void append(stream *s, bool is_alloc, uint64_t bytes) {
   if (bytes >= SMALLEST && !vec_push(s, ((stream_event){is_alloc, bytes}))) test_failed = true;
 }
 
-// Stages 1 and 2 reset torch's peaks where they empty the cache.
+// Stages 1 and 2 reset torch's peaks when they empty the cache.
 static void resolve(void *context, const plim_tape *t, const plim_allocator *a,
                     plim_stream_kind kind, uint32_t id, uint64_t bytes) {
   run *r = context;
@@ -165,7 +164,7 @@ TEST(zero_with_a_checkpoint_is_predicted) {
 
 // ---- whole models -----------------------------------------------------------------------------------
 
-// scripts/timing_offload.py empties the cache when the engine is made.
+// scripts/timing_offload.py empties the cache when the engine is created.
 static void empty_cache(void *context, plim_tape *t) {
   (void)context;
   plim_tape_empty_cache(t);
@@ -189,8 +188,8 @@ static void judge_whole(const json_t *row, const json_t *models, score *s) {
   if (off_reserved > s->worst_reserved) s->worst_reserved = off_reserved;
 }
 
-// Predicted without a look at them. Memory that a second stream has used is free again when that stream is done, which
-// takes long where the host is waited for: three need more than is predicted.
+// Nothing was fitted to these runs. Memory that a second stream used is free again when that stream is done, which
+// takes long if it waits for the host: three runs need more than predicted.
 TEST(whole_models_on_one_gpu_are_predicted) {
   score s = {0};
   json_t *models = json_load_file(TEST_ROOT "/truth/models.json", 0, NULL);

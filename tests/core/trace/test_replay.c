@@ -1,4 +1,4 @@
-// Replays of small traces made by hand: the rules that no recording settles alone.
+// Replays of small hand-made traces, for rules that no recording alone decides.
 #include "replay.h"
 
 #include "test.h"
@@ -50,7 +50,7 @@ static uint32_t add_stack(const char *function) {
   return (uint32_t)trace.stacks.len - 1;
 }
 
-// A cached segment goes, a larger one comes, under a limit of 50 MiB: by the numbers alone a retry.
+// A cached segment is released and a larger one is allocated under a limit of 50 MiB: by the numbers alone, a retry.
 static void release_then_grow(uint32_t stack) {
   push(PLIM_EV_SEGMENT_ALLOC, BASE, 32 * M, 0);
   allocate(BASE, 32 * M);
@@ -79,7 +79,7 @@ TEST(the_stack_of_a_release_tells_who_called_it) {
   end(&g);
 }
 
-// Released although nothing was asked for: empty_cache, kept for the what-if replay.
+// A release without a request is empty_cache, which the what-if replay repeats.
 TEST(an_empty_cache_call_is_repeated_in_a_what_if) {
   begin();
   push(PLIM_EV_SEGMENT_ALLOC, BASE, 32 * M, 0);
@@ -95,8 +95,8 @@ TEST(an_empty_cache_call_is_repeated_in_a_what_if) {
   CHECK_U64(got.end.reserved_bytes, 0);
 }
 
-// The tensor waits for another stream until the malloc that releases everything waits for it. The
-// freed block would have served that malloc, so it did not complete before the search.
+// The free waits for another stream, and completes when a malloc that releases everything waits for it. The freed block
+// would have served that malloc, so the free did not complete before the search.
 static void wait_inside_malloc(void) {
   push(PLIM_EV_SEGMENT_ALLOC, BASE, 64 * M, 0);
   allocate(BASE, 64 * M);
@@ -113,7 +113,7 @@ static void wait_inside_malloc(void) {
   allocate(BASE + 128 * M, 36 * M);
 }
 
-TEST(a_free_that_ended_inside_a_malloc_is_told) {
+TEST(a_free_that_completes_inside_a_malloc_is_found) {
   begin();
   wait_inside_malloc();
   plim_guided g = follow(100 * M);
@@ -123,9 +123,9 @@ TEST(a_free_that_ended_inside_a_malloc_is_told) {
   end(&g);
 }
 
-// With room for all, that malloc waits for nobody; the free still ends after it, or its block would
-// be lost for good.
-TEST(what_ended_inside_a_malloc_ends_after_it_in_a_what_if) {
+// With enough memory, that malloc does not wait. The free must still complete after it, otherwise its block would be
+// lost.
+TEST(a_free_inside_a_malloc_completes_after_it_in_a_what_if) {
   begin();
   wait_inside_malloc();
   plim_guided g = follow(100 * M);
@@ -138,8 +138,8 @@ TEST(what_ended_inside_a_malloc_ends_after_it_in_a_what_if) {
   CHECK_U64(got.end.active_bytes, got.end.allocated_bytes);
 }
 
-// A request that failed then and is served now: what the program would have done is not recorded.
-TEST(a_request_that_failed_then_is_let_go_at_once) {
+// A request that failed in the recording succeeds now. What the program would have done with it is not recorded.
+TEST(a_request_that_failed_in_the_recording_is_freed_at_once) {
   begin();
   push(PLIM_EV_SEGMENT_ALLOC, BASE, 32 * M, 0);
   allocate(BASE, 32 * M);
@@ -157,9 +157,9 @@ TEST(a_request_that_failed_then_is_let_go_at_once) {
   CHECK_U64(got.end.allocated_bytes, 32 * M);
 }
 
-// ---- what existed before the recording --------------------------------------------------------------
+// ---- blocks from before the recording ---------------------------------------------------------------
 
-// One block in use at the start, freed during the recording; the next one begins `rest` behind it.
+// One block is in use at the start and freed during the recording; the next one begins `rest` bytes after it.
 static uint64_t start_block_bytes(bool is_large, uint64_t bytes, uint64_t rest, const char *conf) {
   plim_alloc_conf recorded;
   uint64_t segment = is_large ? 100 * M : 2 * M, got = 0;
@@ -226,7 +226,7 @@ static bool is_exact(uint64_t freed_bytes, plim_block_state first, uint64_t firs
   return exact;
 }
 
-TEST(what_contradicts_the_events_is_not_exact) {
+TEST(a_layout_that_contradicts_the_events_is_not_exact) {
   CHECK(is_exact(0, PLIM_BLOCK_ALLOCATED, 4 * M), "a recording as it should be");
   CHECK(is_exact(4 * M, PLIM_BLOCK_ALLOCATED, 4 * M), "with a free");
   CHECK(!is_exact(3 * M, PLIM_BLOCK_ALLOCATED, 4 * M), "a free of another size");

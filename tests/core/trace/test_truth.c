@@ -1,4 +1,4 @@
-// The bar: every recorded snapshot is reproduced exactly. For each file, under its own settings and
+// Every recorded snapshot is reproduced exactly. For each file, under its own settings and
 // limit, two replays must agree with the recording:
 //   guided   every address, every segment event, every OOM; torch's own counters to the byte
 //   free     the simulator alone, given the requests, the empty_cache calls and late frees that the
@@ -11,8 +11,8 @@ static const char *const folders[] = {
     "accelerate", "allocator", "contrastive", "families",  "foreign", "kernels",  "programs",
     "recorded",   "saving",    "sharded",     "snapshots", "stories", "zero_init"};
 
-// What a recording does not contain, and so cannot be matched. Each line names a file and why; a
-// file that needs no exception fails the test, so the list cannot outlive its reasons.
+// Facts that a recording does not contain and that cannot be compared. Each row names a file and the reason. A
+// file that needs no exception fails the test, so that the list stays up to date.
 typedef enum {
   EXACT,
   COUNTERS_START_EARLIER, // exact, but torch's counters cover events that left the ring buffer
@@ -73,7 +73,7 @@ static void compare_next(void *context, const plim_segment_event *simulated) {
   s->compared++;
 }
 
-// Every request that fails must be one that failed, and the other way round.
+// A request must fail if and only if it failed in the recording.
 static bool check_oom(void *context, size_t event, const plim_allocator *a) {
   sequence *s = context;
   uint64_t ooms = plim_allocator_stats(a)->ooms;
@@ -168,7 +168,7 @@ TEST(every_snapshot_is_reproduced) {
   vec_free(&files);
 }
 
-// The settings string is read as PyTorch reads it: to the table that the snapshot carries beside it.
+// The settings string is parsed to the same table of settings as PyTorch wrote into the snapshot.
 static bool settings_agree(const truth_file *file) {
   plim_trace trace;
   plim_alloc_conf parsed, effective;

@@ -1,5 +1,5 @@
-// A what-if replay against the real thing: the same program was recorded under several settings, so
-// what one recording predicts for the others' settings can be compared with what happened.
+// Compares what-if replays with reality: the same program was recorded under several settings, so predictions from
+// one recording for the settings of the others can be compared with what happened.
 #include <math.h>
 
 #include "driver.h"
@@ -8,7 +8,7 @@
 
 static const struct {
   const char *from, *to;
-  bool exact; // no new segment's address matters, so nothing is left to a model
+  bool exact; // no address of a new segment matters, so no model is involved
 } pairs[] = {
     {"snapshots/tiny-default", "snapshots/tiny-expandable", true},
     {"snapshots/tiny-expandable", "snapshots/tiny-default", false},
@@ -49,7 +49,7 @@ static void unload(recording *r) {
   plim_trace_clear(&r->trace);
 }
 
-TEST(predictions_for_other_settings_meet_what_happened) {
+TEST(predictions_for_other_settings_are_correct) {
   for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
     recording from, to;
     plim_what_if got;

@@ -1,18 +1,17 @@
 #!/usr/bin/env python3
-"""dialect_check.py DUMP FOLDER...: what dump_dialects read and changed, read with PyYAML, json and Python's own parser.
+"""dialect_check.py DUMP FOLDER...: compares what dump_dialects read and changed with PyYAML, json and Python's parser.
 
-A number that is read is the one that a real parser has at that key. Where a folder has a truth.json (see
-tests/configs/generate.py), the dialect is the one it names, every knob in it is read with its value and can be changed.
+Every number that is read must be the one that a real parser has at that key. If a folder has a truth.json (see
+tests/configs/generate.py), the dialect must be the one it names, and every knob in it must be read and changeable.
 
-One test per file, which does the same written with other line ends, with a byte order mark and without the last line
-end. A change is one line of a unified diff: one added, or one removed and one added. Where the
-program's table says that an ecosystem sets the knob by several keys, or several keys of the file say it, lines of
-these keys may be added, changed and removed, and no others. All other values are equal, and where numbers are written
-the one that was asked for is among them. With every
-removal, that key is gone and all else is equal.
+One test per file, also with other line ends, with a byte order mark and without the last line end. A change must be one
+line of a unified diff: one added, or one removed and one added. If an ecosystem sets the knob by several keys, or
+several keys of the file set it, only lines of these keys may be added, changed and removed. All other values must be
+equal, and if numbers are written, the requested one must be among them. After every removal, that key must be gone
+and everything else equal.
 
-In a shell, the mark that a command goes on is not part of a line; in Python, keyword arguments and items of
-dicts are the values.
+In a shell script, the \\ of a continued line is not part of the line; in Python, keyword arguments and items of dicts
+are the values.
 """
 import ast
 import difflib
@@ -48,7 +47,7 @@ def leaves(node, path=""):
 
 
 def arguments(node, path=""):
-    """Keyword arguments and items of dicts by the names that they stand below."""
+    """Keyword arguments and items of dicts by their path."""
     pairs = []
     if isinstance(node, ast.Call):
         pairs = [(k.arg, k.value) for k in node.keywords if k.arg]
@@ -89,7 +88,7 @@ def lines_of(path, text):
 
 
 def changed_lines(before, after):
-    """Numbers of the lines that are gone, and of those that are new."""
+    """The numbers of removed and of new lines."""
     gone, new = [], []
     for what, a, b, c, d in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
         if what != "equal":
@@ -110,7 +109,7 @@ def last_line(node):
 
 
 def lines_of_keys(node, patterns, path=""):
-    """Lines of the keys and of all that is below them, read from marks of PyYAML's."""
+    """The lines of the keys and of everything below them, by the marks of PyYAML."""
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             name = f"{path}.{key.value}".lstrip(".")
@@ -131,7 +130,7 @@ def allowed_lines(path, text, patterns):
 
 
 def lines_without(path, text, gone, patterns):
-    """Lines of Python as they are once keyword arguments of the set are taken out of them."""
+    """Lines of Python without the keyword arguments of the set."""
     if not path.endswith(".py"):
         return set()
     names = "|".join(re.escape(p) for p in patterns if "*" not in p)
@@ -142,13 +141,13 @@ def lines_without(path, text, gone, patterns):
 # ---- checks --------------------------------------------------------------------------------------------
 
 def keys_together(change):
-    """Keys that may change together: of the declared set, and all that say the knob in this file."""
+    """Keys that may change together: the declared set, and all keys of this file that set the knob."""
     keys = change["keys"] if len(change["keys"]) > 1 else []
     return change["set"].split(",") if "set" in change else keys
 
 
 def wrong_lines(change, text):
-    """How often it was one line, and what is wrong."""
+    """How many changes were one line, and what is wrong."""
     path, now = change["file"], change["text"]
     gone, new = changed_lines(lines_of(path, text), lines_of(path, now))
     if not gone and not new:
@@ -179,11 +178,11 @@ def wrong_values(change, before):
 
 NUMBERS = ("micro_batch", "accumulate", "sequence", "lora_rank", "lora_alpha", "lora_dropout", "epochs", "workers",
            "global_batch", "clip")
-STAYS = {"strategy"}  # turned where the file is named
+STAYS = {"strategy"}  # changed where the file is referred to
 
 
 def wrong_reading(line, before, truth):
-    """What is wrong with the knobs that were read, by what a real parser has and by the truth."""
+    """Errors in the knobs that were read, compared with a real parser and with the truth."""
     for name, knob in line["knobs"].items():
         there = before.get("." + knob["keys"][0]) if len(knob["keys"]) == 1 else None
         if name in NUMBERS and knob["value"] is not None and type(there) in (int, float) and \
@@ -208,7 +207,7 @@ def wrongly_removed(change, before):
 
 # ---- other line ends -------------------------------------------------------------------------------------
 
-WAYS = {  # how the same file is written elsewhere; a shell takes neither
+WAYS = {  # other encodings of the same file; a shell accepts neither
     "CRLF": lambda text: text.replace("\n", "\r\n"),
     "a byte order mark": lambda text: "\ufeff" + text,
     "no last line end": lambda text: text.rstrip("\n"),
@@ -216,7 +215,7 @@ WAYS = {  # how the same file is written elsewhere; a shell takes neither
 
 
 def written_otherwise(dump, files, texts, changes, way):
-    """Files whose changes are not those of the same file as it is, written that way."""
+    """Files whose changes differ from those of the original file, apart from the encoding."""
     write, wrong = WAYS[way], set()
     with tempfile.TemporaryDirectory() as folder:
         copies = {}
@@ -228,7 +227,7 @@ def written_otherwise(dump, files, texts, changes, way):
         output = subprocess.run([dump, *copies], capture_output=True, check=True).stdout
         for here, there in zip(changes, map(json.loads, output.splitlines())):
             expected = write(here["text"]) if "text" in here else None
-            folders = [f"{pathlib.Path(f['file']).parent}/" for f in (there, here)]  # of a new file that is named
+            folders = [f"{pathlib.Path(f['file']).parent}/" for f in (there, here)]  # the folder in the name of a new file
             if there.get("knobs") != here.get("knobs"):
                 wrong.add(copies[there["file"]])
                 print(f"{there['file']}: with {way}, other knobs are read")
@@ -244,7 +243,7 @@ def written_otherwise(dump, files, texts, changes, way):
 
 
 def truth_of(folders):
-    """What truth.json of each folder says, by file."""
+    """The contents of the truth.json files, by file."""
     known = {}
     for folder in map(pathlib.Path, folders):
         if (folder / "truth.json").exists():
@@ -284,7 +283,7 @@ def main():
                 print(f"{pathlib.Path(file).name}: {change['knob']} to {change['to']}: {change['refusal']}")
         elif "removed" in change:
             if file.endswith(".py") or is_command(file):
-                continue  # tests/io/formats/test_remove.c knows them
+                continue  # tested in tests/io/formats/test_remove.c
             count["removed"] += 1
             found = found or wrongly_removed(change, before[file])
         elif not found:

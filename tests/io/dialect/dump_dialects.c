@@ -1,7 +1,8 @@
-// Reads configuration files, changes every knob to other values and prints what came of it, for
-// dialect_check.py to compare with real parsers. One JSON object per line: first the file's dialect and its knobs, each
-// with its value (null: unclear) and the keys that say it; then the file, the knob, the value asked for, the keys that say the knob together where the program's table has several, and the text after the
-// change or the reason why there is none; then each setting that can be taken out, and the text without it.
+// Reads configuration files, changes every knob to other values and prints the results, which dialect_check.py compares
+// with real parsers. One JSON object per line: first the dialect of the file and its knobs, each with its value (null:
+// unclear) and the keys that set it; then the file, the knob, the requested value, the keys that set the knob together
+// if there are several, and the edited text or the reason why there is none; then each setting that can be removed,
+// and the text without it.
 //
 //   dump_dialects FILE...
 #include <jansson.h>

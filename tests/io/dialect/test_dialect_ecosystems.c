@@ -1,4 +1,4 @@
-// Which ecosystem a file is of, and what its keys say: one small file of each.
+// Which ecosystem a file belongs to and what its keys set: one small file of each.
 #include "project_change.h"
 #include "projects.h"
 
@@ -118,7 +118,7 @@ TEST(other_ecosystems_are_recognised_and_read) {
   }
 }
 
-TEST(of_one_key_the_last_is_in_force) {
+TEST(the_last_of_equal_keys_takes_effect) {
   CHECK(!read_text("c.yaml", "per_device_train_batch_size: 8\nper_device_train_batch_size: 4\n"),
         "%s", error.message);
   CHECK(says("micro_batch=4") && changes("micro_batch", "2"), "as PyYAML does");
@@ -132,14 +132,14 @@ TEST(a_comment_about_another_key_forbids_nothing) {
   CHECK(refuses("lora_rank", "8", "must be 64"), "the one that is meant may not");
 }
 
-TEST(a_default_behind_a_root_is_not_in_force) {
+TEST(a_default_that_a_root_replaces_has_no_effect) {
   CHECK(!read_text("t.py", "C = {'n': 8}\n"
                            "TrainingArguments(per_device_train_batch_size=C.get('n', 3))\n"),
         "%s", error.message);
   CHECK(says("micro_batch=8"), "the dict has it");
 }
 
-TEST(gpus_that_share_a_batch_are_one) {
+TEST(gpus_that_share_a_batch_count_as_one) {
 #define MEGATRON(more)                                                                             \
   "torchrun --nproc_per_node 8 pretrain_gpt.py --micro-batch-size 2 --global-batch-size 64 "       \
   "--seq-length 64 --tensor-model-parallel-size " more "\n"

@@ -1,4 +1,4 @@
-// Prints what the editors make of files, for edit_check.py to compare with Python's own readers. One
+// Prints what the editors read from files and write, which edit_check.py compares with Python's own readers. One
 // JSON object per line.
 //
 //   edit_dump settings FILE...   all settings
@@ -32,7 +32,7 @@ static json_t *value_json(const plim_value *v) {
   case PLIM_VALUE_BOOL: return json_boolean(v->flag);
   case PLIM_VALUE_INTEGER: return json_integer(v->integer);
   case PLIM_VALUE_REAL: {
-    char text[40]; // a text: JSON has no infinity
+    char text[40]; // as text, because JSON has no infinity
     snprintf(text, sizeof text, "%.17g", v->real);
     return json_string(text);
   }
@@ -81,7 +81,7 @@ static void print_changes(const char *path, const plim_settings *s, const plim_s
       print_edit(path, s, old->key, false, old, &news[i], &edit);
 }
 
-// Beside a setting: the same path with another last part.
+// Inserts a key next to a setting: the same path with another last part.
 static void print_insertion(const char *path, const plim_settings *s, const plim_setting *beside) {
   char key[1024];
   const char *dot = strrchr(beside->key, '.');

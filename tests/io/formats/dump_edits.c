@@ -1,5 +1,5 @@
-// dump_edits FILE...: every edit of every setting, and of one new key, for yaml_check.py to read back:
-// one line of JSON each, behind one with the settings of the file.
+// dump_edits FILE...: prints every edit of every setting and of one new key, which yaml_check.py reads back. One line
+// of JSON each, after a line with the settings of the file.
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,7 +62,7 @@ static int print_edit(const char *path, const plim_settings *s, const plim_setti
   return 0;
 }
 
-// Values of each kind, the first of them one step away from the old.
+// New values of each kind; the first is close to the old one.
 static size_t other_values(const plim_value *old, plim_value out[MAX_VALUES]) {
   size_t count = 0;
   if (old->kind == PLIM_VALUE_BOOL)

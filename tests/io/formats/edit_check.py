@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""edit_check.py EDIT_DUMP [--all]: what the Python and TOML editors read and write, by Python's own readers.
+"""edit_check.py EDIT_DUMP [--all]: compares what the Python and TOML editors read and write with Python's own readers.
 
-For every setting: the syntax tree has a node at its span, with its value. For every edit: the new text
-reads as the old one with that one value changed, or with that one entry added. Ends with
-"N passed, N failed[, N skipped]". Beside the files in editing/ it reads every fifth file of Python's
-library; with --all every one.
+For every setting, the syntax tree must have a node at its span, with its value. After every edit, the new text must read
+like the old one with that one value changed, or with that one entry added. Ends with "N passed, N failed[, N skipped]".
+In addition to the files in editing/ it reads every fifth file of Python's library; with --all every one.
 """
 import ast
 import collections
@@ -21,7 +20,7 @@ try:
 except ImportError:  # before Python 3.11
     tomllib = None
 
-warnings.simplefilter("ignore")  # of invalid escapes in other people's strings
+warnings.simplefilter("ignore")  # about invalid escapes in other people's strings
 NULL, BOOL, INTEGER, REAL, TEXT, DERIVED = range(6)
 counts = collections.Counter()
 problems = []
@@ -81,7 +80,7 @@ class Source:
 
 
 def constants(body, path=""):
-    """Constants of modules and classes, as the syntax tree has them."""
+    """Constants of modules and classes, from the syntax tree."""
     for node in body:
         if isinstance(node, ast.ClassDef):
             yield from constants(node.body, f"{path}{node.name}.")
@@ -123,10 +122,10 @@ def check_python_settings(file, settings):
     for key, node, value in constants(source.tree.body):
         begin, end = source.span(node)
         if bound[key] > 1 and begin not in literals:
-            continue  # what it is depends on when it is asked for
+            continue  # its value depends on when it is used
         if not representable(value) or b"\\N{" in source.data[begin:end]:
             continue
-        if begin in unclear:  # other code may change it: exec, self.x = ..., a class that is handed to a function
+        if begin in unclear:  # other code may change it: exec, self.x = ..., a class that is passed to a function
             counts["unclear"] += 1
         else:
             check(literals.get(begin) == key, file, node.lineno, key, "is not read")
@@ -178,7 +177,7 @@ def plain(node):
 
 
 def without_default(old, new):
-    """Removes the default= that an add_argument of the old tree did not have."""
+    """Removes the default= that was added to an add_argument."""
     def arguments(tree):
         return [n for n in ast.walk(tree)
                 if isinstance(n, ast.Call) and getattr(n.func, "attr", "") == "add_argument"]
@@ -320,7 +319,7 @@ def main():
     check_settings(program, python + toml + library)
     check_edits(program, 1000, python + toml)
     check_edits(program, 3, library[::8])
-    # Few: a reader that is sure of nothing would never be wrong.
+    # Few settings may be unclear: a reader that is certain of nothing would never be wrong.
     check(counts["unclear"] < 0.03 * counts["passed"], counts["unclear"], "constants are unclear")
     if not tomllib:
         print("skipped: there is no tomllib")

@@ -1,6 +1,6 @@
 #!/bin/bash
-# edits.sh DUMP_EDITS: changes every setting of our samples, and of every fourth of other people's configs where they
-# are there, and lets PyYAML and json read the results. tests/io/dialect/dialect_check.py changes all of them, by knobs.
+# edits.sh DUMP_EDITS: changes every setting of our samples, and of every fourth of other people's configs if they are
+# available, and reads the results with PyYAML and json. tests/io/dialect/dialect_check.py changes the knobs of all.
 cd "$(dirname "$0")/../../.." || exit 2
 dump=$1
 shopt -s nullglob
@@ -10,7 +10,7 @@ configs=(../shared/configs/*.yaml ../shared/configs/*.yml ../shared/configs/*.js
 [ ${#configs[@]} -gt 0 ] || echo "skipped: other people's configs are not in ../shared/configs"
 
 python=python3
-"$python" -c 'import yaml' 2>/dev/null || python=/usr/bin/python3 # where Debian's PyYAML is
+"$python" -c 'import yaml' 2>/dev/null || python=/usr/bin/python3 # which has Debian's PyYAML
 
 some=()
 for ((i = 0; i < ${#configs[@]}; i += 4)); do some+=("${configs[i]}"); done

@@ -1,6 +1,6 @@
-// Large files are read and changed in time that grows with their size, not with its square: twice as much
-// takes about twice as long, where a search through all settings for each takes four times. Compared are CPU times of a
-// file and of one four times as large; since caches and neighbours disturb them, one good try of several is enough.
+// The time for reading and changing a file must grow linearly with its size, not quadratically as if every setting was
+// searched linearly. The test compares the CPU times of a file and of one four times as large; because caches and
+// other processes disturb them, one good try of several is enough.
 #include <math.h>
 #include <stdlib.h>
 #include <time.h>
@@ -10,7 +10,7 @@
 #include "test.h"
 
 enum { COPIES = 4000, LARGER = 4, TRIES = 5 };
-#define MOST_TIMES 8.0 // in proportion to the size it is 4, to its square 16
+#define MOST_TIMES 8.0 // 4 if the time is linear, 16 if it is quadratic
 #define NOISE_SECONDS 0.05
 
 #define CALL "TrainingArguments(per_device_train_batch_size=8)\n"
@@ -62,7 +62,7 @@ static const large files[] = {
     {"keys.toml", "", "key_%d = 8\n", "per_device_train_batch_size = 8\n"},
 };
 
-// Two files that ask each other: references to another module, arguments that a command gives.
+// Two files that refer to each other: references to another module, arguments that a command sets.
 static const large pairs[][2] = {
     {{"references.py", "", "f(y=cfg.x%d)\n", CALL}, {"other.py", "", "Y%d = 1\n", ""}},
     {{"conditions.py", "", "if cfg.x%d:\n    y = 1\n", CALL},
@@ -95,7 +95,7 @@ static void try_a_change(const plim_project *p) {
   if (!plim_project_set(p, &change, 1, &edits, NULL)) plim_edit_set_clear(&edits);
 }
 
-// NaN if it is not read as it should be.
+// NaN if the file is not read correctly.
 static double seconds_of(const large *file, size_t count, int copies) {
   plim_project p = {0};
   plim_error error = {0};

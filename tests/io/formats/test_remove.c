@@ -1,5 +1,5 @@
-// Settings taken out of texts: their line or their entry goes, comments on lines of their own and all
-// other bytes stay, and what would take something else along is refused.
+// Removes settings from texts: their line or entry is removed, comments on their own lines and all other bytes stay,
+// and a removal that would affect something else is refused.
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static plim_err remove_one(const plim_settings *s, const char *key, plim_edit *e
                  : plim_fail(error, PLIM_ERR_ARGUMENT, "there is no %s", key);
 }
 
-// The text without the key, which the caller frees; NULL if that is refused.
+// The text without the key, freed by the caller; NULL if the removal is refused.
 static char *without(plim_format format, const row *r, remover *take, plim_error *error) {
   plim_settings s;
   plim_edit edit;
@@ -53,11 +53,11 @@ static void check_rows(plim_format format, const row *rows, size_t count, remove
 }
 
 #define CHECK_ROWS(format, rows) check_rows(format, rows, sizeof(rows) / sizeof *(rows), remove_one)
-// With all that is below a key.
+// Removes all settings below a key.
 #define CHECK_BLOCKS(format, rows)                                                                 \
   check_rows(format, rows, sizeof(rows) / sizeof *(rows), plim_settings_remove_all)
 
-TEST(keys_with_all_below_them) {
+TEST(keys_are_removed_with_everything_below) {
   static const row yaml[] = {
       {"a: 1\nb:\n  # why\n  c: 2\n  d: [1, 2]  # and\n# about e\ne: 3\n", "b",
        "a: 1\n# about e\ne: 3\n"},
@@ -89,7 +89,7 @@ TEST(yaml) {
       {"a: 1\nb: 2  # why\nc: 3\n", "b", "a: 1\nc: 3\n"},
       {"a: 1\n# about b\nb: 2\nc: 3\n", "b", "a: 1\n# about b\nc: 3\n"},
       {"a: 1\r\nb: 2\r\n", "a", "b: 2\r\n"},
-      {"a: 1\nb: 2", "b", "a: 1"}, // no line break at the end before, none after
+      {"a: 1\nb: 2", "b", "a: 1"}, // without a line break at the end, before and after
       {"\xef\xbb\xbf"
        "a: 1\nb: 2\n",
        "a",
@@ -103,11 +103,11 @@ TEST(yaml) {
       {"o: {a: 1}\n", "o.a", "o: {}\n"},
       {"a: |\n  two\n  lines\nb: 2\n", "a", "b: 2\n"},
       {"a:\nb: 2\n", "a", "b: 2\n"},
-      {"a: x,\nb: 2\n", "b", "a: x,\n"},           // the comma is a's
+      {"a: x,\nb: 2\n", "b", "a: x,\n"},           // the comma belongs to a
       {"o:\n  a: 1\nb: 2\n", "o.a", NULL},         // o would become null
       {"l:\n  - a: 1\n    b: 2\n", "l.0.a", NULL}, // it shares its line with the dash
       {"l: [1, 2]\n", "l.0", NULL},
-      {"a: &x 1\nb: *x\n", "a", NULL}, // another refers to it
+      {"a: &x 1\nb: *x\n", "a", NULL}, // b refers to it
   };
   CHECK_ROWS(PLIM_FORMAT_YAML, rows);
 }
@@ -192,13 +192,13 @@ TEST(dockerfile) {
 
 #define CONFIGS TEST_ROOT "/../../shared/configs/"
 
-#ifdef TEST_SANITIZED // under which each takes eight times as long
+#ifdef TEST_SANITIZED // each one takes eight times as long
 enum { STEP = 8 };
 #else
 enum { STEP = 1 };
 #endif
 
-// Every setting of every real file, or every so many-th: refused, or nothing but it is gone.
+// Removes every setting of a real file, or every n-th: it is refused, or only that setting is gone.
 static size_t remove_each(const char *path, size_t *total) {
   char *text;
   size_t size, removed = 0;
@@ -221,7 +221,7 @@ static size_t remove_each(const char *path, size_t *total) {
   return removed;
 }
 
-TEST(most_settings_of_real_files_can_be_taken_out) {
+TEST(most_settings_of_real_files_can_be_removed) {
   DIR *folder = opendir(CONFIGS);
   size_t total = 0, removed = 0;
   if (!folder) SKIP("no %s", CONFIGS);

@@ -1,5 +1,5 @@
-// A model is found by path, in the local Hugging Face cache or in the catalogue; whatever else a
-// config.json says is refused with what is wrong and what to do.
+// A model is found by path, in the local Hugging Face cache or in the catalogue. An invalid config.json is refused with
+// the reason and what to do.
 #include <stdlib.h>
 
 #include "families.h"
@@ -182,7 +182,7 @@ static const struct {
      "the model's activation function is not supported yet", ""},
 };
 
-TEST(config_that_cannot_be_is_refused_by_name) {
+TEST(invalid_configs_are_refused_by_name) {
   for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
     plim_err err = parse(refused[i].text);
     CHECK(err == refused[i].code, "%s: code %d, %s", refused[i].text, (int)err, error.message);
@@ -191,7 +191,7 @@ TEST(config_that_cannot_be_is_refused_by_name) {
   }
 }
 
-TEST(config_says_where_it_is_no_json) {
+TEST(invalid_json_in_a_config_is_located) {
   CHECK(parse("{\"a\": 1,\n  oops}") == PLIM_ERR_PARSE, "accepted");
   CHECK(error.byte >= 11 && error.byte <= 16, "byte %" PRIu64, error.byte);
 }
@@ -205,7 +205,7 @@ TEST(config_nested_too_deep_is_refused) {
   CHECK(err == PLIM_ERR_PARSE, "%s", error.message);
 }
 
-TEST(config_cannot_steer_a_terminal) {
+TEST(config_cannot_control_the_terminal) {
   CHECK(parse("{\"model_type\": \"\\u001b[2J\"}") == PLIM_ERR_UNSUPPORTED, "accepted");
   CHECK(!strchr(error.message, '\033'), "an escape in the message");
 }
@@ -296,7 +296,7 @@ TEST(model_without_refs_is_found_if_there_is_one_snapshot) {
   folder_remove();
 }
 
-TEST(model_snapshot_without_a_configuration_is_passed_over) {
+TEST(model_snapshot_without_a_configuration_is_skipped) {
   folder_make();
   clear_environment();
   setenv("HF_HUB_CACHE", folder_path("hub"), 1);
@@ -306,7 +306,7 @@ TEST(model_snapshot_without_a_configuration_is_passed_over) {
   folder_remove();
 }
 
-TEST(model_id_does_not_climb_out_of_the_cache) {
+TEST(model_id_does_not_leave_the_cache) {
   folder_make();
   clear_environment();
   setenv("HF_HUB_CACHE", folder_path("hub"), 1);
@@ -343,7 +343,7 @@ TEST(model_is_its_keys) {
   CHECK(find("model_type=llama num_attention_heads=7 num_key_value_heads=2"), "what cannot be");
 }
 
-TEST(model_name_that_is_none_is_answered) {
+TEST(unknown_model_names_get_suggestions) {
   folder_make();
   clear_environment();
   CHECK(find("lama-3.1-8b") == PLIM_ERR_ARGUMENT, "found");

@@ -1,4 +1,4 @@
-// Models under other names than their own.
+// Models are found by other names than their own.
 #include <string.h>
 
 #include "model_config.h"
@@ -38,7 +38,7 @@ TEST(the_note_names_the_assumed_model) {
   CHECK(!strstr(error.hint, "download"), "a folder: %s", error.hint);
 }
 
-TEST(keys_called_model_mean_models_of_transformers_alone) {
+TEST(keys_called_model_mean_only_models_of_transformers) {
   static const char *const meant[] = {"Qwen/Qwen2.5-7B", "bert-large-uncased", "nobody/knows",
                                       "gemma-2b", "/tmp/gemma-2-2b/"};
   static const char *const others[] = {

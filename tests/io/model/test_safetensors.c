@@ -1,4 +1,4 @@
-// A checkpoint's weights are counted from its headers alone, and headers that cannot be are refused.
+// The weights of a checkpoint are counted from its headers alone; invalid headers are refused.
 #include <stdlib.h>
 
 #include "folder.h"
@@ -43,7 +43,7 @@ TEST(safetensors_hold_the_parameters_with_or_without_a_tied_head) {
   CHECK(!plim_safetensors_holds(&found, 9) && !plim_safetensors_holds(&found, 0), "accepted");
 }
 
-TEST(safetensors_buffers_are_no_parameters) {
+TEST(safetensors_buffers_are_not_parameters) {
   CHECK(!add("{\"h.0.attn.bias\": {\"dtype\": \"F32\", \"shape\": [1, 1, 2, 2], \"data_offsets\": "
              "[0, 16]},"
              " \"h.0.attn.c_attn.bias\": {\"dtype\": \"F32\", \"shape\": [2], \"data_offsets\": "
@@ -89,7 +89,7 @@ static const struct {
      "tensor \"b\" overlaps another tensor"},
 };
 
-TEST(safetensors_headers_that_cannot_be_are_refused) {
+TEST(invalid_safetensors_headers_are_refused) {
   for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
     CHECK(add(refused[i].header, 28), "%s is accepted", refused[i].header);
     CHECK_STR(error.message, refused[i].message);
@@ -148,7 +148,7 @@ TEST(safetensors_index_stays_in_its_folder) {
   folder_remove();
 }
 
-TEST(safetensors_files_that_are_none_are_refused) {
+TEST(files_that_are_not_safetensors_are_refused) {
   static const char huge[] = "\xff\xff\xff\xff\xff\xff\xff\xff{}";
   folder_make();
   folder_write("short.safetensors", "abc", 3);

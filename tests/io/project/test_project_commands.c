@@ -1,4 +1,4 @@
-// Command lines: what they could mean, how many GPUs they start, what flags replace.
+// Command lines: ambiguous ones, the number of GPUs, and flags that replace defaults.
 #include "project_change.h"
 #include "projects.h"
 
@@ -6,8 +6,9 @@
 
 #define MICRO "--per_device_train_batch_size "
 
+// refusal: the reason why a micro batch of 2 is refused; NULL: it is written.
 static const struct {
-  const char *name, *text, *says, *refusal; // refusal: of a micro batch of 2; NULL: it is written
+  const char *name, *text, *says, *refusal;
 } scripts[] = {
     {"two trainings that differ", "python train.py " MICRO "8\npython train.py " MICRO "4\n",
      "micro_batch=unclear", "is 8, but"},
@@ -69,7 +70,7 @@ TEST(scripts_that_could_mean_several_things_are_not_guessed) {
   }
 }
 
-TEST(only_the_image_that_is_built_counts) {
+TEST(only_stages_of_the_built_image_count) {
   CHECK(!read_text("Dockerfile",
                    "FROM y AS a\nENV N=64\nCMD python train.py " MICRO "1\nFROM y\n"
                    "CMD python train.py " MICRO "8\nCMD python train.py " MICRO "4\n"),
@@ -119,8 +120,8 @@ TEST(gpus_are_those_of_all_machines) {
   }
 }
 
-// argparse's store_true has no false: the flag goes.
-TEST(a_flag_that_cannot_be_false_goes) {
+// A store_true flag of argparse cannot be false, so it is removed.
+TEST(a_flag_that_cannot_be_false_is_removed) {
   static const char shell[] = "torchrun pretrain_gpt.py \\\n  --micro-batch-size 2 \\\n"
                               "  --global-batch-size 16 \\\n  --bf16 \\\n"
                               "  --seq-length 2048 --tensor-model-parallel-size 1\n";

@@ -1,10 +1,10 @@
-// Python that trains: models, variables, what is said twice, what runs under a condition, loops of one's own.
+// Python scripts that train: models, variables, values that are set twice, conditional code, manual loops.
 #include "project_change.h"
 #include "projects.h"
 
 // ---- models and variables of scripts ----------------------------------------------------------------
 
-TEST(the_model_is_what_from_pretrained_is_given) {
+TEST(the_model_is_the_argument_of_from_pretrained) {
   static const char *const texts[] = {
       "model = AutoModelForCausalLM.from_pretrained('org/m', dtype='auto')\n",
       "MODEL_NAME = 'org/m'\nmodel = AutoModelForCausalLM.from_pretrained(MODEL_NAME)\n",
@@ -129,7 +129,7 @@ static const struct {
      "micro_batch=4"},
 };
 
-TEST(python_that_says_a_thing_twice_is_read_in_its_order) {
+TEST(values_that_python_sets_twice_are_read_in_order) {
   for (size_t i = 0; i < sizeof orders / sizeof *orders; i++)
     test_count(orders[i].name, !read_text("t.py", orders[i].text) && says(orders[i].says));
 }
@@ -153,7 +153,7 @@ static plim_err read_started(const char *python, const char *shell) {
   "args = p.parse_args()\n"                                                                        \
   "DataLoader(data, batch_size=args.bs)\n"
 
-TEST(code_under_a_condition_counts_where_it_runs) {
+TEST(conditional_code_counts_if_it_runs) {
   static const char script[] = SWITCHES "if args.grad_ckpt:\n"
                                         "    model.gradient_checkpointing_enable()\n"
                                         "if not args.full and args.method == 'lora':\n"
@@ -172,7 +172,7 @@ TEST(code_under_a_condition_counts_where_it_runs) {
   CHECK(says("lora_rank=unclear"), "with a variable that nobody sets");
 }
 
-TEST(a_condition_that_is_not_known_leaves_the_knob_open) {
+TEST(an_unknown_condition_leaves_the_knob_open) {
   static const char script[] = SWITCHES "if torch.cuda.get_device_properties(0).total_memory < G:\n"
                                         "    model.gradient_checkpointing_enable()\n"
                                         "    load(torch_dtype='bfloat16', load_in_4bit=True)\n"
@@ -227,7 +227,7 @@ TEST(one_of_two_configurations_counts_by_its_condition) {
   CHECK(says("lora_rank=16 quantisation=nf4"), "a command gives both");
 }
 
-TEST(a_case_that_may_not_be_met_leaves_the_knob_open) {
+TEST(a_case_that_may_not_match_leaves_the_knob_open) {
   CHECK(!read_text("train.py",
                    MODEL "match mode:\n    case 'lora':\n        peft = LoraConfig(r=64)\n"
                          "    case _:\n        peft = None\n"),
@@ -238,7 +238,7 @@ TEST(a_case_that_may_not_be_met_leaves_the_knob_open) {
   CHECK(says("lora_rank=64"), "the only one");
 }
 
-TEST(a_rank_that_nothing_uses_is_none) {
+TEST(an_unused_rank_is_ignored) {
   CHECK(!read_text("train.py", ARGUMENTS RANK MODEL
                    "if args.use_lora:\n    m = get_peft_model(model, LoraConfig(r=args.lora_r))\n"),
         "%s", error.message);
@@ -255,7 +255,7 @@ TEST(a_rank_that_nothing_uses_is_none) {
   CHECK(says("lora_rank=8"), "one of two always counts");
 }
 
-TEST(a_rank_of_another_file_that_nothing_uses_is_none) {
+TEST(an_unused_rank_of_another_file_is_ignored) {
   static const char script[] = SCRIPT
       "cfg = yaml.safe_load(open('c.yaml'))\n" MODEL
       "if cfg['lora']['on']:\n    m = get_peft_model(model, LoraConfig(r=cfg['lora']['r']))\n";
@@ -285,7 +285,7 @@ TEST(fields_of_dataclasses_decide_conditions) {
   CHECK(says("lora_rank=8"), "a flag");
 }
 
-TEST(a_dict_that_nothing_uses_is_no_settings) {
+TEST(an_unused_dict_contains_no_settings) {
   CHECK(!read_text("train.py",
                    SCRIPT "note = {'fsdp': 'full_shard for large runs'}\n"
                           "ui = {'gradient_checkpointing': True, 'load_in_4bit': True}\n"
@@ -305,7 +305,7 @@ TEST(a_dict_that_nothing_uses_is_no_settings) {
   CHECK(says("checkpoint=on"), "a file that is there for others");
 }
 
-TEST(a_dict_that_another_script_uses_is_settings) {
+TEST(a_dict_that_another_script_uses_contains_settings) {
   static const char settings[] =
       SCRIPT "run = {'gradient_checkpointing': True}\nclass A:\n    b = B(c=1)\n";
   CHECK(!read_two("train.py", SCRIPT MODEL "Trainer(args=TrainingArguments(**run))\n", "run.py",
@@ -328,7 +328,7 @@ TEST(a_notebook_of_unsloth_with_trainers_arguments_is_unsloths) {
   CHECK(says("micro_batch=2 accumulate=4 lora_rank=16 sequence=1024"), "both");
 }
 
-TEST(a_loop_with_accelerate_says_its_precision) {
+TEST(a_loop_with_accelerate_sets_its_precision) {
   CHECK(!read_text("train.py",
                    "p = argparse.ArgumentParser()\n"
                    "p.add_argument('--per_device_train_batch_size', type=int, default=8)\n"
@@ -338,7 +338,7 @@ TEST(a_loop_with_accelerate_says_its_precision) {
   CHECK(says("micro_batch=8 precision=bf16"), "accelerate's word for it");
 }
 
-TEST(what_a_model_is_loaded_in_stays_with_lightning) {
+TEST(lightning_keeps_the_type_in_which_a_model_is_loaded) {
   static const char module[] =
       "m = AutoModelForCausalLM.from_pretrained('Qwen/Qwen2.5-7B', torch_dtype=torch.bfloat16)\n"
       "L.Trainer(max_epochs=1, accumulate_grad_batches=4, precision='%s')\n";
@@ -392,7 +392,7 @@ TEST(a_change_beside_a_condition_is_made) {
   "            loss = model(x).loss / args." name "\n"                                             \
   "        loss.backward()\n"
 
-TEST(loops_of_ones_own_with_short_names) {
+TEST(manual_loops_with_short_names) {
   static const char script[] = "p.add_argument('--lr', default=1e-4)\n" LOOP("accum");
   CHECK(
       !read_started(script, "B=${B:-16}\npython train.py --bs $B --accum 2 --ctx 1024 --lr 1e-5\n"),
@@ -401,7 +401,7 @@ TEST(loops_of_ones_own_with_short_names) {
         "short names, autocast, and an optimizer that is not its learning rate");
 }
 
-TEST(an_accumulation_of_an_unknown_name_is_asked_for) {
+TEST(accumulation_under_an_unknown_name_is_unclear) {
   CHECK(!read_started(LOOP("pieces"), "python train.py --bs 16 --pieces 2\n"), "%s", error.message);
   CHECK(says("accumulate=unclear"), "what the loss is divided by");
   CHECK(strstr(project.knobs[PLIM_KNOB_ACCUMULATE].why, "divides its loss by args.pieces"), "%s",

@@ -1,5 +1,4 @@
-// Training configurations of other people are recognised, read as knobs, and changed in one line: real
-// files of five projects.
+// Real training configurations of five projects are recognised, read as knobs, and changed in one line.
 #include <stdlib.h>
 
 #include "project_change.h"
@@ -14,7 +13,7 @@ typedef struct {
   const char *file;
   plim_dialect dialect;
   const char *says;
-  const char *refusal; // why it trains nothing; NULL: it does
+  const char *refusal; // why it is not a training; NULL: it is one
 } real_file;
 
 #define LAUNCHES "it configures how a run is launched, not what is trained"
@@ -179,7 +178,7 @@ static size_t line_count(const char *from, const char *to) {
   return count;
 }
 
-// Lines from the first to the last that differ, in the longer text.
+// The number of lines from the first to the last difference, in the longer text.
 static size_t lines_that_differ(const char *a, const char *b) {
   size_t n = strlen(a), m = strlen(b), front = 0, back = 0;
   while (front < n && front < m && a[front] == b[front]) front++;
@@ -202,7 +201,7 @@ static bool knobs_are_as(const plim_project *now, const plim_project *then, plim
   return true;
 }
 
-// The change is one line, or of a set of keys that is declared, and reads back with all other knobs the same.
+// Whether the change is one line, or a declared set of keys, and all other knobs read back unchanged.
 static bool is_changed_well(plim_knob knob, const plim_value *value, const plim_edit_set *edits) {
   plim_project again = {0};
   char *text;
@@ -272,7 +271,7 @@ TEST(common_knobs_of_real_files_can_be_written) {
   CHECK(changes("offload", "activations") && changes("lora_rank", "16"), "torchtune");
 }
 
-TEST(what_must_not_change_is_refused_with_its_reason) {
+TEST(forbidden_changes_are_refused_with_the_reason) {
   if (!plim_is_folder(CONFIGS)) SKIP("the real files are not here: ../shared/configs");
   CHECK(!READ(CONFIGS "axolotl__distributed-parallel__qwen3-8b-fsdp-tp-cp.yaml"), "%s",
         error.message);

@@ -1,4 +1,4 @@
-// What is not modelled is refused with what it is, and names of one's own are bound or refused.
+// Unsupported trainings are refused with the reason, and custom names are bound or refused.
 #include "projects.h"
 
 // ---- what is not modelled ---------------------------------------------------------------------------
@@ -7,7 +7,7 @@
 #define CALL "(per_device_train_batch_size=4)\n"
 
 static const struct {
-  const char *file, *text, *reason; // NULL: it is modelled
+  const char *file, *text, *reason; // reason NULL: it is supported
 } kinds[] = {
     {"t.py", "from trl import DPOTrainer\n" SFT "args = DPOConfig" CALL,
      "(DPOConfig): both answers"},
@@ -41,7 +41,7 @@ static const struct {
      "pipeline parallelism"},
 };
 
-TEST(what_is_not_modelled_is_refused_with_what_it_is) {
+TEST(unsupported_trainings_are_refused_with_the_reason) {
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
     const char *reason = kinds[i].reason;
     bool ok = !read_text(kinds[i].file, kinds[i].text);
@@ -80,7 +80,7 @@ static plim_err read_named(const char *names, const char *path, const char *text
   return err ? err : plim_project_finish(&project, &error);
 }
 
-TEST(names_of_ones_own_are_bound) {
+TEST(custom_names_are_bound) {
   CHECK(
       !read_named("knobs:\n  micro_batch: c.yaml:examples_at_once\n"
                   "  checkpoint: {file: c.yaml, key: save_memory, values: {high: on, low: off}}\n",

@@ -1,4 +1,4 @@
-// Scripts that are started by commands: what their parsers take, what their loops count.
+// Scripts that are started by commands: the flags their parsers accept, and how their loops accumulate.
 #include "project_change.h"
 #include "projects.h"
 
@@ -62,7 +62,7 @@ TEST(flags_that_a_parser_knows_are_added) {
   CHECK(writes(0, "liger", "on", "--use_liger_kernel"), "a flag");
 }
 
-TEST(comments_and_texts_are_no_parsers) {
+TEST(comments_and_texts_are_not_parsers) {
   static const char knows[] = IMPORTS "# HfArgumentParser would know --use-liger-kernel\n"
                                       "'''\nfrom megatron import x\n"
                                       "p.add_argument('--use_liger_kernel')\n'''\n"
@@ -96,7 +96,7 @@ static plim_err read_loop(const char *before, const char *loss) {
   return read_text("train.py", text);
 }
 
-TEST(what_counts_passes_is_the_accumulation) {
+TEST(names_that_count_passes_are_the_accumulation) {
   static const struct {
     const char *before, *loss;
   } loops[] = {
@@ -113,7 +113,7 @@ TEST(what_counts_passes_is_the_accumulation) {
   }
 }
 
-TEST(what_else_is_computed_from_it_is_asked_about) {
+TEST(other_values_computed_from_it_are_reported) {
   CHECK(!read_loop("lr = 1e-5 / grad_accum\n", "    loss = model(**batch).loss / grad_accum\n"),
         "%s", error.message);
   CHECK(refuses("accumulate", "16", "lr (line 9) would also change"), "a learning rate");
@@ -121,7 +121,7 @@ TEST(what_else_is_computed_from_it_is_asked_about) {
   CHECK(!strstr(error.hint, "in place of"), "no blind advice: %s", error.hint);
 }
 
-TEST(data_are_no_micro_batch) {
+TEST(data_are_not_a_micro_batch) {
   static const char *const moves[] = {
       "    batch = {k: v.cuda() for k, v in batch.items()}\n",
       "    batch = batch.to(\"cuda\")\n",
@@ -142,7 +142,7 @@ TEST(data_are_no_micro_batch) {
 
 // ---- other programs ---------------------------------------------------------------------------------
 
-TEST(a_sweep_is_no_value) {
+TEST(a_sweep_is_not_a_value) {
   static const char sweep[] = "python train.py -m train.per_device_train_batch_size=4,8 "
                               "train.gradient_accumulation_steps=4\n";
   CHECK(!read_two("run.sh", sweep, "base.yaml",
@@ -180,7 +180,7 @@ TEST(examples_with_other_heads_are_refused) {
         "language models");
 }
 
-TEST(slurm_says_what_its_variables_are) {
+TEST(slurm_directives_set_its_variables) {
   static const char script[] =
       "#!/bin/bash\n#SBATCH --nodes=4\n#SBATCH --gres=gpu:a100:8\n"
       "srun torchrun --nnodes $SLURM_NNODES --nproc_per_node %s train.py "
@@ -224,7 +224,7 @@ TEST(mistyped_keys_are_noted) {
   "model = SentenceTransformer(\"BAAI/bge-large-en-v1.5\")\n"                                      \
   "loss = losses.MultipleNegativesRankingLoss(model)\n"
 
-TEST(what_fit_is_given_is_the_batch) {
+TEST(the_data_loader_passed_to_fit_sets_the_batch) {
   CHECK(!read_text("train.py", SENTENCES
                    "loader = DataLoader(examples, shuffle=True, batch_size=256)\n"
                    "model.fit(train_objectives=[(loader, loss)], epochs=2, use_amp=True)\n"),

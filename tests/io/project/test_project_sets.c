@@ -1,4 +1,4 @@
-// What several files or keys say together is changed together: sharding, DeepSpeed, accelerate, types.
+// Settings that several files or keys define together are changed together: sharding, DeepSpeed, accelerate, types.
 #include <stdlib.h>
 
 #include "formats.h"
@@ -16,7 +16,7 @@ static bool shares(const char *strategy, const char *offload, plim_edit_set *edi
   return ok;
 }
 
-// A file is created and named, and the whole reads back as what was asked for.
+// Whether a file is created and referred to, and the result reads back as requested.
 static bool creates(const char *strategy, const char *offload, const char *path) {
   plim_edit_set edits;
   if (!shares(strategy, offload, &edits)) return false;
@@ -106,7 +106,7 @@ TEST(places_that_must_agree_are_changed_together) {
   plim_edit_set_clear(&edits);
 }
 
-// Every file that says it, and never both types at once.
+// The precision is changed in every file that sets it, and never to both types at once.
 static const char accelerate_yaml[] =
     "compute_environment: LOCAL_MACHINE\ndistributed_type: 'NO'\nmixed_precision: bf16\n";
 
@@ -142,8 +142,8 @@ TEST(accelerate_follows_training_arguments) {
   plim_edit_set_clear(&edits);
 }
 
-// One key that says both: what products are computed in, and what the base is loaded in.
-TEST(types_said_by_one_key_change_together) {
+// One key that sets both the compute type and the type in which the base model is loaded.
+TEST(types_set_by_one_key_change_together) {
   static const char yaml[] = "base_model: x\nadapter: lora\nsequence_len: 64\nmicro_batch_size: 1\n"
                              "bf16: auto  # cluster\nfp16:\n";
   plim_project_clear(&project);
@@ -163,7 +163,7 @@ TEST(types_said_by_one_key_change_together) {
   plim_edit_set_clear(&edits);
 }
 
-TEST(a_global_batch_takes_so_many_gpus) {
+TEST(a_global_batch_implies_the_number_of_gpus) {
   static const char json[] = "{\"train_batch_size\": 24, \"zero_optimization\": {\"stage\": 2}}\n";
   static const char odd[] = "{\"train_batch_size\": 20, \"zero_optimization\": {\"stage\": 2}}\n";
   CHECK(!read_pair(hf_yaml, json, NULL) && says("world=3"), "24 is 4 x 2 on three");
@@ -210,7 +210,7 @@ TEST(a_file_comes_before_an_arguments_default) {
   CHECK(says("micro_batch=8") && changes("micro_batch", "2"), "the file's");
 }
 
-// What a file of DeepSpeed's has on the host, which two keys say, and what each offload makes of it.
+// The devices in a DeepSpeed file, which two keys set together, and the result of each offload.
 static const struct {
   const char *before, *says, *offload, *after;
 } devices[] = {
@@ -277,7 +277,7 @@ TEST(deepspeeds_adam_is_its_fused_one) {
   CHECK(says("optimizer=sgd") && changes("optimizer", "adamw"), "AdamW is its word");
 }
 
-TEST(the_third_stage_takes_a_device_map_out) {
+TEST(stage_3_removes_device_map) {
   plim_edit_set edits;
   CHECK(!read_text("t.py",
                    "m = AutoModelForCausalLM.from_pretrained(\"gpt2\", device_map=\"cuda\")\n"

@@ -1,4 +1,4 @@
-// How a change is written: quotes, new keys, what would move with it, what goes with another optimizer.
+// How a change is written: quotes, new keys, side effects, and arguments of another optimizer.
 #include <stdlib.h>
 
 #include "project_change.h"
@@ -34,7 +34,7 @@ static bool is_written(const char *knob, const char *to, const char *written) {
   return ok;
 }
 
-TEST(quotes_are_the_users) {
+TEST(the_users_quotes_are_kept) {
   for (size_t i = 0; i < sizeof quoted / sizeof *quoted; i++) {
     bool ok = !read_text(quoted[i].path, quoted[i].text) &&
               is_written(quoted[i].knob, quoted[i].to, quoted[i].written);
@@ -63,7 +63,7 @@ TEST(a_new_key_goes_to_one_of_several_sections_only_by_hand) {
 #define ARGUMENTS "p.add_argument('--per_device_train_batch_size', type=int, default=8)\n"
 
 static const struct {
-  const char *text, *knob, *to, *refusal; // refusal: NULL: it is written
+  const char *text, *knob, *to, *refusal; // refusal NULL: it is written
 } callees[] = {
     {ARGUMENTS "a = Accelerator(gradient_accumulation_steps=4)\n", "liger", "on",
      "Accelerator(...) may not accept an argument use_liger_kernel"},
@@ -150,7 +150,7 @@ static const struct {
     {"m.yaml", "bs: &bs 8\nper_device_train_batch_size: *bs\noutput_dir: bs\n", NULL},
 };
 
-TEST(what_is_computed_and_stays_does_not_move) {
+TEST(computed_values_that_stay_are_no_side_effects) {
   CHECK(!read_text("t.py", "N = 8\nM = 2\nTOTAL = N * M\n"
                            "a = TrainingArguments(per_device_train_batch_size=N,\n"
                            "    gradient_accumulation_steps=M, save_steps=TOTAL)\n"),
@@ -198,8 +198,8 @@ TEST(a_root_that_decides_more_in_another_file_is_left_alone) {
   CHECK(says("micro_batch=8"), "another program");
 }
 
-// torch.optim's fused=True is no argument of bitsandbytes' classes.
-TEST(what_another_optimizer_does_not_know_is_taken_out) {
+// The classes of bitsandbytes do not accept fused=True of torch.optim.
+TEST(arguments_that_another_optimizer_does_not_accept_are_removed) {
   static const char tune[] =
       "model:\n  _component_: torchtune.models.qwen2_5.lora_qwen2_5_0_5b\n  lora_rank: 8\n"
       "tokenizer:\n  _component_: torchtune.models.qwen2_5.qwen2_5_tokenizer\n"
@@ -222,7 +222,7 @@ TEST(what_another_optimizer_does_not_know_is_taken_out) {
   plim_edit_set_clear(&edits);
 }
 
-TEST(arguments_of_the_old_optimizer_go_with_it) {
+TEST(arguments_of_the_old_optimizer_are_removed_with_it) {
   static const char python[] = "args = TrainingArguments(\n    per_device_train_batch_size=2,\n"
                                "    optim=\"galore_adamw\",\n    optim_args=\"rank=64\",\n"
                                "    gradient_accumulation_steps=8,\n)\n";

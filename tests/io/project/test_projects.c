@@ -1,4 +1,4 @@
-// Small projects in the shapes people use, read as a whole and changed.
+// Small projects with common layouts, read as a whole and changed.
 #include "project_change.h"
 #include "projects.h"
 #include "run_settings.h"
@@ -56,7 +56,7 @@ TEST(files_that_a_script_names_are_found) {
   CHECK(project.files.len == 2 && says("micro_batch=8 dtype=bf16"), "%zu files", project.files.len);
 }
 
-TEST(yaml_of_ones_own_with_torchrun) {
+TEST(custom_yaml_with_torchrun) {
   CHECK(!READ(FIXTURES "seed2/configs/pretrain_512m.yaml", FIXTURES "seed2/run.sh"), "%s",
         error.message);
   CHECK(says("micro_batch=2 accumulate=32 global_batch=256 sequence=1024 precision=bf16 "
@@ -98,7 +98,7 @@ static plim_err read_stages(const char *first, const char *second) {
   return err ? err : plim_project_finish(&project, &error);
 }
 
-// Which stage takes most is known where one of them has the most of all that differs.
+// The stage that needs most memory is known only if it has the largest value of every count that differs.
 TEST(stages_that_differ) {
 #define STAGE(batch, length)                                                                       \
   "base_model: meta-llama/Llama-3.2-1B\nmicro_batch_size: " batch "\nsequence_len: " length        \
@@ -132,8 +132,8 @@ TEST(dockerfile_with_a_loop_of_its_own) {
   plim_edit_set_clear(&edits);
 }
 
-// Nobody has that many: it is asked for, and no count is made of it.
-TEST(a_count_beyond_all_counts_is_unclear) {
+// An absurd count is not used; the knob is unclear.
+TEST(an_absurd_count_is_unclear) {
   plim_run_settings run;
   CHECK(!read_text("run.sh", "torchrun --nproc_per_node=8111111111111111111111111111111111 t.py "
                              "--model_name_or_path gpt2 --per_device_train_batch_size 4\n"),

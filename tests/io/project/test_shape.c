@@ -1,4 +1,4 @@
-// Models that Megatron's flags describe: the text that each set of flags becomes, or why it becomes none.
+// Models that Megatron's flags describe: the resulting text for each set of flags, or the reason why there is none.
 #include "project_shape.h"
 #include "projects.h"
 
@@ -57,7 +57,7 @@ static const struct {
     {LLAMA "--hidden-size 1000 --num-attention-heads 10", " intermediate_size=2624 ", NULL},
     {LLAMA "--hidden-size 4096", " intermediate_size=10880 ", NULL},
     {"LAYERS=3\n" LLAMA "--num-layers $((LAYERS * 2))", " num_hidden_layers=6 ", NULL},
-    // The head, and its words.
+    // The head and the vocabulary.
     {LLAMA "--untie-embeddings-and-output-weights", " tie_word_embeddings=0", NULL},
     {LLAMA "--vocab-size 32001", " vocab_size=32128 ", NULL},
     {LLAMA "--vocab-size 32127", " vocab_size=32128 ", NULL},
@@ -72,7 +72,7 @@ static const struct {
     {GPT2 "--hidden-dropout 0 --attention-dropout 0", " resid_pdrop=0 embd_pdrop=0 attn_pdrop=0",
      NULL},
     {"DROP=0.3\n" GPT2 "--attention-dropout $DROP", " attn_pdrop=0.3", NULL},
-    // Whose flags they are.
+    // Several commands, and other settings of the same flags.
     {LLAMA "--num-layers 4", " num_hidden_layers=4 ", NULL},
     {"NUM_LAYERS=99\n" LLAMA "\nHIDDEN_SIZE=7\n", " num_hidden_layers=8 hidden_size=1024 ", NULL},
     {LLAMA "\npython tools/preprocess_data.py --vocab-size 5\n", " vocab_size=32000 ", NULL},
@@ -103,7 +103,7 @@ static const struct {
     {GPT2 "--squared-relu", "a squared ReLU is not supported yet"},
     {LLAMA "--window-size 128,0", "sliding-window attention is not supported yet"},
     {LLAMA "--heterogeneous-layers-config-path a.json", "a mix of layer shapes"},
-    // What is missing, or no number.
+    // Missing flags, and values that are not numbers.
     {RUN "--num-layers 8", "but --hidden-size is missing"},
     {RUN "--hidden-size 8", "but --num-layers is missing"},
     {RUN "--num-layers 8 --hidden-size 8", "but --num-attention-heads is missing"},
@@ -118,7 +118,7 @@ static const struct {
     {LLAMA "--make-vocab-size-divisible-by $N",
      "the value of --make-vocab-size-divisible-by, which"},
     {LLAMA "--tensor-model-parallel-size $N", "the value of --tensor-model-parallel-size, which"},
-    // Layers of no family.
+    // Layers that no family has.
     {GPT2 "--swiglu",
      "these layers: swiglu, LayerNorm, learned positions, with biases, a tied head"},
     {GPT2 GATES, "these layers: swiglu, RMSNorm, learned positions, with biases, a tied head"},
@@ -150,7 +150,7 @@ static bool is_refused(const char *script, const char *origin) {
   return false;
 }
 
-TEST(what_no_family_has_is_refused_by_its_flag) {
+TEST(layers_that_no_family_has_are_refused_by_their_flag) {
   for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
     CHECK(is_refused(refused[i].script, refused[i].origin), "%s\n%s", refused[i].script,
           error.message);
@@ -198,7 +198,7 @@ TEST(commands_of_one_model_are_read_and_of_two_are_told_apart) {
   }
 }
 
-TEST(flags_of_another_ecosystem_are_no_shape) {
+TEST(flags_of_another_ecosystem_are_not_a_shape) {
   CHECK(!read_text("run.sh", "torchrun t.py --per_device_train_batch_size 4 --num-layers 8\n"),
         "%s", error.message);
   CHECK(!plim_project_refuse_shape(&project, &error), "%s", error.message);

@@ -1,9 +1,9 @@
-// Knobs that take several keys: how GPUs share a run, where one way takes the place of another and what it set up
-// goes, and Liger in Axolotl, of which only what is missing is added.
+// Knobs that consist of several keys: sharding strategies, where a new one replaces the keys of the old one, and Liger
+// in Axolotl, where only missing keys are added.
 #include "project_change.h"
 #include "sharing.h"
 
-// Files with a way to share, another way, and what becomes of the first.
+// Files with a sharding strategy, the new strategy, and the edited text.
 static const struct {
   const char *path, *before, *strategy, *offload, *after;
 } other_ways[] = {
@@ -82,7 +82,7 @@ static const struct {
      "fsdp2", NULL,
      "per_device_train_batch_size: 4\nbf16: true\nfsdp: full_shard auto_wrap\nfsdp_config:\n"
      "  version: 2\n  reshard_after_forward: true\n"},
-    // What turns nothing on may stay.
+    // Keys that turn nothing on may stay.
     {"train.yaml", "per_device_train_batch_size: 4\ndeepspeed: null\nfsdp: full_shard\n", "ddp",
      NULL, "per_device_train_batch_size: 4\ndeepspeed: null\n"},
     {"train.yaml", "per_device_train_batch_size: 4\ndeepspeed: ''\nfsdp: true\n", "ddp", NULL,
@@ -118,7 +118,7 @@ static const struct {
      "ddp", NULL, "distributed_type: MULTI_GPU\nnum_machines: 1\nnum_processes: 8\n"},
 };
 
-TEST(one_way_to_share_takes_the_place_of_another) {
+TEST(one_sharding_strategy_replaces_another) {
   for (size_t i = 0; i < sizeof other_ways / sizeof *other_ways; i++) {
     plim_edit_set edits;
     CHECK(!read_text(other_ways[i].path, other_ways[i].before), "%s", error.message);
@@ -130,7 +130,7 @@ TEST(one_way_to_share_takes_the_place_of_another) {
   }
 }
 
-// What has the name of such a key, and is none of the run's, stays.
+// Keys with such a name that do not belong to the run stay.
 static const struct {
   const char *path, *before, *strategy, *after;
 } decoys[] = {
@@ -166,7 +166,7 @@ TEST(other_peoples_keys_stay) {
 
 // ---- files -------------------------------------------------------------------------------------------
 
-// A DeepSpeed file is created and named; one that nothing names any more is listed.
+// A DeepSpeed file is created and referred to; a file that is no longer used is listed.
 static const struct {
   const char *strategy, *offload, *path, *has, *lacks;
 } created[] = {
@@ -200,7 +200,7 @@ TEST(a_deepspeed_file_is_created_and_named) {
   }
 }
 
-TEST(a_file_that_nothing_names_any_more_is_listed) {
+TEST(a_file_that_is_no_longer_used_is_listed) {
   static const struct {
     const char *flags, *other, *text, *strategy;
   } rows[] = {
@@ -238,7 +238,7 @@ static bool is_text(plim_knob knob, const char *value) {
   return ok;
 }
 
-TEST(the_version_stands_in_the_file_that_fsdp_config_names) {
+TEST(the_fsdp_version_is_in_the_file_of_fsdp_config) {
   CHECK(!read_two("run.sh", SHARDED, "fsdp.json", "{\"version\": 2}"), "%s", error.message);
   CHECK(is_text(PLIM_KNOB_STRATEGY, "fsdp2"), "2");
   CHECK(!read_two("run.sh", SHARDED, "fsdp.json", "{\"fsdp_version\": 1}"), "%s", error.message);
@@ -248,7 +248,7 @@ TEST(the_version_stands_in_the_file_that_fsdp_config_names) {
   CHECK(project.knobs[PLIM_KNOB_STRATEGY].origin != PLIM_EXPLICIT, "it turns nothing on alone");
 }
 
-// A file that the same changes disconnect is no place for anything.
+// A file that is no longer used after the change must not be edited.
 TEST(checkpointing_goes_where_it_is_read_after_the_change) {
   static const struct {
     const char *file;
@@ -276,8 +276,8 @@ TEST(checkpointing_goes_where_it_is_read_after_the_change) {
   }
 }
 
-// FSDP that is off says nothing about DeepSpeed, and stays off without it.
-TEST(one_way_that_is_off_leaves_the_word_to_another) {
+// FSDP that is off does not conflict with DeepSpeed, and stays off when DeepSpeed is removed.
+TEST(fsdp_that_is_off_does_not_conflict_with_deepspeed) {
   static const char *const offs[] = {"fsdp: ''\n", "fsdp: false\n", "fsdp: null\n"};
   for (size_t i = 0; i < sizeof offs / sizeof *offs; i++) {
     char trainer[128];
@@ -298,8 +298,9 @@ TEST(one_way_that_is_off_leaves_the_word_to_another) {
   CHECK(is_text(PLIM_KNOB_STRATEGY, "none"), "both are off");
 }
 
-// Off, it says nothing about the model's own, which TRL turns on; on, it is, though the model's own is off.
-TEST(checkpointing_of_fsdp_and_of_the_model_are_two_things) {
+// If FSDP's checkpointing is off, TRL still turns on that of the model. If it is on, it is used even if that of the
+// model is off.
+TEST(checkpointing_of_fsdp_and_of_the_model_are_separate) {
   static const struct {
     const char *trainer, *fsdp, *is;
   } rows[] = {{"", "false", "on"},
@@ -345,7 +346,7 @@ static const struct {
     {"plugins: [axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin]\n", NULL},
 };
 
-TEST(of_liger_only_what_is_missing_is_added) {
+TEST(only_missing_keys_of_liger_are_added) {
   static const char head[] = "base_model: x\nsequence_len: 64\nmicro_batch_size: 1\n";
   for (size_t i = 0; i < sizeof liger / sizeof *liger; i++) {
     char before[512], after[640];

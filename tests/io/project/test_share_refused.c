@@ -1,5 +1,5 @@
-// Ways to share that are not written, and what is said instead: an ecosystem has words of its own for it, something
-// else decides it, or the run would not be the same.
+// Sharding strategies that are not written, and the reason: the ecosystem has its own keys for it, something else
+// decides it, or the run would change.
 #include "sharing.h"
 
 #define BRIDGE                                                                                     \
@@ -25,7 +25,7 @@
 static const struct {
   const char *path, *text, *strategy, *reason;
 } refused[] = {
-    // Ecosystems with ways of their own.
+    // Ecosystems with their own keys.
     {"run.sh", MEGATRON, "zero1", "it is turned on by --use-distributed-optimizer"},
     {"run.sh", MEGATRON, "fsdp2", "it is turned on by --use-torch-fsdp2"},
     {"run.sh", MEGATRON, "zero3", "does not support it"},
@@ -58,7 +58,7 @@ static const struct {
      "accelerate's file is set up for one GPU"},
     {"accelerate.yaml", "distributed_type: TP\nnum_machines: 1\nnum_processes: 8\n", "zero2",
      "accelerate's file is set up for another kind of distributed training"},
-    // Trainers, and plain loops.
+    // Trainers and manual loops.
     {"train.yaml", "per_device_train_batch_size: 4\nbf16: true\n", "fsdp",
      "FSDP 1 is deprecated; plimsoll writes fsdp2 instead"},
     {"sft.yaml",
@@ -83,7 +83,7 @@ static const struct {
      "it needs an accelerate configuration file, and there is none"},
 };
 
-TEST(what_is_not_written_is_said) {
+TEST(unsupported_strategies_are_refused_with_the_reason) {
   for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
     bool ok = !read_text(refused[i].path, refused[i].text) &&
               cannot(refused[i].strategy, refused[i].reason);
@@ -103,8 +103,8 @@ TEST(a_way_back_that_would_change_another_knob_is_refused) {
   plim_project_clear(&project);
 }
 
-// fsdp_config without fsdp does nothing; with it, Trainer would not start.
-TEST(what_would_not_start_or_was_chosen_otherwise_is_refused) {
+// fsdp_config has no effect without fsdp; with fsdp, Trainer would not start.
+TEST(runs_that_would_not_start_or_have_another_choice_are_refused) {
   CHECK(!read_text("train.yaml",
                    "per_device_train_batch_size: 4\nbf16: true\ngradient_checkpointing: true\n"
                    "fsdp_config:\n  version: 2\n  activation_checkpointing: true\n"),

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """arguments_check.py DUMP [COUNT [SEED]]: random training scripts, executed by Python and read by the program.
 
-Each script makes a TrainingArguments in some roundabout way: constants, dicts, argparse, dataclasses, functions,
-conditions, and changes behind the assignment. transformers is a fake that records what the Trainer really gets. What the
-program says about a knob must be that, or UNCLEAR."""
+Each script creates TrainingArguments in some roundabout way: constants, dicts, argparse, dataclasses, functions,
+conditions, and changes after the assignment. A fake transformers records what the Trainer really gets. What the program
+reads for a knob must be that, or UNCLEAR."""
 import contextlib
 import dataclasses
 import io
@@ -15,7 +15,7 @@ import sys
 import tempfile
 import types
 
-# By argument: the knob, what it is without being given, values to choose from, and how the program writes a value.
+# By argument: the knob, its default, values to choose from, and how the program writes a value.
 KEYS = {
     "per_device_train_batch_size": ("micro_batch", 8, [1, 2, 4, 16, 32], str),
     "gradient_accumulation_steps": ("accumulate", 1, [2, 4, 8], str),
@@ -28,7 +28,7 @@ NOISE = ["# {} must never be read from here: TrainingArguments({}=7)",
          "# setattr(args, '{}', 7) and BATCH = 7 ({})"]
 
 
-# ---- what the scripts are given ------------------------------------------------------------------------------
+# ---- the fake transformers -----------------------------------------------------------------------------------
 
 @dataclasses.dataclass
 class TrainingArguments:
@@ -57,13 +57,13 @@ class Trainer:
 
 
 def execute(text, argv):
-    """What the script's Trainer trains with; None: the script fails, or trains nothing."""
+    """The arguments of the script's Trainer; None: the script fails or does not train."""
     fake = types.ModuleType("transformers")
     fake.TrainingArguments, fake.Trainer, fake.AutoModelForCausalLM = TrainingArguments, Trainer, Model
     before, sys.argv = sys.argv, ["train.py", *argv]
     sys.modules["transformers"] = fake
     script = types.ModuleType("__main__")
-    own, sys.modules["__main__"] = sys.modules["__main__"], script  # dataclasses look their module up
+    own, sys.modules["__main__"] = sys.modules["__main__"], script  # dataclasses look up their module
     Trainer.trained = None
     try:
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
@@ -80,12 +80,12 @@ def execute(text, argv):
 # ---- scripts -------------------------------------------------------------------------------------------------
 
 class Script:
-    """Lines of one script: of the module, and of the function that trains, if there is one."""
+    """The lines of one script: those of the module, and those of the training function, if there is one."""
 
     def __init__(self, dice):
         self.dice, self.lines, self.count, self.argv = dice, [], 0, []
         self.parser, self.flags = [], []
-        self.behind = []  # changes of the arguments once they are made
+        self.behind = []  # changes of the arguments after their creation
 
     def add(self, *lines):
         self.lines += lines
@@ -102,7 +102,7 @@ class Script:
             key = self.dice.choice(list(KEYS))
             self.add(self.dice.choice(NOISE).format(self.name("n"), key))
 
-    # ---- ways to say a value: each returns an expression --------------------------------------------------
+    # ---- ways to write a value: each returns an expression ------------------------------------------------
 
     def literal(self, key):
         return repr(self.value(key))
@@ -367,7 +367,7 @@ class Script:
 # ---- the comparison ------------------------------------------------------------------------------------------
 
 def make(folder, seed):
-    """Writes one project; what its Trainer gets, or None."""
+    """Writes one project; returns what its Trainer gets, or None."""
     text, argv = Script(random.Random(seed)).write()
     os.mkdir(folder)
     with open(os.path.join(folder, "train.py"), "w") as file:
@@ -379,7 +379,7 @@ def make(folder, seed):
 
 
 def compare(got, read):
-    """Lines on what the program says otherwise, and how many values it knows."""
+    """Lines about values that the program reads differently, and the number of values that it knows."""
     wrong, known = [], 0
     for key, (knob, _, _, write) in KEYS.items():
         said = read[knob]

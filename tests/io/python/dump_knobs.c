@@ -1,5 +1,5 @@
-// Reads projects and prints what each knob is, for arguments_check.py to compare with what Python does. One JSON object
-// per line: the folder, and by knob its origin and value.
+// Reads projects and prints the value of each knob, which arguments_check.py compares with what Python does. One JSON
+// object per line: the folder, and for each knob its origin and value.
 //
 //   dump_knobs FOLDER...     each with train.py, and run.sh where a command starts it
 #include <jansson.h>

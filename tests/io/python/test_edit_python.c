@@ -1,4 +1,4 @@
-// Settings of Python files are found where they stand, with the value they have, and change alone.
+// Settings of Python files are found with their position and value, and a change affects nothing else.
 #include "editing.h"
 
 static plim_err open_python(const char *text) { return editing_open(PLIM_FORMAT_PYTHON, text); }
@@ -168,7 +168,7 @@ TEST(arguments_of_parsers) {
   SHOWS("parser.--fp16", "false");
   SHOWS("parser.--no-eval", "true");
   SHOWS("group.--lr", "null");
-  SHOWS("parser.--out", "null"); // and it must be given
+  SHOWS("parser.--out", "null"); // and it is required
   SHOWS("parser.-q", "=N");
   CHECK(editing.at.len == 6, "%zu settings", editing.at.len);
 }
@@ -189,7 +189,7 @@ TEST(the_environment_and_methods) {
   CHECK(change("gradient_checkpointing_enable", flag(false)), "changed: %s", edited);
 }
 
-TEST(what_may_not_hold_is_not_a_value) {
+TEST(uncertain_values_are_not_literals) {
   OPEN("A = 1\nif x:\n    A = 2\nfor i in y: B = 3\ndef f():\n    global C\n    C = 4\n    D = 5\n"
        "E = F = 6\nG, H = 7, 8\nI = 9\nI += 1\ntry:\n    J = 10\nexcept E: pass\n"
        "if __name__ == '__main__':\n    K = 11\nwith x:\n    L = 12\n");
@@ -207,7 +207,7 @@ TEST(what_may_not_hold_is_not_a_value) {
   CHECK(change("A", integer(3)) == PLIM_ERR_UNSUPPORTED, "changed");
 }
 
-TEST(comments_are_behind_or_above) {
+TEST(comments_are_after_or_above_the_value) {
   OPEN("# one\n\n# two\n# three\nA = 1\nB = 2  # four\nC = {\n    # five\n    'x': 1,\n"
        "    'y': 2,  ## six\n    'z': '''a\n''',  # seven\n}\nD = 3\n");
   static const char *const wanted[][2] = {{"A", "two\nthree"}, {"B", "four"},    {"C.x", "five"},
@@ -249,7 +249,7 @@ TEST(references_lead_to_their_literal) {
        "f.a", "p.--n");
 }
 
-TEST(references_in_doubt_lead_nowhere) {
+TEST(uncertain_references_have_no_root) {
   static const char *const texts[] = {
       "f(a=N)\n",
       "N = 4\ndef g(N):\n  f(a=N)\n",
@@ -299,7 +299,7 @@ TEST(literals_of_functions_are_settings_under_the_functions_name) {
   CHECK(!setting("main.other") && !setting("main.late"), "what is computed or not sure");
 }
 
-TEST(variables_that_are_bound_again_are_no_literals) {
+TEST(variables_that_are_bound_again_are_not_literals) {
   static const char *const texts[] = {"def g():\n  n = 4\n  n = 5\n",
                                       "def g():\n  n = 4\n  n += 1\n",
                                       "def g():\n  n = 4\n  for n in x: pass\n",
@@ -428,7 +428,7 @@ TEST(new_entries_follow_their_neighbours) {
   INSERTS("f(k={'a': 1})", "f.k.b", flag(true), "f(k={'a': 1, 'b': True})");
 }
 
-TEST(places_in_doubt_are_refused) {
+TEST(uncertain_places_are_refused) {
   REFUSES("A = 1\n", "B", integer(2));
   REFUSES("f(a=1)\n", "g.a", integer(2));
   REFUSES("f(a=1)\n", "f.a", integer(2));

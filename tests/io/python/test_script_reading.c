@@ -1,5 +1,5 @@
-// What users' own scripts say, read by where it counts: adapters by where they are applied, functions by where
-// they are called, autocast by its place among the arguments, conditions by the files that decide them.
+// Settings in users' own scripts are read where they take effect: adapters where they are applied, functions where they
+// are called, autocast by the position of its arguments, conditions by the files that decide them.
 #include <string.h>
 
 #include "project.h"
@@ -36,7 +36,7 @@ static bool is_value(plim_knob knob, const char *want) {
   return false;
 }
 
-// "micro_batch=4 checkpoint=on", all of them true. Prints those that are not.
+// Whether all of "micro_batch=4 checkpoint=on" are true. Prints those that are not.
 static bool says(const char *expected) {
   bool ok = true;
   for (const char *at = expected; *at; at += strcspn(at, " "), at += *at == ' ') {
@@ -101,7 +101,7 @@ static const struct {
      "16", "16"},
 };
 
-TEST(adapters_count_where_they_are_applied) {
+TEST(adapters_count_if_they_are_applied) {
   for (size_t i = 0; i < sizeof adapters / sizeof *adapters; i++) {
     char text[1024], want[32];
     snprintf(text, sizeof text, SWITCHES "%s", adapters[i].text);
@@ -116,7 +116,7 @@ TEST(adapters_count_where_they_are_applied) {
 
 // ---- values that are one of two ---------------------------------------------------------------------
 
-TEST(a_value_that_is_one_of_two_is_the_one_that_counts) {
+TEST(choices_between_two_values_are_decided) {
   static const char text[] = SWITCHES
       "m = AutoModel.from_pretrained('a/b', dtype=torch.bfloat16 if args.lora else 'float32')\n"
       "t = TrainingArguments('o', gradient_checkpointing=not args.lora,\n"
@@ -168,7 +168,7 @@ TEST(autocast_computes_in_what_it_is_given) {
 
 static const struct {
   const char *what, *load, *condition,
-      *rank; // of train.yaml: lora: true, train: {lora: false, deep: {}}
+      *rank; // with train.yaml: lora: true, train: {lora: false, deep: {}}
 } loads[] = {
     {"a subscript", "cfg = yaml.safe_load(open('train.yaml'))", "cfg['lora']", "16"},
     {"below another", "cfg = yaml.safe_load(open('train.yaml'))", "cfg['train']['lora']",
@@ -201,7 +201,7 @@ static const struct {
      "unclear"},
 };
 
-TEST(conditions_on_what_a_configuration_says) {
+TEST(conditions_on_values_of_a_configuration) {
   for (size_t i = 0; i < sizeof loads / sizeof *loads; i++) {
     char text[1024], want[32];
     snprintf(text, sizeof text,
@@ -288,7 +288,7 @@ TEST(values_that_a_script_copies_from_a_configuration) {
 
 #define TRAINER "TrainingArguments('o', per_device_train_batch_size=4)\n"
 
-TEST(what_peft_does_by_itself) {
+TEST(what_peft_does_by_default) {
   CHECK(!READ({"train.py", TRAINER "SFTTrainer(m, peft_config=LoraConfig(lora_alpha=16))\n"}), "%s",
         error.message);
   CHECK(says("lora_rank=8 lora_targets=unknown"), "its own rank");
@@ -339,7 +339,7 @@ TEST(modules_are_those_of_import_statements) {
         "%s", found);
 }
 
-TEST(what_comments_strings_and_imports_say_is_no_code) {
+TEST(comments_strings_and_imports_are_not_code) {
   static const char script[] = "import torch.utils.checkpoint\nfrom x import PeftModel\n"
                                "# PeftModel.from_pretrained(m, 'a', is_trainable=True)\n"
                                "f(a,  # fully_shard(m)\n  MyPeftModel(b))\ns = 'model.half()'\n"
@@ -364,7 +364,7 @@ TEST(what_comments_strings_and_imports_say_is_no_code) {
   CHECK(says("model=Qwen/Qwen2.5-7B"), "a preference is no reference");
 }
 
-// None is no batch size: it is what the command gives, or it is asked for.
+// None is not a batch size: a command must set it, otherwise it is unclear.
 TEST(arguments_without_a_default) {
   static const char *const ends[] = {"", ", required=True"};
   for (size_t i = 0; i < 2; i++) {
@@ -488,7 +488,7 @@ static const struct {
      "micro_batch=8 accumulate=2"},
 };
 
-TEST(what_changes_later_is_followed_or_unclear) {
+TEST(later_changes_are_followed_or_unclear) {
   for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
     char text[1024];
     snprintf(text, sizeof text, IMPORT "%s", changes[i].text);
@@ -538,7 +538,7 @@ static char *repeat(const char *front, const char *copy, int copies, const char 
   return text;
 }
 
-TEST(what_exceeds_a_limit_is_unclear) {
+TEST(values_beyond_a_limit_are_unclear) {
   char *many = repeat("", "if x:\n    y = 1\n", 50000, "if z:\n    " OBJECT);
   CHECK(many && !READ({"train.py", many}), "%s", error.message);
   CHECK(says("micro_batch=unclear"), "conditions");

@@ -1,6 +1,6 @@
-// Prints what is read of launch scripts, for shell_check.py to compare with what bash passes on. One JSON
-// object per line: the file, and of each command its flags in order, each with its value, or null where it
-// is not known; "$" has the variables.
+// Prints what is read from launch scripts, which shell_check.py compares with what bash passes on. One JSON object per
+// line: the file, and for each command its flags in order, each with its value, or null if it is unknown; "$" contains
+// the variables.
 //
 //   dump_shell_flags FILE...
 #include <inttypes.h>

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Compares what is read of launch scripts with what bash makes of them.
+"""Compares what is read from launch scripts with what bash does.
 
     shell_check.py DUMP [COUNT [SEED]]
 
-Random scripts are run by bash, with stand-ins for the programs that write down their arguments, and read by
-DUMP. A flag may be unknown to the reader, or missing; a value that it gives must be the one that bash passes.
+Random scripts are run by bash, with stand-ins for programs that write down their arguments, and read by DUMP. A flag may
+be unknown to the reader, or missing, but every value that it reads must be the one that bash passes.
 """
 import json
 import os
@@ -19,7 +19,7 @@ LISTS = ["ARGS", "MORE"]
 FLAGS = ["--batch", "--lr", "--steps", "--len"]
 PROGRAMS = ["python", "accelerate", "torchrun", "python3"]
 
-# Arguments, each behind a unit separator, and a record separator at the end.
+# Prints the arguments, each after a unit separator, and a record separator at the end.
 STAND_IN = """#!/bin/sh
 { printf 'CUDA_VISIBLE_DEVICES=%s' "$CUDA_VISIBLE_DEVICES"; printf '\\037%s' "$@"; printf '\\036'; } >> "$RECORD"
 """
@@ -30,7 +30,7 @@ class Writer:
         self.random = random.Random(seed)
         self.trainings = 0
         self.functions = 0
-        self.wildness = self.random.choice([0, 1, 3])  # how much changes variables on the way
+        self.wildness = self.random.choice([0, 1, 3])  # how many statements change variables
 
     def pick(self, *choices):
         return self.random.choice(choices)
@@ -42,7 +42,7 @@ class Writer:
         return str(self.random.randint(1, 64))
 
     def one(self, *templates):
-        """One of them, with V and W a variable, N a number, L a list and F a flag behind each @."""
+        """One of the templates, with @V and @W replaced by a variable, @N by a number, @L by a list and @F by a flag."""
         template = self.pick(*templates)
         kinds = {"V": lambda v=self.name(): v, "W": self.name, "N": self.number,
                  "L": lambda name=self.pick(*LISTS): name, "F": lambda: self.pick(*FLAGS)}
@@ -178,7 +178,7 @@ class Writer:
         return "#!/bin/bash\n" + "\n".join(lines) + "\n"
 
 
-# ---- what bash does ------------------------------------------------------------------------------------
+# ---- bash ----------------------------------------------------------------------------------------------
 
 
 def run_all(folder, count):
@@ -203,7 +203,7 @@ def calls_of(path):
 
 
 def passed(call):
-    """What the last flag of each name gets."""
+    """The value of the last flag of each name."""
     flags, name = {}, None
     for word in call:
         if word.startswith("--") and word[2:3].isalpha():
@@ -215,11 +215,11 @@ def passed(call):
     return flags
 
 
-# ---- what is read --------------------------------------------------------------------------------------
+# ---- the reader ----------------------------------------------------------------------------------------
 
 
 def in_force(flags):
-    """Of one command's flags the last of each name; numbers behind # come later in the text, but do not count."""
+    """The last flag of each name in one command; those with a number after # come later but have no effect."""
     out = {}
     for key, value in flags:
         name, _, number = key.partition("#")
@@ -230,7 +230,7 @@ def in_force(flags):
 
 
 def is_same(read, words):
-    """More words behind the first may be values of the flag, or words of the command."""
+    """More words after the first may be values of the flag, or words of the command."""
     if read is True and not words:
         return True
     if isinstance(read, bool):
@@ -246,7 +246,7 @@ def is_same_text(read, text):
 
 
 def compare(script, commands, calls):
-    """Returns the number of values that are known, of all, and what is wrong."""
+    """Returns the number of known values, the number of all values, and what is wrong."""
     known = total = 0
     wrong = []
     groups = {}

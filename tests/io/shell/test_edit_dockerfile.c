@@ -15,7 +15,7 @@ static bool read_file(const char *text) {
   return !plim_settings_read(PLIM_FORMAT_DOCKERFILE, text, strlen(text), &s, &error);
 }
 
-// "key=value" of every setting, one per line; values as they are written, with the root behind them.
+// "key=value" of every setting, one per line; values as they are written, followed by the root.
 static const char *listing(void) {
   static char out[4096];
   size_t n = 0;
@@ -77,7 +77,7 @@ static const struct {
      "4 --m=\"2\"\n"},
     {"a name that only an earlier stage sets", "FROM a\nENV B=8\nFROM b\nCMD p.py --l $B\n",
      "4 --l=$B\n"},
-    // The rest by the Dockerfile reference: "Environment replacement", ARG, CMD and ENTRYPOINT.
+    // From here on according to the Dockerfile reference: "Environment replacement", ARG, CMD and ENTRYPOINT.
     {"values of one instruction are those from before it", "FROM a\nENV A=1 B=$A\nENV C=$A\n",
      "2 $A=1\n2 $B=$A\n3 $C=$A <- $A\n"},
     {"RUN sees what stands above it, CMD all of ENV",
@@ -134,7 +134,7 @@ TEST(dockerfiles_are_read) {
   plim_settings_clear(&s);
 }
 
-TEST(only_shells_compute) {
+TEST(only_shells_evaluate_arithmetic) {
   CHECK(read_file("FROM a\nENV A=4 B=$((1+2))\nCMD p.py --a $((A*2))\n"), "%s", error.message);
   const plim_setting *env = plim_settings_find(&s, "$B"), *flag = plim_settings_find(&s, "--a");
   CHECK(env && env->value.kind == PLIM_VALUE_DERIVED && env->computed.kind == PLIM_VALUE_NULL,
@@ -167,7 +167,7 @@ static const edit_row rows[] = {
     {"ARG A=1\nFROM a:$A", "$A", INT(2), "ARG A=2\nFROM a:$A"},
     {"FROM a\nENV A=1\nFROM b\nENV A=2\n", "$A", INT(3), "FROM a\nENV A=1\nFROM b\nENV A=3\n"},
     {"FROM a\nENV A=$B\n", "$A", INT(1), NULL},
-    // A seed's case: fewer samples, more steps.
+    // A smaller batch and more accumulation steps, as in one of the example projects.
     {"FROM a\nCMD [\"python\", \"train.py\", \\\n     \"--batch-size\", \"8\", \\\n     "
      "\"--gradient-accumulation-steps\", \"16\"]\n",
      "--batch-size", INT(4),
@@ -185,7 +185,7 @@ static const edit_row rows[] = {
      "FROM a\nCMD python t.py \\\r\n  --bs 2\r\n"},
     {"FROM a\nCMD python t.py --x --bs 4\n", "--x", BOOL(false),
      "FROM a\nCMD python t.py --bs 4\n"},
-    // New variables: behind the last ENV of the last stage.
+    // New variables go after the last ENV of the last stage.
     {"FROM a\nENV A=1\nFROM b\nRUN x\n", "$N", INT(1), "FROM a\nENV A=1\nFROM b\nENV N=1\nRUN x\n"},
     {"FROM b\nENV A=\"1\" \\\n  B=\"2\"\nRUN x\n", "$N", INT(1),
      "FROM b\nENV A=\"1\" \\\n  B=\"2\"\nENV N=\"1\"\nRUN x\n"},
@@ -238,7 +238,7 @@ TEST(changes_are_exact) {
   }
 }
 
-TEST(text_that_is_no_dockerfile_is_refused) {
+TEST(invalid_dockerfiles_are_refused) {
   CHECK(!read_file("FROM a\n{\"json\": 1}\n"), "read");
   CHECK(error.code == PLIM_ERR_PARSE && error.byte == 7, "%s", error.message);
 }

@@ -1,5 +1,5 @@
-// Launch scripts are read as the shell reads them, and changed without touching another byte. What the
-// programs get is compared with a real bash, before and after.
+// Launch scripts are read as the shell reads them, and a change affects no other byte. The arguments that programs get
+// from a real bash are compared before and after.
 #include <stdlib.h>
 
 #include "edited.h"
@@ -20,7 +20,7 @@ static bool read_script(const char *text) {
 
 static const char *const kinds[] = {"null", "bool", "int", "real", "text", "derived"};
 
-// "key kind value" of every setting, one per line, with the root behind a derived one.
+// "key kind value" of every setting, one per line; derived values are followed by their root.
 static const char *listing(void) {
   static char out[8192];
   size_t n = 0;
@@ -209,7 +209,7 @@ TEST(scripts_are_read_as_the_shell_does) {
   plim_settings_clear(&s);
 }
 
-TEST(settings_say_where_they_stand) {
+TEST(settings_have_their_position) {
   CHECK(read_script("# one\n# two\nA=1 # three\n\n# four\n\nB=\"2\"\nC=(--d \\\n 3)\n"), "%s",
         error.message);
   static const struct {
@@ -247,7 +247,7 @@ static const char launch[] = "#!/bin/bash\n"
                              "    --name 'first run' \\\n"
                              "    --optim adamw_torch 2>&1 | cat\n";
 
-// The script with one part of it replaced; valid until the next call.
+// The script with one part replaced; valid until the next call.
 static const char *with(const char *from, const char *to) {
   static char out[2][4096];
   static int turn;
@@ -301,7 +301,7 @@ static const edit_row rows[] = {
     {"python t.py --x FALSE\n", "--x", BOOL(true), "python t.py --x TRUE\n", 1, 1},
     {"python t.py --x=true\n", "--x", BOOL(false), "python t.py --x=false\n", 1, 1},
     {"python t.py --x a\n", "--x", TEXT(""), "python t.py --x ''\n", 1, 1},
-    // Quotes are kept, or added where they are needed.
+    // Quotes are kept, or added if needed.
     {"python t.py --x 'a' --y\n", "--x", TEXT("b"), "python t.py --x 'b' --y\n", 1, 1},
     {"python t.py --x \"a\"\n", "--x", TEXT("$b `c` \"d\" \\e"),
      "python t.py --x \"\\$b \\`c\\` \\\"d\\\" \\\\e\"\n", 1, 1},
@@ -315,7 +315,7 @@ static const edit_row rows[] = {
      1, 1},
     {": ${A:=1}\npython t.py $A\n", "$A", INT(2), ": ${A:=2}\npython t.py $A\n", 1, 1},
     {"python t.py --a ${A:-${B:-4}}\n", "--a", INT(5), "python t.py --a ${A:-${B:-5}}\n", 1, 1},
-    // Wherever arguments come from.
+    // Arguments from lists and variables.
     {"A=(--x 1 --y 2)\npython t.py \"${A[@]}\"\n", "--x", INT(3),
      "A=(--x 3 --y 2)\npython t.py \"${A[@]}\"\n", 1, 1},
     {"A=\"--x 1 --y 2\"\npython t.py $A\n", "--y", INT(3), "A=\"--x 1 --y 3\"\npython t.py $A\n", 1,
@@ -357,7 +357,7 @@ static const edit_row rows[] = {
     {"python a.py --bf16\npython b.py --bf16\n", "--bf16", BOOL(false),
      "python a.py\npython b.py --bf16\n", 1, 0},
     {"python a.py --bf16 --x --bf16\n", "--bf16", BOOL(false), NULL, 0, 0},
-    // What is not one value, or would be read as something else.
+    // Values that are not single, or would be read as something else.
     {"python t.py --betas 0.9 0.95\n", "--betas", REAL(0.8), NULL, 0, 0},
     {"A=1\npython t.py --a $A\n", "--a", INT(2), NULL, 0, 0},
     {"python t.py --x 1\n", "--x", TEXT("--y"), NULL, 0, 0},
@@ -449,7 +449,7 @@ static const struct {
     {"a (b)", "this ( is unexpected here", 2},
 };
 
-TEST(text_that_is_no_script_is_refused_with_the_place) {
+TEST(invalid_scripts_are_refused_with_the_position) {
   for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
     CHECK(!read_script(broken[i].text), "%s", broken[i].text);
     CHECK(error.code == PLIM_ERR_PARSE, "%s", broken[i].text);
@@ -458,7 +458,7 @@ TEST(text_that_is_no_script_is_refused_with_the_place) {
   }
 }
 
-// Every opening of something, very often: refused or read, but soon.
+// Every opening bracket or keyword, repeated many times, is refused or read in a short time.
 TEST(hostile_scripts_end) {
   static const char *const parts[] = {
       "$(",    "${a:-", "\"$(",   "(",    "((",   "$((1) ", "`",  "{ ",    "if x\n",   "A=(",
@@ -487,7 +487,7 @@ TEST(large_and_binary_texts_are_refused) {
 
 // ---- with a real shell ------------------------------------------------------------------------------
 
-// Runs a script with stand-ins for programs that write down their arguments, one per line.
+// Stand-ins for programs, which write down their arguments, one per line.
 static const char stand_ins[] =
     "record() { printf '%q\\n' \"$@\" >&9; }\n"
     "for p in python python3 torchrun accelerate deepspeed srun nohup; do\n"

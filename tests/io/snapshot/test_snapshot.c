@@ -46,8 +46,7 @@ static const char *add_hex(bytes *out, const char *text) { // <8a09 ff>
   return text + 1;
 }
 
-// Opcodes that are letters stand for themselves, 'x' is a string, #5 a number, <94> bytes in hex;
-// spaces only separate.
+// Assembles a pickle: letters are opcodes, 'x' is a string, #5 a number, <94> bytes in hex; spaces only separate.
 static bytes assemble(const char *source) {
   bytes out = {0};
   while (*source) {
@@ -96,7 +95,7 @@ static void drop(result *got) {
 #define CHECK_READ(got)                                                                            \
   CHECK((got).failed == PLIM_OK, "%s at byte %" PRIu64, (got).error.message, (got).error.byte)
 
-// `part` must be in the message and the error at this byte.
+// The message must contain `part`, and the error must be at this byte.
 #define CHECK_FAILS(source, want_code, want_byte, part)                                            \
   do {                                                                                             \
     result bad = read_text(source);                                                                \
@@ -154,7 +153,7 @@ TEST(integers_of_every_width_and_sign) {
       {"<8a 07 00 00 00 00 00 00 80>", 0xff80000000000000},
       {"<8a 08 ff ff ff ff ff ff ff 7f>", INT64_MAX},
       {"<8a 08 00 00 00 00 00 00 00 80>", UINT64_C(1) << 63},
-      {"<8a 09 01 00 00 00 00 00 00 80 00>", (UINT64_C(1) << 63) + 1}, // what broke other readers
+      {"<8a 09 01 00 00 00 00 00 00 80 00>", (UINT64_C(1) << 63) + 1}, // other readers failed on it
       {"<8a 09 ff ff ff ff ff ff ff ff 00>", UINT64_MAX},
       {"<8a 09 05 00 00 00 00 00 00 00 00>", 5},
       {"<8a 09 fe ff ff ff ff ff ff ff ff>", (uint64_t)-2},
@@ -173,7 +172,7 @@ TEST(integers_of_every_width_and_sign) {
 }
 
 TEST(every_opcode_that_holds_data_is_read) {
-  // Unknown keys take one of each; the entry behind them shows that the machine stayed in step.
+  // The values of unknown keys are one of each kind; the entry after them shows that all were skipped correctly.
   result got = read_text(
       "<8005> <95 ff 00 00 00 00 00 00 00> } ( 'a' N 'b' <88> 'c' <89> 'd' G<3f f8 00 00 00 00 00 "
       "00> "
@@ -201,7 +200,7 @@ TEST(long_strings_cross_the_buffer) {
   result got = read_bytes(&pickle, -1);
   CHECK_READ(got);
   drop(&got);
-  pickle.at[before] = 'c'; // and the offset behind them is right
+  pickle.at[before] = 'c'; // the offset after them must be right
   got = read_bytes(&pickle, -1);
   CHECK_U64(got.error.byte, before);
   pickle.len = before - 1;
@@ -211,7 +210,7 @@ TEST(long_strings_cross_the_buffer) {
 }
 
 TEST(frames_and_stacks_are_shared_and_interned) {
-  // Entry 1 makes list m3 of frames m1, m2; entry 2 refers to it; 3 spells the same list out again;
+  // Entry 1 creates list m3 of frames m1 and m2; entry 2 refers to it; 3 contains the same list again;
   // 4 and 5 share an empty list; 6 has one frame.
   result got = read_text(TRACE(
       "} ( 'action' <94> 'alloc' 'frames' ] <94> ( } <94> ( 'filename' 'a' 'line' #1 'name' 'f' u "
@@ -233,8 +232,8 @@ TEST(frames_and_stacks_are_shared_and_interned) {
 }
 
 TEST(containers_filled_in_batches_are_whole) {
-  // The memoised list of frames grows twice, the trace and one entry once; the dict that says what
-  // it is only in its second batch is an entry, too.
+  // The memoised list of frames grows twice, the trace and one entry once. A dict whose kind is only known from its
+  // second batch is an entry too.
   result got =
       read_text("<8002> } 'device_traces' ] ] } 'action' 'alloc' s 'size' #5 s 'frames' ] q<00> "
                 "} ( 'filename' 'a' 'line' #1 u a ( } ( 'filename' 'b' 'line' #2 u } ( 'filename' "
@@ -269,7 +268,7 @@ TEST(a_stack_of_thousands_comes_in_batches) {
   plim_stack stack = got.trace.stacks.at[got.trace.events.at[0].stack];
   CHECK_U64(stack.count, 2500);
   CHECK_U64(got.trace.frames.at[got.trace.stack_frames.at[stack.first + 2499]].line, 2499);
-  CHECK_U64(got.trace.events.at[1].stack, got.trace.events.at[0].stack); // the memo followed
+  CHECK_U64(got.trace.events.at[1].stack, got.trace.events.at[0].stack); // the memo was updated
   drop(&got);
   vec_free(&pickle), vec_free(&rest);
 }
@@ -294,7 +293,7 @@ TEST(frees_are_joined_but_not_across_devices) {
   got =
       read_text("<8004> } ( 'device_traces' ] ( ] ( } ( 'action' 'free_requested' 'addr' #9 u "
                 "} ( 'action' 'free_completed' 'addr' #9 u e ] } ( 'action' 'snapshot' u a e u .");
-  CHECK_READ(got); // the device with the most entries
+  CHECK_READ(got); // chooses the device with the most entries
   CHECK_U64(got.trace.device, 0);
   CHECK_U64(got.trace.entries, 2);
   CHECK_U64(got.trace.events.len, 1);
@@ -345,15 +344,15 @@ TEST(segments_are_sorted_and_have_their_blocks) {
         "states");
   CHECK_U64(blocks[0].requested_bytes, 1000);
   CHECK_U64(blocks[2].requested_bytes, PLIM_UNKNOWN);
-  // The entries have no pool_id: the segment tells.
+  // The entries have no pool_id, so the segment decides.
   CHECK(got.info.pools_from_layout, "pools");
   CHECK_U64(got.trace.pools.at[got.trace.events.at[0].pool].owner, 1);
-  CHECK_U64(got.trace.events.at[1].pool, 0); // one byte behind the segment
+  CHECK_U64(got.trace.events.at[1].pool, 0); // one byte after the segment
   drop(&got);
 }
 
 TEST(the_old_layout_is_read) {
-  // A bare list; blocks without addresses; what was asked for is in the history.
+  // A bare list; blocks have no addresses, and the requested size is in the history.
   result got =
       read_text("<8002> ] q<00> } ( 'device' #0 'address' #4096 'total_size' #2048 'blocks' ] ( "
                 "} ( 'size' #512 'state' 'active_allocated' 'history' ] } ( 'addr' #1 'real_size' "
@@ -415,7 +414,7 @@ TEST(opcodes_that_build_objects_are_refused) {
               "(GLOBAL at byte 3), which a snapshot never does; it is refused");
 }
 
-TEST(damage_is_told_with_its_byte) {
+TEST(damage_is_reported_with_its_byte) {
   CHECK_FAILS("<8004> } <ff>", PLIM_ERR_PARSE, 3, "0xff");
   CHECK_FAILS("<8006> } .", PLIM_ERR_UNSUPPORTED, 0, "protocol 6");
   CHECK_FAILS("<8002> I01", PLIM_ERR_UNSUPPORTED, 2, "protocol 0");
@@ -447,7 +446,7 @@ TEST(damage_is_told_with_its_byte) {
 
 TEST(structures_that_no_snapshot_has_are_refused) {
   CHECK_FAILS("<8004> ] <94> h<00> a", PLIM_ERR_UNSUPPORTED, 6,
-              "before its items"); // contains itself
+              "before its items"); // a list that contains itself
   CHECK_FAILS("<8004> ] <94> ( h<00> e", PLIM_ERR_UNSUPPORTED, 7, "before its items");
   CHECK_FAILS("<8004> } <94> ( 'a' h<00> u", PLIM_ERR_UNSUPPORTED, 10, "before its items");
   CHECK_FAILS("<8004> ] <94> 0 h<00> N a", PLIM_ERR_UNSUPPORTED, 8, "before its items");
@@ -456,7 +455,7 @@ TEST(structures_that_no_snapshot_has_are_refused) {
   CHECK_FAILS("<8004> ] ( } <94> ( 'action' 'alloc' u h<00> e", PLIM_ERR_UNSUPPORTED, 25, "twice");
 }
 
-TEST(fields_of_the_wrong_kind_are_told) {
+TEST(fields_of_the_wrong_kind_are_reported) {
   CHECK_FAILS("<8004> } ( 'action' #1 u", PLIM_ERR_PARSE, 14, "action");
   CHECK_FAILS("<8004> } ( 'action' 'oom' 'size' #-1 u", PLIM_ERR_PARSE, 33, "size is -1");
   CHECK_FAILS("<8004> } ( 'action' 'oom' 'size' N u", PLIM_ERR_PARSE, 24, "size is not an integer");
@@ -471,7 +470,7 @@ TEST(fields_of_the_wrong_kind_are_told) {
   CHECK_FAILS("<8004> } ( 'device_traces' ] #1 a u .", PLIM_ERR_PARSE, 24, "device_traces[0]");
 }
 
-TEST(too_many_streams_or_pools_are_told) {
+TEST(too_many_streams_or_pools_are_reported) {
   for (int is_pool = 0; is_pool < 2; is_pool++) {
     bytes pickle = assemble("<8004> } ( 'device_traces' ] ] ( ");
     for (unsigned i = 0; i < (is_pool ? 300u : 66000u); i++) {
@@ -565,7 +564,7 @@ TEST(other_files_are_named) {
   }
 }
 
-TEST(a_device_that_is_not_there_is_told) {
+TEST(a_missing_device_is_reported) {
   result got = read_text_of(whole, 3);
   CHECK(got.failed == PLIM_ERR_ARGUMENT, "%d", got.failed);
   CHECK_STR(got.error.message, "device 3 is not in this snapshot");
@@ -573,7 +572,7 @@ TEST(a_device_that_is_not_there_is_told) {
 }
 
 TEST(memory_stays_in_proportion_to_hostile_input) {
-  // A million one-byte opcodes each; a sanitizer's or the kernel's limit would end this test.
+  // A million one-byte opcodes each. If they used too much memory, the sanitizer or the kernel would end this test.
   static const uint8_t spam[] = {'(', 'N', ']', '}', ')', 0x94, 0x85, '2'};
   for (size_t i = 0; i < sizeof spam; i++) {
     bytes pickle = assemble("<8004> N");
@@ -637,7 +636,7 @@ TEST(a_recorded_snapshot_has_what_python_sees) {
   if (failed == PLIM_ERR_IO) SKIP("%s: %s", error.file, error.message);
   CHECK(failed == PLIM_OK, "%s", error.message);
   CHECK_U64(trace.entries, 5336);
-  CHECK_U64(trace.events.len, 3571); // 1765 frees are pairs
+  CHECK_U64(trace.events.len, 3571); // 1765 frees are joined pairs
   CHECK_U64(trace.layout.len, 39);
   CHECK_U64(trace.annotations.len, 12);
   CHECK_U64(trace.stacks.len, 95);

@@ -1,4 +1,4 @@
-// Diffs read as git writes them, and git apply and patch -p1 turn the old files into the new ones.
+// Diffs have the form that git writes, and git apply and patch -p1 turn the old files into the new ones.
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -46,7 +46,7 @@ TEST(diff_keeps_carriage_returns) {
             "diff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n a\r\n-b\r\n+c\r\n");
 }
 
-TEST(diff_of_files_that_come_and_go) {
+TEST(diff_of_created_and_removed_files) {
   CHECK_STR(diff_of("f", NULL, "x\n"), "diff --git a/f b/f\nnew file mode 100644\n--- /dev/null\n"
                                        "+++ b/f\n@@ -0,0 +1 @@\n+x\n");
   CHECK_STR(diff_of("f", "x\n", NULL), "diff --git a/f b/f\ndeleted file mode 100644\n--- a/f\n"
@@ -68,7 +68,7 @@ static size_t count_signs(const plim_diff *diff) {
   size_t count = 0;
   for (size_t i = 1; i < diff->len; i++)
     count += diff->at[i - 1] == '\n' && (diff->at[i] == '-' || diff->at[i] == '+');
-  return count - 2; // of the names
+  return count - 2; // without the two lines with names
 }
 
 // Myers' own example: ABCABBA to CBABAC in five edits.
@@ -91,7 +91,7 @@ static unsigned below(unsigned n) {
 
 typedef struct {
   char name[64];
-  plim_diff before, after; // bytes
+  plim_diff before, after; // the texts
   bool is_new, is_gone;
 } pair;
 
@@ -122,7 +122,7 @@ static size_t line_length(const plim_diff *text, size_t at) {
   return end - at + (end < text->len);
 }
 
-// The old text with lines left out, put in and replaced, one in `rarity`.
+// Removes, inserts and replaces lines of the old text, one in `rarity`.
 static void edit(pair *p, unsigned rarity, unsigned kinds) {
   for (size_t at = 0, length; at < p->before.len; at += length) {
     length = line_length(&p->before, at);
@@ -145,7 +145,7 @@ static void name_pair(pair *p, int i) {
   snprintf(p->name, sizeof p->name, "%.*s%d%s", (int)(number - form), form, i, number + 2);
 }
 
-// One in a hundred has more edits than the search looks ahead.
+// One pair in a hundred has more edits than MOST_EDITS.
 static pair make_pair(int i) {
   pair p = {0};
   name_pair(&p, i);
@@ -159,7 +159,7 @@ static pair make_pair(int i) {
   return p;
 }
 
-// GNU patch stumbles over empty files that come or go, in git's own diffs too.
+// GNU patch fails on created or removed empty files, also in git's own diffs.
 static void avoid_empty_files(pair *p) {
   if (p->is_new && !p->after.len) p->is_new = false;
   if (p->is_gone && !p->before.len) p->is_gone = false;
@@ -172,7 +172,7 @@ static void drop_pair(pair *p) {
 
 static const char *bytes(const plim_diff *text) { return text->at ? text->at : ""; }
 
-// Files lie in work/, the diff beside it.
+// Files are in work/, the diff is next to it.
 static const char *place_of(const pair *p) {
   static char inside[128];
   snprintf(inside, sizeof inside, "work/%.100s", p->name);

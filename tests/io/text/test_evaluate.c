@@ -58,7 +58,7 @@ TEST(python_computes_as_python_does) {
   IS("math.ceil(7 / 2)", 4);
 }
 
-TEST(the_environment_is_its_default) {
+TEST(environment_variables_have_their_defaults) {
   IS("int(os.environ.get(\"BS\", \"16\"))", 16);
   IS("int(os.getenv('BS', 8))", 8);
   IS("int(os.environ.get('SET', 8))", 3);
@@ -109,7 +109,7 @@ TEST(shells_compute_whole_numbers) {
   for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) IS_UNKNOWN_IN_SHELL(unknown[i]);
 }
 
-TEST(what_is_not_known_is_no_number) {
+TEST(unknown_values_are_not_numbers) {
   IS_UNKNOWN("");
   IS_UNKNOWN("64 // b");
   IS_UNKNOWN("8 if small else 16");

@@ -13,7 +13,7 @@ typedef vec(uint8_t) bytes;
 
 enum { TEXT_BYTES = 700 * 1000 }; // several buffers long
 
-// Numbers, so that it packs, but not to nothing.
+// Numbers, so that the text is compressible, but not to almost nothing.
 static void fill_text(uint8_t *text) {
   uint32_t state = 1;
   for (size_t i = 0; i < TEXT_BYTES; i++) {
@@ -55,7 +55,7 @@ static plim_err drain(plim_input *input, bytes *out, plim_error *error) {
     failed = plim_input_fill(input, error);
   }
   for (int i = 0; !failed && i < PLIM_INPUT_SLACK; i++)
-    if (input->end[i] != 0) failed = PLIM_ERR_ARGUMENT; // the slack is zero at the end
+    if (input->end[i] != 0) failed = PLIM_ERR_ARGUMENT; // the bytes after the end are zero
   plim_input_close(input);
   return failed;
 }
@@ -101,7 +101,7 @@ TEST(packed_members_are_joined) {
     }
 }
 
-TEST(garbage_behind_gzip_is_ignored) {
+TEST(garbage_after_gzip_is_ignored) {
   fill_text(text);
   bytes packed = {0}, out = {0};
   plim_error error;
@@ -113,7 +113,7 @@ TEST(garbage_behind_gzip_is_ignored) {
   vec_free(&out);
 }
 
-TEST(truncation_is_told_with_the_unpacked_offset) {
+TEST(truncation_is_reported_with_the_unpacked_offset) {
   fill_text(text);
   for (size_t kind = 0; kind < 2; kind++) {
     bytes packed = {0};
@@ -131,7 +131,7 @@ TEST(truncation_is_told_with_the_unpacked_offset) {
   }
 }
 
-TEST(damage_is_told) {
+TEST(damage_is_reported) {
   fill_text(text);
   for (size_t kind = 0; kind < 2; kind++) {
     bytes packed = {0}, out = {0};
@@ -152,7 +152,7 @@ TEST(checksums_are_verified_by_finish) {
     plim_error error = {0};
     plim_input input;
     packers[kind](&packed, text, 1000);
-    packed.at[packed.len - (kind == 0 ? 8 : 34)] ^= 1; // the check of the data
+    packed.at[packed.len - (kind == 0 ? 8 : 34)] ^= 1; // in the checksum of the data
     CHECK(plim_input_open_memory(&input, packed.at, packed.len, &error) == PLIM_OK, "open");
     plim_err failed = plim_input_fill(&input, &error);
     if (!failed) failed = plim_input_finish(&input, &error);
@@ -163,7 +163,7 @@ TEST(checksums_are_verified_by_finish) {
 }
 
 // 200 MiB of the same byte.
-TEST(what_unpacks_to_too_much_is_refused) {
+TEST(input_that_unpacks_to_too_much_is_refused) {
   enum { SIZE = 200 << 20 };
   uint8_t *same = calloc(1, SIZE);
   for (size_t kind = 0; kind < 2; kind++) {
@@ -182,7 +182,7 @@ TEST(what_unpacks_to_too_much_is_refused) {
   free(same);
 }
 
-TEST(what_follows_the_end_is_not_unpacked) {
+TEST(data_after_the_end_is_not_unpacked) {
   enum { SIZE = 50 << 20 };
   uint8_t *same = calloc(1, SIZE);
   for (size_t kind = 0; kind < 2; kind++) {
@@ -222,7 +222,7 @@ TEST(standard_input_may_come_in_small_pieces) {
   vec_free(&out);
 }
 
-TEST(files_that_cannot_be_read_are_told) {
+TEST(unreadable_files_are_reported) {
   plim_input input;
   plim_error error = {0};
   CHECK(plim_input_open(&input, "/no/such/file", &error) == PLIM_ERR_IO, "%s", error.message);

@@ -1,4 +1,4 @@
-// Settings of TOML files are found where they stand, with the value they have, and change alone.
+// Settings of TOML files are found with their position and value, and a change affects nothing else.
 #include "editing.h"
 
 static plim_err open_toml(const char *text) { return editing_open(PLIM_FORMAT_TOML, text); }
@@ -73,7 +73,7 @@ TEST(keys_are_paths) {
   }
 }
 
-TEST(comments_are_behind_or_above) {
+TEST(comments_are_after_or_above_the_value) {
   OPEN("# one\n\n# two\n# three\na = 1\nb = 2 # four\nc = [ # five\n  # six\n  1,\n  2, # "
        "seven\n]\n");
   static const char *const wanted[][2] = {
@@ -201,7 +201,7 @@ TEST(new_keys_follow_their_neighbours) {
   INSERTS("[t]\na = 1\n", "t.b c\\.d", integer(2), "[t]\na = 1\n\"b c.d\" = 2\n");
 }
 
-TEST(places_in_doubt_are_refused) {
+TEST(uncertain_places_are_refused) {
   static const char *const cases[][2] = {
       {"a = 1\n", "a"},          {"a = []\n", "a"},        {"[a]\n", "a"},
       {"[a.b]\nc = 1\n", "a.d"}, {"a = 1\n", "b.c"},       {"a = [1]\n", "a.1"},

@@ -1,5 +1,5 @@
-// JSON files are read as json.load reads them, with comments allowed, and changed without touching
-// another byte. What Python itself says of the results is checked by edits.sh.
+// JSON files are read as json.load reads them, with comments allowed, and a change affects no other byte. edits.sh
+// checks the results with Python itself.
 #include "edits.h"
 #include "formats.h"
 #include "test.h"
@@ -27,7 +27,7 @@ TEST(comments_and_a_last_comma_are_allowed) {
              "a int 1 # one\nb int 2 # two\nc.0 int 3\n");
 }
 
-TEST(what_is_no_json_is_refused_with_its_place) {
+TEST(invalid_json_is_refused_with_the_position) {
   static const struct {
     const char *text;
     uint64_t byte;
@@ -46,7 +46,7 @@ TEST(what_is_no_json_is_refused_with_its_place) {
   }
 }
 
-TEST(what_is_too_deep_is_refused) {
+TEST(json_that_is_nested_too_deeply_is_refused) {
   char deep[512] = "";
   memset(deep, '[', 100);
   CHECK(strstr(listed(PLIM_FORMAT_JSON, deep), "nested more than 64 levels deep"), "deep");
@@ -74,7 +74,7 @@ TEST(new_values_look_like_the_old) {
 
 // ---- inserting --------------------------------------------------------------------------------------
 
-// On several lines above the last, which has no comma: no other line changes.
+// With several lines, a new key is inserted before the last entry, which has no comma, so that no other line changes.
 TEST(new_keys_are_one_line) {
   const edit_case cases[] = {
       {"{}", "a", INTEGER(1), "{\"a\": 1}"},

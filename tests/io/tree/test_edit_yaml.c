@@ -1,5 +1,5 @@
-// YAML files are read as PyYAML reads them and changed without touching another byte. What PyYAML itself
-// says of the results is checked by edits.sh.
+// YAML files are read as PyYAML reads them, and a change affects no other byte. edits.sh checks the results with PyYAML
+// itself.
 #include "edits.h"
 #include "formats.h"
 #include "test.h"
@@ -41,7 +41,7 @@ TEST(keys_are_paths) {
   CHECK_LIST("'': {a: 1}\nb: {'': 2}\n? [c]\n: 3\n", "b. int 2\n");
 }
 
-TEST(of_duplicate_keys_the_last_is_in_force) {
+TEST(the_last_of_duplicate_keys_takes_effect) {
   CHECK_LIST("a: 1\nb: 2\na: 3\n", "a int 1\nb int 2\na int 3\n");
   CHECK_LIST("a: {b: 1, c: 2}\na: {b: 3}\n", "a.b int 3\n");
   CHECK_LIST("a: 1\na: 2\na: {b: 3}\n", "a.b int 3\n");
@@ -84,7 +84,7 @@ TEST(lines_are_counted) {
   plim_settings_clear(&s);
 }
 
-TEST(what_is_no_yaml_is_refused_with_its_place) {
+TEST(invalid_yaml_is_refused_with_the_position) {
   plim_settings s;
   plim_error error = {0};
   static const char text[] = "a: 1\nb: [1\n";
@@ -95,7 +95,7 @@ TEST(what_is_no_yaml_is_refused_with_its_place) {
   CHECK(strstr(error.message, "UTF-16") && *error.hint, "%s", error.message);
 }
 
-TEST(what_blows_up_is_refused) {
+TEST(exploding_aliases_are_refused) {
   char deep[512] = "a: ";
   memset(deep + 3, '[', 100);
   REFUSED(deep, "nested more than 64 levels deep");
@@ -205,7 +205,7 @@ TEST(encoding_and_line_ends_stay) {
 
 // ---- inserting --------------------------------------------------------------------------------------
 
-TEST(new_keys_go_behind_the_last) {
+TEST(new_keys_go_after_the_last) {
   const edit_case cases[] = {
       {"a: 1\n", "b", INTEGER(2), "a: 1\nb: 2\n"},
       {"a: 1", "b", INTEGER(2), "a: 1\nb: 2"},
@@ -251,8 +251,8 @@ TEST(new_keys_in_brackets) {
   CHECK_EDITS(cases);
 }
 
-// A block of text that ends with the file would get a line feed more.
-TEST(what_stands_around_a_new_key_stays_what_it_is) {
+// A block of text at the end of the file would get one more line feed.
+TEST(text_around_a_new_key_is_unchanged) {
   const edit_case cases[] = {
       {"a: |\n  x", "b", INTEGER(2), NULL},
       {"a: |-\n  x", "b", INTEGER(2), "a: |-\n  x\nb: 2"},
@@ -260,7 +260,7 @@ TEST(what_stands_around_a_new_key_stays_what_it_is) {
   CHECK_EDITS(cases);
 }
 
-TEST(a_key_that_is_there_is_not_added) {
+TEST(an_existing_key_is_not_added) {
   plim_settings s;
   plim_edit edit;
   plim_error error = {0};

@@ -1,5 +1,5 @@
-// Texts that libyaml reads and that PyYAML's own scanner refuses. The bytes are those at which yaml.safe_load of PyYAML
-// 6.0.3 stops; where there is none, it reads the text as libyaml does.
+// Texts that libyaml accepts and PyYAML's own scanner refuses. The bytes are those at which yaml.safe_load of PyYAML
+// 6.0.3 stops; without one, it reads the text as libyaml does.
 #include "lenient_reads.h"
 #include "test.h"
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""yaml_check.py < EDITS: reads back what dump_edits wrote, with the readers that trainers use. A file must
-say what the settings say; an edit must change its key to its value and nothing else, on one line."""
+"""yaml_check.py < EDITS: reads back what dump_edits wrote, with the readers that trainers use. The settings must have
+the values of the file; an edit must change its key to its value and nothing else, on one line."""
 import json
 import sys
 
 import yaml
 
-PRECISE = yaml.SafeLoader  # the one safe_load uses, and slow
+PRECISE = yaml.SafeLoader  # the one that safe_load uses; slow
 FAST = getattr(yaml, "CSafeLoader", PRECISE)
 
 

@@ -1,4 +1,4 @@
-// A file is replaced whole or left alone, and nothing else stays behind.
+// A file is replaced as a whole or not at all, and no temporary file is left behind.
 #include <dirent.h>
 #include <stdlib.h>
 #include <sys/stat.h>

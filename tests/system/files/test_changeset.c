@@ -1,4 +1,4 @@
-// What apply and undo do when the disk works: what they change, what they keep, what they refuse.
+// Apply and undo on a working disk: what they change, what they keep, what they refuse.
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -285,7 +285,7 @@ TEST(changeset_undo_needs_no_backup_of_what_was_restored_by_hand) {
   set_end();
 }
 
-TEST(changeset_says_that_its_record_is_damaged) {
+TEST(changeset_reports_a_damaged_record) {
   set_begin();
   folder_write_text("a", "old");
   CHECK(!set_apply_one("a", "old", "new"), "%s", set_error.message);
@@ -369,7 +369,7 @@ TEST(changeset_undo_after_an_interruption_means_what_was_interrupted) {
 
 static char letter_of(const char *name) { return set_content(name)[0]; }
 
-// One of many writes its letter into both files; others may be doing the same.
+// Writes a letter into both files while other processes do the same.
 static int compete(char letter) {
   char text[] = {letter, '\0'};
   int successes = 0;
@@ -408,7 +408,7 @@ TEST(changeset_of_two_processes_never_mix) {
   set_end();
 }
 
-static int gate[2]; // closed by the parent once it has tried
+static int gate[2]; // the parent closes it after its attempt
 
 static int waiting_fsync(int fd) {
   char byte;
@@ -416,7 +416,7 @@ static int waiting_fsync(int fd) {
   if (!set_is_there(".plimsoll/journal")) return 0;
   if (gate[1] >= 0) close(gate[1]);
   gate[1] = -1;
-  return (int)read(gate[0], &byte, 1); // 0 when the gate is closed
+  return (int)read(gate[0], &byte, 1); // returns 0 when the gate is closed
 }
 
 TEST(changeset_is_refused_while_another_is_at_work) {

@@ -1,5 +1,4 @@
-// Whatever fails or ends at whatever call, every file stays whole, and in the end all are old or all
-// are new.
+// Whichever call fails or ends the process, every file stays intact, and in the end all are old or all are new.
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -10,9 +9,9 @@
 #include "scene.h"
 #include "test.h"
 
-// STRIDE: every call of the recovery, for every so many-th call of what is recovered from. STEP: every so many-th call
-// fails where one failure is tried.
-#ifdef TEST_SANITIZED // under which a fork takes ten times as long
+// STRIDE: every n-th call is interrupted, and then every call of the recovery. STEP: every n-th call fails if only one
+// failure is tried.
+#ifdef TEST_SANITIZED // a fork takes ten times as long
 enum { STRIDE = 101, SEEDS = 1, STEP = 7 };
 #else
 enum { STRIDE = 11, SEEDS = 8, STEP = 1 };
@@ -20,7 +19,7 @@ enum { STRIDE = 11, SEEDS = 8, STEP = 1 };
 
 typedef plim_err action(const plim_disk *disk, plim_error *error);
 
-// In a process of its own: 0 done, 1 an error, FAULT_EXIT died, 3 the call was never reached.
+// Runs it in a child process. Returns 0: done, 1: an error, FAULT_EXIT: died, 3: the call was not reached.
 static int in_child(action *act, fault f) {
   pid_t child = fork();
   if (child == 0) {
@@ -35,7 +34,7 @@ static int in_child(action *act, fault f) {
 
 static void prepare(bool is_applied) {
   scene_reset();
-  fault_set((fault){0}, scene_shadow()); // which syncs nothing and is fast
+  fault_set((fault){0}, scene_shadow()); // does not sync, which is fast
   if (is_applied && scene_apply(&fault_disk, NULL)) abort();
 }
 
@@ -44,7 +43,7 @@ static bool is_whole(void) { return !strchr(scene_sides(), 'x'); }
 typedef struct {
   action *act;
   bool starts_applied;
-  const char *before, *after; // sides
+  const char *before, *after; // the states of the files, as in scene_sides
 } deed;
 
 static const deed apply = {scene_apply, false, "ooooo", "nnnnn"};
@@ -57,7 +56,7 @@ static const char *describe(fault f, int ended) {
   return text;
 }
 
-// After a call that returned, things are right without any further call, as far as they can be.
+// If the operation returned, the files must be right without a recovery, as far as possible.
 static void check_ended(const deed *d, fault f, int ended) {
   CHECK(ended == 0 || ended == 1 || ended == FAULT_EXIT, "%s", describe(f, ended));
   CHECK(is_whole(), "%s", describe(f, ended));
@@ -99,7 +98,7 @@ static void try_everything(const deed *d) {
 TEST(changeset_apply_survives_a_failing_call) { try_everything(&apply); }
 TEST(changeset_undo_survives_a_failing_call) { try_everything(&undo); }
 
-// One call fails and all others work: after an error there is nothing left for others to clean up.
+// One call fails and all others work: after an error, nothing is left to clean up.
 static void try_alone(const deed *d) {
   bool is_struck = true;
   scene_make();
@@ -130,7 +129,7 @@ static void try_power_cuts(const deed *d) {
   scene_remove();
 }
 
-// What was not synced is lost in parts: a folder's second change may be there without its first.
+// Unsynced changes are lost in part: the second change of a folder may survive without the first.
 static void try_ragged_cuts(const deed *d) {
   scene_make();
   for (uint64_t seed = 1; seed <= SEEDS && !test_failed; seed++)
@@ -144,7 +143,7 @@ TEST(changeset_undo_survives_a_ragged_power_cut) { try_ragged_cuts(&undo); }
 TEST(changeset_apply_survives_a_power_cut) { try_power_cuts(&apply); }
 TEST(changeset_undo_survives_a_power_cut) { try_power_cuts(&undo); }
 
-// The recovery may be cut short as well, at any call.
+// The recovery may be interrupted too, at any call.
 static void try_twice(const deed *d, fault first) {
   for (fault f = {.kind = FAULT_DIE_WITHIN, .cut = first.cut, .seed = first.seed};; f.at++) {
     prepare(d->starts_applied);
@@ -167,7 +166,7 @@ static void try_all_twice(const deed *d, fault_kind kind, fault_cut cut, uint64_
   scene_remove();
 }
 
-TEST(changeset_recovery_survives_its_own_end) {
+TEST(changeset_recovery_survives_being_killed) {
   static const deed *const deeds[] = {&apply, &undo};
   for (int i = 0; i < 2 && !test_failed; i++) {
     try_all_twice(deeds[i], FAULT_DIE_WITHIN, CUT_NOTHING, 0);

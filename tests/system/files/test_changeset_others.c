@@ -1,5 +1,5 @@
-// What others do: folders that come with a .plimsoll of their own, programs that write at the same time,
-// files that belong to someone else. Nothing of theirs is overwritten, and nothing outside is touched.
+// Other people's files: folders that come with their own .plimsoll, programs that write at the same time, files of
+// another owner. Nothing of theirs is overwritten, and nothing outside the folder is changed.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 
 // ---- a .plimsoll that came with the folder --------------------------------------------------------
 
-// Writes down that `path` went from these texts to those; NULL: no file.
+// Writes a journal or record of a change of `path` from one text to another; NULL: no file.
 static void write_down(const char *name, plim_changes_kind kind, const char *path, const char *from,
                        const char *to) {
   plim_transaction t = {.kind = kind, .is_ready = true, .id = 7, .record = 1};
@@ -100,7 +100,7 @@ TEST(changeset_undoes_outside_when_told_so) {
   set_end();
 }
 
-TEST(changeset_does_not_write_down_elsewhere) {
+TEST(changeset_does_not_write_records_elsewhere) {
   make_repository();
   folder_write_text("elsewhere/lock", "theirs");
   folder_write_text("elsewhere/journal.new", "theirs");
@@ -132,7 +132,7 @@ TEST(changeset_reads_no_journal_whose_digest_is_wrong) {
   CHECK(plim_disk_read_file(folder_path(".plimsoll/journal"), &text, &size) == 0, "read");
   char *path = strstr(text, "file b");
   CHECK(path != NULL, "no path");
-  path[5] = 'a'; // all else is as a journal is
+  path[5] = 'a'; // everything else is a valid journal
   folder_write(".plimsoll/journal", text, size);
   free(text);
   CHECK(set_undo(false) == PLIM_ERR_PARSE, "was read");
@@ -164,8 +164,8 @@ TEST(changeset_look_says_what_was_interrupted_and_changes_nothing) {
 
 // ---- at the same time -----------------------------------------------------------------------------
 
-static const char *others_file, *others_text; // what another program writes, once
-static const char *before_renaming_to;        // and before which call
+static const char *others_file, *others_text; // what another program writes, one time
+static const char *before_renaming_to;        // the call before which it writes
 
 static bool ends_with(const char *text, const char *end) {
   size_t n = strlen(text), m = strlen(end);
@@ -224,7 +224,7 @@ TEST(changeset_never_replaces_a_file_that_was_not_there) {
 
 static bool is_lock_stolen;
 
-// The one that had the lock before ends just now, and takes the file with it.
+// The process that had the lock ends now and removes the lock file.
 static int open_and_lose(const char *path, int flags, mode_t mode) {
   int fd = plim_real_disk.open(path, flags, mode);
   if (!is_lock_stolen && ends_with(path, "/lock") && fd >= 0) {
@@ -273,7 +273,7 @@ TEST(changeset_holds_the_lock_that_others_see) {
 
 // ---- someone else's ---------------------------------------------------------------------------------
 
-// As a user that is not root, in a folder that is theirs: 0 if `act` says true.
+// Runs `act` as a user other than root, in a folder of that user. Returns 0 if it returns true.
 static int as_nobody(bool (*act)(void)) {
   pid_t child = fork();
   if (child == 0) {
@@ -293,7 +293,7 @@ static bool is_refused_as_protected(void) {
          strstr(set_error.message, "write-protected");
 }
 
-// The group may write, the owner may not.
+// The group may write the file, but the owner may not.
 TEST(changeset_refuses_what_this_user_may_not_write) {
   set_begin();
   folder_write_text("a", "old");
@@ -371,7 +371,7 @@ TEST(changeset_completing_an_undo_by_force_keeps_the_backup_of_what_changed) {
   set_end();
 }
 
-// A file that cannot be read now may be one that is still to be put back.
+// A file that cannot be read now may still have to be restored.
 static bool keeps_its_journal(void) {
   if (!set_interrupt()) return false;
   remove_staged("b");

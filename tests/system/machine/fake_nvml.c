@@ -1,6 +1,6 @@
-// A driver's library with two cards, for test_nvml. With FAKE_OLD it is one from before the newer
-// functions. FAKE_NVML_BROKEN makes it fail as on a machine whose kernel module is another version.
-// FAKE_NVML_BUSY=N has that many processes on the first card: 4100, 4101, ... with 2 GiB each.
+// A fake driver library with two cards, for test_nvml. With FAKE_OLD it lacks the newer functions. FAKE_NVML_BROKEN
+// makes it fail as on a machine whose kernel module has another version. FAKE_NVML_BUSY=N puts N processes on the
+// first card: 4100, 4101, ... with 2 GiB each.
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -35,7 +35,7 @@ CALL(nvmlShutdown, void) { return 0; }
 CALL(VERSIONED(nvmlDeviceGetCount), unsigned *count) { return *count = 3, 0; }
 static char cards[2];
 CALL(VERSIONED(nvmlDeviceGetHandleByIndex), unsigned index, void **device) {
-  if (index >= 2) return 6; // a card that is there but may not be used
+  if (index >= 2) return 6; // a card that exists but cannot be used
   return *device = &cards[index], 0;
 }
 CALL(nvmlDeviceGetName, void *device, char *name, unsigned size) {
@@ -58,12 +58,12 @@ CALL(nvmlDeviceGetComputeRunningProcesses_v3, void *device, unsigned *count, pro
     out[i] = (process){4100 + i, 2048 * MIB, 0xffffffff, 0xffffffff};
   return 0;
 }
-// The desktop draws; the first process computes and draws.
+// The desktop uses graphics; the first process uses both compute and graphics.
 CALL(nvmlDeviceGetGraphicsRunningProcesses_v3, void *device, unsigned *count, process *out) {
   *count = busy(device) ? 2 : 0;
   if (!*count) return 0;
   out[0] = (process){4100, 2048 * MIB, 0xffffffff, 0xffffffff};
-  out[1] = (process){900, ~0ull, 0xffffffff, 0xffffffff}; // how much is not known
+  out[1] = (process){900, ~0ull, 0xffffffff, 0xffffffff}; // its memory is unknown
   return 0;
 }
 CALL(nvmlDeviceGetMemoryInfo_v2, void *device, memory_v2 *m) {

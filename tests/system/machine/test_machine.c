@@ -1,4 +1,4 @@
-// What a machine says about its memory is read as it is, whatever kind of container surrounds it.
+// The memory of a machine is read correctly, in any kind of container.
 #include "machine.h"
 
 #include "folder.h"
@@ -35,7 +35,7 @@ TEST(machine_memory) {
   CHECK(!m.is_container && !m.is_wsl, "a plain machine");
 }
 
-// The tightest of the groups above counts, and cache in it gives way.
+// The tightest limit of the parent groups counts, and page cache is counted as free.
 TEST(machine_cgroup_2) {
   make("0::/user.slice/job\n");
   folder_write_text("sys/fs/cgroup/user.slice/memory.max", "max\n");
@@ -50,7 +50,7 @@ TEST(machine_cgroup_2) {
   CHECK_U64(plim_machine_room(&m), 14 * PLIM_GIB);
 }
 
-// Inside a container its own group is the root, or a path that is only there outside.
+// Inside a container, its own group is the root, or a path that exists only outside.
 TEST(machine_cgroup_of_a_container) {
   static const char *const groups[] = {"0::/\n", "0::/docker/0123456789ab\n"};
   for (int i = 0; i < 2; i++) {
@@ -96,7 +96,7 @@ TEST(machine_shared_memory) {
   }
 }
 
-TEST(machine_of_which_nothing_is_known) {
+TEST(machine_without_any_information) {
   plim_machine_read("/nonexistent", &m);
   CHECK_U64(m.total_bytes, PLIM_UNKNOWN);
   CHECK_U64(plim_machine_room(&m), PLIM_UNKNOWN);
@@ -122,7 +122,7 @@ TEST(machine_is_wsl) {
   CHECK(m.is_wsl, "not seen");
 }
 
-// Whatever this machine is, asking is harmless.
+// Reading the real machine must not fail, whatever it is.
 TEST(machine_itself) {
   plim_machine_read("", &m);
   printf("  %llu MiB, %llu of them available, limit %llu, /dev/shm %llu MiB\n",

@@ -1,4 +1,4 @@
-// Cards are read from whatever version of the driver's library there is; without one there are none.
+// Cards are read from any version of the driver library; without it, there are none.
 #include "nvml.h"
 
 #include <stdlib.h>
@@ -16,7 +16,7 @@ static size_t count_with(const char *library) {
 
 TEST(nvml_reads_the_cards) {
   size_t count = count_with(FAKE_NVML);
-  CHECK(count == 2, "%zu cards", count); // the third refuses
+  CHECK(count == 2, "%zu cards", count); // the third cannot be used
   CHECK_STR(cards[1].name, "NVIDIA GeForce RTX 4090");
   CHECK_U64(cards[1].total_bytes, 24564 * PLIM_MIB);
   CHECK_U64(cards[1].free_bytes, 23000 * PLIM_MIB);
@@ -37,7 +37,7 @@ TEST(nvml_that_does_not_start_has_no_cards) {
   CHECK(count == 0, "%zu cards", count);
 }
 
-TEST(nvml_that_is_not_there_has_no_cards) {
+TEST(a_missing_nvml_has_no_cards) {
   CHECK(count_with("/nonexistent/libnvidia-ml.so") == 0, "cards");
   CHECK(count_with("libm.so.6") == 0, "cards of a library that is something else");
 }
@@ -55,7 +55,7 @@ static size_t busy_with(const char *library, size_t card, plim_card_process *pro
 TEST(nvml_lists_processes_once) {
   plim_card_process p[PLIM_MAX_PROCESSES];
   size_t count = busy_with(FAKE_NVML, 0, p);
-  CHECK(count == 3, "%zu processes", count); // one computes and draws
+  CHECK(count == 3, "%zu processes", count); // one process uses both compute and graphics
   CHECK(p[0].pid == 4100 && p[1].pid == 4101 && p[2].pid == 900, "pid %u", p[2].pid);
   CHECK_U64(p[1].used_bytes, 2048 * PLIM_MIB);
   CHECK_U64(p[2].used_bytes, PLIM_UNKNOWN);
@@ -68,7 +68,7 @@ TEST(nvml_that_cannot_list_processes_has_none) {
   CHECK(busy_with(FAKE_OLD_NVML, 0, p) == 0, "processes of an old driver");
 }
 
-// Whatever this machine has, asking is harmless.
+// Reading the real machine must not fail, whatever it has.
 TEST(nvml_of_this_machine) {
   size_t count = plim_nvml_cards(cards);
   printf("  %zu cards\n", count);

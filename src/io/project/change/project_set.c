@@ -31,7 +31,7 @@ static bool is_by_call(const plim_knob_place *place) {
   return *key && key[strlen(key) - 1] == '*' && place->setting && strrchr(place->setting->key, '.');
 }
 
-// "torch.optim.AdamW" of torch.optim.AdamW#2.lr
+// Writes the name of the call in a key: "torch.optim.AdamW" of torch.optim.AdamW#2.lr.
 static void describe_call(const char *key, char *why, size_t size) {
   const char *dot = strrchr(key, '.');
   size_t number = strcspn(key, "#"), n = (size_t)(dot - key);
@@ -283,7 +283,7 @@ static plim_err change_knob(const job *j, const plim_knob_change *c, plim_error 
   return err;
 }
 
-// ---- how GPUs share the run -------------------------------------------------------------------------
+// ---- sharding strategy and offload ------------------------------------------------------------------
 
 static const char *wanted_text(const job *j, plim_knob knob) {
   const plim_value *value = plim_change_of(j->changes, j->count, knob);

@@ -11,12 +11,12 @@
 enum {
   SHOWN = 3,
   WORD_BYTES = 128,
-  LOOKS = 64 // names that hand the value on; more than that are not followed, and count as moved
+  LOOKS = 64 // names that pass the value on; if there are more, they are taken to change
 };
 
-// ---- where a name stands ----------------------------------------------------------------------------
+// ---- uses of a name ---------------------------------------------------------------------------------
 
-// How other settings call this one: "batch_size" for --batch-size, $batch_size and train.batch_size.
+// The name by which other settings refer to this one: "batch_size" for --batch-size, $batch_size and train.batch_size.
 static void word_of(const char *key, char out[WORD_BYTES]) {
   const char *dot = strrchr(key, '.'), *from = dot ? dot + 1 : key;
   size_t used = 0;
@@ -38,7 +38,7 @@ static const char *behind(const char *text, size_t size, size_t at) {
   return at < size ? text + at : "";
 }
 
-// name=... of a call, "name": of a dict.
+// Whether it is a key in Python: name=... in a call, or "name": in a dict.
 static bool is_python_key(const plim_project_file *f, size_t begin, size_t end) {
   bool is_quoted = begin && strchr("'\"", f->text[begin - 1]) && end < f->size &&
                    f->text[end] == f->text[begin - 1];
@@ -48,7 +48,7 @@ static bool is_python_key(const plim_project_file *f, size_t begin, size_t end) 
   return is_argument && next[0] == '=' && next[1] != '=';
 }
 
-// $NAME, ${NAME...}, or anywhere in $(( )).
+// Whether a shell expands the name here: $NAME, ${NAME...}, or anywhere in $(( )).
 static bool is_shell_use(const plim_project_file *f, plim_span in, size_t begin) {
   const char *text = f->text;
   if (begin && text[begin - 1] == '$') return true;
@@ -56,7 +56,7 @@ static bool is_shell_use(const plim_project_file *f, plim_span in, size_t begin)
   return memmem(text + in.begin, in.end - in.begin, "((", 2) != NULL;
 }
 
-// Within ${ }.
+// Whether the name is inside ${ }.
 static bool is_tree_use(const plim_project_file *f, plim_span in, size_t begin) {
   while (begin > in.begin && f->text[begin] != '}') {
     if (f->text[begin] == '{') return begin > in.begin && f->text[begin - 1] == '$';
@@ -74,7 +74,7 @@ static bool is_use(const plim_project_file *f, plim_span in, size_t begin, size_
   }
 }
 
-// Where the setting's source names the word, from here on; SIZE_MAX: nowhere.
+// The next use of the word in the source of the setting; SIZE_MAX if there is none.
 static size_t next_use(const plim_project_file *f, const plim_setting *d, const char *word,
                        size_t from) {
   size_t n = strlen(word);
@@ -107,7 +107,7 @@ static bool is_divided(const plim_project_file *f, const plim_setting *d, size_t
   return false;
 }
 
-// loss / N, loss /= N, len(loader) // N, step % N, range(N): it counts the passes, as the knob does.
+// Whether the name counts accumulation passes: loss / N, loss /= N, len(loader) // N, step % N, range(N).
 static bool counts_passes(const plim_project_file *f, const plim_setting *d, size_t at) {
   const char *text = f->text;
   while (at && (is_name(text[at - 1]) || text[at - 1] == '.')) at--; // args.N
@@ -128,7 +128,7 @@ static bool is_counter(const plim_project_file *f, const plim_setting *d, const 
   return true;
 }
 
-// ---- what is computed from what ---------------------------------------------------------------------
+// ---- settings computed from other settings ----------------------------------------------------------
 
 typedef struct {
   const plim_project *p, *q; // before and after
@@ -137,7 +137,7 @@ typedef struct {
   const plim_setting *shown[SHOWN];
   size_t shown_in[SHOWN];
   size_t moved, looks;
-  bool is_of_passes; // it is the accumulation's literal that changes
+  bool is_of_passes; // the literal that changes is the number of accumulation passes
 } search;
 
 // A value in another file, under the name by which that file refers to it.
@@ -181,7 +181,7 @@ static bool is_computed_from(const search *s, size_t file, size_t i, const sourc
   return names(f, d, x->word);
 }
 
-// ---- what may move ----------------------------------------------------------------------------------
+// ---- what may change --------------------------------------------------------------------------------
 
 static bool is_changed(const search *s, plim_knob knob) {
   for (size_t i = 0; i < s->count; i++)
@@ -243,7 +243,7 @@ static bool is_of_knob(const search *s, size_t file, const plim_setting *d) {
   return is_row_that_may(s, plim_launch_keys, name, false);
 }
 
-// eval_batch_size, per_device_eval_batch_size.
+// eval_batch_size, per_device_eval_batch_size: these do not affect the training.
 static bool is_about_evaluation(const plim_setting *setting) {
   char name[PLIM_KEY_BYTES], parts[PLIM_KEY_BYTES + 8];
   name_of(setting, name);
@@ -253,7 +253,7 @@ static bool is_about_evaluation(const plim_setting *setting) {
   return plim_key_is_of_evaluation(parts);
 }
 
-// A name that only passes its value on: a shell variable, or a constant or dict in Python.
+// Whether the setting only passes its value on: a shell variable, or a constant or dict entry in Python.
 static bool hands_on(const plim_project_file *f, const plim_setting *d) {
   if (is_variable(d->key)) return true;
   if (f->settings.format != PLIM_FORMAT_PYTHON) return false;
@@ -285,7 +285,7 @@ static bool has_readers(const search *s, size_t file, const plim_setting *d) {
   return false;
 }
 
-// Both numbers are known and the same: 4 x 4 for 8 x 2.
+// Whether the computed number is known and unchanged, as with 4 x 4 instead of 8 x 2.
 static bool stays(const search *s, size_t file, const plim_setting *d) {
   const plim_setting *now = plim_settings_find(&s->q->files.at[file]->settings, d->key);
   return now && d->computed.kind != PLIM_VALUE_NULL && now->computed.kind != PLIM_VALUE_NULL &&
@@ -326,7 +326,7 @@ static plim_err look_everywhere(search *s, const source *x, plim_error *error) {
   return PLIM_OK;
 }
 
-// ---- saying it --------------------------------------------------------------------------------------
+// ---- messages ---------------------------------------------------------------------------------------
 
 static plim_err refuse(const search *s, const source *x, plim_error *error) {
   char list[200] = "";

@@ -175,12 +175,12 @@ static size_t suppress(task *t, const plim_setting *except, plim_edit edits[EDIT
   return count;
 }
 
-// ---- what only the old value knows ------------------------------------------------------------------
+// ---- settings that belong to the old value ----------------------------------------------------------
 
 // Settings that belong to some values of a knob; with others the library refuses them.
 static const struct {
   plim_knob knob;
-  const char *key, *values; // values: as in plim_word; NULL: only to the old value
+  const char *key, *values; // values as in plim_word; NULL: belongs to the old value only
 } belongings[] = {
     {PLIM_KNOB_OPTIMIZER, "optimizer.fused", "adamw,adamw-foreach,adamw-loop,sgd"},
     {PLIM_KNOB_OPTIMIZER, "optimizer.foreach", "adamw,adamw-foreach,adamw-loop,sgd"},
@@ -298,7 +298,7 @@ static bool try_default(task *t, const plim_key *key, const plim_setting *settin
   return false;
 }
 
-// ---- a key that is not there ------------------------------------------------------------------------
+// ---- missing keys -----------------------------------------------------------------------------------
 
 static bool try_insert(task *t, const plim_key *key, const char *name, plim_error *error) {
   plim_value value;

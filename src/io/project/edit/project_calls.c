@@ -15,19 +15,19 @@ static const struct {
 } calls[] = {
     // accelerate 1.x: Accelerator.__init__
     {"accelerator", "gradient_accumulation_steps,mixed_precision", NULL},
-    {"trainingarguments", NULL, "max_length,packing,loss_type"}, // those are SFTConfig's
+    {"trainingarguments", NULL, "max_length,packing,loss_type"}, // those belong to SFTConfig
     {"*arguments", NULL, NULL},
     {"*args", NULL, NULL},
     {"loraconfig", "", NULL},
     {"*config", NULL, NULL}, // SFTConfig and similar classes, and the user's dataclasses
     {"dict", NULL, NULL},
-    {"update", NULL, NULL}, // of a dict
+    {"update", NULL, NULL}, // the method of a dict
 };
 enum { CALLS = sizeof calls / sizeof *calls };
 
 enum { NAME_BYTES = 96 };
 
-// The part of the key above its last, without its number: "Accelerator" of accelerate.Accelerator#2.split_batches.
+// The name of the call in a key, without its number: "Accelerator" of accelerate.Accelerator#2.split_batches.
 static bool callee_of(const char *key, char out[NAME_BYTES]) {
   const char *end = strrchr(key, '.'), *begin = end;
   if (!end) return false;
@@ -37,7 +37,7 @@ static bool callee_of(const char *key, char out[NAME_BYTES]) {
   return *out;
 }
 
-// Whether the file calls, or defines, what has this name.
+// Whether the file calls or defines something of this name.
 static bool is_called(const plim_project_file *f, const char *name) {
   char call[NAME_BYTES + 1];
   snprintf(call, sizeof call, "%s(", name);

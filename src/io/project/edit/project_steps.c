@@ -11,7 +11,7 @@ static bool is_edited(const plim_edit_set *edits, size_t file) {
   return false;
 }
 
-// A file without edits is lent instead of copied: many keys are looked up, few are found.
+// A file without edits is used in place instead of being copied, because most look-ups find nothing.
 plim_err plim_step_begin(const plim_project *p, size_t file, const plim_edit_set *edits,
                          plim_project_file *out, plim_error *error) {
   const plim_project_file *f = p->files.at[file];
@@ -53,11 +53,11 @@ char *plim_broken_like(const plim_project_file *f, char *text) {
   return out;
 }
 
-// ---- places as they were ----------------------------------------------------------------------------
+// ---- positions in the original text -----------------------------------------------------------------
 
 // Edits of one file in the order of the text.
 typedef struct {
-  vec(size_t) at; // of the edit set
+  vec(size_t) at; // indexes in the edit set
   const plim_edit_set *edits;
 } order;
 
@@ -70,7 +70,7 @@ static bool order_of(const plim_edit_set *edits, size_t file, order *out) {
   for (size_t i = 0; i < edits->at.len; i++) {
     if (edits->at.at[i].file != file) continue;
     if (!vec_push(&out->at, i)) return false;
-    for (size_t k = out->at.len - 1; k > 0; k--) { // few, and mostly in order
+    for (size_t k = out->at.len - 1; k > 0; k--) { // insertion sort: they are few
       if (edit_at(out, k - 1)->span.begin <= edit_at(out, k)->span.begin) break;
       size_t later = out->at.at[k - 1];
       out->at.at[k - 1] = out->at.at[k], out->at.at[k] = later;
@@ -91,7 +91,7 @@ static plim_span written_at(const order *o, size_t i) {
   return (plim_span){now, now + strlen(edit_at(o, i)->text)};
 }
 
-// The edits with a text that the span overlaps or touches: starting at *first; returns how many.
+// The edits whose text the span overlaps or touches, from *first on; returns their number.
 static size_t met_by(const order *o, plim_span span, size_t *first) {
   size_t count = 0;
   for (size_t i = 0; i < o->at.len; i++) {
@@ -112,7 +112,7 @@ static size_t place_before(const order *o, size_t now) {
   return place;
 }
 
-// ---- one more ---------------------------------------------------------------------------------------
+// ---- adding an edit ---------------------------------------------------------------------------------
 
 static char *joined(const char *text, plim_span whole, const plim_edit *edit) {
   size_t head = edit->span.begin - whole.begin, tail = whole.end - edit->span.end;

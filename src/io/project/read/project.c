@@ -202,7 +202,7 @@ static plim_err read_recipes(plim_project *p, plim_error *error) {
   return err;
 }
 
-// ---- which file is in force -------------------------------------------------------------------------
+// ---- which file decides -----------------------------------------------------------------------------
 
 enum { DEEPSPEED_FILE = 1, ACCELERATE_FILE, ARGUMENT_DEFAULT, TRAINING_FILE, COMMAND, APART };
 
@@ -223,7 +223,7 @@ static const plim_reading *reading_of(const plim_project *p, size_t file, plim_k
   return f->recipe.dialect == PLIM_DIALECTS ? NULL : &f->recipe.knobs[knob];
 }
 
-// A computed value does not count if its name is defined in another file.
+// Whether a computed value can be ignored because another file defines the name that it refers to.
 static bool is_explained(const plim_project *p, size_t file, plim_knob knob,
                          const plim_setting *computed) {
   for (size_t i = 0; i < p->files.len; i++) {

@@ -119,7 +119,7 @@ static void give(const plim_project *p, const plim_settings *s, plim_condition *
   else if (!root && c->name && !c->is_given) give_from_others(p, s, c);
 }
 
-// What settings of a script copy from other files.
+// Fills in the values that settings of a script copy from other files.
 static void fill(const plim_project *p, plim_settings *s) {
   plim_knob_place at;
   for (size_t i = 0; i < s->at.len; i++) {
@@ -139,13 +139,13 @@ static void know_rest(const plim_project *p, plim_settings *s) {
   }
 }
 
-// ---- what only configurations copy ------------------------------------------------------------------
+// ---- settings that only adapters use ----------------------------------------------------------------
 
 // A setting of another file that a script copies.
 typedef struct {
   size_t file;
   const plim_setting *setting;
-  plim_truth truth; // of the condition under which it is copied
+  plim_truth truth; // whether the condition under which it is copied holds
   const char *doubt;
   bool is_of_configuration;
 } copy;

@@ -60,7 +60,7 @@ static plim_err follow_needed(plim_project *p, const plim_naming *by, const char
   return plim_unread_add(p, by, name, NULL, error);
 }
 
-// ---- what a file is to the one that names it --------------------------------------------------------
+// ---- how a file is referred to ----------------------------------------------------------------------
 
 static bool has_end(const char *name, size_t size, const char *end) {
   size_t n = strlen(end);
@@ -82,7 +82,7 @@ static bool has_word(const char *name, const char *const *words, size_t count) {
   return false;
 }
 
-// JSON files are more often data than configurations.
+// Whether a JSON or TOML file is a configuration by its name; such files are more often data.
 static bool is_other_configuration(const char *name, size_t size) {
   static const char *const words[] = {"conf", "cfg", "setting", "param", "args", "train"};
   char copy[256];
@@ -92,7 +92,7 @@ static bool is_other_configuration(const char *name, size_t size) {
   return has_word(copy, words, sizeof words / sizeof *words);
 }
 
-// train.json may just as well be data.
+// Whether the file is certainly a configuration; train.json may as well be data.
 static bool is_surely_configuration(const char *name) {
   static const char *const words[] = {"conf", "cfg", "setting", "param", "args", "deepspeed"};
   size_t size = strlen(name);
@@ -153,7 +153,7 @@ static plim_naming naming_in_command(const plim_project_file *f, size_t byte, co
 
 // ---- commands ---------------------------------------------------------------------------------------
 
-// Words of a command: between blanks, quotes and "=".
+// Follows the words of a command, which are separated by blanks, quotes and "=".
 static plim_err follow_words(plim_project *p, const plim_project_file *f, plim_error *error) {
   char name[512];
   plim_err err = PLIM_OK;
@@ -172,7 +172,7 @@ static plim_err follow_words(plim_project *p, const plim_project_file *f, plim_e
   return err;
 }
 
-// --config training/a.yaml, which is not found under that name.
+// Follows values such as --config training/a.yaml that are not found under that path.
 static plim_err follow_lost_values(plim_project *p, const plim_project_file *f, plim_error *error) {
   plim_err err = PLIM_OK;
   for (size_t i = 0; i < f->settings.at.len && !err; i++) {
@@ -233,7 +233,7 @@ static bool is_opened(const char *text, const char *quote) {
   return false;
 }
 
-// open("config.yaml"): a text in a script that is the name of a configuration beside it.
+// Follows a text in a script that is the name of a configuration next to it: open("config.yaml").
 static plim_err follow_text(plim_project *p, const plim_project_file *f, const char *quote,
                             const char *name, bool is_whole, plim_error *error) {
   const plim_setting *s = setting_at(f, (size_t)(quote - f->text));
@@ -262,7 +262,7 @@ static plim_err follow_texts(plim_project *p, const plim_project_file *f, plim_e
   return all.err;
 }
 
-// Texts of a configuration that are paths: deepspeed: ds.json, deepspeed_config_file: ...
+// Follows values of a configuration that are paths: deepspeed: ds.json, deepspeed_config_file: ...
 static plim_err follow_values(plim_project *p, const plim_project_file *f, plim_error *error) {
   plim_err err = PLIM_OK;
   for (size_t i = 0; i < f->settings.at.len && !err; i++) {
@@ -294,7 +294,7 @@ static plim_err find_names(plim_project *p, plim_error *error) {
   return PLIM_OK;
 }
 
-// "conf/stage1.yaml:negatives" and {file: conf/stage1.yaml}
+// Follows the files in "conf/stage1.yaml:negatives" and {file: conf/stage1.yaml}.
 static plim_err follow_places(plim_project *p, const plim_project_file *f, plim_error *error) {
   plim_err err = PLIM_OK;
   char name[512];

@@ -38,7 +38,7 @@ static plim_err follow_config(plim_project *p, const plim_project_file *from, si
   return plim_follow_name(p, &by, path, error);
 }
 
-// @hydra.main(config_path="conf", config_name="config"), unless the command line says otherwise.
+// Follows @hydra.main(config_path="conf", config_name="config"), which a command line may override.
 static plim_err follow_main(plim_project *p, const plim_project_file *f, plim_error *error) {
   const char *folder = text_of(f, "hydra.main.config_path"),
              *name = text_of(f, "hydra.main.config_name");
@@ -48,7 +48,7 @@ static plim_err follow_main(plim_project *p, const plim_project_file *f, plim_er
   return follow_config(p, f, 0, folder, name, error);
 }
 
-// "override /trainer@cfg.trainer" is the group "trainer".
+// The group of an entry in a defaults list: "trainer" for "override /trainer@cfg.trainer".
 static void group_of(const char *key, char out[NAME_BYTES]) {
   static const char *const words[] = {"override ", "optional "};
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -69,7 +69,7 @@ static void miss_model(plim_project *p, const plim_project_file *f, const char *
   plim_project_miss(p, name);
 }
 
-// defaults: [base, {trainer: ddp}]
+// Follows an entry of defaults: [base, {trainer: ddp}].
 static plim_err follow_default(plim_project *p, const plim_project_file *f,
                                const plim_setting *setting, plim_error *error) {
   char group[NAME_BYTES] = "";

@@ -31,7 +31,7 @@ static bool add(plim_setting_names *names, plim_name_kind_of kind, const char *n
          plim_hash_put(&names->first, hash, (uint32_t)names->at.len - 1);
 }
 
-// --batch-size#2 of a command as batch_size, -b as it is.
+// Indexes --batch-size#2 of a command as batch_size, and -b as it is.
 static bool add_flag(plim_setting_names *names, const plim_setting *x, size_t file,
                      size_t setting) {
   char name[PLIM_KEY_BYTES];
@@ -42,7 +42,7 @@ static bool add_flag(plim_setting_names *names, const plim_setting *x, size_t fi
   return add(names, PLIM_NAME_OF_FLAG, name, file, setting);
 }
 
-// parser.--use-lora of a script as use_lora; Class.use_lora likewise.
+// Indexes parser.--use-lora of a script, and Class.use_lora, as use_lora.
 static bool add_argument(plim_setting_names *names, const plim_setting *x, size_t file,
                          size_t setting) {
   char name[PLIM_KEY_BYTES];

@@ -117,7 +117,7 @@ static bool lookup_hydra(const plim_project *p, const char *key, plim_knob_place
 
 // ---- arguments of other modules ---------------------------------------------------------------------
 
-// "parser.--use-lora" for args.use_lora.
+// Whether the setting is the argument behind args.use_lora: "parser.--use-lora".
 static bool is_argument(const plim_setting *setting, const char *name) {
   char have[PLIM_KEY_BYTES];
   const char *flag = strstr(setting->key, ".--");
@@ -126,7 +126,7 @@ static bool is_argument(const plim_setting *setting, const char *name) {
   return strcmp(have, name) == 0;
 }
 
-// A field of a dataclass: one dot, after the name of a class.
+// Whether the setting is this field of a dataclass: its key has one dot, after the name of a class.
 static bool is_field(const plim_setting *setting, const char *name) {
   const char *dot = strchr(setting->key, '.');
   return dot && *setting->key >= 'A' && *setting->key <= 'Z' && strcmp(dot + 1, name) == 0;
@@ -141,13 +141,13 @@ static bool lookup_argument(const plim_project *p, const plim_settings *asking, 
     const plim_setting *x = plim_project_at(p, at);
     bool is_it = is_argument(x, name) || is_field(x, name);
     if (&p->files.at[at->file]->settings == asking || !is_it) continue;
-    if (out->setting) return false; // two of them
+    if (out->setting) return false; // it is ambiguous
     *out = (plim_knob_place){.file = at->file, .setting = x};
   }
   return out->setting;
 }
 
-// args, model_args, cfg, config, hparams, opt
+// Whether a name usually holds arguments: args, model_args, cfg, config, hparams, opt.
 static bool is_of_arguments(const char *name, size_t size) {
   static const char *const words[] = {"args", "cfg", "config", "hparams", "opt", "opts", "flags"};
   for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
@@ -165,7 +165,7 @@ static bool has_tree(const plim_project *p) {
   return false;
 }
 
-// A dict of another module: RUN, settings.RUN.
+// Whether the name is a dict of another module: RUN, settings.RUN.
 static bool is_dict_elsewhere(const plim_project *p, const plim_settings *s, const char *name) {
   const char *dot = strchr(name, '.');
   for (size_t i = 0; i < p->files.len; i++) {

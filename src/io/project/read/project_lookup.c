@@ -54,10 +54,10 @@ bool plim_project_finds(const char *from, const char *name) {
 
 // ---- modules ----------------------------------------------------------------------------------------
 
-// A folder that Python looks into, with what it finds there.
+// A module that is searched, with the folder and the path where it was found.
 typedef struct {
   const char *module; // "config/base"
-  char *root;         // PLIM_PATH_BYTES each
+  char *root;         // root and path have PLIM_PATH_BYTES each
   char *path;
 } search;
 
@@ -79,7 +79,7 @@ static bool has_init(const char *folder) {
   return plim_path_join(path, folder, "__init__.py") && plim_is_file(path);
 }
 
-// A script of a package, which python -m runs: the folder that the package is in.
+// Searches the folder that contains the package of the script, because python -m runs it from there.
 static bool look_above_package(search *s, const char *folder) {
   char above[PLIM_PATH_BYTES];
   snprintf(above, sizeof above, "%s", folder);
@@ -98,7 +98,7 @@ static bool has_word(const char *text, const char *word) {
   return false;
 }
 
-// PYTHONPATH=src:$PYTHONPATH, from the folder that the command is run in.
+// Searches the folders of a list such as src:$PYTHONPATH, relative to the folder in which the command runs.
 static bool look_into_list(search *s, const char *run_folder, const char *list) {
   char folder[PLIM_PATH_BYTES], entry[PLIM_PATH_BYTES];
   while (*list) {
@@ -129,7 +129,7 @@ static const char *python_path(const plim_project_file *f, char out[PLIM_PATH_BY
   return out;
 }
 
-// python -m train, and PYTHONPATH: what the commands of the project put on the path.
+// Searches the folders that the commands of the project put on Python's path: by python -m, and by PYTHONPATH.
 static bool look_by_commands(const plim_project *p, search *s) {
   char folder[PLIM_PATH_BYTES], list[PLIM_PATH_BYTES];
   for (size_t i = 0; i < p->files.len; i++) {

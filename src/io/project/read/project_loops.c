@@ -36,7 +36,7 @@ static bool read_name(const plim_py_lexer *x, size_t i, char out[NAME_BYTES]) {
   return true;
 }
 
-// `% NAME` or `range(NAME)`: what counts the passes.
+// Notes names that count passes: `% NAME` or `range(NAME)`.
 static bool note_counters(const plim_py_lexer *x, plim_hash *counters) {
   char name[NAME_BYTES];
   bool ok = true;

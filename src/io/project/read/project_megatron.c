@@ -37,7 +37,7 @@ static const plim_setting *flag(const megatron *m, const char *wanted) {
   return NULL;
 }
 
-// Of --swiglu#2, which is another command's, the bytes of --swiglu.
+// The length of the flag without the number of its command: --swiglu of --swiglu#2.
 static int flag_bytes(const plim_setting *setting) { return (int)strcspn(setting->key, "#"); }
 
 static bool is_word(const megatron *m, const char *name, const char *word, bool otherwise) {
@@ -69,7 +69,7 @@ static bool number(megatron *m, const char *name, long long otherwise, long long
   return false;
 }
 
-// ---- what is not followed ---------------------------------------------------------------------------
+// ---- flags that are not supported -------------------------------------------------------------------
 
 static const struct {
   const char *flag, *what;
@@ -224,7 +224,7 @@ static bool is_like_gpt2(const megatron *m) {
          !m->has_qk_norm && m->is_tied && is_plain;
 }
 
-// Which of Llama's relatives has these biases and norms; NULL: none.
+// The family related to Llama that has these biases and norms; NULL if there is none.
 static const char *relative(const megatron *m) {
   if (m->has_qk_norm) return m->has_biases || m->has_qkv_bias ? NULL : "qwen3";
   return m->has_qkv_bias && !m->has_biases ? "qwen2" : "llama";

@@ -35,7 +35,7 @@ static const char *read_word(const char *at, const char *ends, char out[TEXT_BYT
   return at + strspn(at, " \t\n");
 }
 
-// os.environ.get("MODEL", "gpt2") and its kind; the default ends the expression.
+// Reads os.environ.get("MODEL", "gpt2") and similar calls; the default must be the end of the expression.
 static bool reads_environment(const char *text, char variable[TEXT_BYTES],
                               char otherwise[TEXT_BYTES]) {
   for (size_t i = 0; i < sizeof reads / sizeof *reads; i++) {
@@ -46,7 +46,7 @@ static bool reads_environment(const char *text, char variable[TEXT_BYTES],
     bool is_python = text[size - 1] == '(';
     at++;
     at += strspn(at, " \t\n");
-    if (is_python && *at != '"' && *at != '\'') return false; // computed itself
+    if (is_python && *at != '"' && *at != '\'') return false; // the default is computed
     at = read_word(at, "}", otherwise);
     return at && (*at == ')' || *at == '}') && !at[1];
   }
@@ -116,9 +116,9 @@ static void take_environment(plim_project *p) {
            p->files.at[file]->path, variable);
 }
 
-// ---- a default of the shell's -----------------------------------------------------------------------
+// ---- defaults in shell scripts ----------------------------------------------------------------------
 
-// MODEL=${MODEL:-gpt2}: the literal stands in its braces.
+// Notes a model that is a default in a shell script: MODEL=${MODEL:-gpt2}.
 static void note_shell_default(plim_project *p) {
   const plim_project_knob *k = &p->knobs[PLIM_KNOB_MODEL];
   const plim_setting *setting =
@@ -136,7 +136,7 @@ static void note_shell_default(plim_project *p) {
         plim_note_at(&p->notes, f->path, setting->line);
 }
 
-// ---- a file of Hydra's ------------------------------------------------------------------------------
+// ---- files of Hydra groups --------------------------------------------------------------------------
 
 static const char *const groups[] = {"model", "models", "llm", "lm"};
 
@@ -163,7 +163,7 @@ static bool is_in_group(const char *path) {
   return plim_is_model_group(path + folder.begin, folder.end - folder.begin);
 }
 
-// conf/model/llama.yaml, which a list of defaults chose: its keys are below "model".
+// Takes the model from a file that a defaults list selects, such as conf/model/llama.yaml: its keys are below "model".
 static bool take_from(plim_project *p, size_t file) {
   const plim_project_file *f = p->files.at[file];
   if (f->settings.format != PLIM_FORMAT_YAML || !is_in_group(f->path)) return false;
@@ -192,7 +192,7 @@ static void take_group(plim_project *p) {
     if (take_from(p, i)) return;
 }
 
-// ---- what is none -----------------------------------------------------------------------------------
+// ---- values that are not models ---------------------------------------------------------------------
 
 const plim_setting *plim_project_odd_model(const plim_project *p) {
   static const char *const names[] = {"model", "model._target_", "model.class_path", "model.type"};

@@ -62,7 +62,7 @@ static bool starts_with(const char *text, const char *start) {
   return strncmp(text, start, strlen(start)) == 0;
 }
 
-// "a\.b" of a key, as it was written: "a.b".
+// Removes the escapes of a key: "a\.b" becomes "a.b".
 static void unescape(const char *key, char *out, size_t size) {
   size_t used = 0;
   for (; *key && used + 1 < size; key++)
@@ -93,7 +93,7 @@ static plim_err unknown_knob(const char *name, plim_error *error) {
   return err;
 }
 
-// "config.py:BATCH" under knobs.NAME or knobs.NAME.0.
+// Reads a place such as "config.py:BATCH" under knobs.NAME or knobs.NAME.0.
 static plim_err read_short(plim_project *p, plim_knob knob, const plim_setting *setting,
                            plim_error *error) {
   const char *text = setting->value.kind == PLIM_VALUE_TEXT ? setting->value.text : "";
@@ -116,7 +116,7 @@ static bool add_word(plim_binding *b, const char *file, const char *knob) {
   return false;
 }
 
-// knobs.NAME.values.FILE_WORD: KNOB_WORD
+// Reads knobs.NAME.values.FILE_WORD: KNOB_WORD.
 static bool read_values(plim_binding *b, const plim_settings *s, const char *prefix) {
   for (size_t i = 0; i < s->at.len; i++) {
     const plim_setting *setting = &s->at.at[i];
@@ -134,7 +134,7 @@ static bool read_values(plim_binding *b, const plim_settings *s, const char *pre
   return true;
 }
 
-// knobs.NAME.file and .key
+// Reads knobs.NAME.file and knobs.NAME.key.
 static plim_err read_long(plim_project *p, plim_knob knob, const plim_settings *s, const char *name,
                           const plim_setting *file, plim_error *error) {
   char key[128];
@@ -212,7 +212,7 @@ plim_err plim_names_read(plim_project *p, plim_error *error) {
   return err ? plim_error_file(error, err, names->path) : PLIM_OK;
 }
 
-// ---- what they say ----------------------------------------------------------------------------------
+// ---- resolving --------------------------------------------------------------------------------------
 
 static bool is_number(const plim_setting *setting) {
   return setting->value.kind == PLIM_VALUE_INTEGER || setting->value.kind == PLIM_VALUE_REAL;

@@ -7,7 +7,7 @@
 
 #include "project_impl.h"
 
-// Counts for which a larger value always needs more memory; and positives, of which only one is used at a time.
+// Counts for which a larger value always needs more memory, and positives, of which one is used at a time.
 static const plim_knob counted[] = {PLIM_KNOB_MICRO_BATCH, PLIM_KNOB_ACCUMULATE,
                                     PLIM_KNOB_SEQUENCE,    PLIM_KNOB_LORA_RANK,
                                     PLIM_KNOB_NEGATIVES,   PLIM_KNOB_POSITIVES};

@@ -16,8 +16,9 @@
 #define SCORES "the head returns a score instead of logits over the vocabulary"
 #define TEACHER "a second model is the teacher"
 
+// Names as in trl's NAMETrainer, `trl NAME`, NAME.py, `rl: NAME` and `stage: NAME`.
 static const struct {
-  const char *name, *why; // of trl's NAMETrainer, `trl NAME`, NAME.py, `rl: NAME`, `stage: NAME`
+  const char *name, *why;
 } methods[] = {
     {"dpo", PAIRS REFERENCE}, {"ipo", PAIRS REFERENCE}, {"kto", PAIRS REFERENCE},
     {"bco", PAIRS REFERENCE}, {"orpo", PAIRS},          {"cpo", PAIRS},
@@ -32,7 +33,7 @@ enum { METHODS = sizeof methods / sizeof *methods };
 typedef struct {
   size_t file; // SIZE_MAX: none
   size_t method;
-  char word[96]; // as it stands there
+  char word[96]; // as the file has it
 } finding;
 
 // The method for a word such as "DPO" or "online_dpo"; METHODS if there is none.
@@ -122,7 +123,7 @@ static bool is_read(const plim_project *p, const char *script, size_t size) {
   return false;
 }
 
-// examples/scripts/dpo.py, run_orpo.py: the name of a script that is missing tells what it does.
+// The method of a script that is missing, by its name: examples/scripts/dpo.py, run_orpo.py.
 static size_t method_of_script(const char *word, size_t size) {
   static const char module[] = "trl.scripts."; // python -m trl.scripts.dpo
   size_t skip = sizeof module - 1;
@@ -159,7 +160,7 @@ static bool find_command(const plim_project *p, size_t file, finding *out) {
 
 // ---- settings ---------------------------------------------------------------------------------------
 
-// `rl: dpo`, `stage: rm`.
+// Finds a method in settings such as `rl: dpo` and `stage: rm`.
 static bool find_setting(const plim_project *p, finding *out) {
   const plim_project_knob *k = &p->knobs[PLIM_KNOB_LOSS_KIND];
   bool is_known = k->origin == PLIM_EXPLICIT && k->value.kind == PLIM_VALUE_TEXT && k->place_count;
@@ -230,7 +231,7 @@ static bool take_head(void *context, const plim_python_name *name) {
   return true;
 }
 
-// AutoModelForSequenceClassification.from_pretrained(...), or the class itself.
+// Finds AutoModelForSequenceClassification.from_pretrained(...), or another use of such a class.
 static bool find_head(const plim_project *p, size_t file, finding *out) {
   *out = (finding){.file = file};
   head_search search = {.out = out};
@@ -238,9 +239,9 @@ static bool find_head(const plim_project *p, size_t file, finding *out) {
   return search.is_found && !search.has_other;
 }
 
-// transformers' examples: a script that is not here says by its name which head it trains.
+// Example scripts of transformers: the name of a missing script tells which head it trains.
 static const struct {
-  const char *name, *class; // of run_NAME.py, and of what begins like it: run_qa_beam_search.py
+  const char *name, *class; // name: as in run_NAME.py, also as a prefix: run_qa_beam_search.py
 } examples[] = {
     {"glue", "AutoModelForSequenceClassification"},
     {"classification", "AutoModelForSequenceClassification"},
@@ -296,7 +297,7 @@ static plim_err refuse_head(const plim_project *p, const finding *f, plim_error 
   return plim_error_file_of(p, f->file, err, error);
 }
 
-// ---- GPUs that share more than a batch --------------------------------------------------------------
+// ---- other kinds of parallelism ---------------------------------------------------------------------
 
 static const struct {
   const char *key, *what;
@@ -355,7 +356,7 @@ static plim_err check_parallel(const plim_project *p, plim_error *error) {
   return err;
 }
 
-// ---- what is frozen ---------------------------------------------------------------------------------
+// ---- frozen parameters ------------------------------------------------------------------------------
 
 static bool is_frozen_here(const plim_project_file *f) {
   return plim_python_has(f->text, f->size, ".requires_grad=False") ||

@@ -60,7 +60,7 @@ static void describe(const plim_unread *u, char *text, size_t size) {
              u->name, u->from, u->line);
 }
 
-// What decides memory. A file for DeepSpeed, FSDP or accelerate may say the first of them only.
+// The knobs that decide memory. A file for DeepSpeed, FSDP or accelerate can set only the first few.
 static const plim_knob decided[] = {
     PLIM_KNOB_STRATEGY,   PLIM_KNOB_OFFLOAD,    PLIM_KNOB_PRECISION, PLIM_KNOB_MODEL,
     PLIM_KNOB_DTYPE,      PLIM_KNOB_CHECKPOINT, PLIM_KNOB_OPTIMIZER, PLIM_KNOB_QUANTISATION,

@@ -32,7 +32,7 @@ static void leave_open(plim_project_knob *k, const char *why) {
   snprintf(k->why, sizeof k->why, "%s", copy);
 }
 
-// What Slurm's variables are, by the directives of the script: --nodes=4, --gres=gpu:a100:8.
+// The directives that set Slurm's variables: --nodes=4, --gres=gpu:a100:8.
 static const struct {
   plim_knob knob;
   const char *variable, *directive;
@@ -46,7 +46,7 @@ static const struct {
     {PLIM_KNOB_WORLD, "SLURM_GPUS_PER_NODE", "#SBATCH.--gpus-per-node"},
 };
 
-// 8, gpu:8, gpu:a100:8; 0: it is no count.
+// The number in 8, gpu:8 or gpu:a100:8; 0 if there is none.
 static int64_t count_in(const plim_value *value) {
   if (value->kind == PLIM_VALUE_INTEGER) return value->integer;
   const char *colon = value->kind == PLIM_VALUE_TEXT ? strrchr(value->text, ':') : NULL;
@@ -85,13 +85,13 @@ static void spread_over_nodes(plim_project *p) {
   leave_open(world, why);
 }
 
-// ---- a batch that takes so many ---------------------------------------------------------------------
+// ---- from the batch ---------------------------------------------------------------------------------
 
 static int64_t sharers(const plim_project *p) {
   return count_of(p, PLIM_KNOB_TENSOR_PARALLEL, 1) * count_of(p, PLIM_KNOB_CONTEXT_PARALLEL, 1);
 }
 
-// train_batch_size 64 of 8 x 2 sequences per GPU takes four GPUs, whoever starts them.
+// Infers the number of GPUs: a train_batch_size of 64 with 8 x 2 sequences per GPU needs four.
 static void infer_world(plim_project *p) {
   plim_project_knob *world = &p->knobs[PLIM_KNOB_WORLD];
   int64_t global = count_of(p, PLIM_KNOB_GLOBAL_BATCH, 0);

@@ -9,7 +9,7 @@ static bool is_known(const plim_project_knob *k) {
   return k->origin == PLIM_EXPLICIT || k->origin == PLIM_DEFAULTED;
 }
 
-// A number of 34 digits is read as a real one.
+// Whether a real number can be converted to a count; a number of 34 digits is read as a real one.
 static bool is_countable(const plim_value *value) {
   return value->kind == PLIM_VALUE_REAL && fabs(value->real) < 1e15;
 }
@@ -39,7 +39,7 @@ static plim_known_text text(const plim_project *p, plim_knob knob) {
                            is_text ? k->value.text : ""};
 }
 
-// use_liger_kernel brings its cross entropy along; Axolotl has a key for each part.
+// use_liger_kernel also turns on its fused cross entropy; Axolotl has a separate key for each kernel.
 static bool has_fused_loss(const plim_project *p) {
   const plim_project_knob *liger = &p->knobs[PLIM_KNOB_LIGER];
   bool is_on = is_known(liger) && liger->value.kind == PLIM_VALUE_TEXT &&
@@ -48,7 +48,7 @@ static bool has_fused_loss(const plim_project *p) {
          p->knobs[PLIM_KNOB_CHUNKED_LOSS].origin != PLIM_EXPLICIT;
 }
 
-// A count is tokens per chunk, 0 none; a word says how.
+// The knob is the number of tokens per chunk (0: not chunked), or the name of a loss.
 static void take_loss(const plim_project *p, plim_run_settings *out) {
   const plim_project_knob *k = &p->knobs[PLIM_KNOB_CHUNKED_LOSS];
   out->loss = (plim_known_text){k->origin, "full"};
@@ -62,7 +62,7 @@ static void take_loss(const plim_project *p, plim_run_settings *out) {
   out->loss_chunk = count(p, PLIM_KNOB_CHUNKED_LOSS);
 }
 
-// Trainer's collators pad and hand a mask over; packed batches and the other loops have none.
+// The collators of a Trainer pad and pass a mask; packed batches and manual loops have none.
 static void take_loop(const plim_project *p, plim_run_settings *out) {
   bool has_trainer = p->dialect != PLIM_DIALECTS && plim_dialect_table[p->dialect].has_trainer;
   const char *mask = has_trainer ? plim_dialect_table[p->dialect].mask : NULL;
@@ -71,7 +71,7 @@ static void take_loop(const plim_project *p, plim_run_settings *out) {
   out->mask = (plim_known_text){PLIM_DEFAULTED, mask && !is_packed ? mask : "none"};
 }
 
-// The user says where the batch is: then it is a training.
+// If the user tells where the batch is set, the files are a training.
 static bool has_bound_batch(const plim_project *p) {
   for (size_t i = 0; i < p->bindings.len; i++)
     if (p->bindings.at[i]->key.knob == PLIM_KNOB_MICRO_BATCH) return true;

@@ -45,7 +45,7 @@ static char *accelerate_block(const plim_sharing_mode_text *w, const char *befor
   return size < 0 ? NULL : text;
 }
 
-// After the last line.
+// Inserts a block after the last line of the file.
 static plim_err make_block(const plim_project_file *f, const char *name, const void *what,
                            plim_edit *edit, plim_error *error) {
   (void)name;
@@ -99,7 +99,7 @@ static plim_err change_accelerate(const plim_project *p, size_t file,
                                          : plim_share_set(p, file, make_block, "", w, out, error);
 }
 
-// ---- ecosystems with ways of their own --------------------------------------------------------------
+// ---- other ecosystems -------------------------------------------------------------------------------
 
 static const struct {
   plim_dialect dialect;

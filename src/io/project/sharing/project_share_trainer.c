@@ -162,7 +162,7 @@ static const entry axolotl_config[] = {{"auto_wrap_policy", WORD("TRANSFORMER_BA
                                        {"offload_params", TRUE, true},
                                        {0}};
 
-// {"version": 2, "reshard_after_forward": true}, as JSON or as Python.
+// Writes a mapping such as {"version": 2, "reshard_after_forward": true} as JSON or as Python.
 static plim_err mapping_text(const entry *entries, bool is_python, char *out, size_t size) {
   size_t used = 0;
   char value[64];
@@ -189,7 +189,7 @@ static plim_err put_mapping(const char *mapping, plim_edit *edit, plim_error *er
   return edit->text ? PLIM_OK : plim_no_memory(error);
 }
 
-// As one word of a command line, or as a Python dict.
+// Adds the mapping as one word of a command line, or as a Python dict.
 static plim_err make_mapping(const plim_project_file *f, const char *name, const void *what,
                              plim_edit *edit, plim_error *error) {
   bool is_python = f->settings.format == PLIM_FORMAT_PYTHON;
@@ -227,7 +227,7 @@ static plim_err set_mapping(const plim_project *p, size_t file, const char *name
   return plim_share_set(p, file, make_mapping, name, entries, out, error);
 }
 
-// ---- ways in which a trainer's file says it ---------------------------------------------------------
+// ---- the keys of each strategy ----------------------------------------------------------------------
 
 typedef plim_err writer(const plim_project *p, size_t file, const plim_sharing_mode_text *w,
                         plim_edit_set *out, plim_error *error);
@@ -251,7 +251,7 @@ static bool is_on(const plim_project_file *f, const char *name) {
   return setting && setting->value.kind == PLIM_VALUE_BOOL && setting->value.flag;
 }
 
-// shard_grad_op or hybrid_shard: the user's choice is not overwritten.
+// Whether the user has chosen another strategy, such as shard_grad_op or hybrid_shard, which is not overwritten.
 static bool shards_otherwise(const plim_project_file *f) {
   const plim_setting *setting = plim_project_setting(f, "fsdp");
   bool is_text = setting && setting->value.kind == PLIM_VALUE_TEXT && *setting->value.text;

@@ -21,7 +21,6 @@ enum { KEYS = sizeof keys / sizeof *keys };
 
 // ---- finding ----------------------------------------------------------------------------------------
 
-// --fsdp-config and --fsdp_config are one; --fsdp#2 is another command's.
 // Whether the key is among the run's settings: at the top of a configuration, a flag of a command, or next to a
 // key that is read. my_tags.deepspeed is not.
 static bool is_at_home(const plim_project_file *f, const char *key) {
@@ -65,16 +64,16 @@ bool plim_share_is_key(const char *key) {
   return false;
 }
 
-// null, false and an empty text turn nothing on.
+// Whether the value turns something on; null, false and an empty text do not.
 static bool is_turned_on(const plim_setting *setting) {
   const plim_value *v = &setting->value;
   if (v->kind == PLIM_VALUE_TEXT) return *v->text;
   return v->kind != PLIM_VALUE_NULL && (v->kind != PLIM_VALUE_BOOL || v->flag);
 }
 
-// ---- taking out -------------------------------------------------------------------------------------
+// ---- removing ---------------------------------------------------------------------------------------
 
-// False: there is nothing to remove.
+// Finds what to remove for a key; false if there is nothing.
 static bool find(const plim_project_file *f, const char *name, const plim_setting **one,
                  char roof[PLIM_KEY_BYTES]) {
   *one = last_of(f, name);

@@ -47,7 +47,7 @@ bool plim_project_takes_devices(const plim_project *p, const plim_knob_change *c
   return true;
 }
 
-// The key is missing, or keeps the state on the card.
+// Whether the state stays on the card: the key is missing, or names no other device.
 static bool is_on_card(const plim_setting *setting) {
   return !setting || setting->value.kind == PLIM_VALUE_NULL || is_word(&setting->value, "none");
 }
@@ -81,7 +81,7 @@ plim_err plim_project_put_devices(const plim_project *p, const plim_knob_change 
   return err;
 }
 
-// ---- the third stage --------------------------------------------------------------------------------
+// ---- stage 3 ----------------------------------------------------------------------------------------
 
 static bool is_named(const char *key, const char *name) {
   const char *dot = strrchr(key, '.');
