@@ -118,7 +118,7 @@ static bool is_sure(const check *c) {
 
 static void report_too_large(check *c) {
   const plim_estimate *e = &c->estimate;
-  char where[128], needs[64];
+  char where[128], needs[ESTIMATE_NEEDS_SIZE];
   estimate_needs(e, needs, sizeof needs);
   check_finding *f = check_add(c, "fit", is_sure(c) ? CHECK_FAILS : CHECK_WARNING,
                                "does not fit: needs %s, and %s are available", needs,

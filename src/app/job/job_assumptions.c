@@ -32,6 +32,13 @@ static void assume_batches(const job_args *args, job_request *r) {
     plim_note_add(&r->notes, "assumes.mask", NULL, "%s", masks[args->mask]);
 }
 
+void job_note_planned_length(job_request *r, int64_t length) {
+  plim_note_reword(&r->notes, "assumes.lengths",
+                   "every sample has %lld tokens in the plan, %lld now (shorter ones need less "
+                   "memory)",
+                   (long long)length, (long long)r->job.recipe.length);
+}
+
 void job_note_assumptions(const job_args *args, job_request *r) {
   assume_versions(r);
   assume_gpus(args, r);

@@ -5,25 +5,77 @@
 #include "units.h"
 
 // With expandable segments, max_split_size never reuses its large blocks: reserved memory grows until a limit is
-// reached. Then only the memory in use can be reported.
+// reached. Then only the memory in use can be reported. What loading reserved does not grow.
 bool estimate_is_endless(const plim_estimate *e) {
   bool is_too_much = e->has_verdict && !e->fits;
-  return is_too_much && e->p.peak_reserved_bytes > 2 * e->p.peak_allocated_bytes;
+  uint64_t in_use = e->p.peak_allocated_bytes, loading = e->p.loading_bytes;
+  return is_too_much && e->p.peak_reserved_bytes > 2 * (in_use > loading ? in_use : loading);
+}
+
+static uint64_t loading_bytes(const plim_estimate *e) {
+  return e->p.loading_bytes + e->context_bytes;
+}
+
+static uint64_t used_bytes(const plim_estimate *e) {
+  return e->device_bytes - e->component_bytes[PLIM_COMPONENT_FRAGMENTATION];
+}
+
+bool estimate_fails_loading(const plim_estimate *e) {
+  bool runs_out = e->capped.runs_out && e->capped.runs_out_at.phase == PLIM_PHASE_LOAD;
+  return runs_out && loading_bytes(e) > used_bytes(e);
+}
+
+// Whether the step's reserved memory contains what loading reserved and the step does not use.
+static bool has_leftovers(const plim_estimate *e) {
+  return estimate_fails_loading(e) && e->device_bytes >= loading_bytes(e);
 }
 
 plim_estimate estimate_shown(const plim_estimate *e) {
   plim_estimate shown = *e;
-  if (!estimate_is_endless(e)) return shown;
-  shown.device_bytes -= shown.component_bytes[PLIM_COMPONENT_FRAGMENTATION];
+  if (!estimate_is_endless(e) && !has_leftovers(e)) return shown;
+  shown.device_bytes = used_bytes(e);
   shown.component_bytes[PLIM_COMPONENT_FRAGMENTATION] = 0;
   return shown;
 }
 
+uint64_t estimate_needed_bytes(const plim_estimate *e) {
+  return estimate_fails_loading(e) ? loading_bytes(e) : estimate_shown(e).device_bytes;
+}
+
 void estimate_needs(const plim_estimate *e, char *text, size_t size) {
-  plim_estimate shown = estimate_shown(e);
-  uint64_t needed = plim_needed_bytes(e);
-  bool is_loading = needed > e->device_bytes;
-  snprintf(text, size, "%s%s%s", estimate_is_endless(e) ? "at least " : "",
-           units_bytes(is_loading ? needed : shown.device_bytes).text,
-           is_loading ? " while the model is loaded" : "");
+  units_text needed = units_bytes(estimate_needed_bytes(e));
+  if (estimate_fails_loading(e)) snprintf(text, size, "%s while the model is loaded", needed.text);
+  else if (estimate_is_endless(e))
+    snprintf(text, size, "at least %s%s", needed.text,
+             estimate_needed_bytes(e) > e->budget_bytes
+                 ? ""
+                 : ", plus memory that the allocator never reuses");
+  else snprintf(text, size, "%s", needed.text);
+}
+
+// How to load it in parts; NULL: there is no way, as for quantised weights.
+static const char *loading_help(const plim_job *job) {
+  plim_strategy strategy = job->sharding.strategy;
+  if (job->weights != PLIM_WEIGHTS_PLAIN || plim_job_loads_in_parts(job)) return NULL;
+  if (strategy == PLIM_SHARD_ZERO3)
+    return "load it under HfDeepSpeedConfig, which never puts the whole model on one GPU: --load "
+           "sharded";
+  return strategy == PLIM_SHARD_FSDP2 ? "load it on the CPU, so that FSDP2 moves only its part to "
+                                        "each GPU: --load pretrained"
+                                      : NULL;
+}
+
+void estimate_loading(const plim_estimate *e, const plim_job *job, char *text, size_t size) {
+  char larger[72];
+  const char *help = loading_help(job);
+  uint64_t step = estimate_shown(e).device_bytes;
+  *text = 0;
+  if (!estimate_fails_loading(e) || step > e->budget_bytes) return;
+  snprintf(larger, sizeof larger, "use a card with at least %s",
+           units_bytes(loading_bytes(e)).text);
+  snprintf(text, size,
+           "loading is what does not fit: it needs %s at once, and a training step then needs "
+           "%s%s; %s",
+           units_bytes(loading_bytes(e)).text, has_leftovers(e) ? "at least " : "",
+           units_bytes(step).text, help ? help : larger);
 }

@@ -70,39 +70,46 @@ extern const char *const job_reduce_dtypes[], *const job_links[], *const job_pre
 // clang-format off
 #define JOB_OPTIONS(AT)                                                                            \
   {"model", 'm', "MODEL", CLI_MODEL, AT(model),                                                    \
-   "a model name, an id in the Hugging Face cache, or the path of a config.json", NULL},           \
-  {"batch", 'b', "N", CLI_UINT, AT(batch), "sequences per forward pass (default: 1)", NULL},       \
+   "a model name, an id in the Hugging Face cache, or the path of a config.json", NULL, true},     \
+  {"batch", 'b', "N", CLI_UINT, AT(batch), "sequences per forward pass (default: 1)", NULL, true}, \
   {"seq", 's', "N", CLI_UINT, AT(seq),                                                             \
-   "tokens per sequence (default: 2048, or the model's maximum if that is less)", NULL},           \
+   "tokens per sequence (default: 2048, or the model's maximum if that is less)", NULL, true},     \
   {"target-seq", 0, "N", CLI_UINT, AT(target_seq),                                                 \
    "tokens per target sequence of an encoder-decoder (default: as --seq)", NULL},                  \
   {"dtype", 0, "TYPE", CLI_CHOICE, AT(dtype),                                                      \
    "dtype of the parameters (default: the checkpoint's, as in transformers 5, or bf16)", job_dtypes}, \
   {"amp", 0, "TYPE", CLI_CHOICE, AT(amp), "autocast to this dtype (default: none)", job_amps},     \
-  {"lora-rank", 0, "R", CLI_UINT, AT(lora_rank), "train LoRA adapters of this rank, as peft does", NULL}, \
+  {"lora-rank", 0, "R", CLI_UINT, AT(lora_rank), "train LoRA adapters of this rank, as peft does", NULL, true}, \
   {"lora-alpha", 0, "A", CLI_NUMBER, AT(lora_alpha), "scale of the adapters; does not affect memory", NULL}, \
   {"lora-dropout", 0, "P", CLI_NUMBER, AT(lora_dropout), "dropout of the adapters (default: 0)", NULL}, \
   {"lora-targets", 0, "LIST", CLI_STRING, AT(lora_targets),                                        \
    "layers that get adapters, such as q_proj,v_proj (default: all-linear)", NULL},                 \
   {"lora-dtype", 0, "TYPE", CLI_CHOICE, AT(lora_dtype),                                            \
    "dtype of the adapters (default: fp32, as in peft)", job_lora_dtypes},                          \
-  {"checkpoint", 'c', NULL, CLI_FLAG, AT(checkpoint), "gradient checkpointing", NULL},             \
+  {"checkpoint", 'c', NULL, CLI_FLAG, AT(checkpoint), "gradient checkpointing", NULL, true},       \
   {"reentrant", 0, NULL, CLI_FLAG, AT(reentrant), "gradient checkpointing with use_reentrant=True", NULL}, \
   {"attention", 0, "KIND", CLI_CHOICE, AT(attention),                                              \
    "attention implementation; flash means flash_attention_2 (default: sdpa)", plim_attention_names}, \
   {"mask", 0, "KIND", CLI_CHOICE, AT(mask),                                                        \
-   "attention mask: none, all ones, with padding, or padded to the longest sequence of the batch " \
-   "(a batch of 1 then has no padding; default: none)", plim_mask_names},                               \
+   "the attention mask that the data loader passes to the model (default: none)\n"                 \
+   "none: no mask, as for packed data\n"                                                           \
+   "ones: a mask without padding, which transformers drops\n"                                      \
+   "pad: padding in every batch, as with a fixed length\n"                                         \
+   "longest: to the longest of the batch; none if batch is 1", plim_mask_names},                   \
   {"optimizer", 'o', "NAME", CLI_STRING, AT(optimizer), "adamw (fused), adamw-foreach, adamw-8bit, sgd, lion, ... or a name that " \
    "TrainingArguments accepts (default: adamw)", NULL},                                            \
   {"accumulate", 'a', "N", CLI_UINT, AT(accumulate),                                               \
-   "forward passes per optimizer step (default: 1)", NULL},                                        \
+   "forward passes per optimizer step (default: 1)", NULL, true},                                  \
   {"no-clip", 0, NULL, CLI_FLAG, AT(no_clip), "do not clip gradients (no clip_grad_norm_)", NULL}, \
   {"loss", 0, "KIND", CLI_CHOICE, AT(loss),                                                        \
-   "full: cross entropy of all logits at once; chunked: in chunks in the model; "    \
-   "chunked-loop: in chunks in the training loop; fused: as in Liger-Kernel; "                      \
-   "eighths, eighths-listed: in eight chunks, as in torchtune; contrastive: compares embeddings, as in " \
-   "sentence-transformers (default: full)", plim_loss_names},                                      \
+   "how the loss is computed (default: full)\n"                                                    \
+   "full: all logits at once, as transformers does\n"                                              \
+   "chunked: a few tokens at a time, as in TRL from 1.7 on\n"                                      \
+   "fused: Liger-Kernel's fused linear cross entropy\n"                                            \
+   "chunked-loop: as chunked, but in your training loop\n"                                         \
+   "contrastive: compares embeddings (sentence-transformers)\n"                                    \
+   "eighths: torchtune's LinearCrossEntropyLoss\n"                                                 \
+   "eighths-listed: torchtune's CEWithChunkedOutputLoss", plim_loss_names},                        \
   {"loss-chunk", 0, "N", CLI_UINT, AT(loss_chunk), "tokens per chunk of a chunked loss (default: 512)", NULL}, \
   {"columns", 0, "N", CLI_UINT, AT(columns),                                                       \
    "texts per sample of a contrastive loss: anchor, positive, negatives (default: 2)", NULL},      \
@@ -112,16 +119,18 @@ extern const char *const job_reduce_dtypes[], *const job_links[], *const job_pre
    "pooling of tokens into an embedding, for a contrastive loss (default: mean)", plim_pooling_names}, \
   {"liger", 0, NULL, CLI_FLAG, AT(liger), "use Liger-Kernel's norms, rotary embeddings and MLPs", NULL}, \
   {"weights", 0, "KIND", CLI_CHOICE, AT(weights),                                                  \
-   "quantisation of the frozen weights by bitsandbytes (default: plain, not quantised)", plim_weights_names}, \
+   "quantisation of the frozen weights by bitsandbytes (default: plain, not quantised)", plim_weights_names, true}, \
   {"prepare", 0, "HOW", CLI_CHOICE, AT(prepare),                                                   \
-   "with quantised weights: peft calls prepare_model_for_kbit_training, which converts the others "  \
-   "to float32; none leaves them in their dtype (default: what the files do, or peft)",                \
+   "with quantised weights (--weights): whether prepare_model_for_kbit_training is called\n"       \
+   "default: what your files do; without files, as peft\n"                                         \
+   "peft: called; what is not quantised becomes float32\n"                                         \
+   "none: not called; what is not quantised keeps its dtype",                                      \
    job_prepares},                                                                                  \
   {"offload", 0, "WHAT", CLI_CHOICE, AT(offload),                                                  \
    "offload to host memory; parameters includes the optimizer (default: none)", job_offloads},     \
   {"strategy", 0, "NAME", CLI_CHOICE, AT(strategy),                                                \
-   "sharding strategy for several GPUs (default: none)", plim_strategy_names},                     \
-  {"world", 0, "N", CLI_UINT, AT(world), "number of GPUs (default: 1)", NULL},                     \
+   "sharding strategy for several GPUs (default: none)", plim_strategy_names, true},               \
+  {"world", 0, "N", CLI_UINT, AT(world), "number of GPUs (default: 1)", NULL, true},               \
   {"nodes", 0, "N", CLI_UINT, AT(nodes), "number of machines that the GPUs are in (default: 1)", NULL}, \
   {"link", 0, "KIND", CLI_CHOICE, AT(link),                                                        \
    "link between GPUs of one machine (default: NVLink on SXM cards, PCIe on others)", job_links},  \
@@ -135,15 +144,20 @@ extern const char *const job_reduce_dtypes[], *const job_links[], *const job_pre
   {"delete-outputs", 0, NULL, CLI_FLAG, AT(delete_outputs),                                        \
    "the training loop frees the model's outputs after backward", NULL},                            \
   {"loop", 0, "KIND", CLI_CHOICE, AT(loop),                                                        \
-   "a manual loop, transformers.Trainer, or a minimal manual loop (default: manual)", job_loops},  \
+   "the training loop (default: manual)\n"                                                         \
+   "manual: your own; clips gradients, keeps model outputs\n"                                      \
+   "trainer: transformers.Trainer, or TRL's trainers\n"                                            \
+   "bare: your own; does not clip, keeps only the loss", job_loops},                               \
   {"load", 0, "HOW", CLI_CHOICE, AT(load),                                                         \
-   "pretrained: from_pretrained on the CPU, then moved to the card; device-map: directly to the "  \
-   "card; init: random weights on the card; sharded: under zero.Init, never whole on one GPU "     \
-   "(default: pretrained)", job_loads},                                                            \
+   "how the model gets to the card (default: pretrained)\n"                                        \
+   "pretrained: from_pretrained on the CPU, then moved\n"                                          \
+   "device-map: from_pretrained directly to the card\n"                                            \
+   "init: random weights, made on the card\n"                                                      \
+   "sharded: under zero.Init, never whole on one GPU", job_loads},                                 \
   {"steps", 0, "N", CLI_UINT, AT(steps), "optimizer steps to simulate (default: 3)", NULL},        \
   {"alloc-conf", 0, "STR", CLI_STRING, AT(alloc_conf), "allocator settings, as in PYTORCH_CUDA_ALLOC_CONF", NULL}, \
   {"gpu", 'g', "CARD", CLI_CARD, AT(gpu),                                                          \
-   "card by name or by size: RTX 4090, 24GiB (default: the one in this machine)", NULL},           \
+   "card by name or by size: RTX 4090, 24GiB (default: the one in this machine)", NULL, true},     \
   {"limit", 0, "SIZE", CLI_BYTES, AT(limit_bytes),                                                 \
    "memory PyTorch may use, as set by set_per_process_memory_fraction", NULL}
 // clang-format on
@@ -170,6 +184,8 @@ void job_request_clear(job_request *r);
 
 // Adds the assumptions of every prediction to the notes (job_assumptions.c).
 void job_note_assumptions(const job_args *args, job_request *r);
+// States the length that a plan chose, where it is not the run's own.
+void job_note_planned_length(job_request *r, int64_t length);
 
 // The part of job_understand for adapters; and the layers that get them: "q_proj,v_proj", "all-linear".
 plim_err job_understand_lora(const job_args *args, job_request *r, plim_error *error);

@@ -97,10 +97,9 @@ static plim_err add_types(const plim_project *p, plan_edits *out, const plim_kno
 }
 
 void plan_fix_flag(const plan_for_card *c, plim_knob knob, char *text, size_t size) {
-  char value[96] = "default";
+  char value[96];
   size_t used = strlen(text);
-  if (knob != PLIM_KNOB_ALLOC_CONF)
-    plan_value_text(knob, c->plan.before_choice.at[knob], value, sizeof value);
+  plim_knob_value_text(knob, c->plan.before_choice.at[knob], value, sizeof value);
   snprintf(text + used, size - used, "%s--fix %s=%s", used ? " " : "", plim_knob_table[knob].name,
            value);
 }

@@ -4,25 +4,48 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "job_effects.h"
 #include "suggest.h"
 #include "units.h"
 
-static plim_err unknown_knob(const char *name, plim_error *error) {
+// The command line's option for a knob; NULL: none.
+static const cli_option *option_of(plim_knob knob) {
+  for (const cli_option *o = job_own_options; o->name; o++)
+    if (plim_knob_named(o->name) == knob) return o;
+  return NULL;
+}
+
+// A knob that the program reads from files and that no plan changes.
+static plim_err not_planned(const char *option, plim_knob knob, plim_error *error) {
+  const char *name = plim_knob_table[knob].name;
+  plim_err err = plim_fail(
+      error, PLIM_ERR_ARGUMENT,
+      "%s %s is not possible: %s (%s) is read from your files, and a plan does not change it",
+      option, name, name, plim_knob_table[knob].what);
+  const cli_option *o = option_of(knob);
+  if (o) plim_error_hint(error, "give it with --%s", o->name);
+  else plim_error_hint(error, "leave it out; plimsoll help knobs lists what a plan can change");
+  return err;
+}
+
+static plim_err unknown_knob(const char *option, const char *name, plim_error *error) {
   const char *names[64];
   for (size_t i = 0; i < plim_plan_knob_count; i++)
     names[i] = plim_knob_table[plim_plan_knobs[i]].name;
   const char *close = plim_suggest(name, names, plim_plan_knob_count);
+  plim_knob known = plim_knob_named(name);
+  if (known != PLIM_KNOBS) return not_planned(option, known, error);
   plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "there is no knob \"%.48s\"", name);
   if (close) plim_error_hint(error, "did you mean %s?", close);
   else plim_error_hint(error, "plimsoll help knobs   lists them");
   return err;
 }
 
-static plim_err knob_of(const char *name, plim_knob *out, plim_error *error) {
+static plim_err knob_of(const char *option, const char *name, plim_knob *out, plim_error *error) {
   *out = plim_knob_named(name);
   for (size_t i = 0; i < plim_plan_knob_count; i++)
     if (plim_plan_knobs[i] == *out) return PLIM_OK;
-  return unknown_knob(name, error);
+  return unknown_knob(option, name, error);
 }
 
 static plim_err too_many(plim_knob knob, plim_error *error) {
@@ -32,22 +55,25 @@ static plim_err too_many(plim_knob knob, plim_error *error) {
   return err;
 }
 
+// Names the values that the knob has, and the one that was probably meant.
+static plim_err no_value(plim_knob knob, const char *text, plim_error *error) {
+  char values[320];
+  const char *name = plim_knob_table[knob].name, *close = plim_knob_value_near(knob, text);
+  const char *what = plim_knob_table[knob].what;
+  size_t about = plim_knob_value_name(knob, 0) ? strcspn(what, ":") : strlen(what);
+  plim_knob_values_text(knob, values, sizeof values);
+  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "%s cannot be \"%.64s\"; allowed: %s", name,
+                           text, values);
+  if (close) plim_error_hint(error, "did you mean %s=%s?", name, close);
+  else plim_error_hint(error, "%s: %.*s", name, (int)about, what);
+  return err;
+}
+
 static plim_err add_value(plim_plan_request *r, plim_knob knob, const char *text,
                           plim_error *error) {
   plim_domain *d = &r->domains[knob];
   int64_t value;
-  bool is_count = !plim_knob_value_name(knob, 0);
-  bool may_be_none = knob == PLIM_KNOB_CHUNKED_LOSS || knob == PLIM_KNOB_LORA_RANK ||
-                     knob == PLIM_KNOB_POSITIVES || knob == PLIM_KNOB_NEGATIVES ||
-                     knob == PLIM_KNOB_CACHED_BATCH;
-  int64_t least = may_be_none ? 0 : 1;
-  if (!plim_knob_value_of(knob, text, &value) ||
-      (is_count && (value < least || value > PLIM_MAX_BATCH))) {
-    plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "%s cannot be \"%.64s\"",
-                             plim_knob_table[knob].name, text);
-    plim_error_hint(error, "%s", plim_knob_table[knob].what);
-    return err;
-  }
+  if (!plim_knob_value_of(knob, text, &value)) return no_value(knob, text, error);
   for (int i = 0; i < d->count; i++)
     if (d->at[i] == value) return PLIM_OK;
   if (d->count == PLIM_MAX_VALUES) return too_many(knob, error);
@@ -61,8 +87,9 @@ static plim_err not_knob_value(const char *text, plim_error *error) {
   return err;
 }
 
-// Reads --try KNOB=V,V.
-static plim_err read_domain(plim_plan_request *r, const char *text, plim_error *error) {
+// Reads KNOB=V,V of --try or --fix.
+static plim_err read_domain(plim_plan_request *r, const char *option, const char *text,
+                            plim_error *error) {
   char *copy = strdup(text), *values = copy ? strchr(copy, '=') : NULL;
   plim_knob knob = PLIM_KNOBS;
   plim_err err = PLIM_OK;
@@ -70,12 +97,25 @@ static plim_err read_domain(plim_plan_request *r, const char *text, plim_error *
   if (!values || !values[1]) err = not_knob_value(text, error);
   else {
     *values++ = 0;
-    err = knob_of(copy, &knob, error);
+    err = knob_of(option, copy, &knob, error);
   }
   for (char *rest = values, *v; !err && (v = strsep(&rest, ","));)
     err = add_value(r, knob, v, error);
   free(copy);
   return err;
+}
+
+uint64_t plan_fixed_length(const plan_args *args) {
+  int64_t length = 0;
+  for (size_t i = 0; i < args->fix.len; i++) {
+    char name[48];
+    const char *values = strchr(args->fix.at[i], '=');
+    if (!values) continue;
+    snprintf(name, sizeof name, "%.*s", (int)(values - args->fix.at[i]), args->fix.at[i]);
+    bool is_length = plim_knob_named(name) == PLIM_KNOB_SEQUENCE;
+    if (is_length && !plim_knob_value_of(PLIM_KNOB_SEQUENCE, values + 1, &length)) return 0;
+  }
+  return (uint64_t)length;
 }
 
 static int by_value(const void *x, const void *y) {
@@ -99,7 +139,7 @@ static plim_err allow(plim_plan_request *r, const char *text, plim_error *error)
     plim_knob knob;
     bool is_all = strcmp(name, "all") == 0;
     if (is_all) allow_all(r);
-    else err = knob_of(name, &knob, error);
+    else err = knob_of("--allow", name, &knob, error);
     if (!err && !is_all) r->allowed[knob] = true;
   }
   return err;
@@ -117,9 +157,10 @@ static void hold_others(const plan_args *args, plim_plan_request *r) {
 
 static plim_err read_domains(const plan_args *args, plim_plan_request *r, plim_error *error) {
   plim_err err = PLIM_OK;
-  for (size_t i = 0; !err && i < args->fix.len; i++) err = read_domain(r, args->fix.at[i], error);
+  for (size_t i = 0; !err && i < args->fix.len; i++)
+    err = read_domain(r, "--fix", args->fix.at[i], error);
   for (size_t i = 0; !err && i < args->tries.len; i++)
-    err = read_domain(r, args->tries.at[i], error);
+    err = read_domain(r, "--try", args->tries.at[i], error);
   for (size_t i = 0; !err && i < args->allow.len; i++) err = allow(r, args->allow.at[i], error);
   hold_others(args, r);
   plim_domain *batches = &r->domains[PLIM_KNOB_MICRO_BATCH];

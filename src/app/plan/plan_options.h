@@ -16,6 +16,9 @@ typedef struct {
   int64_t positives, negatives; // from the files
 } plan_args;
 
+// The length that --fix sequence=N names; 0: none.
+uint64_t plan_fixed_length(const plan_args *args);
+
 // Fills in --fix, --try, --allow, --margin and --effective-batch. The request's job must be set already.
 plim_err plan_read_options(const plan_args *args, plim_plan_request *r, plim_error *error);
 

@@ -37,7 +37,4 @@ typedef struct {
 // Fills in the command that predicts the first rung.
 plim_err plan_reproduce(const plan_result *r, plan_for_card *c, plim_error *error);
 
-// A knob's value in words: "512", "on".
-void plan_value_text(plim_knob knob, int64_t value, char *text, size_t size);
-
 #endif

@@ -40,7 +40,7 @@ static plim_err check_unchanged(const plim_project_file *f, const plim_plan_sour
   plim_err err =
       plim_fail(error, PLIM_ERR_UNSUPPORTED, "%.200s has changed since the plan was made", f->path);
   if (plim_changeset_made(".", f->path, &now))
-    plim_error_hint(error, "plimsoll apply has already written it; to write another rung, run "
+    plim_error_hint(error, "plimsoll apply has already written it; to write another fallback, run "
                            "plimsoll undo first, then apply again");
   else plim_error_hint(error, "make a new plan: plimsoll plan FILES --gpu CARD --out plan.json");
   return err;
@@ -122,9 +122,9 @@ static plim_err refuse_empty(const plim_plan_file *plan, const apply_args *args,
                              plim_error *error) {
   char what[200];
   list_left(plan, args, ", ", "", what, sizeof what);
-  plim_err err =
-      plim_fail(error, PLIM_ERR_ARGUMENT, "this rung has no changes to write into your files%s%s",
-                *what ? "; change by hand: " : "", what);
+  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT,
+                           "this fallback has no changes to write into your files%s%s",
+                           *what ? "; change by hand: " : "", what);
   if (*what) plim_error_hint(error, "make this change by hand, or make a plan without it");
   else
     plim_error_hint(

@@ -86,7 +86,7 @@ static const estimate_args defaults = {.job = JOB_DEFAULTS};
 static const cli_option options[] = {
     JOB_OPTIONS(AT),
     {"explain", 0, NULL, CLI_FLAG, offsetof(estimate_args, explain),
-     "list the largest tensors at the peak", NULL},
+     "list the largest tensors at the peak", NULL, true},
     PICTURE_OPTIONS(PICTURES_AT),
     {0},
 };

@@ -27,23 +27,23 @@ static void print_subject(const estimate_result *r) {
 }
 
 static void print_fit(const plim_estimate *e, const char *card) {
-  char text[256], spare[64] = "";
+  char text[384], spare[64] = "", tight[96] = "";
   if (e->budget_bytes > e->device_bytes)
     snprintf(spare, sizeof spare, ", %s to spare",
              units_bytes(e->budget_bytes - e->device_bytes).text);
+  if (e->interval_bytes[1] > e->budget_bytes)
+    snprintf(tight, sizeof tight, "; with the error margin it may need %s, so it may not fit",
+             units_bytes(e->interval_bytes[1]).text);
   snprintf(text, sizeof text, "%s of the %s available%s%s%s", units_bytes(e->device_bytes).text,
-           units_bytes(e->budget_bytes).text, card, spare,
-           e->interval_bytes[1] > e->budget_bytes
-               ? "; that is within the error margin, so it may not fit"
-               : "");
+           units_bytes(e->budget_bytes).text, card, spare, tight);
   term_print(stdout, TERM_GREEN, "FITS");
   printf("  ");
   term_say(stdout, text, 6, 6);
 }
 
 static void print_misfit(const plim_estimate *e, const char *card) {
-  char text[256], needs[64], excess[64] = "";
-  uint64_t needed = plim_needed_bytes(e);
+  char text[384], needs[ESTIMATE_NEEDS_SIZE], excess[64] = "";
+  uint64_t needed = estimate_needed_bytes(e);
   estimate_needs(e, needs, sizeof needs);
   if (needed > e->budget_bytes && !estimate_is_endless(e))
     snprintf(excess, sizeof excess, ": %s too much", units_bytes(needed - e->budget_bytes).text);
@@ -133,6 +133,8 @@ static void print_budget(const estimate_result *r) {
   term_table_cell(t, TERM_DIM, "%s", "");
   if (estimate_is_endless(&r->e))
     term_table_cell(t, TERM_DIM, "and more that the allocator never reuses");
+  else if (e->device_bytes < r->e.device_bytes)
+    term_table_cell(t, TERM_DIM, "in use in a step; loading needs more");
   else
     term_table_cell(t, TERM_DIM, "between %s and %s", units_bytes(e->interval_bytes[0]).text,
                     units_bytes(e->interval_bytes[1]).text);
@@ -145,7 +147,7 @@ static void print_budget(const estimate_result *r) {
 
 // Prints a line that is wrapped on a narrow terminal.
 __attribute__((format(printf, 1, 2))) static void print_fact(const char *format, ...) {
-  char line[256];
+  char line[ESTIMATE_LOADING_SIZE];
   va_list args;
   va_start(args, format);
   vsnprintf(line, sizeof line, format, args);
@@ -153,17 +155,9 @@ __attribute__((format(printf, 1, 2))) static void print_fact(const char *format,
   term_say(stdout, line, 0, 2);
 }
 
-// Whether ZeRO 3 runs out of memory while it loads the whole model, before sharding it.
-static bool is_loaded_whole(const estimate_result *r) {
-  const plim_estimate *e = &r->e;
-  return r->request.job.sharding.strategy == PLIM_SHARD_ZERO3 &&
-         r->request.job.load == PLIM_LOAD_PRETRAINED && e->has_verdict && !e->fits &&
-         e->capped.runs_out_at.phase == PLIM_PHASE_LOAD;
-}
-
 static void print_facts(const estimate_result *r) {
   const plim_estimate *e = &r->e;
-  char text[128];
+  char text[128], loading[ESTIMATE_LOADING_SIZE];
   estimate_place(&e->p.peak_at, text, sizeof text);
   printf("\n");
   print_fact("peak: %s allocated, %s reserved, in %s", units_bytes(e->p.peak_allocated_bytes).text,
@@ -178,10 +172,8 @@ static void print_facts(const estimate_result *r) {
     print_fact("runs out: when %s more are requested, in %s",
                units_bytes(e->capped.runs_out_bytes).text, text);
   }
-  if (is_loaded_whole(r))
-    print_fact("help: load it under HfDeepSpeedConfig, which never puts the whole model on one "
-               "GPU: --load "
-               "sharded");
+  estimate_loading(e, &r->request.job, loading, sizeof loading);
+  if (*loading) print_fact("%s", loading);
   if (!isnan(e->step_seconds))
     print_fact("time: %s per step, %s tokens per second%s", units_seconds(e->step_seconds).text,
                units_count((uint64_t)e->tokens_per_second).text,

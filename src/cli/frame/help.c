@@ -108,15 +108,23 @@ static void print_positionals(FILE *out, const cli_positional *rows) {
   for (size_t i = 0; i < count; i++) free_entry(out, help_positional_label(&rows[i]), rows[i].help);
 }
 
-static void print_option_rows(FILE *out, const cli_option *rows) {
-  for (size_t i = 0; i < cli_option_count(rows); i++)
-    free_entry(out, help_option_label(&rows[i]), rows[i].help);
+// The rows that the short help leaves out.
+static size_t unusual_count(const cli_option *rows) {
+  size_t count = cli_option_count(rows), usual = 0;
+  for (size_t i = 0; i < count; i++) usual += rows[i].is_usual;
+  return usual ? count - usual : 0;
 }
 
-static void print_options(FILE *out, const cli_command *command) {
+static void print_option_rows(FILE *out, const cli_option *rows, help_length length) {
+  bool is_cut = length == HELP_SHORT && unusual_count(rows);
+  for (size_t i = 0; i < cli_option_count(rows); i++)
+    if (!is_cut || rows[i].is_usual) free_entry(out, help_option_label(&rows[i]), rows[i].help);
+}
+
+static void print_options(FILE *out, const cli_command *command, help_length length) {
   help_heading(out, "Options");
-  print_option_rows(out, command->options);
-  print_option_rows(out, cli_common_options);
+  print_option_rows(out, command->options, length);
+  print_option_rows(out, cli_common_options, length);
 }
 
 static void print_examples(FILE *out, const cli_example *examples) {
@@ -148,7 +156,9 @@ static void print_title(FILE *out, const cli_command *command) {
 
 static void print_pointer(FILE *out, const cli_command *command) {
   char *called = help_called(command);
-  if (command->name) fprintf(out, "\nFor the full help: %s --help\n", called);
+  size_t more = unusual_count(command->options);
+  if (more) fprintf(out, "\nFor the full help, with %zu more options: %s --help\n", more, called);
+  else if (command->name) fprintf(out, "\nFor the full help: %s --help\n", called);
   else fprintf(out, "\nFor help on a command: plimsoll COMMAND -h, or plimsoll help COMMAND\n");
   free(called);
 }
@@ -159,7 +169,7 @@ void help_print(FILE *out, const cli_command *command, help_length length) {
   if (length == HELP_FULL) print_paragraphs(out, command->description);
   if (is_program) print_commands(out);
   print_positionals(out, command->positionals);
-  print_options(out, command);
+  print_options(out, command, length);
   if (length == HELP_FULL) {
     print_examples(out, command->examples);
     print_exit_codes(out, command);

@@ -203,16 +203,11 @@ static bool is_planned(plim_knob knob) {
 // Prints a knob. Its named values come from the planner and follow a colon.
 static void print_knob(FILE *out, plim_knob knob) {
   const plim_knob_info *k = &plim_knob_table[knob];
-  char text[512];
-  const char *value = plim_knob_value_name(knob, 0);
-  if (!value) {
-    snprintf(text, sizeof text, "%s (a number)", k->what);
-    help_entry(out, k->name, text);
-    return;
-  }
-  size_t used = (size_t)snprintf(text, sizeof text, "%.*s: ", (int)strcspn(k->what, ":"), k->what);
-  for (int64_t v = 0; (value = plim_knob_value_name(knob, v)) && used < sizeof text; v++)
-    used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", v ? ", " : "", value);
+  char text[512], values[320];
+  plim_knob_values_text(knob, values, sizeof values);
+  if (plim_knob_value_name(knob, 0))
+    snprintf(text, sizeof text, "%.*s: %s", (int)strcspn(k->what, ":"), k->what, values);
+  else snprintf(text, sizeof text, "%s (%s)", k->what, values);
   help_entry(out, k->name, text);
 }
 

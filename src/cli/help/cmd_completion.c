@@ -17,7 +17,7 @@ static void each_option(FILE *out, const cli_command *command,
 
 // Writes text for use inside single quotes, with a backslash before each character of `special`.
 static void quoted(FILE *out, const char *text, const char *special) {
-  for (; *text; text++) {
+  for (; *text && *text != '\n'; text++) { // a line for each choice may follow
     if (*text == '\'') fputs("'\\''", out);
     else fprintf(out, "%s%c", strchr(special, *text) ? "\\" : "", *text);
   }

@@ -19,6 +19,7 @@ static void literal(FILE *out, const char *text) {
   for (; *text; text++) {
     if (*text == '\\') fputs("\\e", out);
     else if (*text == '-') fputs("\\-", out);
+    else if (*text == '\n') fputs("\n.br\n", out);
     else fputc(*text, out);
     if (*text == '\n' && (text[1] == '.' || text[1] == '\'')) fputs("\\&", out);
   }

@@ -93,10 +93,17 @@ static void offer_losses(const project_job *files, plim_plan_request *r) {
   r->offers_liger = !r->chunk_tokens && (has_key || p->dialect == PLIM_DIALECT_AXOLOTL);
 }
 
+static void note_length(plan_for_card *c) {
+  if (!c->plan.rungs.len) return;
+  int64_t length = c->plan.rungs.at[0].choice.at[PLIM_KNOB_SEQUENCE];
+  if (length != c->request.job.recipe.length) job_note_planned_length(&c->request, length);
+}
+
 static plim_err plan_card(const plan_args *args, const project_job *files, const char *gpu,
                           plan_for_card *c, const char **source, plim_error *error) {
   job_args job = args->job;
   job.gpu = gpu;
+  if (!job.seq) job.seq = plan_fixed_length(args); // the only length that anyone named
   plim_err err = job_understand(&job, args->typed, &c->request, source, error);
   if (err) return files ? project_job_blame(files, &args->job, err, error) : err;
   if (!files && job.strategy && !job_is_typed(&job, &job.strategy))
@@ -121,6 +128,8 @@ static plim_err plan_card(const plan_args *args, const project_job *files, const
   if (!err && files) hold_ways(files, &c->asked);
   if (!err && files) mark_by_hand(&files->project, &c->asked);
   if (!err) err = plim_plan_make(&c->asked, &c->plan, error);
+  if (!err) note_length(c);
+  if (!err && c->request.notes.has_no_memory) err = plim_no_memory(error);
   if (gpu) snprintf(c->gpu, sizeof c->gpu, "%s", gpu);
   return err;
 }
@@ -353,9 +362,10 @@ static const plan_args defaults = {
 #define AT(field) offsetof(plan_args, job.field)
 static const cli_option options[] = {
     {"effective-batch", 0, "N|any", CLI_STRING, offsetof(plan_args, effective_batch),
-     "sequences per optimizer step to keep (default: --batch x --accumulate x --world)", NULL},
+     "sequences per optimizer step to keep (default: --batch x --accumulate x --world)", NULL,
+     true},
     {"fix", 0, "KNOB=V", CLI_SETTINGS, offsetof(plan_args, fix), "keep this setting at this value",
-     NULL},
+     NULL, true},
     {"try", 0, "KNOB=V,V", CLI_SETTINGS, offsetof(plan_args, tries),
      "try only these values and change no other setting (with --effective-batch, the micro batch "
      "may still change)",
@@ -364,7 +374,7 @@ static const cli_option options[] = {
      "allow changes that affect what the model learns: optimizer (8-bit states), dtype, "
      "micro_batch and n_negatives of a contrastive loss, quantisation, sequence, lora_rank; the "
      "plan uses them in this order, and only as many as it needs",
-     NULL},
+     NULL, true},
     {"margin", 0, "SHARE", CLI_STRING, offsetof(plan_args, margin),
      "fraction of the memory to leave free, 0.05 or 5% (default: the estimate's error margin)",
      NULL},
@@ -384,7 +394,7 @@ static const cli_option options[] = {
     {"set", 0, "KNOB=FILE:KEY", CLI_STRINGS, offsetof(plan_args, set),
      "where a setting is in your files, if it was not found", NULL},
     {"out", 0, "FILE", CLI_FILE, offsetof(plan_args, out),
-     "save the plan to this file, for plimsoll apply", NULL},
+     "save the plan to this file, for plimsoll apply", NULL, true},
     JOB_OPTIONS(AT),
     {0},
 };

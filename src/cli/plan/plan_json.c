@@ -12,11 +12,12 @@
 
 // Writes a value: on and off as booleans, counts as numbers, everything else as text.
 static void value(json_writer *j, const char *key, plim_knob knob, int64_t x) {
-  const char *name = plim_knob_value_name(knob, x);
-  if (!name) jsonw_i64(j, key, x);
-  else if (strcmp(name, "on") == 0 || strcmp(name, "off") == 0)
-    jsonw_bool(j, key, strcmp(name, "on") == 0);
-  else jsonw_string(j, key, name);
+  char text[96];
+  plim_knob_value_text(knob, x, text, sizeof text);
+  if (strcmp(text, "on") == 0 || strcmp(text, "off") == 0)
+    jsonw_bool(j, key, strcmp(text, "on") == 0);
+  else if (plim_knob_value_name(knob, x)) jsonw_string(j, key, text);
+  else jsonw_i64(j, key, x);
 }
 
 static void rung(json_writer *j, const char *key, const plan_result *r, const plan_for_card *c,
@@ -58,6 +59,7 @@ static void change(json_writer *j, const plan_for_card *c, const plim_plan_chang
   if (x->follows) jsonw_null(j, "saves_bytes");
   else jsonw_i64(j, "saves_bytes", x->saves_bytes);
   jsonw_number(j, "costs_seconds", x->costs_seconds);
+  jsonw_number(j, "gains_tokens_per_second", x->gains_tokens);
   jsonw_bool(j, "is_needed", x->is_needed);
   jsonw_bool(j, "is_asked", x->is_asked);
   jsonw_bool(j, "follows", x->follows);

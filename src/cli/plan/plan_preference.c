@@ -47,8 +47,7 @@ static bool is_batch(plim_knob knob) {
 }
 
 // Writes the settings that differ: "16 x 1, strategy zero3, offload parameters".
-static size_t list_settings(const plim_choice *from, const plim_choice *to, char *text,
-                            size_t size) {
+size_t plan_list_settings(const plim_choice *from, const plim_choice *to, char *text, size_t size) {
   size_t used =
       (size_t)snprintf(text, size, "%lld x %lld", (long long)to->at[PLIM_KNOB_MICRO_BATCH],
                        (long long)to->at[PLIM_KNOB_ACCUMULATE]);
@@ -56,37 +55,43 @@ static size_t list_settings(const plim_choice *from, const plim_choice *to, char
     plim_knob knob = plim_plan_knobs[i];
     char value[96];
     if (from->at[knob] == to->at[knob] || is_batch(knob) || knob == PLIM_KNOB_ALLOC_CONF) continue;
-    plan_value_text(knob, to->at[knob], value, sizeof value);
+    plim_knob_value_text(knob, to->at[knob], value, sizeof value);
     used +=
         (size_t)snprintf(text + used, size - used, ", %s %s", plim_knob_table[knob].name, value);
   }
   return used < size ? used : size - 1;
 }
 
-static double percent_faster(const plim_rung *x, const plim_rung *than) {
-  return 100 * (x->tokens_per_second / than->tokens_per_second - 1);
+static double times_the_speed(const plim_rung *x, const plim_rung *than) {
+  return x->tokens_per_second / than->tokens_per_second;
 }
 
 static void print_faster(const plim_plan *p) {
-  char line[512];
+  char line[512], speed[80];
   if (p->passed == PLIM_PASSED_NONE) return;
-  size_t used = list_settings(&p->rungs.at[0].choice, &p->faster.choice, line, sizeof line);
-  snprintf(line + used, sizeof line - used, " would be %.0f %% faster%s: %s per step",
-           percent_faster(&p->faster, &p->rungs.at[0]), because[p->passed],
-           units_seconds(p->faster.step_seconds).text);
+  size_t used = plan_list_settings(&p->rungs.at[0].choice, &p->faster.choice, line, sizeof line);
+  if (p->effective_batch)
+    snprintf(speed, sizeof speed, "%s per step", units_seconds(p->faster.step_seconds).text);
+  else // steps of different batches do not compare
+    snprintf(speed, sizeof speed, "%s tokens per second",
+             units_count((uint64_t)p->faster.tokens_per_second).text);
+  snprintf(line + used, sizeof line - used, " would run at %.2f x the speed%s: %s",
+           times_the_speed(&p->faster, &p->rungs.at[0]), because[p->passed], speed);
   printf("%10s", "");
   sentence(line);
 }
 
 // Prints the faster choice that was rejected because it fits only if the prediction is exact.
-static void print_tight(const plim_plan *p) {
-  char line[512];
+static void print_tight(const plan_for_card *c) {
+  const plim_plan *p = &c->plan;
+  char line[640], tight[PLAN_TIGHT_SIZE];
   const plim_rung *first = &p->rungs.at[0];
-  if (!(percent_faster(&p->tight, first) > 1)) return;
-  size_t used = list_settings(&first->choice, &p->tight.choice, line, sizeof line);
-  snprintf(line + used, sizeof line - used,
-           " is %.0f %% faster, but may need up to %s, which does not fit (--margin 0 accepts it)",
-           percent_faster(&p->tight, first), units_bytes(p->tight.e.interval_bytes[1]).text);
+  const plim_estimate *e = &p->tight.e;
+  if (!(times_the_speed(&p->tight, first) > 1.01)) return;
+  plan_why_tight(c, e->device_bytes, e->interval_bytes[1], tight, sizeof tight);
+  size_t used = plan_list_settings(&first->choice, &p->tight.choice, line, sizeof line);
+  snprintf(line + used, sizeof line - used, " would run at %.2f x the speed and needs %s, but %s",
+           times_the_speed(&p->tight, first), units_bytes(e->device_bytes).text, tight);
   printf("%10s", "");
   sentence(line);
 }
@@ -108,7 +113,7 @@ static void print_own_sharding(const plim_plan *p) {
 void plan_print_preference(const plan_for_card *c) {
   print_first(c);
   print_faster(&c->plan);
-  if (c->asked.margin < 0) print_tight(&c->plan);
+  if (c->asked.margin < 0) print_tight(c);
   print_own_sharding(&c->plan);
 }
 

@@ -58,14 +58,15 @@ static cached_loss cached_instead(const plan_for_card *c) {
 
 static void print_cached(const plan_for_card *c, size_t width) {
   cached_loss x = cached_instead(c);
-  char line[320];
+  char line[512], tight[PLAN_TIGHT_SIZE] = "";
   if (!x.at_once) return;
+  if (!x.e.fits) plan_why_tight(c, x.e.device_bytes, x.e.interval_bytes[1], tight, sizeof tight);
   int used =
       snprintf(line, sizeof line,
                "a cached loss (CachedMultipleNegativesRankingLoss with mini_batch_size=%lld, "
-               "or GradCache) still compares all %lld and needs %s with your settings: %s",
+               "or GradCache) still compares all %lld and needs %s with your settings: %s%s%s",
                (long long)x.at_once, micro_batch(c), units_bytes(x.e.device_bytes).text,
-               x.e.fits ? "FITS" : "DOES NOT FIT");
+               x.e.fits ? "FITS" : "DOES NOT FIT", *tight ? ", " : "", tight);
   if (x.e.tokens_per_second > 0 && used < (int)sizeof line)
     snprintf(line + used, sizeof line - (size_t)used, ", %s tokens per second",
              units_count((uint64_t)x.e.tokens_per_second).text);

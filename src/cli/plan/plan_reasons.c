@@ -1,7 +1,9 @@
 // Prints why the plan makes its changes, and how they affect what the model learns, if their names do not show it.
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "cli_alloc.h"
 #include "estimate_result.h"
 #include "plan_show.h"
 #include "term.h"
@@ -111,12 +113,22 @@ void plan_reason(const plan_for_card *c, plim_knob knob, char *text, size_t size
     if (rows[i].knob == knob && x.from != x.to) rows[i].say(&x, text, size);
 }
 
+// The value that the table has no room for; "": it has.
+static const char *long_value_now(const plan_for_card *c, plim_knob knob) {
+  const char *conf = plim_choice_conf(&c->asked, &c->plan.before_choice);
+  return knob == PLIM_KNOB_ALLOC_CONF && strlen(conf) > PLAN_LONG_CONF ? conf : "";
+}
+
 void plan_print_reasons(const plan_for_card *c) {
   for (size_t i = 0; i < c->plan.changes.len; i++) {
     plim_knob knob = c->plan.changes.at[i].knob;
-    char text[PLAN_REASON_SIZE], line[PLAN_REASON_SIZE + 40];
+    char text[PLAN_REASON_SIZE];
+    const char *now = long_value_now(c, knob);
     plan_reason(c, knob, text, sizeof text);
-    snprintf(line, sizeof line, "%s: %s", plim_knob_table[knob].name, text);
-    if (*text) term_wrap(stdout, line, 0, 2, (size_t)term_width(stdout));
+    if (!*text && !*now) continue;
+    char *line = cli_format("%s: %s%s%s%s", plim_knob_table[knob].name, *now ? "now " : "", now,
+                            *now && *text ? "; " : "", text);
+    term_wrap(stdout, line, 0, 2, (size_t)term_width(stdout));
+    free(line);
   }
 }

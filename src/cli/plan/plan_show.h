@@ -14,6 +14,8 @@ void plan_print_reproduce(const plan_for_card *c);
 // Why the plan is first, and what is faster; how its changes add up; which moments its budget is of
 // (plan_preference.c).
 void plan_print_preference(const plan_for_card *c);
+// "16 x 1, strategy zero3, offload parameters": the batch, and what differs. Returns the length written.
+size_t plan_list_settings(const plim_choice *from, const plim_choice *to, char *text, size_t size);
 void plan_print_sum(const plan_for_card *c);
 void plan_print_moments(const plan_for_card *c);
 void plan_print_questions(const plan_for_card *c); // that only the user can answer
@@ -23,6 +25,18 @@ void plan_print_cards(const plan_result *r); // of several: the best of each
 char *plan_json(const plan_result *r);       // the document; free() it
 
 void plan_heading(const char *text);
+
+enum { PLAN_TIGHT_SIZE = 200 };
+// Why something is not accepted although it needs less than the card has: the margin. Empty where it needs more than
+// the card has. `most_bytes` is the upper end of the error margin.
+void plan_why_tight(const plan_for_card *c, uint64_t device_bytes, uint64_t most_bytes, char *text,
+                    size_t size);
+
+// Allocator settings longer than this do not go into a table's cell.
+enum { PLAN_LONG_CONF = 24 };
+
+// "50,000 samples and 3 epochs": what the steps are counted from.
+void plan_data_text(const plan_result *r, char *text, size_t size);
 
 // Steps of an optimizer over all data, their hours and price; 0 and NaN where it is not known.
 uint64_t plan_steps(const plan_result *r, const plim_rung *rung);

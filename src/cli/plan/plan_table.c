@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "cli_alloc.h"
+#include "job_needs.h"
 #include "plan_show.h"
 #include "term.h"
 #include "units.h"
@@ -84,7 +85,7 @@ static void list_changes(const layout *l, const plim_choice *choice, char *text,
     plim_knob knob = l->knobs[i];
     char value[96];
     if (choice->at[knob] == l->before->at[knob]) continue;
-    plan_value_text(knob, choice->at[knob], value, sizeof value);
+    plim_knob_value_text(knob, choice->at[knob], value, sizeof value);
     used += (size_t)snprintf(text + used, size - used, "%s%s %s", used ? ", " : "",
                              plim_knob_table[knob].name, value);
   }
@@ -98,7 +99,7 @@ static void setting_cells(term_table *t, const layout *l, const plim_choice *cho
     return;
   }
   for (size_t i = 0; i < l->knob_count; i++) {
-    plan_value_text(l->knobs[i], choice->at[l->knobs[i]], text, sizeof text);
+    plim_knob_value_text(l->knobs[i], choice->at[l->knobs[i]], text, sizeof text);
     term_table_cell(t, TERM_PLAIN, "%s", text);
   }
 }
@@ -127,7 +128,7 @@ static void rung_cells(term_table *t, const layout *l, const plan_for_card *c, c
 }
 
 static void nothing_fits_cells(term_table *t, const layout *l, const plim_rung *smallest) {
-  term_table_cell(t, TERM_PLAIN, "%s", units_bytes(plim_needed_bytes(&smallest->e)).text);
+  term_table_cell(t, TERM_PLAIN, "%s", units_bytes(estimate_needed_bytes(&smallest->e)).text);
   term_table_cell(t, TERM_RED, "%s", "-");
   lasting_cells(t, l->lasts, NULL, NULL);
   term_table_cell(t, TERM_RED, "%s", "nothing fits");
@@ -189,6 +190,12 @@ static void print_table(const plan_result *r) {
   layout l = layout_of((term_column){"card"}, (rung_list){best, found}, &r->cards[0].plan,
                        r->samples == PLIM_UNKNOWN ? NULL : r);
   print_rows(&l, fill_cards, r->cards, r->count);
+  if (!found || r->samples == PLIM_UNKNOWN) return;
+  char data[96];
+  plan_data_text(r, data, sizeof data);
+  printf("hours are for %s", data);
+  if (!l.has_any_batch) printf(", %s steps", units_count(plan_steps(r, best[0])).text);
+  printf("\n");
 }
 
 static void wrap(const char *text, size_t indent) {

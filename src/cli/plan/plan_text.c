@@ -18,12 +18,20 @@ static void sentence(const char *text) {
   term_wrap(stdout, text, 0, 0, (size_t)term_width(stdout));
 }
 
-void plan_value_text(plim_knob knob, int64_t value, char *text, size_t size) {
-  const char *name = plim_knob_value_name(knob, value);
-  if (name) snprintf(text, size, "%s", name);
-  else if ((knob == PLIM_KNOB_CHUNKED_LOSS || knob == PLIM_KNOB_CACHED_BATCH) && !value)
-    snprintf(text, size, "off");
-  else snprintf(text, size, "%lld", (long long)value);
+void plan_why_tight(const plan_for_card *c, uint64_t device_bytes, uint64_t most_bytes, char *text,
+                    size_t size) {
+  uint64_t budget = c->request.target.budget_bytes;
+  double margin = c->asked.margin;
+  *text = 0;
+  if (budget == PLIM_UNKNOWN || device_bytes > budget) return;
+  if (margin < 0)
+    snprintf(text, size,
+             "with the error margin it may need %s, and %s are available (--margin 0 accepts it)",
+             units_bytes(most_bytes).text, units_bytes(budget).text);
+  else
+    snprintf(text, size, "of %s, --margin keeps %.3g %% free and leaves %s",
+             units_bytes(budget).text, 100 * margin,
+             units_bytes((uint64_t)((1 - margin) * (double)budget)).text);
 }
 
 uint64_t plan_steps(const plan_result *r, const plim_rung *rung) {
@@ -100,36 +108,39 @@ static bool is_any_allowed(const plim_plan_request *r) {
 
 static void print_nothing_fits(const plan_for_card *c) {
   const plim_plan *p = &c->plan;
-  char line[320];
+  char line[640], tight[PLAN_TIGHT_SIZE], loading[ESTIMATE_LOADING_SIZE];
   const char *how = p->is_beyond                ? "even with every --allow"
                     : is_any_allowed(&c->asked) ? "even with what is allowed"
                                                 : "without changing what the model learns";
-  char needs[64];
-  estimate_needs(&p->smallest.e, needs, sizeof needs);
-  if (p->is_tight)
-    snprintf(line, sizeof line,
-             "NO SAFE PLAN %s: the smallest of %zu candidates needs %s of %s, %s", how, p->tried,
-             needs, units_bytes(c->request.target.budget_bytes).text,
-             c->asked.margin < 0 ? "which is within the error margin (--margin 0 accepts it)"
-                                 : "which leaves less free than --margin asks for");
-  else
-    snprintf(line, sizeof line, "NOTHING FITS %s: the smallest of %zu candidates needs %s", how,
-             p->tried, needs);
+  const plim_estimate *e = &p->smallest.e;
+  plim_job job = plim_choice_job(&c->asked, &p->smallest.choice);
+  char needs[160];
+  estimate_needs(e, needs, sizeof needs);
+  plan_why_tight(c, e->device_bytes, e->interval_bytes[1], tight, sizeof tight);
+  snprintf(line, sizeof line, "%s %s: the smallest of %zu candidates needs %s%s%s",
+           p->is_tight ? "NO SAFE PLAN" : "NOTHING FITS", how, p->tried, needs,
+           p->is_tight ? "; " : "", p->is_tight ? tight : "");
+  sentence(line);
+  estimate_loading(e, &job, loading, sizeof loading);
+  if (!*loading) return;
+  plan_list_settings(&p->before_choice, &p->smallest.choice, needs, sizeof needs);
+  snprintf(line, sizeof line, "with batch %s, %s", needs, loading);
   sentence(line);
 }
 
 static void print_verdict(const plan_for_card *c) {
   const plim_plan *p = &c->plan;
   const plim_estimate *now = &p->before;
-  char needs[64], line[160];
+  char needs[ESTIMATE_NEEDS_SIZE], line[320], tight[PLAN_TIGHT_SIZE];
   estimate_needs(now, needs, sizeof needs);
-  bool is_tight = now->has_verdict && now->fits && now->interval_bytes[1] > now->budget_bytes;
+  plan_why_tight(c, now->device_bytes, now->interval_bytes[1], tight, sizeof tight);
+  bool is_tight = now->has_verdict && now->fits && !plim_is_safe(&c->asked, now);
   if (now->has_verdict && !now->fits)
     snprintf(line, sizeof line, "\nnow:      needs %s: DOES NOT FIT", needs);
   else
-    snprintf(line, sizeof line, "\nnow:      %s, %s per step%s",
+    snprintf(line, sizeof line, "\nnow:      %s, %s per step%s%s",
              units_bytes(now->device_bytes).text, units_seconds(now->step_seconds).text,
-             is_tight ? "; it may not fit: what is free is within the error margin" : "");
+             is_tight ? "; it may not fit: " : "", is_tight ? tight : "");
   sentence(line);
   if (!p->rungs.len) {
     print_nothing_fits(c);
@@ -159,13 +170,13 @@ static void signed_seconds(double seconds, char *text, size_t size) {
   else snprintf(text, size, "%s%s", seconds < 0 ? "-" : "+", units_seconds(fabs(seconds)).text);
 }
 
-// The present value of a setting. Allocator settings are shown themselves, not as "unchanged", and shortened if long.
+// The present value of a setting. Allocator settings are shown themselves; long ones are in full in the reason's line.
 static void value_now(const plan_for_card *c, const plim_plan_change *x, char *text, size_t size) {
   const char *conf = plim_choice_conf(&c->asked, &c->plan.before_choice);
   if (x->knob == PLIM_KNOB_LORA_RANK && !x->from) snprintf(text, size, "none");
-  else if (x->knob != PLIM_KNOB_ALLOC_CONF) plan_value_text(x->knob, x->from, text, size);
-  else if (!*conf) snprintf(text, size, "default");
-  else snprintf(text, size, strlen(conf) > 16 ? "%.13s..." : "%s", conf);
+  else if (x->knob != PLIM_KNOB_ALLOC_CONF) plim_knob_value_text(x->knob, x->from, text, size);
+  else if (!*conf) snprintf(text, size, "not set");
+  else snprintf(text, size, "%s", strlen(conf) > PLAN_LONG_CONF ? "see below" : conf);
 }
 
 // The remark of a change. A change that belongs to the row above has no numbers of its own.
@@ -173,15 +184,26 @@ static const char *remark(const plan_for_card *c, const plim_plan_change *x) {
   bool is_consented = c->plan.concedes && c->asked.allowed[x->knob];
   if (x->follows) return "with the row above";
   if (x->is_asked) return "requested";
-  return x->is_needed ? is_consented ? "needed to fit, allowed" : "needed to fit" : "";
+  if (!x->is_needed) return "";
+  if (plim_is_safe(&c->asked, &c->plan.before)) return "makes room for the other changes";
+  return is_consented ? "needed to fit, allowed" : "needed to fit";
+}
+
+// Steps of different batches do not compare: tokens per second do.
+static void signed_tokens(double tokens, char *text, size_t size) {
+  if (isnan(tokens)) snprintf(text, size, "?");
+  else if (fabs(tokens) < 1) snprintf(text, size, "-");
+  else
+    snprintf(text, size, "%s%s", tokens < 0 ? "-" : "+", units_count((uint64_t)fabs(tokens)).text);
 }
 
 static void change_cells(term_table *t, const plan_for_card *c, const plim_plan_change *x) {
   char from[96], to[96], saves[48] = "", costs[48] = "";
   value_now(c, x, from, sizeof from);
-  plan_value_text(x->knob, x->to, to, sizeof to);
+  plim_knob_value_text(x->knob, x->to, to, sizeof to);
   if (!x->follows) signed_bytes(x->saves_bytes, saves, sizeof saves);
-  if (!x->follows) signed_seconds(x->costs_seconds, costs, sizeof costs);
+  if (!x->follows && c->plan.effective_batch) signed_seconds(x->costs_seconds, costs, sizeof costs);
+  else if (!x->follows) signed_tokens(x->gains_tokens, costs, sizeof costs);
   term_table_cell(t, TERM_PLAIN, "%s", plim_knob_table[x->knob].name);
   term_table_cell(t, TERM_PLAIN, "%s", from);
   term_table_cell(t, TERM_BOLD, "%s", to);
@@ -191,13 +213,13 @@ static void change_cells(term_table *t, const plan_for_card *c, const plim_plan_
 }
 
 static void print_changes(const plan_for_card *c) {
-  static const term_column columns[] = {{"setting"},
-                                        {"now", .shrinks = true},
-                                        {"planned"},
-                                        {"memory", .right = true},
-                                        {"time", .right = true},
-                                        {"", .wraps = true}};
   const plim_plan *p = &c->plan;
+  const term_column columns[] = {{"setting"},
+                                 {"now", .shrinks = true},
+                                 {"planned"},
+                                 {"memory", .right = true},
+                                 {p->effective_batch ? "time" : "tokens/s", .right = true},
+                                 {"", .wraps = true}};
   if (!p->rungs.len) return;
   plan_heading("changes");
   if (!p->changes.len) {
@@ -264,8 +286,8 @@ static void print_ladder(const plan_for_card *c) {
 // Writes a concession in words: "LoRA of rank 64 instead of all parameters".
 static size_t concession_words(const plim_concession *x, int k, char *text, size_t size) {
   char from[96], to[96];
-  plan_value_text(x->knob[k], x->from[k], from, sizeof from);
-  plan_value_text(x->knob[k], x->to[k], to, sizeof to);
+  plim_knob_value_text(x->knob[k], x->from[k], from, sizeof from);
+  plim_knob_value_text(x->knob[k], x->to[k], to, sizeof to);
   bool is_new = x->knob[k] == PLIM_KNOB_LORA_RANK && !x->from[k];
   const char *what = is_new ? "LoRA of rank " : "",
              *than = is_new ? "training all parameters" : from;
@@ -274,9 +296,12 @@ static size_t concession_words(const plim_concession *x, int k, char *text, size
   return used < (int)size ? (size_t)used : size;
 }
 
-static void print_concession(const plim_plan *p, const plim_concession *x) {
-  char line[512];
+static void print_concession(const plan_for_card *c, const plim_concession *x) {
+  const plim_plan *p = &c->plan;
+  char line[768], tight[PLAN_TIGHT_SIZE];
   size_t used = 0;
+  plan_why_tight(c, x->device_bytes, x->most_bytes, tight, sizeof tight);
+  bool is_tight = *tight && !x->fits;
   for (int k = 0; k < x->count; k++)
     used += concession_words(x, k, line + used, sizeof line - used);
   if (x->is_instead)
@@ -289,8 +314,9 @@ static void print_concession(const plim_plan *p, const plim_concession *x) {
     snprintf(line + used, sizeof line - used, " saves %s (%s in all)",
              units_bytes((uint64_t)x->saves_bytes).text, units_bytes(x->device_bytes).text);
   else
-    snprintf(line + used, sizeof line - used, " needs %s, which %s",
-             units_bytes(x->device_bytes).text, x->fits ? "fits" : "still does not fit");
+    snprintf(line + used, sizeof line - used, " needs %s, which %s%s%s",
+             units_bytes(x->device_bytes).text, x->fits ? "fits" : "still does not fit",
+             is_tight ? ": " : "", is_tight ? tight : "");
   sentence(line);
 }
 
@@ -299,22 +325,31 @@ static void print_concessions(const plan_for_card *c) {
   if (!p->concessions.len) return;
   plan_heading(p->rungs.len ? "not used, because it changes what the model learns"
                             : "what would help, but changes what the model learns");
-  for (size_t i = 0; i < p->concessions.len; i++) print_concession(p, &p->concessions.at[i]);
+  for (size_t i = 0; i < p->concessions.len; i++) print_concession(c, &p->concessions.at[i]);
 }
 
 // ---- how to get there -------------------------------------------------------------------------------
+
+void plan_data_text(const plan_result *r, char *text, size_t size) {
+  snprintf(text, size, "%s sample%s and %g epoch%s", units_count(r->samples).text,
+           r->samples == 1 ? "" : "s", r->epochs, r->epochs == 1 ? "" : "s");
+}
 
 static void print_duration(const plan_result *r, const plan_for_card *c) {
   if (!c->plan.rungs.len || r->samples == PLIM_UNKNOWN) return;
   const plim_rung *best = &c->plan.rungs.at[0];
   double hours = plan_hours(r, best);
   uint64_t steps = plan_steps(r, best);
-  printf("\n%s step%s", units_count(steps).text, steps == 1 ? "" : "s");
-  if (!isnan(hours) && hours < 1) printf(", %.1f minutes", hours * 60);
-  else if (!isnan(hours)) printf(", %.1f hours", hours);
+  char line[320], data[96], lasts[48] = "", costs[96] = "";
+  plan_data_text(r, data, sizeof data);
+  if (!isnan(hours) && hours < 1) snprintf(lasts, sizeof lasts, ", %.1f minutes", hours * 60);
+  else if (!isnan(hours)) snprintf(lasts, sizeof lasts, ", %.1f hours", hours);
   if (!isnan(plan_price(r, c, best)))
-    printf(", costs %.2f at %.2f per GPU hour", plan_price(r, c, best), r->price_per_hour);
-  printf("\n");
+    snprintf(costs, sizeof costs, ", costs %.2f at %.2f per GPU hour", plan_price(r, c, best),
+             r->price_per_hour);
+  snprintf(line, sizeof line, "\n%s step%s%s%s (%s)", units_count(steps).text,
+           steps == 1 ? "" : "s", lasts, costs, data);
+  sentence(line);
 }
 
 static void print_unverified(const plan_for_card *c) {
@@ -330,11 +365,13 @@ static void print_unverified(const plan_for_card *c) {
 
 // Prints what the files need before the manual steps are done, and the best plan that can be written completely.
 static void print_without(const plan_for_card *c, const plan_edits *edits) {
-  char line[640];
+  char line[640], tight[PLAN_TIGHT_SIZE];
+  const plim_estimate *e = &edits->as_written;
+  plan_why_tight(c, e->device_bytes, e->interval_bytes[1], tight, sizeof tight);
   if (edits->write_count)
     snprintf(line, sizeof line,
-             "until you have done these steps, the changes below need %s and DO NOT FIT",
-             units_bytes(estimate_shown(&edits->as_written).device_bytes).text);
+             "until you have done these steps, the changes below need %s and DO NOT FIT%s%s",
+             units_bytes(estimate_needed_bytes(e)).text, *tight ? ": " : "", tight);
   else snprintf(line, sizeof line, "until you have done these steps, the run DOES NOT FIT");
   sentence(line);
   const plim_plan *p = &c->writable;

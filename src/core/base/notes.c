@@ -26,6 +26,25 @@ void plim_note_add(plim_notes *notes, const char *code, const char *knob, const 
   notes->has_no_memory = true;
 }
 
+void plim_note_reword(plim_notes *notes, const char *code, const char *format, ...) {
+  char text[1024];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+  plim_text_disarm(text);
+  for (size_t i = 0; i < notes->list.len; i++) {
+    plim_note *note = &notes->list.at[i];
+    if (strcmp(note->code, code) != 0) continue;
+    free(note->message);
+    note->message = copy_of(text);
+    if (note->message) return;
+    *note = notes->list.at[--notes->list.len];
+    notes->has_no_memory = true;
+    return;
+  }
+}
+
 void plim_note_at(plim_notes *notes, const char *file, int line) {
   if (!file || !notes->list.len || notes->has_no_memory) return;
   plim_note *last = &notes->list.at[notes->list.len - 1];

@@ -24,6 +24,9 @@ typedef struct {
 
 void plim_note_add(plim_notes *notes, const char *code, const char *knob, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+// Replaces the message of the note with this code, if there is one.
+void plim_note_reword(plim_notes *notes, const char *code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 // Sets the location of the note added last. `file` may be NULL.
 void plim_note_at(plim_notes *notes, const char *file, int line);
 // Appends copies of all notes in `more`.

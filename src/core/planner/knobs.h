@@ -20,10 +20,10 @@ typedef enum {
   X(CHECKPOINT, "checkpoint", FREE, "gradient checkpointing: off, on, reentrant, offloaded")         \
   X(ATTENTION, "attention", FREE, "attention implementation: sdpa, eager, flash")                    \
   X(OPTIMIZER, "optimizer", FREE, "optimizer and its implementation")                                \
-  X(CHUNKED_LOSS, "chunked_loss", FREE, "tokens per chunk of a chunked cross entropy; 0: not chunked") \
-  X(CACHED_BATCH, "cached_batch", FREE, "mini batch of a cached contrastive loss; 0: not cached")    \
+  X(CHUNKED_LOSS, "chunked_loss", FREE, "tokens per chunk of a chunked cross entropy")              \
+  X(CACHED_BATCH, "cached_batch", FREE, "mini batch of a cached contrastive loss")                  \
   X(LIGER, "liger", FREE, "Liger-Kernel's fused kernels")                                            \
-  X(ALLOC_CONF, "alloc_conf", FREE, "PYTORCH_CUDA_ALLOC_CONF")                                       \
+  X(ALLOC_CONF, "alloc_conf", FREE, "PYTORCH_CUDA_ALLOC_CONF (unchanged keeps your own setting)")    \
   X(STRATEGY, "strategy", FREE, "sharding strategy: none, ddp, fsdp2, zero1, zero2, zero3")          \
   X(OFFLOAD, "offload", FREE, "offload to host memory: none, optimizer, parameters, activations")    \
   X(RESHARD, "reshard", FREE, "free a layer's parameters after its forward pass (FSDP2)")            \

@@ -35,6 +35,12 @@ extern const size_t plim_plan_knob_count;
 const char *plim_knob_value_name(plim_knob knob, int64_t value);
 // The value with that name; returns false if the knob has none.
 bool plim_knob_value_of(plim_knob knob, const char *text, int64_t *value);
+// The value as every text writes it and --fix reads it: "512", "on", "off" for a loss that is not chunked.
+void plim_knob_value_text(plim_knob knob, int64_t value, char *text, size_t size);
+// What --fix accepts: "off, on, reentrant, offloaded"; "off, or a number from 1 to 1048576".
+void plim_knob_values_text(plim_knob knob, char *text, size_t size);
+// The name of the knob's value that is most like a mistyped one; NULL if none is close.
+const char *plim_knob_value_near(plim_knob knob, const char *text);
 
 typedef struct {
   plim_job job; // the user's job, with its own micro batch and accumulation
@@ -62,6 +68,9 @@ typedef struct {
   int64_t positives, negatives; // sequences encoded along with each sequence of the batch
 } plim_plan_request;
 
+// Whether it fits and leaves the margin free.
+bool plim_is_safe(const plim_plan_request *r, const plim_estimate *e);
+
 // Whether this sharding may be tried, not considering by_hand.
 bool plim_plan_may_share(const plim_plan_request *r, int64_t strategy, int64_t offload);
 
@@ -84,6 +93,7 @@ typedef struct {
   int64_t from, to;
   int64_t saves_bytes;  // on the device; negative: it costs memory
   double costs_seconds; // per step; negative: it saves time; NaN: not known
+  double gains_tokens;  // per second, where the step's batch is another; NaN: not known
   bool is_needed;       // without it the plan does not fit
 } plim_plan_change;
 
@@ -97,6 +107,7 @@ typedef struct {
   int64_t from[PLIM_MAX_CONCEDED], to[PLIM_MAX_CONCEDED];
   bool fits;             // together with the best values of the other knobs
   uint64_t device_bytes; // with those values
+  uint64_t most_bytes;   // the same at the upper end of the estimate's error margin
   int64_t saves_bytes;   // compared with the plan; negative: it costs memory
   double tokens_per_second;
   bool is_instead; // replaces what the plan moves to the host

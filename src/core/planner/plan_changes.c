@@ -65,6 +65,7 @@ static void add_change(plim_search *s, plim_knob knob) {
   change.saves_bytes = (int64_t)without.e.device_bytes - (int64_t)chosen.e.device_bytes;
   bool compares = s->r->effective_batch || batch_of(&without.choice) == batch_of(&chosen.choice);
   change.costs_seconds = compares ? chosen.step_seconds - without.step_seconds : NAN;
+  change.gains_tokens = chosen.tokens_per_second - without.tokens_per_second;
   change.is_asked = !plim_has_its_batch(s->r, &back);
   change.is_needed = !plim_is_safe(s->r, &without.e) && !is_other_way_of_it(plan, knob);
   if (!vec_push(&plan->changes, change)) s->failed = true;
@@ -75,6 +76,7 @@ static void add_change(plim_search *s, plim_knob knob) {
                             .from = own->at[change.with],
                             .to = chosen.choice.at[change.with],
                             .costs_seconds = NAN,
+                            .gains_tokens = NAN,
                             .is_needed = change.is_needed};
   if (!vec_push(&plan->changes, other)) s->failed = true;
 }

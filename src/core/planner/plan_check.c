@@ -77,7 +77,7 @@ plim_err plim_plan_check(const plim_plan_request *request, const plim_plan *plan
     err = check_rung(request, plan, &plan->rungs.at[i], error);
     if (!err && i && plan->rungs.at[i].e.device_bytes >= plan->rungs.at[i - 1].e.device_bytes)
       err = plim_fail(error, PLIM_ERR_ARGUMENT,
-                      "a rung of the plan does not need less memory than the one above it");
+                      "a fallback of the plan does not need less memory than the one above it");
   }
   return err;
 }

@@ -123,7 +123,6 @@ bool plim_search_runs_out(plim_search *s, const plim_choice *choice);
 bool plim_search_show(plim_search *s, const plim_choice *choice, plim_rung *out);
 // The same for a candidate that is only compared with the plan.
 bool plim_search_compare(plim_search *s, const plim_choice *choice, plim_rung *out);
-bool plim_is_safe(const plim_plan_request *r, const plim_estimate *e);
 // Whether no allocator settings could make it fit, because its live tensors alone are too large.
 bool plim_is_hopeless(const plim_plan_request *r, const plim_estimate *e);
 

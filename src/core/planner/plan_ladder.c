@@ -89,9 +89,17 @@ static uint64_t lowest_so_far(const plim_plan *plan) {
   return n ? plan->rungs.at[n - 1].e.device_bytes : UINT64_MAX;
 }
 
+// Fewer passes than the first rung was run with can need less memory: the same settings are still no fallback.
+static bool is_rung(const plim_plan *plan, const plim_choice *choice) {
+  for (size_t i = 0; i < plan->rungs.len; i++)
+    if (memcmp(&plan->rungs.at[i].choice, choice, sizeof *choice) == 0) return true;
+  return false;
+}
+
 // With more passes it must still fit and be below the previous rungs in memory and speed; the first rung is run in
 // full.
 static bool show(plim_search *s, const plim_choice *choice, standard by, plim_rung *out) {
+  if (is_rung(s->plan, choice)) return false;
   if (!plim_search_compare(s, choice, out) || !plim_is_safe(s->r, &out->e)) return false;
   if (!s->plan->rungs.len && !plim_search_show(s, choice, out)) return false;
   bool is_faster = out->tokens_per_second > by.no_faster;

@@ -7,7 +7,9 @@ static bool is_open(const plim_plan_request *r, plim_knob knob) {
 
 static void add(plim_search *s, const plim_concessions *l, const plim_rung *got, bool is_safe) {
   plim_plan *plan = s->plan;
-  plim_concession c = {.fits = is_safe, .device_bytes = plim_needed_bytes(&got->e)};
+  plim_concession c = {.fits = is_safe,
+                       .device_bytes = plim_needed_bytes(&got->e),
+                       .most_bytes = got->e.interval_bytes[1]};
   const plim_rung *than = plan->rungs.len ? &plan->rungs.at[0] : &plan->smallest;
   plim_choice had = plan->rungs.len ? than->choice : plim_concession_of(s).at;
   for (size_t i = 0; i < plim_conceded_knob_count; i++) {

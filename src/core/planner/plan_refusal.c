@@ -28,10 +28,10 @@ typedef struct {
 } setting;
 
 static setting setting_of(plim_knob knob, int64_t value) {
-  const char *name = plim_knob_value_name(knob, value);
+  char text[48];
   setting out;
-  if (name) snprintf(out.text, sizeof out.text, "%s=%.48s", plim_knob_table[knob].name, name);
-  else snprintf(out.text, sizeof out.text, "%s=%lld", plim_knob_table[knob].name, (long long)value);
+  plim_knob_value_text(knob, value, text, sizeof text);
+  snprintf(out.text, sizeof out.text, "%s=%s", plim_knob_table[knob].name, text);
   return out;
 }
 

@@ -1,7 +1,9 @@
 // Knobs as numbers: the values of the user's job, and the job of a choice.
+#include <stdio.h>
 #include <string.h>
 
 #include "plan_impl.h"
+#include "suggest.h"
 
 const plim_knob plim_plan_knobs[] = {
     PLIM_KNOB_MICRO_BATCH, PLIM_KNOB_ACCUMULATE,   PLIM_KNOB_PRECISION,    PLIM_KNOB_DTYPE,
@@ -74,6 +76,7 @@ static const struct {
     {PLIM_KNOB_ALLOC_CONF, "default", "unchanged"},
     {PLIM_KNOB_ALLOC_CONF, "as it is", "unchanged"}, // of plans saved by older versions
     {PLIM_KNOB_CHUNKED_LOSS, "off", "0"},
+    {PLIM_KNOB_CACHED_BATCH, "off", "0"},
     {PLIM_KNOB_CHUNKED_LOSS, "full", "0"},
     {PLIM_KNOB_CHUNKED_LOSS, "chunked", "512"},
     {PLIM_KNOB_PRECISION, "no", "none"},
@@ -92,11 +95,47 @@ static const char *usual_name(plim_knob knob, const char *text) {
   return text;
 }
 
+// Counts for which 0 has a name.
+static bool has_off(plim_knob knob) {
+  return knob == PLIM_KNOB_CHUNKED_LOSS || knob == PLIM_KNOB_CACHED_BATCH;
+}
+
+static int64_t least_count(plim_knob knob) {
+  bool may_be_none = has_off(knob) || knob == PLIM_KNOB_LORA_RANK || knob == PLIM_KNOB_POSITIVES ||
+                     knob == PLIM_KNOB_NEGATIVES;
+  return may_be_none ? 0 : 1;
+}
+
+void plim_knob_value_text(plim_knob knob, int64_t value, char *text, size_t size) {
+  const char *name = plim_knob_value_name(knob, value);
+  if (name) snprintf(text, size, "%s", name);
+  else if (has_off(knob) && !value) snprintf(text, size, "off");
+  else snprintf(text, size, "%lld", (long long)value);
+}
+
+void plim_knob_values_text(plim_knob knob, char *text, size_t size) {
+  size_t used = 0;
+  const char *name = plim_knob_value_name(knob, 0);
+  if (!name)
+    snprintf(text, size, "%s from %d to %d", has_off(knob) ? "off, or a number" : "a number",
+             has_off(knob) ? 1 : (int)least_count(knob), PLIM_MAX_BATCH);
+  for (int64_t i = 0; used < size && (name = plim_knob_value_name(knob, i)); i++)
+    used += (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "", name);
+}
+
+const char *plim_knob_value_near(plim_knob knob, const char *text) {
+  const char *names[64];
+  size_t count = 0;
+  while (count < 64 && (names[count] = plim_knob_value_name(knob, (int64_t)count))) count++;
+  return plim_suggest(text, names, count);
+}
+
 bool plim_knob_value_of(plim_knob knob, const char *text, int64_t *value) {
   text = usual_name(knob, text);
   const char *own = knob == PLIM_KNOB_OPTIMIZER ? plim_optimizer_own_name(text) : NULL;
   if (own) text = own; // TrainingArguments uses other names
-  if (knob != PLIM_KNOB_OPTIMIZER && !names_of(knob).count) return count_of(text, value);
+  if (knob != PLIM_KNOB_OPTIMIZER && !names_of(knob).count)
+    return count_of(text, value) && *value >= least_count(knob) && *value <= PLIM_MAX_BATCH;
   const char *name;
   for (int64_t i = 0; (name = plim_knob_value_name(knob, i)); i++)
     if (strcmp(name, text) == 0) {

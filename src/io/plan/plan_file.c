@@ -191,7 +191,7 @@ static plim_err check_parts(const json_t *root, plim_error *error) {
 static plim_err check_rung(size_t count, uint64_t rung, plim_error *error) {
   if (rung >= 1 && rung <= count) return PLIM_OK;
   plim_err err = count
-                     ? plim_fail(error, PLIM_ERR_ARGUMENT, "the plan has no rung %llu",
+                     ? plim_fail(error, PLIM_ERR_ARGUMENT, "the plan has no fallback %llu",
                                  (unsigned long long)rung)
                      : plim_fail(error, PLIM_ERR_ARGUMENT,
                                  "the plan found nothing that fits, so there is nothing to write");

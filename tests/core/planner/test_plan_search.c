@@ -444,6 +444,30 @@ TEST(flags_name_their_knobs) {
         "transformers' names");
 }
 
+// Every value is read back from the words that texts, errors and --fix have for it; what is out of range is none.
+TEST(words_of_values_are_read_back) {
+  static const int64_t counts[] = {0, 1, 512, PLIM_MAX_BATCH};
+  char text[96], values[320];
+  int64_t back;
+  for (size_t i = 0; i < plim_plan_knob_count; i++) {
+    plim_knob knob = plim_plan_knobs[i];
+    const char *name = plim_knob_table[knob].name;
+    bool is_named = plim_knob_value_name(knob, 0);
+    plim_knob_values_text(knob, values, sizeof values);
+    CHECK(*values, "%s says nothing of its values", name);
+    for (int64_t k = 0; is_named ? plim_knob_value_name(knob, k) != NULL : k < 4; k++) {
+      int64_t value = is_named ? k : counts[k];
+      plim_knob_value_text(knob, value, text, sizeof text);
+      bool is_read = plim_knob_value_of(knob, text, &back);
+      bool is_refused = !is_named && !value && strstr(values, "from 1") && !strstr(values, "off");
+      CHECK(is_refused ? !is_read : is_read && back == value, "%s=%s", name, text);
+    }
+    CHECK(!plim_knob_value_of(knob, "2000000", &back), "%s=2000000", name);
+  }
+  CHECK(strcmp(plim_knob_value_near(PLIM_KNOB_OPTIMIZER, "adam"), "adamw") == 0, "the closest");
+  CHECK(!plim_knob_value_near(PLIM_KNOB_LIGER, "maybe"), "none is close");
+}
+
 // ---- time -------------------------------------------------------------------------------------------
 
 // Candidates are counted, since seconds depend on the machine. bench/predict.py measures them.
