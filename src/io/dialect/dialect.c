@@ -79,6 +79,8 @@ static void explain_unreadable(const plim_settings *s, const plim_setting *setti
     plim_value_print(&setting->value, text, sizeof text);
     snprintf(out->why, sizeof out->why,
              "%.60s has a value that plimsoll does not understand: %.80s", setting->key, text);
+    bool is_left_open = strcmp(text, "auto") == 0 || strcmp(text, "-1") == 0; // all GPUs, any batch
+    out->is_ill_typed = !is_left_open;
   }
 }
 
