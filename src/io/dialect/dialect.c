@@ -273,6 +273,7 @@ static bool resolve_row(reader *r, decision *d, const plim_key *key, bool is_nes
     const plim_setting *setting = &r->s->at.at[i];
     if (is_nested && plim_key_is_of_evaluation(r->names.names[i])) continue;
     if (setting->is_aside || plim_setting_is_passed_over(r->s, setting)) continue;
+    if (setting->is_unexported && key->key[0] == '$') continue;
     if (plim_setting_counts(r->s, setting) == PLIM_NO) continue;
     if (is_given_again(r->s, setting, search)) continue;
     if (setting->is_of_evaluation && has_training) continue;
