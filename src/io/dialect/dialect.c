@@ -10,9 +10,10 @@
 #include "conditions.h"
 #include "dialect_values.h"
 #include "key_index.h"
+#include "literals.h"
 #include "rest_arguments.h"
 
-enum { LIST_BYTES = 1024, ROOTS = 8, BRANCH_SETTINGS = 256 };
+enum { ROOTS = 8, BRANCH_SETTINGS = 256 };
 
 // The file being read, with its keys in the spelling of the tables.
 typedef struct {
@@ -119,11 +120,14 @@ static void explain_ambiguity(decision *d, const plim_setting *setting) {
 }
 
 static void join(reader *r, decision *d, const plim_value *value) {
-  char text[LIST_BYTES];
-  char by = d->reading.key->knob == PLIM_KNOB_LORA_TARGETS ? ',' : '+';
-  snprintf(text, sizeof text, "%s%c%s", d->reading.value.text, by, value->text);
-  const char *kept = plim_settings_keep(r->s, text, strlen(text));
+  plim_chars text = {0};
+  const char *by = d->reading.key->knob == PLIM_KNOB_LORA_TARGETS ? "," : "+";
+  bool ok = plim_chars_add_text(&text, d->reading.value.text) && plim_chars_add_text(&text, by) &&
+            plim_chars_add_text(&text, value->text);
+  const char *kept = ok ? plim_settings_keep(r->s, text.at, text.len) : NULL;
   if (kept) d->reading.value.text = kept;
+  if (!ok) r->s->has_failed = true;
+  vec_free(&text);
 }
 
 static void take(decision *d, const plim_key *key, const plim_setting *setting, plim_token t) {
@@ -194,27 +198,37 @@ static void resolve(reader *r, decision *d, const plim_key *key, const plim_sett
   if (default_of && now->setting == setting) now->rival = default_of;
 }
 
+// Whether a list with commas has the item.
+static bool has_item(const plim_chars *list, const char *item) {
+  size_t size = strlen(item);
+  for (size_t at = 0, end; at < list->len; at = end + 1) {
+    for (end = at; end < list->len && list->at[end] != ',';) end++;
+    if (end - at == size && memcmp(list->at + at, item, size) == 0) return true;
+  }
+  return false;
+}
+
 // The items of a list, each by the row's words, without those said already.
 static bool resolve_items(reader *r, decision *d, const plim_key *key, bool is_nested) {
-  char text[LIST_BYTES] = "";
-  size_t used = 0;
+  plim_chars text = {0};
   const plim_setting *first = NULL;
-  for (size_t i = 0; i < r->s->at.len; i++) {
+  bool ok = true;
+  for (size_t i = 0; ok && i < r->s->at.len; i++) {
     const plim_setting *item = &r->s->at.at[i];
     if (!plim_key_is_item(r->names.names[i], key->key, is_nested)) continue;
     if (plim_setting_counts(r->s, item) == PLIM_NO) continue;
     if (!first) first = item;
     plim_token t = plim_key_read(key, r->s, item);
-    if (t.force == PLIM_NOTHING || t.value.kind != PLIM_VALUE_TEXT || strstr(text, t.value.text))
-      continue;
-    int n = snprintf(text + used, sizeof text - used, "%s%s", used ? "," : "", t.value.text);
-    if (n > 0 && (size_t)n < sizeof text - used) used += (size_t)n;
+    bool is_item = t.force != PLIM_NOTHING && t.value.kind == PLIM_VALUE_TEXT && *t.value.text;
+    if (is_item && !has_item(&text, t.value.text))
+      ok = (!text.len || vec_push(&text, ',')) && plim_chars_add_text(&text, t.value.text);
   }
-  if (!used) return first != NULL;
-  const char *kept = plim_settings_keep(r->s, text, strlen(text));
+  const char *kept = ok && text.len ? plim_settings_keep(r->s, text.at, text.len) : NULL;
   plim_token all = {PLIM_STRONG, {.kind = PLIM_VALUE_TEXT, .text = kept}};
   if (kept) resolve(r, d, key, first, all);
-  return true;
+  if (!ok) r->s->has_failed = true;
+  vec_free(&text);
+  return first != NULL;
 }
 
 // The same command has the flag again, in another spelling. `search` goes on after it.
