@@ -333,6 +333,10 @@ TEST(check_of_values_that_no_key_takes) {
                        "datasets: []\nbf16: treu\n");
   CHECK_FOUND("values.unreadable", CHECK_WARNING);
   CHECK_SAYS(found("values.unreadable")->fix, "did you mean true?");
+  verdict_of("home.yaml",
+             "model: Qwen/Qwen2.5-0.5B\nbatch_size: 4\nmax_len: 512\nprecision: bf61\n");
+  CHECK_FOUND("values.unreadable", CHECK_WARNING);
+  CHECK_SAYS(found("values.unreadable")->fix, "did you mean bf16?");
   verdict_of("acc.yaml", "compute_environment: LOCAL_MACHINE\ndistributed_type: MULTI_GPU\n"
                          "mixed_precision: bf61\nnum_processes: 2\n");
   CHECK_NOT_FOUND("values.unreadable"); // it trains nothing
