@@ -228,23 +228,23 @@ static void note_exports(shell_reader *r, size_t program) {
   }
 }
 
-// -e NAME=$NAME, env "NAME=${NAME}": `key` is "$NAME".
-static bool is_handed_on(const shell_reader *r, const char *key) {
-  size_t n = strlen(key + 1);
+// -e NAME=$NAME, env "NAME=${NAME}": a value that is passed on by hand.
+static void note_handed_on(shell_reader *r) {
   const char *end = r->text + r->size, *at = r->text;
-  for (; (at = memmem(at, (size_t)(end - at), key + 1, n)); at++) {
-    const char *before = at;
-    before -= before > r->text && before[-1] == '{';
-    if (before == r->text || *--before != '$') continue;
-    before -= before > r->text && strchr("'\"", before[-1]) != NULL;
-    bool is_whole = at + n == end || !plim_shell_is_name(at[n], false);
-    if (is_whole && before > r->text && before[-1] == '=') return true;
+  for (; (at = memchr(at, '$', (size_t)(end - at))); at++) {
+    const char *before = at - (at > r->text && strchr("'\"", at[-1]));
+    if (before == r->text || before[-1] != '=') continue;
+    plim_span name = {.begin = (size_t)(at + 1 - r->text)};
+    name.begin += name.begin < r->size && r->text[name.begin] == '{';
+    name.end = name.begin;
+    while (name.end < r->size && plim_shell_is_name(r->text[name.end], name.end == name.begin))
+      name.end++;
+    if (name.end > name.begin) plim_scanner_name(r->f, &r->exported, shell_variable_key(r, name));
   }
-  return false;
 }
 
 bool shell_is_exported(const shell_reader *r, const char *key) {
-  return r->exports_all || plim_names_count(&r->exported, key) || is_handed_on(r, key);
+  return r->exports_all || plim_names_count(&r->exported, key);
 }
 
 // ---- what is set ------------------------------------------------------------------------------------
@@ -436,6 +436,7 @@ static void note_all(shell_reader *r) {
   shell_for_each_command(r, visit_opaque);
   if (r->locals.len) qsort(r->locals.at, r->locals.len, sizeof *r->locals.at, by_local);
   shell_for_each_command(r, visit_variables);
+  note_handed_on(r);
   note_changed(r);
   plim_names_sort(&r->f->set);
   plim_names_sort(&r->f->lists);
