@@ -9,6 +9,7 @@
 #include "comment_locks.h"
 #include "conditions.h"
 #include "dialect_values.h"
+#include "hash.h"
 #include "key_index.h"
 #include "literals.h"
 #include "rest_arguments.h"
@@ -198,19 +199,18 @@ static void resolve(reader *r, decision *d, const plim_key *key, const plim_sett
   if (default_of && now->setting == setting) now->rival = default_of;
 }
 
-// Whether a list with commas has the item.
-static bool has_item(const plim_chars *list, const char *item) {
-  size_t size = strlen(item);
-  for (size_t at = 0, end; at < list->len; at = end + 1) {
-    for (end = at; end < list->len && list->at[end] != ',';) end++;
-    if (end - at == size && memcmp(list->at + at, item, size) == 0) return true;
-  }
-  return false;
+// Appends an item to a list with commas, unless it is there. Returns false when out of memory.
+static bool add_item(plim_chars *list, plim_hash *items, const char *item) {
+  uint64_t hash = plim_text_hash(0, item, strlen(item));
+  if (plim_hash_find(items, hash)) return true;
+  return plim_hash_put(items, hash, 1) && (!list->len || vec_push(list, ',')) &&
+         plim_chars_add_text(list, item);
 }
 
 // The items of a list, each by the row's words, without those said already.
 static bool resolve_items(reader *r, decision *d, const plim_key *key, bool is_nested) {
   plim_chars text = {0};
+  plim_hash items = {0};
   const plim_setting *first = NULL;
   bool ok = true;
   for (size_t i = 0; ok && i < r->s->at.len; i++) {
@@ -220,13 +220,13 @@ static bool resolve_items(reader *r, decision *d, const plim_key *key, bool is_n
     if (!first) first = item;
     plim_token t = plim_key_read(key, r->s, item);
     bool is_item = t.force != PLIM_NOTHING && t.value.kind == PLIM_VALUE_TEXT && *t.value.text;
-    if (is_item && !has_item(&text, t.value.text))
-      ok = (!text.len || vec_push(&text, ',')) && plim_chars_add_text(&text, t.value.text);
+    if (is_item) ok = add_item(&text, &items, t.value.text);
   }
   const char *kept = ok && text.len ? plim_settings_keep(r->s, text.at, text.len) : NULL;
   plim_token all = {PLIM_STRONG, {.kind = PLIM_VALUE_TEXT, .text = kept}};
   if (kept) resolve(r, d, key, first, all);
   if (!ok) r->s->has_failed = true;
+  plim_hash_free(&items);
   vec_free(&text);
   return first != NULL;
 }
