@@ -13,11 +13,15 @@ static bool is_one_batch(const plim_project_file *f, plim_knob knob) {
                             f->recipe.knobs[PLIM_KNOB_ACCUMULATE].origin != PLIM_UNCLEAR);
 }
 
+// Every edit reads the script again. A script with more trainings is left to its author: without the rest of the edits
+// the knob does not get its value, and the change is refused.
+enum { MOST_TRAININGS = 64 };
+
 bool plim_trainings_change(const plim_project_file *f, const plim_key *key, const plim_setting *of,
                            const plim_value *value, plim_task_edits *edits) {
   bool is_nested = plim_dialect_table[f->recipe.dialect].is_nested;
   if (!is_one_batch(f, key->knob)) return true;
-  for (size_t i = 0; i < f->settings.at.len; i++) {
+  for (size_t i = 0; i < f->settings.at.len && edits->len <= MOST_TRAININGS; i++) {
     const plim_setting *x = &f->settings.at.at[i];
     plim_edit edit;
     bool is_parallel =
@@ -35,7 +39,7 @@ bool plim_trainings_insert(const plim_project_file *f, const char *key, const pl
                            plim_task_edits *edits) {
   plim_trainings all;
   bool ok = plim_trainings_find(&f->settings, &all), is_whole = true;
-  size_t trainings = all.len > 1 ? all.len : 0;
+  size_t trainings = all.len > 1 && all.len <= MOST_TRAININGS ? all.len : 0;
   for (size_t i = 0; ok && is_whole && i < trainings; i++) {
     char name[PLIM_KEY_BYTES];
     plim_edit edit;
