@@ -10,12 +10,12 @@
 
 // In the order in which findings are shown. A check may use what earlier ones filled in.
 static void (*const checks[])(check *) = {
-    check_visible,    check_cards,       check_card_count, check_environment, check_memory,
-    check_allocator,  check_interrupted, check_recognised, check_batch,       check_agreement,
-    check_auto_batch, check_files,       check_conflicts,  check_launcher,    check_idle,
-    check_loading,    check_shell,       check_yaml,       check_typos,       check_readers,
-    check_precision,  check_fit,         check_offload,    check_locked,      check_shared_memory,
-    check_folder,
+    check_visible,       check_cards,       check_card_count, check_environment, check_memory,
+    check_allocator,     check_interrupted, check_recognised, check_batch,       check_agreement,
+    check_auto_batch,    check_files,       check_conflicts,  check_launcher,    check_idle,
+    check_loading,       check_shell,       check_yaml,       check_values,      check_typos,
+    check_readers,       check_precision,   check_fit,        check_offload,     check_locked,
+    check_shared_memory, check_folder,
 };
 
 plim_err check_all(check *c, plim_error *error) {
@@ -29,9 +29,9 @@ size_t check_count(const check *c, check_severity severity) {
   return count;
 }
 
-static bool fits_badly(const check *c) {
+bool check_has(const check *c, const char *id, check_severity severity) {
   for (size_t i = 0; i < c->findings.len; i++)
-    if (strcmp(c->findings.at[i].id, "fit") == 0 && c->findings.at[i].severity == CHECK_WARNING)
+    if (strcmp(c->findings.at[i].id, id) == 0 && c->findings.at[i].severity == severity)
       return true;
   return false;
 }
@@ -39,13 +39,17 @@ static bool fits_badly(const check *c) {
 check_verdict check_decide(const check *c, const char **why_not) {
   *why_not = NULL;
   if (check_count(c, CHECK_FAILS)) return CHECK_NOT_READY;
-  if (!c->files.project.files.len) return CHECK_READY; // only the machine is checked
-  if (!c->trains) *why_not = "none of these files is a training configuration that plimsoll knows";
+  if (check_has(c, "fit", CHECK_WARNING)) return CHECK_MAY_NOT_FIT;
+  if (!c->files.project.files.len)
+    *why_not = "no files were given, so only the machine and the environment were checked";
+  else if (!c->trains)
+    *why_not = "none of these files is a training configuration that plimsoll knows";
   else if (!c->has_estimate) *why_not = c->no_estimate.message;
   else if (!c->estimate.has_verdict)
     *why_not = "no card is named with --gpu, and this machine has none";
-  if (*why_not) return CHECK_NOT_CHECKED;
-  return fits_badly(c) ? CHECK_MAY_NOT_FIT : CHECK_READY;
+  else if (check_has(c, "values.unreadable", CHECK_WARNING))
+    *why_not = "a setting has a value that plimsoll does not understand";
+  return *why_not ? CHECK_NOT_CHECKED : CHECK_READY;
 }
 
 // ---- where to look ----------------------------------------------------------------------------------

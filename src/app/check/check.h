@@ -72,6 +72,7 @@ plim_err check_read(check *c, const char *const *files, size_t count, const cli_
 plim_err check_all(check *c, plim_error *error);
 void check_clear(check *c);
 size_t check_count(const check *c, check_severity severity);
+bool check_has(const check *c, const char *id, check_severity severity);
 
 // The overall result. A run is ready only if it is known to fit.
 typedef enum {
@@ -149,6 +150,7 @@ void check_idle(check *c);
 void check_loading(check *c);
 void check_shell(check *c);
 void check_yaml(check *c);
+void check_values(check *c);
 void check_typos(check *c);
 void check_readers(check *c);
 void check_fit(check *c);

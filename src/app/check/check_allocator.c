@@ -9,7 +9,7 @@
 
 // The first one that is set counts, in this order.
 static const char *const names[] = {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"};
-enum { OLDER_NAME, NEWER_NAME, NAMES, MAX_VARIABLES = 32 };
+enum { OLDER_NAME, NEWER_NAME, NAMES };
 
 // One place where one of them is set.
 typedef struct {
@@ -23,11 +23,13 @@ typedef struct {
   plim_alloc_conf conf;
 } variable;
 
-enum { ENVIRONMENT, LAUNCHED, PROGRAM };
+enum { ENVIRONMENT, LAUNCHED, PROGRAM, LAYERS };
 
 typedef struct {
-  variable at[MAX_VARIABLES];
-  size_t count;
+  vec(variable) list;
+  size_t first[NAMES][LAYERS][2]; // of a name, a layer and is_default: its first place, plus one
+  bool has_unexported;            // set in a script without export
+  bool is_out;                    // out of memory
 } variables;
 
 // ---- where they are set -----------------------------------------------------------------------------
@@ -42,9 +44,11 @@ static bool is_setdefault(const check_place *place) {
 }
 
 static void add(variables *v, int name, const char *text, check_place place) {
-  if (v->count == MAX_VARIABLES) return;
-  variable *x = &v->at[v->count++];
-  *x = (variable){.name = name, .text = text, .place = place};
+  if (!vec_push(&v->list, (variable){.name = name, .text = text, .place = place})) {
+    v->is_out = true;
+    return;
+  }
+  variable *x = &v->list.at[v->list.len - 1];
   snprintf(x->where, sizeof x->where, "the environment");
   if (!place.file) return;
   bool is_python = place.file->settings.format == PLIM_FORMAT_PYTHON;
@@ -62,11 +66,14 @@ static int name_of(const char *key) {
   return NAMES;
 }
 
-static void gather_file(variables *v, const plim_project_file *f) {
+static void gather_file(variables *v, const check *c, const plim_project_file *f) {
   for (size_t i = 0; i < f->settings.at.len; i++) {
     const plim_setting *s = &f->settings.at.at[i];
     int name = name_of(s->key);
-    if (name < NAMES && s->value.kind == PLIM_VALUE_TEXT)
+    if (name == NAMES) continue;
+    bool is_unexported = s->is_unexported && !c->environment(names[name]);
+    if (is_unexported) v->has_unexported = true;
+    else if (s->value.kind == PLIM_VALUE_TEXT)
       add(v, name, s->value.text, (check_place){f, s, s->value});
   }
 }
@@ -77,24 +84,29 @@ static void gather(variables *v, const check *c) {
     if (text && *text) add(v, i, text, (check_place){0});
   }
   const plim_project *p = &c->files.project;
-  for (size_t i = 0; i < p->files.len; i++) gather_file(v, p->files.at[i]);
+  for (size_t i = 0; i < p->files.len; i++) gather_file(v, c, p->files.at[i]);
+  for (size_t i = v->list.len; i-- > 0;) {
+    const variable *x = &v->list.at[i];
+    v->first[x->name][x->layer][x->is_default] = i + 1;
+  }
 }
 
 // The variable that overrides it; NULL: none.
 static const variable *successor(const variables *v, const variable *x) {
-  for (size_t i = 0; i < v->count; i++) {
-    const variable *y = &v->at[i];
-    if (y->name != x->name || y == x) continue;
-    bool is_over = y->layer > x->layer && !y->is_default;
-    bool was_before = x->is_default && y->layer < x->layer;
-    if (is_over || was_before) return y;
-  }
-  return NULL;
+  size_t first = SIZE_MAX;
+  for (int layer = 0; layer < LAYERS; layer++)
+    for (int is_default = 0; is_default < 2; is_default++) {
+      size_t at = v->first[x->name][layer][is_default];
+      bool is_over = layer > x->layer && !is_default;
+      bool was_before = x->is_default && layer < x->layer;
+      if (at && at <= first && (is_over || was_before)) first = at;
+    }
+  return first == SIZE_MAX ? NULL : &v->list.at[first - 1];
 }
 
 static const variable *in_force(const variables *v, int name) {
-  for (size_t i = v->count; i-- > 0;)
-    if (v->at[i].name == name && !successor(v, &v->at[i])) return &v->at[i];
+  for (size_t i = v->list.len; i-- > 0;)
+    if (v->list.at[i].name == name && !successor(v, &v->list.at[i])) return &v->list.at[i];
   return NULL;
 }
 
@@ -230,8 +242,8 @@ static void compare_names(check *c, const variable *older, const variable *newer
 }
 
 static void compare_places(check *c, const variables *v) {
-  for (size_t i = 0; i < v->count; i++) {
-    const variable *x = &v->at[i], *instead = successor(v, x);
+  for (size_t i = 0; i < v->list.len; i++) {
+    const variable *x = &v->list.at[i], *instead = successor(v, x);
     if (!instead || !x->is_valid || is_same(x, instead)) continue;
     check_finding *f =
         check_add(c, "allocator.replaced", CHECK_NOTE, "%s in %s is overridden by %s",
@@ -241,22 +253,24 @@ static void compare_places(check *c, const variables *v) {
   }
 }
 
-static void report_unset(check *c) {
+static void report_unset(check *c, bool has_unexported) {
   check_finding *f =
-      check_add(c, "allocator", CHECK_OK, "%s is not set: PyTorch's default allocator settings",
-                names[OLDER_NAME]);
+      check_add(c, "allocator", CHECK_OK, "%s is not %s: PyTorch's default allocator settings",
+                names[OLDER_NAME], has_unexported ? "exported" : "set");
   if (c->machine.is_wsl) return;
   check_why(f, "expandable segments avoid most fragmentation at no cost");
   check_fix(f, "export %s=expandable_segments:True", names[OLDER_NAME]);
 }
 
 void check_allocator(check *c) {
-  variables v = {.count = 0};
+  variables v = {0};
   gather(&v, c);
-  if (!v.count) report_unset(c);
-  for (size_t i = 0; i < v.count; i++) judge(c, &v, &v.at[i]);
-  for (size_t i = 0; i < v.count; i++)
-    if (v.at[i].is_valid) judge_fights(c, &v.at[i]);
+  if (!v.list.len) report_unset(c, v.has_unexported);
+  for (size_t i = 0; i < v.list.len; i++) judge(c, &v, &v.list.at[i]);
+  for (size_t i = 0; i < v.list.len; i++)
+    if (v.list.at[i].is_valid) judge_fights(c, &v.list.at[i]);
   compare_names(c, in_force(&v, OLDER_NAME), in_force(&v, NEWER_NAME));
   compare_places(c, &v);
+  if (v.is_out) c->has_no_memory = true;
+  vec_free(&v.list);
 }

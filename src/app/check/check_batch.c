@@ -183,7 +183,8 @@ static void report_disagreement(check *c, plim_knob knob, const plim_knob_place 
   plim_value_print(&k->value, here, sizeof here);
   check_finding *f =
       check_add(c, "deepspeed.mismatch", is_refused ? CHECK_FAILS : CHECK_WARNING,
-                "%.60s is %s, but %.80s is %s", place->setting->key, there, ours->path, here);
+                "%.60s is %s, but %.60s is %s (%.80s:%d)", place->setting->key, there,
+                k->places[0].setting->key, here, ours->path, k->places[0].setting->line);
   check_at(f, &(check_place){theirs, place->setting, place->setting->value});
   report_other_batch(c, knob, value->kind == PLIM_VALUE_INTEGER ? value->integer : 0, batch,
                      sizeof batch);

@@ -298,35 +298,24 @@ static void check_flash(check *c) {
 static const struct {
   const char *key, *instead;
 } old_keys[] = {
-    {"group_by_length", "train_sampling_strategy: group_by_length"},
-    {"warmup_ratio", "warmup_steps"},
-    {"overwrite_output_dir", "no overwrite_output_dir"},
-    {"no_cuda", "use_cpu"},
-    {"evaluation_strategy", "eval_strategy"},
+    {"group_by_length", "use train_sampling_strategy: group_by_length"},
+    {"warmup_ratio", "use warmup_steps"},
+    {"overwrite_output_dir", "remove it"},
+    {"no_cuda", "use use_cpu: true"},
+    {"evaluation_strategy", "use eval_strategy"},
 };
-
-static void join(char *list, size_t size, const char *word) {
-  size_t used = strlen(list);
-  snprintf(list + used, size - used, "%s%s", used ? ", " : "", word);
-}
 
 static void check_old_keys(check *c) {
   plim_dialect d = c->files.project.dialect;
   bool is_direct = d == PLIM_DIALECT_HF || d == PLIM_DIALECT_TRL || d == PLIM_DIALECT_SENTENCE;
-  char list[128] = "", instead[192] = "";
-  check_place at, first = {0};
+  check_place at;
   for (size_t i = 0; is_direct && i < sizeof old_keys / sizeof *old_keys; i++) {
     if (!check_find(c, old_keys[i].key, &at)) continue;
-    join(list, sizeof list, old_keys[i].key);
-    join(instead, sizeof instead, old_keys[i].instead);
-    if (!first.file) first = at;
+    check_finding *f =
+        check_add(c, "values.old_keys", CHECK_NOTE, "removed in transformers 5: %s (%.120s:%d); %s",
+                  old_keys[i].key, at.file->path, at.setting->line, old_keys[i].instead);
+    check_at(f, &at);
   }
-  if (!*list) return;
-  check_finding *f =
-      check_add(c, "values.old_keys", CHECK_NOTE, "transformers 5 does not know %s", list);
-  check_at(f, &first);
-  check_why(f, "they were removed in transformers 5");
-  check_fix(f, "instead: %s", instead);
 }
 
 // ---- all of them ------------------------------------------------------------------------------------

@@ -181,9 +181,12 @@ static void report_verdict(check *c) {
   } else if (!e->fits) report_too_large(c);
   else if (!fits_now(c)) report_crowded(c);
   else if (is_tight(e)) report_tight(c);
-  else
-    check_add(c, "fit", CHECK_OK, "fits: %s of %s on %s", units_bytes(e->device_bytes).text,
-              units_bytes(e->budget_bytes).text, card_of(c));
+  else {
+    bool is_guess = check_has(c, "values.unreadable", CHECK_WARNING);
+    check_add(c, "fit", is_guess ? CHECK_NOTE : CHECK_OK, "%s: %s of %s on %s",
+              is_guess ? "fits if the assumptions below are right" : "fits",
+              units_bytes(e->device_bytes).text, units_bytes(e->budget_bytes).text, card_of(c));
+  }
 }
 
 static void report_assumed(check *c) {

@@ -44,6 +44,7 @@ static bool find_in(const plim_project_file *f, const char *key, bool must_be_on
     const plim_setting *setting = &f->settings.at.at[i];
     plim_key_name(setting->key, name);
     if (!plim_key_fits(name, key, true) || plim_key_is_of_evaluation(name)) continue;
+    if (setting->is_unexported) continue;
     plim_value value = value_of(&f->settings, setting);
     if (must_be_on && !check_is_on(&value)) continue;
     *out = (check_place){f, setting, value};

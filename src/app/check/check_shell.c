@@ -1,4 +1,6 @@
-// Checks for multi-line commands that end too early, so that the options after that line are lost.
+// Checks for multi-line commands that end too early, so that the options after that line are lost, and for variables
+// that are not exported.
+#include <stdio.h>
 #include <string.h>
 
 #include "check.h"
@@ -68,8 +70,36 @@ static void check_file(check *c, const plim_project_file *f) {
   }
 }
 
+// ---- variables that do not reach the run ------------------------------------------------------------
+
+// Whether the environment of a run decides something by this variable.
+static bool is_of_environment(const plim_setting *setting) {
+  for (const plim_key *key = plim_launch_keys; key->key; key++)
+    if (key->key[0] == '$' && plim_key_is_of(key, setting, false)) return true;
+  return false;
+}
+
+static void check_exports(check *c, const plim_project_file *file) {
+  for (size_t i = 0; i < file->settings.at.len; i++) {
+    const plim_setting *s = &file->settings.at.at[i];
+    if (!s->is_unexported || !is_of_environment(s)) continue;
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(s->key + 1, "#"), s->key + 1); // NAME#2
+    if (c->environment(name)) continue; // exported already where the script is started
+    check_finding *f = check_add(c, "shell.unexported", CHECK_WARNING,
+                                 "%s is set but not exported, so it has no effect", name);
+    check_at_line(f, file->path, s->line);
+    check_why(f, "a shell variable reaches the programs that the script starts only with export");
+    check_fix(f, "write export %s=%.*s", name, (int)(s->span.end - s->span.begin),
+              file->text + s->span.begin);
+  }
+}
+
 void check_shell(check *c) {
-  for (size_t i = 0; i < c->files.project.files.len; i++)
-    if (c->files.project.files.at[i]->settings.format == PLIM_FORMAT_SHELL)
-      check_file(c, c->files.project.files.at[i]);
+  for (size_t i = 0; i < c->files.project.files.len; i++) {
+    const plim_project_file *f = c->files.project.files.at[i];
+    if (f->settings.format != PLIM_FORMAT_SHELL) continue;
+    check_file(c, f);
+    check_exports(c, f);
+  }
 }

@@ -83,6 +83,7 @@ typedef struct cli_command {
   int (*run)(const cli_call *call);  // returns a CLI_ exit code
   const char *const *description;    // paragraphs, ends with NULL; or NULL
   const cli_example *examples;       // ends with {0}; or NULL
+  const char *ok;                    // what exit code 0 means for this command; NULL: done
   const char *finding; // what exit code 1 means for this command; NULL: it does not occur
 } cli_command;
 

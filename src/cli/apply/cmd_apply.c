@@ -10,6 +10,7 @@
 #include "plan_edits.h"
 #include "plan_file.h"
 #include "show_steps.h"
+#include "suggest.h"
 #include "term.h"
 #include "text.h"
 #include "text_file.h"
@@ -117,19 +118,51 @@ static plim_err refuse_half(const plim_plan_file *plan, const apply_args *args, 
   return err;
 }
 
-// Refuses a plan of which nothing can be written: all steps are manual, or the files already have its values.
+// Refuses a plan of which nothing can be written because all of its steps are manual.
 static plim_err refuse_empty(const plim_plan_file *plan, const apply_args *args,
                              plim_error *error) {
   char what[200];
   list_left(plan, args, ", ", "", what, sizeof what);
-  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT,
-                           "this fallback has no changes to write into your files%s%s",
-                           *what ? "; change by hand: " : "", what);
-  if (*what) plim_error_hint(error, "make this change by hand, or make a plan without it");
-  else
-    plim_error_hint(
-        error, "your files already have these settings, or the rest is marked as done by hand");
+  if (!*what) return PLIM_OK;
+  plim_err err =
+      plim_fail(error, PLIM_ERR_ARGUMENT,
+                "this fallback has no changes to write into your files; change by hand: %s", what);
+  plim_error_hint(error, "make this change by hand, or make a plan without it");
   return err;
+}
+
+static bool is_manual(const plim_plan_file *plan, plim_knob knob) {
+  for (size_t i = 0; i < plan->by_hand.len; i++)
+    if (plan->by_hand.at[i].knob == knob) return true;
+  return false;
+}
+
+static plim_err refuse_unknown(const plim_plan_file *plan, const char *name, plim_error *error) {
+  const char *names[PLIM_KNOBS], *close;
+  char list[200] = "";
+  size_t count = 0;
+  for (size_t i = 0; i < plan->by_hand.len && count < PLIM_KNOBS; i++)
+    names[count++] = plim_knob_table[plan->by_hand.at[i].knob].name;
+  close = plim_suggest(name, names, count);
+  plim_suggest_list(names, count, count, list, sizeof list);
+  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "--done %.48s: there is no such knob", name);
+  if (!count) plim_error_hint(error, "this fallback has no manual steps: leave --done out");
+  else
+    plim_error_hint(error, "%s%s%smanual steps of this fallback: %s", close ? "did you mean " : "",
+                    close ? close : "", close ? "? " : "", list);
+  return err;
+}
+
+// A knob that is not among the manual steps does no harm: a script may name all that it has done.
+static plim_err check_done(const plim_plan_file *plan, const apply_args *args, plim_error *error) {
+  for (size_t i = 0; i < args->done.len; i++) {
+    plim_knob knob = plim_knob_named(args->done.at[i]);
+    if (knob == PLIM_KNOBS) return refuse_unknown(plan, args->done.at[i], error);
+    if (!is_manual(plan, knob))
+      apply_note(cli_format("--done %s has no effect: it is not a manual step of this fallback",
+                            plim_knob_table[knob].name));
+  }
+  return PLIM_OK;
 }
 
 // Prints the manual steps, except those that --done confirms.
@@ -252,11 +285,10 @@ static bool is_applied(const plim_plan_file *plan) {
   return is;
 }
 
-static void say_applied(bool as_json, bool is_dry) {
+// A dry run's stdout is a diff.
+static void say_unchanged(bool as_json, bool is_dry, const char *why) {
   if (as_json) apply_print_done(&(plim_changes){0}, "changed", true);
-  else
-    fprintf(is_dry ? stderr : stdout,
-            "already applied: your files have the settings of this plan\n");
+  else term_say(is_dry ? stderr : stdout, why, 0, 2);
 }
 
 static void note_outside(const file_changes *changes) {
@@ -307,7 +339,8 @@ static plim_err apply(const plim_plan_file *plan, const apply_args *args, bool a
   if (err && plan->changes.len && is_applied(plan)) {
     plim_project_clear(&project);
     *error = (plim_error){0};
-    say_applied(as_json, args->dry_run);
+    say_unchanged(as_json, args->dry_run,
+                  "already applied: your files have the settings of this plan");
     return PLIM_OK;
   }
   if (!err) err = refuse(plan, args, is_refused, error);
@@ -315,7 +348,9 @@ static plim_err apply(const plim_plan_file *plan, const apply_args *args, bool a
   FILE *out = args->dry_run ? stderr : stdout;
   char *comments = NULL;
   if (!err) err = plan_comments(&project, plan->changes.at, plan->changes.len, &comments, error);
-  if (!err)
+  if (!err && !changes.len)
+    say_unchanged(as_json, args->dry_run, "nothing to do: the files already have these settings");
+  else if (!err)
     err = args->dry_run ? show_diff(&project, plan, &changes, error)
                         : write_all(&changes, args->outside, as_json, error);
   if (!err && !as_json) print_steps(plan, args, out);
@@ -335,6 +370,7 @@ static int run(const cli_call *call) {
   plim_err err = args->dry_run ? PLIM_OK : recover(args->outside, &error);
   if (!err) err = plim_text_file_read(call->words.at[0], PLAN_LIMIT, &text, &size, &error);
   if (!err) err = plim_plan_file_parse(text, size, args->rung, &plan, &error);
+  if (!err) err = check_done(&plan, args, &error);
   bool is_refused = false;
   if (!err) err = apply(&plan, args, call->common.json, &is_refused, &error);
   bool is_shown = !err && args->dry_run; // the diff is shown even if apply would refuse
@@ -354,8 +390,7 @@ static const cli_positional positionals[] = {
 
 static const cli_option options[] = {
     {"dry-run", 'n', NULL, CLI_FLAG, offsetof(apply_args, dry_run),
-     "print a diff for git apply and change nothing; exit code 1 means that apply would refuse",
-     NULL},
+     "print a diff for git apply and change nothing", NULL},
     {"rung", 0, "N", CLI_UINT, offsetof(apply_args, rung),
      "which of the plan's fallbacks to write (default: 1, the fastest)", NULL},
     {"done", 0, "KNOB", CLI_STRINGS, offsetof(apply_args, done),
@@ -391,4 +426,6 @@ const cli_command cmd_apply = {
     .run = run,
     .description = description,
     .examples = examples,
+    .ok = "done, or there was nothing to do; with --dry-run: apply would write this diff",
+    .finding = "with --dry-run: the diff is shown, but apply would refuse to write it",
 };

@@ -47,4 +47,5 @@ const cli_command cmd_undo = {
     .args_size = sizeof(undo_args),
     .run = run_undo,
     .description = undo_description,
+    .ok = "done, or there was nothing to undo",
 };

@@ -19,11 +19,13 @@ static size_t width(void) { return (size_t)term_width(stdout); }
 
 // ---- one finding ------------------------------------------------------------------------------------
 
+// Some findings name the place in their sentence.
 static void print_place(const check_finding *f) {
+  char place[sizeof f->file + 16];
   if (!*f->file) return;
-  printf("%*s--> %s", INDENT, "", f->file);
-  if (f->line) printf(":%d", f->line);
-  printf("\n");
+  int used = snprintf(place, sizeof place, "%s", f->file);
+  if (f->line) snprintf(place + used, sizeof place - (size_t)used, ":%d", f->line);
+  if (!strstr(f->what, place)) printf("%*s--> %s\n", INDENT, "", place);
 }
 
 static void print_excerpt(const check_finding *f) {

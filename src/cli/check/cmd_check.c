@@ -27,7 +27,9 @@ static plim_err check_typed(const check_args *args, plim_error *error) {
 static int show(check *c, const cli_call *call) {
   if (call->common.json) check_print_json(c);
   else check_print_text(c);
-  return check_count(c, CHECK_FAILS) ? CLI_FINDING : CLI_OK;
+  const char *why_not;
+  check_verdict verdict = check_decide(c, &why_not);
+  return verdict == CHECK_NOT_READY || verdict == CHECK_MAY_NOT_FIT ? CLI_FINDING : CLI_OK;
 }
 
 static int run(const cli_call *call) {
@@ -99,5 +101,6 @@ const cli_command cmd_check = {
     .run = run,
     .description = description,
     .examples = examples,
-    .finding = "the run would fail",
+    .ok = "READY, or NOT CHECKED: nothing wrong was found in what could be checked",
+    .finding = "NOT READY or MAY NOT FIT: the run would fail, or may run out of memory",
 };

@@ -55,7 +55,7 @@ char *help_option_label(const cli_option *option) {
 }
 
 const char *help_exit_meaning(const cli_command *command, int code) {
-  if (code == CLI_OK) return "done";
+  if (code == CLI_OK) return command->ok ? command->ok : "done";
   return code == CLI_FINDING ? command->finding : "an error: wrong usage, or the command failed";
 }
 
@@ -140,7 +140,9 @@ static void print_exit_codes(FILE *out, const cli_command *command) {
   help_heading(out, "Exit status");
   for (int code = CLI_OK; code <= CLI_ERROR; code++) {
     const char *meaning = help_exit_meaning(command, code);
-    if (meaning) fprintf(out, "  %d  %s\n", code, meaning);
+    if (!meaning) continue;
+    fprintf(out, "  %d  ", code);
+    term_wrap(out, meaning, 5, 5, page_width(out));
   }
 }
 

@@ -52,7 +52,8 @@ static plim_err check_limit(uint64_t limit, plim_error *error) {
   plim_fail(error, PLIM_ERR_ARGUMENT,
             "--limit %s is smaller than a single segment of the allocator (2 MiB)",
             units_bytes(limit).text);
-  plim_error_hint(error, "--limit %lluGiB", (unsigned long long)(limit ? limit : 24));
+  bool lacks_unit = limit && limit < 1024; // --limit 24
+  plim_error_hint(error, "--limit %lluGiB", (unsigned long long)(lacks_unit ? limit : 24));
   return PLIM_ERR_ARGUMENT;
 }
 

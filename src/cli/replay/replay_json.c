@@ -170,6 +170,7 @@ static void put_leaks(json_writer *j, const replay_result *r) {
     jsonw_u64(j, "first_step", leak->first_step);
     jsonw_u64(j, "last_step", leak->last_step);
     jsonw_u64(j, "steps", leak->steps);
+    if (!full) full = replay_ran_out_at_step(r);
     if (full) jsonw_u64(j, "full_at_step", full);
     else jsonw_null(j, "full_at_step");
     put_frame(j, &r->trace, leak->line);

@@ -258,7 +258,13 @@ double replay_seconds_at(const replay_result *r, size_t event) {
   return now > start ? (double)(now - start) / 1e6 : 0;
 }
 
+size_t replay_ran_out_at_step(const replay_result *r) {
+  if (!r->simulated.ooms || r->first_oom_event == PLIM_UNKNOWN) return 0;
+  return plim_trace_analysis_step_of(&r->analysis, (size_t)r->first_oom_event);
+}
+
 uint64_t replay_full_at_step(const replay_result *r, uint64_t bytes_per_step) {
+  if (r->simulated.ooms) return 0;
   uint64_t limit = r->options.limit_bytes, peak = r->guided.recorded.peak_reserved_bytes;
   if (limit == PLIM_UNKNOWN || !bytes_per_step) return 0;
   uint64_t room = limit > peak ? limit - peak : 0;

@@ -67,7 +67,9 @@ typedef struct {
 plim_err replay_investigate(replay_result *r, const replay_request *request, plim_error *error);
 void replay_result_clear(replay_result *r);
 
-// Step at which the limit is reached if memory goes on growing; 0 if there is no limit.
+// Step at which memory ran out; 0 if it did not, or before the first step.
+size_t replay_ran_out_at_step(const replay_result *r);
+// Step at which the limit is reached if memory goes on growing; 0 if there is no limit or memory ran out already.
 uint64_t replay_full_at_step(const replay_result *r, uint64_t bytes_per_step);
 
 typedef enum { REPLAY_NOT_KNOWN, REPLAY_WOULD_FIT, REPLAY_WOULD_NOT_FIT } replay_verdict;

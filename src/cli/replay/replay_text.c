@@ -321,7 +321,10 @@ static void print_leak_outlook(const replay_result *r) {
   uint64_t rate = 0;
   for (size_t i = 0; i < r->leaks.len; i++) rate += r->leaks.at[i].bytes_per_step;
   uint64_t full = replay_full_at_step(r, rate);
-  if (full)
+  size_t ended = replay_ran_out_at_step(r);
+  if (ended) printf("At %s per step, memory ran out at step %zu.\n", units_bytes(rate).text, ended);
+  else if (r->simulated.ooms) printf("Memory ran out before the first step.\n");
+  else if (full)
     printf("At %s per step, %s would be full at step %s.\n", units_bytes(rate).text,
            units_bytes(r->options.limit_bytes).text, units_count(full).text);
   else printf("Give --limit SIZE to see at which step the card would be full.\n");

@@ -9,10 +9,12 @@
 #include "comment_locks.h"
 #include "conditions.h"
 #include "dialect_values.h"
+#include "hash.h"
 #include "key_index.h"
+#include "literals.h"
 #include "rest_arguments.h"
 
-enum { LIST_BYTES = 1024, ROOTS = 8, BRANCH_SETTINGS = 256 };
+enum { ROOTS = 8, BRANCH_SETTINGS = 256 };
 
 // The file being read, with its keys in the spelling of the tables.
 typedef struct {
@@ -79,6 +81,8 @@ static void explain_unreadable(const plim_settings *s, const plim_setting *setti
     plim_value_print(&setting->value, text, sizeof text);
     snprintf(out->why, sizeof out->why,
              "%.60s has a value that plimsoll does not understand: %.80s", setting->key, text);
+    bool is_left_open = strcmp(text, "auto") == 0 || strcmp(text, "-1") == 0; // all GPUs, any batch
+    out->is_ill_typed = !is_left_open;
   }
 }
 
@@ -117,11 +121,14 @@ static void explain_ambiguity(decision *d, const plim_setting *setting) {
 }
 
 static void join(reader *r, decision *d, const plim_value *value) {
-  char text[LIST_BYTES];
-  char by = d->reading.key->knob == PLIM_KNOB_LORA_TARGETS ? ',' : '+';
-  snprintf(text, sizeof text, "%s%c%s", d->reading.value.text, by, value->text);
-  const char *kept = plim_settings_keep(r->s, text, strlen(text));
+  plim_chars text = {0};
+  const char *by = d->reading.key->knob == PLIM_KNOB_LORA_TARGETS ? "," : "+";
+  bool ok = plim_chars_add_text(&text, d->reading.value.text) && plim_chars_add_text(&text, by) &&
+            plim_chars_add_text(&text, value->text);
+  const char *kept = ok ? plim_settings_keep(r->s, text.at, text.len) : NULL;
   if (kept) d->reading.value.text = kept;
+  if (!ok) r->s->has_failed = true;
+  vec_free(&text);
 }
 
 static void take(decision *d, const plim_key *key, const plim_setting *setting, plim_token t) {
@@ -192,27 +199,36 @@ static void resolve(reader *r, decision *d, const plim_key *key, const plim_sett
   if (default_of && now->setting == setting) now->rival = default_of;
 }
 
+// Appends an item to a list with commas, unless the list has it. Returns false when out of memory.
+static bool add_item(plim_chars *list, plim_hash *items, const char *item) {
+  uint64_t hash = plim_text_hash(0, item, strlen(item));
+  if (plim_hash_find(items, hash)) return true;
+  return plim_hash_put(items, hash, 1) && (!list->len || vec_push(list, ',')) &&
+         plim_chars_add_text(list, item);
+}
+
 // Reads the items of a list, each translated by the row's words, without duplicates.
 static bool resolve_items(reader *r, decision *d, const plim_key *key, bool is_nested) {
-  char text[LIST_BYTES] = "";
-  size_t used = 0;
+  plim_chars text = {0};
+  plim_hash items = {0};
   const plim_setting *first = NULL;
-  for (size_t i = 0; i < r->s->at.len; i++) {
+  bool ok = true;
+  for (size_t i = 0; ok && i < r->s->at.len; i++) {
     const plim_setting *item = &r->s->at.at[i];
     if (!plim_key_is_item(r->names.names[i], key->key, is_nested)) continue;
     if (plim_setting_counts(r->s, item) == PLIM_NO) continue;
     if (!first) first = item;
     plim_token t = plim_key_read(key, r->s, item);
-    if (t.force == PLIM_NOTHING || t.value.kind != PLIM_VALUE_TEXT || strstr(text, t.value.text))
-      continue;
-    int n = snprintf(text + used, sizeof text - used, "%s%s", used ? "," : "", t.value.text);
-    if (n > 0 && (size_t)n < sizeof text - used) used += (size_t)n;
+    bool is_item = t.force != PLIM_NOTHING && t.value.kind == PLIM_VALUE_TEXT && *t.value.text;
+    if (is_item) ok = add_item(&text, &items, t.value.text);
   }
-  if (!used) return first != NULL;
-  const char *kept = plim_settings_keep(r->s, text, strlen(text));
+  const char *kept = ok && text.len ? plim_settings_keep(r->s, text.at, text.len) : NULL;
   plim_token all = {PLIM_STRONG, {.kind = PLIM_VALUE_TEXT, .text = kept}};
   if (kept) resolve(r, d, key, first, all);
-  return true;
+  if (!ok) r->s->has_failed = true;
+  plim_hash_free(&items);
+  vec_free(&text);
+  return first != NULL;
 }
 
 // Whether the same command has the flag again, in another spelling. `search` is positioned after the flag.
@@ -271,6 +287,7 @@ static bool resolve_row(reader *r, decision *d, const plim_key *key, bool is_nes
     const plim_setting *setting = &r->s->at.at[i];
     if (is_nested && plim_key_is_of_evaluation(r->names.names[i])) continue;
     if (setting->is_aside || plim_setting_is_passed_over(r->s, setting)) continue;
+    if (setting->is_unexported && key->key[0] == '$') continue;
     if (plim_setting_counts(r->s, setting) == PLIM_NO) continue;
     if (is_given_again(r->s, setting, search)) continue;
     if (setting->is_of_evaluation && has_training) continue;

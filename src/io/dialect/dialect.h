@@ -170,6 +170,7 @@ typedef struct {
   const plim_key *key;         // the row that interprets the setting; NULL: none
   const plim_setting *rival;   // a setting with a different value; NULL: none
   bool is_fixed;               // it must not or cannot be changed: see `why`
+  bool is_ill_typed;           // UNCLEAR because the row gives the value no meaning: bf16: yess
   char why[224];
 } plim_reading;
 
@@ -198,6 +199,9 @@ const char *plim_recipe_file_refusal(const plim_settings *s, const plim_recipe_f
 // The value to write into the file so that the row reads it as `value`; false if there is none. Texts are static or
 // belong to `value`.
 bool plim_key_inverse(const plim_key *key, const plim_value *value, plim_value *out);
+
+// Whether the value is among the words of the row.
+bool plim_key_knows(const plim_key *key, const char *value);
 
 // The keys that set this knob together, in the dialect or in one that it is based on; NULL if one key sets it.
 const char *plim_dialect_set(plim_dialect dialect, plim_knob knob);

@@ -67,6 +67,26 @@ static const plim_word *word_of(const plim_word *words, const char *text) {
   return NULL;
 }
 
+bool plim_key_knows(const plim_key *key, const char *value) {
+  return word_of(key->words, value) != NULL;
+}
+
+static bool is_switch(const plim_key *key) {
+  return word_of(key->words, "true") && word_of(key->words, "false");
+}
+
+// The word of a switch in another spelling: 1 and 0, and on a command line what argparse accepts for transformers
+// (HfArgumentParser's string_to_bool).
+static const plim_word *switch_word(const plim_key *key, plim_format format, const char *text) {
+  static const char *const spellings[2][4] = {{"0", "no", "f", "n"}, {"1", "yes", "t", "y"}};
+  bool is_typed = format == PLIM_FORMAT_SHELL || format == PLIM_FORMAT_DOCKERFILE;
+  for (int on = 0; on < 2 && is_switch(key); on++)
+    for (int i = 0; i < (is_typed ? 4 : 1); i++)
+      if (strcasecmp(text, spellings[on][i]) == 0)
+        return word_of(key->words, on ? "true" : "false");
+  return NULL;
+}
+
 static plim_token kept(plim_settings *s, const char *text) {
   plim_token t = {PLIM_STRONG, {.kind = PLIM_VALUE_TEXT}};
   t.value.text = plim_settings_keep(s, text, strlen(text));
@@ -229,9 +249,14 @@ plim_token plim_key_read(const plim_key *key, plim_settings *s, const plim_setti
   else
     plim_value_word(is_chosen(setting) ? &setting->computed : &setting->value, text, sizeof text);
   const plim_word *word = word_of(key->words, text);
+  if (!word) word = switch_word(key, s->format, text);
   if (word) return plim_token_of(word->knob);
   bool is_none = is_chosen(setting) && strcmp(text, "null") == 0;
   if (is_none) return (plim_token){0};
+  bool is_said = is_chosen(setting) || setting->value.kind != PLIM_VALUE_DERIVED;
+  bool is_open = strcmp(text, "auto") == 0 || setting->value.kind == PLIM_VALUE_NULL;
+  if (key->how == PLIM_AS_WORDS && is_switch(key) && is_said && !is_open)
+    return (plim_token){PLIM_UNREADABLE, {0}}; // neither on nor off
   if (is_chosen(setting) && setting->computed.kind == PLIM_VALUE_TEXT && key->how != PLIM_AS_NUMBER)
     return kept(s, text);
   switch (key->how) {
@@ -244,7 +269,6 @@ plim_token plim_key_read(const plim_key *key, plim_settings *s, const plim_setti
   case PLIM_AS_MODEL: return read_model(s, setting, text);
   case PLIM_AS_WORDS: break;
   }
-  bool is_open = strcmp(text, "auto") == 0 || setting->value.kind == PLIM_VALUE_NULL;
   if (is_open) return (plim_token){0};
   if (key->applies_to) return (plim_token){PLIM_UNREADABLE, {0}};
   if (is_object(s, setting, key)) return (plim_token){0};

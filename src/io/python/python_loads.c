@@ -123,11 +123,15 @@ static bool find_part(plim_py_reader *r, size_t i, size_t end, plim_loaded *out)
   return is_part;
 }
 
+// Every name in a call is compared with all loads, so hostile scripts must not have any number of them. A name beyond them
+// is one whose value is unknown.
+enum { MOST_LOADS = 1024 };
+
 void plim_py_note_load(plim_py_reader *r, size_t name, size_t i, size_t end) {
   plim_loaded load = {.prefix = ""};
   size_t last = plim_py_dotted(r, i, end);
   bool is_call = last < end && plim_py_is(r, last + 1, end, '(');
-  if (r->s->loads.len > 256) return;
+  if (r->s->loads.len == MOST_LOADS) return;
   bool is_found = find_part(r, i, end, &load);
   if (!is_found && is_call) {
     bool reads = reads_file(r, i, end);

@@ -44,6 +44,7 @@ typedef struct {
 typedef struct {
   plim_shell_scanner *f;
   const char *text;
+  size_t size;
   size_t first_group;
   bool is_instruction, only_trainings;
   plim_shell_view *view;
@@ -57,6 +58,8 @@ typedef struct {
   vec(shell_list) lists; // by name
   vec(shell_list_use) uses;
   plim_names changed;            // variables that are set by other means than assignments
+  plim_names exported;           // variables that some command exports
+  bool exports_all;              // set -a
   plim_names evaluated;          // lists that eval runs
   vec(size_t) assigned_defaults; // offsets of the names of `: ${NAME:=...}`
 } shell_reader;
@@ -86,6 +89,11 @@ bool shell_has_list(const char *text, const plim_argument *a);
 bool shell_is_callers(const shell_reader *r, const plim_argument *a);
 // Whether this is [ -z "$NAME" ] && NAME=value, which is equivalent to NAME=${NAME:-value}.
 bool shell_is_guarded(shell_reader *r, plim_span name);
+
+// Whether the declaration exports what it names: export, declare -x. `program` is its index in r->words.
+bool shell_is_export(const shell_reader *r, size_t program);
+// Whether programs see the variable: it is exported, or its value is passed on as NAME=$NAME.
+bool shell_is_exported(const shell_reader *r, const char *key);
 
 // Records everything that sets variables.
 void shell_note_variables(shell_reader *r);

@@ -82,8 +82,8 @@ static void find_pieces(shell_reader *r, plim_span text, size_t group, size_t or
   vec_free(&pieces);
 }
 
-// Reads an assignment, which takes effect from `end` on.
-static void find_variable(shell_reader *r, const plim_argument *a, size_t end) {
+// Reads an assignment, which takes effect from `end` on; `is_passed` if programs see it.
+static void find_variable(shell_reader *r, const plim_argument *a, size_t end, bool is_passed) {
   shell_assignment to;
   if (!shell_is_assignment(r->text, a, &to) || to.is_element || shell_has_list(r->text, a)) return;
   const char *key = shell_variable_key(r, to.name);
@@ -104,6 +104,7 @@ static void find_variable(shell_reader *r, const plim_argument *a, size_t end) {
   found.kind = PLIM_FOUND_VARIABLE;
   found.name = key;
   found.from = end;
+  found.is_unexported = !is_passed && !shell_is_exported(r, key);
   bool is_literal = found.value.kind != PLIM_VALUE_DERIVED;
   bool is_only = plim_names_count(&r->f->set, key) == 1;
   plim_scanner_add(r->f, found);
@@ -123,6 +124,7 @@ static void find_defaults(shell_reader *r) {
     found.kind = PLIM_FOUND_VARIABLE;
     found.name = key;
     found.from = r->words.at[i].span.end;
+    found.is_unexported = !shell_is_exported(r, key);
     plim_scanner_add(r->f, found);
   }
 }
@@ -173,12 +175,13 @@ static void visit_settings(shell_reader *r) {
   bool is_command = !shell_is_list(c), has_variables = !c->substitutions && !r->is_instruction;
   size_t n = is_command ? shell_count_assignments(r->text, &r->words) : 0;
   for (size_t i = 0; i < n && has_variables; i++)
-    find_variable(r, &r->words.at[i], r->words.at[i].span.end);
+    find_variable(r, &r->words.at[i], r->words.at[i].span.end, n < r->words.len);
   if (n == r->words.len) return;
   const plim_argument *program = &r->words.at[n];
   if (is_command && has_variables && plim_shell_is_declaration(r->text, program)) {
     size_t end = r->words.at[r->words.len - 1].span.end; // in export A=1 B=$A, B gets the old A
-    for (size_t i = n + 1; i < r->words.len; i++) find_variable(r, &r->words.at[i], end);
+    bool is_export = shell_is_export(r, n);
+    for (size_t i = n + 1; i < r->words.len; i++) find_variable(r, &r->words.at[i], end, is_export);
   } else if (is_command && has_variables && shell_is_colon(r->text, program)) find_defaults(r);
   else find_flags(r, n);
 }
@@ -282,6 +285,13 @@ static void doubt_own_variables(shell_reader *r) {
   if (sets) doubt_references(r, r->first_found);
 }
 
+// A script that is sourced, or sources others, does not show all exports.
+static void trust_exports(shell_reader *r) {
+  bool is_whole = r->view->trainings.len && !r->f->has_opaque;
+  for (size_t i = r->first_found; i < r->f->at.len && !is_whole; i++)
+    r->f->at.at[i].is_unexported = false;
+}
+
 static void find_all(shell_reader *r) {
   r->first_found = r->f->at.len;
   if (!r->is_instruction) {
@@ -299,6 +309,7 @@ static void find_all(shell_reader *r) {
     return;
   }
   doubt_variables(r);
+  trust_exports(r);
   shell_drop_known_expansions(r);
   r->f->scopes = r->view->script.scopes;
   r->view->script.scopes = (plim_shell_scopes){0};
@@ -307,7 +318,8 @@ static void find_all(shell_reader *r) {
 plim_err plim_shell_find(plim_shell_scanner *f, const plim_shell_text *t, plim_shell_view *view,
                          plim_error *error) {
   *view = (plim_shell_view){0};
-  shell_reader r = {.f = f, .text = t->text, .first_group = t->first_group, .view = view};
+  shell_reader r = {
+      .f = f, .text = t->text, .size = t->size, .first_group = t->first_group, .view = view};
   r.is_instruction = t->is_instruction;
   r.only_trainings = t->only_trainings;
   plim_err err = plim_shell_parse(t->text, t->size, &view->script, error);
@@ -318,6 +330,7 @@ plim_err plim_shell_find(plim_shell_scanner *f, const plim_shell_text *t, plim_s
   vec_free(&r.locals);
   vec_free(&r.evaluated);
   vec_free(&r.changed);
+  vec_free(&r.exported);
   vec_free(&r.list_sets);
   vec_free(&r.lists);
   vec_free(&r.assigned_defaults);

@@ -340,6 +340,7 @@ static void add_setting(plim_shell_scanner *f, const found_list *variables, line
   plim_setting setting = {.value = found->value, .span = found->span};
   setting.group = found->kind == PLIM_FOUND_VARIABLE ? 0 : found->group + 1;
   setting.is_aside = found->is_aside;
+  setting.is_unexported = found->is_unexported;
   go_to(f, l, found->span.begin);
   setting.line = l->number;
   setting.comment = comment_of(f, l, found->span);

@@ -20,6 +20,7 @@ typedef struct {
   bool is_doubted;       // the value is uncertain; its text explains why
   size_t scope;          // its scope, an index in f->scopes
   size_t from;           // of a variable: it takes effect from this byte on
+  bool is_unexported;    // of a variable: programs do not see it
   bool is_build_only;    // of a variable: not set when a container starts
   bool is_late;          // read when a container starts, after the whole file was processed
   size_t group;    // the flags of one command are one group; the last of equal flags takes effect

@@ -195,6 +195,58 @@ static void visit_opaque(shell_reader *r) {
   }
 }
 
+// ---- what programs see -------------------------------------------------------------------------------
+
+bool shell_is_export(const shell_reader *r, size_t program) {
+  bool exports = is_word(r, program, "export");
+  for (size_t i = program + 1; i < r->words.len; i++) {
+    plim_span word = r->words.at[i].span;
+    if (r->text[word.begin] != '-') continue;
+    if (exports && memchr(r->text + word.begin, 'n', word.end - word.begin)) return false;
+    if (memchr(r->text + word.begin, 'x', word.end - word.begin)) return true;
+  }
+  return exports;
+}
+
+// export A B=1, declare -x A; set -a, set -o allexport.
+static void note_exports(shell_reader *r, size_t program) {
+  bool is_set = is_word(r, program, "set"), is_long = is_word(r, program + 1, "-o");
+  plim_span option =
+      is_set && program + 1 < r->words.len ? r->words.at[program + 1].span : (plim_span){0};
+  if (is_set && option.end && r->text[option.begin] == '-')
+    r->exports_all |= is_long
+                          ? is_word(r, program + 2, "allexport")
+                          : memchr(r->text + option.begin, 'a', option.end - option.begin) != NULL;
+  if (!plim_shell_is_declaration(r->text, &r->words.at[program]) || !shell_is_export(r, program))
+    return;
+  for (size_t i = program + 1; i < r->words.len; i++) {
+    plim_span name = r->words.at[i].span;
+    size_t n = 0;
+    while (name.begin + n < name.end && plim_shell_is_name(r->text[name.begin + n], n == 0)) n++;
+    name.end = name.begin + n;
+    if (n) plim_scanner_name(r->f, &r->exported, shell_variable_key(r, name));
+  }
+}
+
+// -e NAME=$NAME, env "NAME=${NAME}": a value that is passed on by hand.
+static void note_handed_on(shell_reader *r) {
+  const char *end = r->text + r->size, *at = r->text;
+  for (; (at = memchr(at, '$', (size_t)(end - at))); at++) {
+    const char *before = at - (at > r->text && strchr("'\"", at[-1]));
+    if (before == r->text || before[-1] != '=') continue;
+    plim_span name = {.begin = (size_t)(at + 1 - r->text)};
+    name.begin += name.begin < r->size && r->text[name.begin] == '{';
+    name.end = name.begin;
+    while (name.end < r->size && plim_shell_is_name(r->text[name.end], name.end == name.begin))
+      name.end++;
+    if (name.end > name.begin) plim_scanner_name(r->f, &r->exported, shell_variable_key(r, name));
+  }
+}
+
+bool shell_is_exported(const shell_reader *r, const char *key) {
+  return r->exports_all || plim_names_count(&r->exported, key);
+}
+
 // ---- what is set ------------------------------------------------------------------------------------
 
 // Counts the variable twice, so that its value is not trusted.
@@ -339,6 +391,7 @@ static void visit_variables(shell_reader *r) {
   for (size_t i = 0; i < n; i++) note_assignment(r, &r->words.at[i], is_all, true);
   while (n < r->words.len && (is_word(r, n, "command") || is_word(r, n, "builtin"))) n++;
   if (n == r->words.len) return;
+  note_exports(r, n);
   const plim_argument *program = &r->words.at[n];
   bool is_declaration = plim_shell_is_declaration(r->text, program);
   bool is_error = is_word(r, n, "local") && !scope_of(r, r->command)->in_function;
@@ -379,15 +432,17 @@ static bool are_commands(const shell_reader *r) {
 
 static void note_all(shell_reader *r) {
   r->f->set.len = r->f->lists.len = r->locals.len = r->list_sets.len = 0;
-  r->lists.len = r->changed.len = 0;
+  r->lists.len = r->changed.len = r->exported.len = 0;
   r->evaluated.len = r->assigned_defaults.len = 0;
   shell_for_each_command(r, visit_opaque);
   if (r->locals.len) qsort(r->locals.at, r->locals.len, sizeof *r->locals.at, by_local);
   shell_for_each_command(r, visit_variables);
+  note_handed_on(r);
   note_changed(r);
   plim_names_sort(&r->f->set);
   plim_names_sort(&r->f->lists);
   plim_names_sort(&r->changed);
+  plim_names_sort(&r->exported);
   shell_join_list_sets(r);
 }
 

@@ -56,6 +56,40 @@ TEST(check_knows_which_setting_takes_effect) {
   CHECK_FOUND("allocator.invalid", CHECK_FAILS);
 }
 
+TEST(check_of_a_variable_that_is_not_exported) {
+  begin();
+  given("run.sh", "PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:8\npython train.py\n");
+  given("train.py", trainer);
+  GO();
+  CHECK_NOT_FOUND("allocator.invalid");
+  CHECK_SAYS(found("allocator")->what, "is not exported");
+  CHECK_FOUND("shell.unexported", CHECK_WARNING);
+  CHECK_SAYS(found("shell.unexported")->what, "PYTORCH_CUDA_ALLOC_CONF is set but not exported");
+  CHECK_STR(found("shell.unexported")->fix,
+            "write export PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:8");
+  CHECK(c.files.project.knobs[PLIM_KNOB_ALLOC_CONF].origin == PLIM_ABSENT, "it does not count");
+  begin();
+  cuda_conf = "expandable_segments:True"; // exported where the script is started
+  given("run.sh", "PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:8\npython train.py\n");
+  given("train.py", trainer);
+  GO();
+  CHECK_NOT_FOUND("shell.unexported");
+  CHECK_FOUND("allocator.invalid", CHECK_FAILS);
+}
+
+// None is lost, however many there are.
+TEST(check_of_many_places) {
+  enum { PLACES = 60 };
+  char text[PLACES * 64] = "";
+  for (int i = 0; i < PLACES; i++)
+    strcat(text, "PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:64 python eval.py\n");
+  strcat(text, "export PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:8\n");
+  begin();
+  given("run.sh", text);
+  GO();
+  CHECK_FOUND("allocator.invalid", CHECK_FAILS);
+}
+
 TEST(check_of_both_names) {
   begin();
   cuda_conf = "expandable_segments:True";

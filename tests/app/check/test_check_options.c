@@ -267,7 +267,9 @@ TEST(check_of_removed_keys) {
                       "group_by_length: true\nno_cuda: false\n");
   GO();
   CHECK_FOUND("values.old_keys", CHECK_NOTE);
-  CHECK_SAYS(found("values.old_keys")->what, "group_by_length, no_cuda");
+  CHECK_SAYS(found("values.old_keys")->what, "removed in transformers 5: group_by_length (");
+  CHECK_SAYS(found("values.old_keys")->what,
+             "train.yaml:4); use train_sampling_strategy: group_by_length");
   begin();
   given("train.yaml", "per_device_train_batch_size: 8\noutput_dir: o\nnum_train_epochs: 1\n"
                       "eval_strategy: steps\nwarmup_steps: 10\n");
@@ -294,3 +296,72 @@ TEST(check_refuses_invalid_batches) {
 }
 
 TEST_MAIN
+
+// ---- values and keys that nothing reads -------------------------------------------------------------
+
+#define FACTORY                                                                                    \
+  "stage: sft\ndo_train: true\nmodel_name_or_path: Qwen/Qwen2.5-0.5B\nfinetuning_type: lora\n"     \
+  "cutoff_len: 1024\ngradient_accumulation_steps: 8\n"
+
+static check_verdict verdict_of(const char *name, const char *text) {
+  const char *why_not;
+  begin();
+  given(name, text);
+  c.gpu = "80GiB";
+  return go() ? check_decide(&c, &why_not) : CHECK_VERDICTS;
+}
+
+TEST(check_of_values_that_no_key_takes) {
+  CHECK(verdict_of("f.yaml", FACTORY "per_device_train_batch_size: 2\nbf16: yess\n") ==
+            CHECK_NOT_CHECKED,
+        "a value that is neither on nor off");
+  CHECK_FOUND("values.unreadable", CHECK_WARNING);
+  CHECK_SAYS(found("values.unreadable")->what, "bf16 has a value that plimsoll does not");
+  CHECK_SAYS(found("values.unreadable")->fix, "true");
+  CHECK(found("values.unreadable")->line == 8, "line %d", found("values.unreadable")->line);
+  CHECK(verdict_of("f.yaml", FACTORY "per_device_train_batch_size: two\nbf16: true\n") ==
+            CHECK_NOT_CHECKED,
+        "no number");
+  CHECK_FOUND("values.unreadable", CHECK_WARNING);
+  CHECK_SAYS(found("values.unreadable")->fix, "number");
+  CHECK(verdict_of("run.sh",
+                   "torchrun train.py --output_dir o --per_device_train_batch_size 2 "
+                   "--model_name_or_path Qwen/Qwen2.5-0.5B --bf16 maybe\n") != CHECK_READY,
+        "a flag of a command");
+  CHECK_FOUND("values.unreadable", CHECK_WARNING);
+  verdict_of("a.yaml", "base_model: Qwen/Qwen2.5-0.5B\nsequence_len: 512\nmicro_batch_size: 1\n"
+                       "datasets: []\nbf16: treu\n");
+  CHECK_FOUND("values.unreadable", CHECK_WARNING);
+  CHECK_SAYS(found("values.unreadable")->fix, "did you mean true?");
+  verdict_of("home.yaml",
+             "model: Qwen/Qwen2.5-0.5B\nbatch_size: 4\nmax_len: 512\nprecision: bf61\n");
+  CHECK_FOUND("values.unreadable", CHECK_WARNING);
+  CHECK_SAYS(found("values.unreadable")->fix, "did you mean bf16?");
+  verdict_of("acc.yaml", "compute_environment: LOCAL_MACHINE\ndistributed_type: MULTI_GPU\n"
+                         "mixed_precision: bf61\nnum_processes: 2\n");
+  CHECK_NOT_FOUND("values.unreadable"); // it trains nothing
+}
+
+TEST(check_of_values_that_are_spelled_otherwise) {
+  static const char *const values[] = {"1", "yes", "Y", "True"};
+  for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+    char text[256];
+    snprintf(text, sizeof text,
+             "torchrun train.py --output_dir o --per_device_train_batch_size 2 "
+             "--model_name_or_path Qwen/Qwen2.5-0.5B --bf16 %s\n",
+             values[i]);
+    verdict_of("run.sh", text);
+    CHECK_NOT_FOUND("values.unreadable");
+    CHECK(check_says(&c, PLIM_KNOB_PRECISION, "bf16"), "--bf16 %s", values[i]);
+  }
+}
+
+TEST(check_of_misspelled_keys) {
+  check_verdict verdict =
+      verdict_of("f.yaml", FACTORY "per_device_train_batchsize: 2\nbf16: true\n");
+  CHECK(verdict == CHECK_READY, "verdict %d", verdict);
+  CHECK_FOUND("keys.unknown", CHECK_WARNING);
+  CHECK_SAYS(found("keys.unknown")->what, "did you mean per_device_train_batch_size?");
+  CHECK(found("keys.unknown")->line == 7, "line %d", found("keys.unknown")->line);
+  CHECK(check_count(&c, CHECK_WARNING) == 1, "%zu", check_count(&c, CHECK_WARNING));
+}

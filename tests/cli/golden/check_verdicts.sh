@@ -4,7 +4,7 @@ export HF_HOME=nowhere PLIMSOLL_NVML=none PLIMSOLL_ROOT=fixtures/check/machine
 last() {
   $PLIMSOLL check "$@" >out
   local code=$?
-  echo "$(tail -1 out) (exit $code)"
+  echo "$(awk -v RS= 'END { print }' out | tr -s '\n ' ' ')(exit $code)"
 }
 last fixtures/small/train.yaml --gpu 80GiB
 last fixtures/small/train.yaml --gpu 12GiB
@@ -29,3 +29,9 @@ args = TrainingArguments(output_dir="o", per_device_train_batch_size=1, bf16=Tru
 Trainer(model=model, args=args).train()
 P
 $PLIMSOLL check kbit.py -g 24GiB | grep -A1 "FAIL"
+# A value that is neither on nor off, and a key that no one reads.
+sed 's/bf16: .*/bf16: yess/; s/per_device_train_batch_size/per_device_train_batchsize/' fixtures/small/train.yaml >typos.yaml
+$PLIMSOLL check typos.yaml --gpu 80GiB | grep -A5 "^warning" && last typos.yaml --gpu 80GiB
+# A place that the sentence names is not printed again below it.
+printf 'export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True,max_split_size_mb:128\ntorchrun train.py\n' >fight.sh
+$PLIMSOLL check fight.sh | grep -A1 "^warning"

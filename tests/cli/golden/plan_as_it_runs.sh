@@ -50,7 +50,7 @@ S
 show() {
   $PLIMSOLL plan "$@" --gpu 16GiB --seq 2048 --fix checkpoint=on --out plan.json >/dev/null
   $PLIMSOLL apply plan.json --dry-run 2>/dev/null | grep "^[-+].*\(checkpointing\|reentrant\)"
-  $PLIMSOLL apply plan.json --done chunked_loss --done liger --done alloc_conf >/dev/null
+  $PLIMSOLL apply plan.json >/dev/null
   $PLIMSOLL check "$@" --gpu 16GiB | grep -i "reentrant\|options:"
 }
 show train.py

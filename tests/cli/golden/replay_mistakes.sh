@@ -12,6 +12,7 @@ printf "\200\004cposix\nsystem\n." >evil.pickle && try replay evil.pickle --json
 try replay $tiny --device 3
 try replay $tiny --torch newest
 try replay $tiny --limit 24
+try replay $tiny --limit 1KiB
 try replay $tiny --alloc-conf expandable_segments:True,max_split_size_mb:8
 try replay $tiny --alloc-conf expandable_segment:True
 try replay $tiny --svg missing/a.svg

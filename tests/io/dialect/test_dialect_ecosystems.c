@@ -118,6 +118,21 @@ TEST(other_ecosystems_are_recognised_and_read) {
   }
 }
 
+// No item is lost: neither the last of many nor one that is a part of another.
+TEST(long_lists_are_whole) {
+  enum { ITEMS = 200 };
+  static char text[ITEMS * 40];
+  size_t n = (size_t)snprintf(text, sizeof text,
+                              "base_model: a/b\nsequence_len: 512\nmicro_batch_size: 1\n"
+                              "adapter: lora\nlora_r: 8\nlora_target_modules:\n");
+  for (int i = 0; i < ITEMS; i++)
+    n += (size_t)snprintf(text + n, sizeof text - n, "  - layers.%d.q_proj\n", i);
+  snprintf(text + n, sizeof text - n, "  - proj\n");
+  CHECK(!read_text("a.yaml", text), "%s", error.message);
+  const char *all = project.knobs[PLIM_KNOB_LORA_TARGETS].value.text;
+  CHECK(all && strstr(all, ",layers.199.q_proj,proj"), "%s", all ? all : "none");
+}
+
 TEST(the_last_of_equal_keys_takes_effect) {
   CHECK(!read_text("c.yaml", "per_device_train_batch_size: 8\nper_device_train_batch_size: 4\n"),
         "%s", error.message);

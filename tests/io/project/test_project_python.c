@@ -392,6 +392,16 @@ TEST(a_change_beside_a_condition_is_made) {
   "            loss = model(x).loss / args." name "\n"                                             \
   "        loss.backward()\n"
 
+TEST(many_trainings_of_one_script_change_together) {
+  enum { TRAININGS = 12 };
+  char text[TRAININGS * 128] = "";
+  for (int i = 0; i < TRAININGS; i++)
+    strcat(text, "TrainingArguments('o', per_device_train_batch_size=8, optim='sgd')\n");
+  CHECK(!read_text("t.py", text), "%s", error.message);
+  CHECK(changes("optimizer", "adafactor"), "all of them: %s", error.message);
+  CHECK(changes("checkpoint", "on"), "in all of them: %s", error.message);
+}
+
 TEST(manual_loops_with_short_names) {
   static const char script[] = "p.add_argument('--lr', default=1e-4)\n" LOOP("accum");
   CHECK(

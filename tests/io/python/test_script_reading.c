@@ -201,6 +201,19 @@ static const struct {
      "unclear"},
 };
 
+// However many parts a script takes out before.
+TEST(a_condition_on_the_last_of_many_parts) {
+  enum { PARTS = 400 };
+  static char text[PARTS * 32 + 256];
+  size_t n = (size_t)snprintf(text, sizeof text, "cfg = yaml.safe_load(open('train.yaml'))\n");
+  for (int i = 0; i < PARTS; i++)
+    n += (size_t)snprintf(text + n, sizeof text - n, "p%d = cfg['train']\n", i);
+  snprintf(text + n, sizeof text - n, GUARDED("p399['lora']"));
+  CHECK(!READ({"train.py", text}, {"conf/train.yaml", "lora: false\ntrain:\n  lora: true\n"}), "%s",
+        error.message);
+  CHECK(says("lora_rank=16"), "the last part");
+}
+
 TEST(conditions_on_values_of_a_configuration) {
   for (size_t i = 0; i < sizeof loads / sizeof *loads; i++) {
     char text[1024], want[32];

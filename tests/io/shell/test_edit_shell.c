@@ -209,6 +209,40 @@ TEST(scripts_are_read_as_the_shell_does) {
   plim_settings_clear(&s);
 }
 
+// What a program sees of $A, which bash was asked about; a script that sources others may export anything.
+TEST(variables_reach_programs_if_they_are_exported) {
+  static const struct {
+    const char *script;
+    bool is_unexported;
+  } cases[] = {
+      {"A=1\npython train.py\n", true},
+      {"A=1\nB=$A python train.py\n", false}, // passed on by hand, under another name
+      {": ${A:=1}\npython train.py\n", true},
+      {"declare A=1\npython train.py\n", true},
+      {"A=1\nexport -n A\npython train.py\n", true},
+      {"A=1\nset -e\npython train.py\n", true},
+      {"A=1 python train.py\n", false},
+      {"env A=1 python train.py\n", false},
+      {"export A=1\npython train.py\n", false},
+      {"A=1\nexport A\npython train.py\n", false},
+      {"export B A\nA=1\npython train.py\n", false},
+      {"declare -x A=1\npython train.py\n", false},
+      {"A=1\ntypeset -gx A\npython train.py\n", false},
+      {"set -a\nA=1\nset +a\npython train.py\n", false},
+      {"set -ea\nA=1\npython train.py\n", false},
+      {"set -o allexport\nA=1\npython train.py\n", false},
+      {"A=1\ndocker run -e A=$A image python train.py\n", false},
+      {"A=1\nsource other.sh\npython train.py\n", false},
+      {"A=1\n", false}, // to be sourced
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    CHECK(read_script(cases[i].script), "%s", error.message);
+    const plim_setting *a = plim_settings_find(&s, "$A");
+    CHECK(a && a->is_unexported == cases[i].is_unexported, "%s", cases[i].script);
+  }
+  plim_settings_clear(&s);
+}
+
 TEST(settings_have_their_position) {
   CHECK(read_script("# one\n# two\nA=1 # three\n\n# four\n\nB=\"2\"\nC=(--d \\\n 3)\n"), "%s",
         error.message);

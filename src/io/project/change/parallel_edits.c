@@ -13,36 +13,45 @@ static bool is_one_batch(const plim_project_file *f, plim_knob knob) {
                             f->recipe.knobs[PLIM_KNOB_ACCUMULATE].origin != PLIM_UNCLEAR);
 }
 
-size_t plim_trainings_change(const plim_project_file *f, const plim_key *key,
-                             const plim_setting *of, const plim_value *value, plim_edit *edits,
-                             size_t count, size_t most) {
+// Every edit reads the script again. A script with more trainings is left to its author: without the rest of the edits
+// the knob does not get its value, and the change is refused.
+enum { MOST_TRAININGS = 64 };
+
+bool plim_trainings_change(const plim_project_file *f, const plim_key *key, const plim_setting *of,
+                           const plim_value *value, plim_task_edits *edits) {
   bool is_nested = plim_dialect_table[f->recipe.dialect].is_nested;
-  if (!is_one_batch(f, key->knob)) return count;
-  for (size_t i = 0; i < f->settings.at.len && count < most; i++) {
+  if (!is_one_batch(f, key->knob)) return true;
+  for (size_t i = 0; i < f->settings.at.len && edits->len <= MOST_TRAININGS; i++) {
     const plim_setting *x = &f->settings.at.at[i];
+    plim_edit edit;
     bool is_parallel =
         x != of && !x->group && !x->is_of_evaluation && plim_key_is_of(key, x, is_nested) &&
         plim_value_same(&x->value, &of->value) && plim_setting_counts(&f->settings, x) != PLIM_NO;
-    if (is_parallel && !plim_settings_change(&f->settings, x, value, &edits[count], NULL)) count++;
+    if (!is_parallel || plim_settings_change(&f->settings, x, value, &edit, NULL)) continue;
+    if (vec_push(edits, edit)) continue;
+    free(edit.text);
+    return false;
   }
-  return count;
+  return true;
 }
 
-size_t plim_trainings_insert(const plim_project_file *f, const char *key, const plim_value *value,
-                             plim_edit *edits, size_t most) {
+bool plim_trainings_insert(const plim_project_file *f, const char *key, const plim_value *value,
+                           plim_task_edits *edits) {
   plim_trainings all;
-  size_t count = 0;
-  bool is_found = plim_trainings_find(&f->settings, &all);
-  size_t trainings = all.len > 1 ? all.len : 0;
-  for (size_t i = 0; is_found && i < trainings && count < most; i++) {
+  bool ok = plim_trainings_find(&f->settings, &all), is_whole = true;
+  size_t trainings = all.len > 1 && all.len <= MOST_TRAININGS ? all.len : 0;
+  for (size_t i = 0; ok && is_whole && i < trainings; i++) {
     char name[PLIM_KEY_BYTES];
+    plim_edit edit;
     const plim_training *t = &all.at[i];
     int size = snprintf(name, sizeof name, "%.*s.%s", (int)t->size, t->name, key);
     bool fits = size > 0 && (size_t)size < sizeof name;
-    if (fits && !plim_settings_insert(&f->settings, name, value, &edits[count], NULL)) count++;
+    is_whole = fits && !plim_settings_insert(&f->settings, name, value, &edit, NULL);
+    if (!is_whole || vec_push(edits, edit)) continue;
+    free(edit.text);
+    ok = false;
   }
   vec_free(&all);
-  if (is_found && count == trainings) return count;
-  while (count > 0) free(edits[--count].text);
-  return 0;
+  while (!(ok && is_whole) && edits->len > 0) free(edits->at[--edits->len].text);
+  return ok;
 }

@@ -4,6 +4,7 @@
 
 #include "project_change.h"
 #include "project_places.h"
+#include "project_task.h"
 
 // Adds use_reentrant=False if this file turns checkpointing on for adapters that need it. Adds nothing if it is
 // not clear where to insert it (project_reentrant.c).
@@ -29,11 +30,11 @@ plim_err plim_project_check(const plim_project *p, const plim_knob_change *chang
                             const plim_edit_set *edits, plim_error *error);
 
 // Several trainings in one script: changes a value that all of them share, or inserts it in all (parallel_edits.c).
-// Both return the total number of edits; insert returns 0 if one of the trainings has no place for the key.
-size_t plim_trainings_change(const plim_project_file *f, const plim_key *key,
-                             const plim_setting *of, const plim_value *value, plim_edit *edits,
-                             size_t count, size_t most);
-size_t plim_trainings_insert(const plim_project_file *f, const char *key, const plim_value *value,
-                             plim_edit *edits, size_t most);
+// Both append edits and return false when out of memory; insert appends none if one of the trainings has no place for
+// the key.
+bool plim_trainings_change(const plim_project_file *f, const plim_key *key, const plim_setting *of,
+                           const plim_value *value, plim_task_edits *edits);
+bool plim_trainings_insert(const plim_project_file *f, const char *key, const plim_value *value,
+                           plim_task_edits *edits);
 
 #endif

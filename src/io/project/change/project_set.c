@@ -16,12 +16,13 @@ static bool is_idle(const plim_project_file *f, const plim_edit *edit) {
 
 static plim_err keep(plim_edit_set *out, size_t file, plim_task *t, plim_error *error) {
   plim_err err = PLIM_OK;
-  for (size_t i = 0; i < t->done_count; i++)
-    if (is_idle(t->f, &t->done[i])) free(t->done[i].text);
-    else if (err || !vec_push(&out->at, (plim_file_edit){file, t->done[i]})) {
-      free(t->done[i].text);
+  for (size_t i = 0; i < t->done.len; i++)
+    if (is_idle(t->f, &t->done.at[i])) free(t->done.at[i].text);
+    else if (err || !vec_push(&out->at, (plim_file_edit){file, t->done.at[i]})) {
+      free(t->done.at[i].text);
       err = plim_no_memory(error);
     }
+  vec_free(&t->done);
   return err;
 }
 

@@ -15,7 +15,6 @@
 
 // ---- one file ---------------------------------------------------------------------------------------
 
-enum { EDITS = PLIM_TASK_EDITS };
 typedef plim_task task;
 
 const plim_value *plim_change_of(const plim_knob_change *changes, size_t count, plim_knob knob) {
@@ -90,13 +89,20 @@ static bool reads_bound(task *t, plim_settings *s) {
   return went_well(t, plim_reading_of(s, setting, t->key, &r, NULL)) && has_new_value(t, &r);
 }
 
-// Accepts the edits if the knob then has its new value.
-static bool try(task *t, plim_edit *edits, size_t count) {
+// Frees the edits from this one on.
+static void drop(plim_task_edits *edits, size_t from) {
+  while (edits->len > from) free(edits->at[--edits->len].text);
+  if (!from) vec_free(edits);
+}
+
+// Accepts the edits if the knob then has its new value; they are the task's then.
+static bool try(task *t, plim_task_edits *edits) {
   char *text;
   size_t size;
   plim_settings s;
   bool ok = false;
-  if (!went_well(t, plim_edits_apply(t->f->text, t->f->size, edits, count, &text, &size, NULL)))
+  if (!went_well(
+          t, plim_edits_apply(t->f->text, t->f->size, edits->at, edits->len, &text, &size, NULL)))
     return false;
   if (went_well(t, plim_settings_read_like(&t->f->settings, text, size, &s, NULL))) {
     plim_conditions_adopt(&s, &t->f->settings);
@@ -105,8 +111,8 @@ static bool try(task *t, plim_edit *edits, size_t count) {
   }
   free(text);
   if (!ok) return false;
-  memcpy(t->done, edits, count * sizeof *edits);
-  t->done_count = count;
+  t->done = *edits;
+  *edits = (plim_task_edits){0};
   return true;
 }
 
@@ -134,9 +140,11 @@ static bool contradicts(const task *t, const plim_key *key, const plim_setting *
 }
 
 // Rows of a dialect and of its base may name the same setting.
-static bool is_suppressed(const plim_edit *edits, size_t count, const plim_edit *edit) {
-  for (size_t i = 0; i < count; i++)
-    if (edits[i].span.begin == edit->span.begin && edits[i].span.end == edit->span.end) return true;
+static bool is_suppressed(const plim_task_edits *edits, const plim_edit *edit) {
+  for (size_t i = 0; i < edits->len; i++) {
+    plim_span span = edits->at[i].span;
+    if (span.begin == edit->span.begin && span.end == edit->span.end) return true;
+  }
   return false;
 }
 
@@ -151,28 +159,29 @@ static bool suppress_edit(task *t, const plim_key *key, const plim_setting *sett
   return !is_closed && went_well(t, plim_settings_remove(s, setting, out, NULL));
 }
 
-static void add_edit(plim_edit edits[EDITS], size_t *count, plim_edit edit) {
-  if (*count == EDITS || is_suppressed(edits, *count, &edit)) free(edit.text);
-  else edits[(*count)++] = edit;
+static void add_edit(task *t, plim_task_edits *edits, plim_edit edit) {
+  bool is_there = is_suppressed(edits, &edit);
+  if (!is_there && vec_push(edits, edit)) return;
+  t->has_no_memory |= !is_there;
+  free(edit.text);
 }
 
 static void suppress_one(task *t, const plim_key *key, const plim_setting *setting,
-                         plim_edit edits[EDITS], size_t *count) {
+                         plim_task_edits *edits) {
   plim_edit edit;
   if (contradicts(t, key, setting) && suppress_edit(t, key, setting, &edit))
-    add_edit(edits, count, edit);
+    add_edit(t, edits, edit);
 }
 
 // Appends edits so that all other rows agree with the new value or have no effect.
-static size_t suppress(task *t, const plim_setting *except, plim_edit edits[EDITS], size_t count) {
+static void suppress(task *t, const plim_setting *except, plim_task_edits *edits) {
   plim_dialect at = t->f->recipe.dialect;
   for (; at != PLIM_DIALECTS; at = plim_dialect_table[at].base)
-    for (const plim_key *key = plim_dialect_table[at].keys; key->key && count < EDITS; key++) {
+    for (const plim_key *key = plim_dialect_table[at].keys; key->key; key++) {
       const plim_setting *setting =
           key->knob == t->knob ? setting_of(t, key, plim_dialect_table[at].is_nested) : NULL;
-      if (setting && setting != except) suppress_one(t, key, setting, edits, &count);
+      if (setting && setting != except) suppress_one(t, key, setting, edits);
     }
-  return count;
 }
 
 // ---- settings that belong to the old value ----------------------------------------------------------
@@ -204,8 +213,8 @@ bool plim_is_listed(const char *list, const char *word) {
   return false;
 }
 
-// Removes settings that do not belong to the new value; returns the total number of edits.
-static size_t take_out(task *t, plim_edit edits[EDITS], size_t count) {
+// Removes settings that do not belong to the new value.
+static void take_out(task *t, plim_task_edits *edits) {
   bool is_nested = plim_dialect_table[t->f->recipe.dialect].is_nested;
   const char *word = t->value->kind == PLIM_VALUE_TEXT ? t->value->text : "";
   plim_edit edit;
@@ -214,9 +223,8 @@ static size_t take_out(task *t, plim_edit edits[EDITS], size_t count) {
     plim_key key = {.key = belongings[i].key, .knob = t->knob};
     const plim_setting *setting = setting_of(t, &key, is_nested);
     if (setting && went_well(t, plim_settings_remove(&t->f->settings, setting, &edit, NULL)))
-      add_edit(edits, &count, edit);
+      add_edit(t, edits, edit);
   }
-  return count;
 }
 
 // No trainer accepts bf16 and fp16 together.
@@ -224,12 +232,13 @@ static bool is_exclusive(plim_knob knob) { return knob == PLIM_KNOB_PRECISION; }
 
 // Tries the edit alone, then together with edits of the settings that contradict it.
 static bool try_with_suppression(task *t, const plim_setting *of, plim_edit edit) {
-  plim_edit all[EDITS] = {edit};
-  size_t count = t->is_bound ? 1 : take_out(t, all, 1);
-  if (!is_exclusive(t->knob) && try(t, all, count)) return true;
-  if (!t->is_bound) count = suppress(t, of, all, count);
-  if (try(t, all, count)) return true;
-  for (size_t i = 0; i < count; i++) free(all[i].text);
+  plim_task_edits all = {0};
+  add_edit(t, &all, edit);
+  if (!t->is_bound) take_out(t, &all);
+  if (!is_exclusive(t->knob) && try(t, &all)) return true;
+  if (!t->is_bound) suppress(t, of, &all);
+  if (try(t, &all)) return true;
+  drop(&all, 0);
   return false;
 }
 
@@ -253,11 +262,13 @@ static void keep_text(task *t, const plim_setting *setting, plim_value *value) {
 // that fails.
 static bool try_parallel(task *t, const plim_key *key, const plim_setting *setting,
                          const plim_value *value, plim_edit edit) {
-  plim_edit all[EDITS] = {edit};
-  size_t count = t->is_bound ? 1 : plim_trainings_change(t->f, key, setting, value, all, 1, EDITS);
-  bool is_done = count > 1 && try(t, all, count);
-  for (size_t i = 1; !is_done && i < count; i++) free(all[i].text);
-  return is_done;
+  plim_task_edits all = {0};
+  if (t->is_bound || !vec_push(&all, edit)) return false;
+  t->has_no_memory |= !plim_trainings_change(t->f, key, setting, value, &all);
+  if (all.len > 1 && try(t, &all)) return true;
+  drop(&all, 1);
+  vec_free(&all);
+  return false;
 }
 
 static bool try_change(task *t, const plim_key *key, const plim_setting *setting,
@@ -292,9 +303,11 @@ static bool try_default(task *t, const plim_key *key, const plim_setting *settin
   if (!went_well(t, plim_settings_change(&t->f->settings, setting, &value, &edit, NULL)))
     return false;
   bool was_told = t->why[0];
-  if (try(t, &edit, 1)) return true;
+  plim_task_edits all = {0};
+  add_edit(t, &all, edit);
+  if (try(t, &all)) return true;
   if (!was_told) t->why[0] = 0; // this attempt is not worth reporting
-  free(edit.text);
+  drop(&all, 0);
   return false;
 }
 
@@ -311,11 +324,11 @@ static bool try_insert(task *t, const plim_key *key, const char *name, plim_erro
 
 static bool try_insert_parallel(task *t, const plim_key *key) {
   plim_value value;
-  plim_edit all[EDITS];
+  plim_task_edits all = {0};
   if (!plim_key_inverse(key, t->value, &value)) return false;
-  size_t count = plim_trainings_insert(t->f, key->key, &value, all, EDITS);
-  if (count && try(t, all, count)) return true;
-  while (count > 0) free(all[--count].text);
+  t->has_no_memory |= !plim_trainings_insert(t->f, key->key, &value, &all);
+  if (all.len && try(t, &all)) return true;
+  drop(&all, 0);
   return false;
 }
 
@@ -359,8 +372,9 @@ static bool perform(task *t, plim_error *error) {
 }
 
 bool plim_task_perform(task *t, plim_error *error) {
+  t->done = (plim_task_edits){0};
   bool is_made = perform(t, error);
   if (!t->has_no_memory) return is_made;
-  for (size_t i = 0; is_made && i < t->done_count; i++) free(t->done[i].text);
+  drop(&t->done, 0);
   return false;
 }

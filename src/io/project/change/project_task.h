@@ -5,7 +5,8 @@
 #include "knob_change.h"
 #include "project.h"
 
-enum { PLIM_TASK_EDITS = 8 }; // of one attempt: a key, and keys that have to be turned off with it
+// Of one attempt: a key, and keys that have to be turned off with it.
+typedef vec(plim_edit) plim_task_edits;
 
 typedef struct {
   const plim_project_file *f;
@@ -16,11 +17,10 @@ typedef struct {
   bool is_bound;                   // the knob has a custom name: only that key is read
   const plim_knob_change *changes; // all changes of this call
   size_t change_count;
-  char why[200];                   // why the first edit that was tried was rejected
-  char spelling[64];               // of a value that was written as text and stays text
-  plim_edit done[PLIM_TASK_EDITS]; // the edits that worked; the caller frees their texts
-  size_t done_count;
-  bool has_no_memory; // an attempt failed for lack of memory, not because of the file
+  char why[200];        // why the first edit that was tried was rejected
+  char spelling[64];    // of a value that was written as text and stays text
+  plim_task_edits done; // the edits that worked; the caller frees them and their texts
+  bool has_no_memory;   // an attempt failed for lack of memory, not because of the file
 } plim_task;
 
 // Returns false if no edit works; `error` is then set if an editor gave a reason.

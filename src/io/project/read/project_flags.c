@@ -144,7 +144,8 @@ static void doubt_environment(plim_project *p, plim_project_knob *k) {
   snprintf(key, sizeof key, "$%s", computed->environment);
   for (size_t i = 0; i < p->files.len; i++) {
     const plim_project_file *f = p->files.at[i];
-    if (!plim_is_command(f) || !plim_settings_find(&f->settings, key)) continue;
+    const plim_setting *set = plim_is_command(f) ? plim_settings_find(&f->settings, key) : NULL;
+    if (!set || set->is_unexported) continue;
     k->origin = PLIM_UNCLEAR, k->is_fixed = true, k->value = (plim_value){0};
     snprintf(k->why, sizeof k->why, "%.50s reads the environment variable %.50s, which %.50s sets",
              computed->key, computed->environment, f->path);

@@ -88,7 +88,7 @@ static size_t setter_of(const plim_project *p, const char *variable, const char 
     const plim_settings *s = &p->files.at[i]->settings;
     const plim_setting *setting =
         plim_is_command(p->files.at[i]) ? plim_settings_find(s, key) : NULL;
-    if (!setting || setting->value.kind != PLIM_VALUE_TEXT) continue;
+    if (!setting || setting->is_unexported || setting->value.kind != PLIM_VALUE_TEXT) continue;
     *value = setting->value.text;
     return i;
   }
