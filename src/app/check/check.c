@@ -42,12 +42,10 @@ check_verdict check_decide(const check *c, const char **why_not) {
   if (check_has(c, "fit", CHECK_WARNING)) return CHECK_MAY_NOT_FIT;
   if (!c->files.project.files.len)
     *why_not = "no files were given, so only the machine and the environment were checked";
-  else if (!c->trains)
-    *why_not = "none of these files is a training configuration that plimsoll knows";
+  else if (!c->trains) *why_not = "these files contain no training configuration";
   else if (!c->has_estimate) *why_not = c->no_estimate.message;
-  else if (!c->estimate.has_verdict)
-    *why_not = "no card is named with --gpu, and this machine has none";
-  else if (check_has(c, "values.unreadable", CHECK_WARNING))
+  else if (!c->estimate.has_verdict) *why_not = "no --gpu was given and this machine has no GPU";
+  else if (c->has_unread_value)
     *why_not = "a setting has a value that plimsoll does not understand";
   return *why_not ? CHECK_NOT_CHECKED : CHECK_READY;
 }
@@ -146,6 +144,11 @@ void check_at(check_finding *f, const check_place *place) {
   snprintf(f->file, sizeof f->file, "%s", place->file->path);
   plim_text_disarm(f->file);
   f->line = place->setting->line;
+}
+
+void check_print_place(const check_place *place, const char *otherwise, char *text, size_t size) {
+  if (place->file) snprintf(text, size, "%.80s:%d", place->file->path, place->setting->line);
+  else snprintf(text, size, "%s", otherwise);
 }
 
 void check_at_line(check_finding *f, const char *file, int line) {

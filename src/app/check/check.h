@@ -59,6 +59,9 @@ typedef struct check {
   job_request request;
   plim_estimate estimate;
   plim_error no_estimate; // why there is none
+  char fit
+      [128]; // the fit in a few words, for the verdict; empty: not known, or there is nothing to say
+  bool has_unread_value; // a setting in force has a value that was not understood
 
   vec(check_finding) findings;
   bool has_no_memory; // memory ran out, and a finding is lost
@@ -78,7 +81,7 @@ bool check_has(const check *c, const char *id, check_severity severity);
 typedef enum {
   CHECK_READY,
   CHECK_NOT_READY,   // something would fail
-  CHECK_MAY_NOT_FIT, // it does not fit as far as the files define it
+  CHECK_MAY_NOT_FIT, // it does not fit with what was assumed, or is within the error margin
   CHECK_NOT_CHECKED, // it is not known whether it fits; why_not has the reason
   CHECK_VERDICTS
 } check_verdict;
@@ -112,6 +115,11 @@ void check_at_byte(check_finding *f, const plim_project_file *file, size_t byte)
 void check_at(check_finding *f, const check_place *place);
 void check_at_note(check_finding *f, const plim_note *note);
 void check_at_line(check_finding *f, const char *file, int line);
+// "launch.sh:3", or what to say if there is no place.
+void check_print_place(const check_place *place, const char *otherwise, char *text, size_t size);
+// The fix for a run that starts more processes than there are GPUs on a machine, in the words of its launcher.
+void check_fix_processes(const check *c, check_finding *f, const char *before, int64_t started,
+                         int64_t gpus);
 
 // The card to check for: the one typed, or the first one in this machine; NULL: not known.
 const plim_gpu *check_gpu(const check *c);

@@ -137,7 +137,11 @@ static void refuse(check *c, const variable *x, const variable *instead, const p
         f, "PyTorch reads it when the first tensor is moved to the card, and stops with an error");
 }
 
+static bool has_fight(const check *c, const plim_alloc_conf *conf);
+
+// A value that fights itself is reported as that, not as fine.
 static void accept(check *c, const variable *x) {
+  if (has_fight(c, &x->conf)) return;
   check_finding *f =
       check_add(c, "allocator", CHECK_OK, "%s (%s): %.160s", names[x->name], x->where, x->text);
   if (x->place.file) check_at(f, &x->place);
@@ -192,27 +196,33 @@ static const struct {
   bool (*applies)(const check *c, const plim_alloc_conf *conf);
   const char *what, *why, *fix;
 } fights[] = {
-    {is_expandable_split, "expandable_segments with max_split_size_mb",
+    {is_expandable_split, "combines expandable_segments with max_split_size_mb",
      "together they make the allocator request new memory although it has free memory: "
      "reserved memory can grow without end (pytorch#123548)",
      "remove max_split_size_mb"},
-    {is_expandable_collected, "garbage_collection_threshold with expandable_segments",
+    {is_expandable_collected, "combines expandable_segments with garbage_collection_threshold",
      "the threshold has no effect: expandable segments are never garbage collected",
      "remove garbage_collection_threshold"},
-    {is_collected_without_cap, "garbage_collection_threshold without a memory limit",
+    {is_collected_without_cap, "sets garbage_collection_threshold without a memory limit",
      "the threshold is a fraction of the limit set by set_per_process_memory_fraction; "
      "without that limit it has no effect",
      "add per_process_memory_fraction:0.95, or remove the threshold"},
-    {is_expandable_on_wsl, "expandable_segments under WSL",
+    {is_expandable_on_wsl, "sets expandable_segments, which is unreliable under WSL",
      "mapping memory can fail under WSL, in cuMemSetAccess (pytorch#192330)",
      "remove expandable_segments under WSL"},
 };
+
+static bool has_fight(const check *c, const plim_alloc_conf *conf) {
+  for (size_t i = 0; i < sizeof fights / sizeof *fights; i++)
+    if (fights[i].applies(c, conf)) return true;
+  return false;
+}
 
 static void judge_fights(check *c, const variable *x) {
   for (size_t i = 0; i < sizeof fights / sizeof *fights; i++) {
     if (!fights[i].applies(c, &x->conf)) continue;
     check_finding *f =
-        check_add(c, "allocator.fight", CHECK_WARNING, "%s (%s)", fights[i].what, x->where);
+        check_add(c, "allocator.fight", CHECK_WARNING, "%s %s", x->where, fights[i].what);
     if (x->place.file) check_at(f, &x->place);
     check_why(f, "%s", fights[i].why);
     check_fix(f, "%s", fights[i].fix);
@@ -230,14 +240,15 @@ static void compare_names(check *c, const variable *older, const variable *newer
   if (older && newer && !is_same(older, newer)) {
     check_finding *f = check_add(c, "allocator.both", CHECK_WARNING, "%s (%s) and %s (%s) differ",
                                  names[0], older->where, names[1], newer->where);
-    check_why(f, "PyTorch uses the first and ignores the second");
-    check_fix(f, "export PYTORCH_ALLOC_CONF=\"$PYTORCH_CUDA_ALLOC_CONF\"");
+    check_why(f, "PyTorch uses %s and ignores the other", names[OLDER_NAME]);
+    check_fix(f, "delete %s (%s), or set both to the same value", names[NEWER_NAME], newer->where);
   }
   if (!older && newer) {
     check_finding *f = check_add(c, "allocator.name", CHECK_WARNING, "only %s is set (%s)",
                                  names[1], newer->where);
     check_why(f, "torch 2.9 and older ignore this name without a warning");
-    check_fix(f, "export PYTORCH_CUDA_ALLOC_CONF=%.200s", newer->text);
+    if (newer->is_valid) check_fix(f, "export %s=%.200s", names[OLDER_NAME], newer->text);
+    else check_fix(f, "rename it to %s", names[OLDER_NAME]);
   }
 }
 
@@ -246,20 +257,23 @@ static void compare_places(check *c, const variables *v) {
     const variable *x = &v->list.at[i], *instead = successor(v, x);
     if (!instead || !x->is_valid || is_same(x, instead)) continue;
     check_finding *f =
-        check_add(c, "allocator.replaced", CHECK_NOTE, "%s in %s is overridden by %s",
+        check_add(c, "allocator.replaced", CHECK_NOTE, "%s in %s has no effect: %s overrides it",
                   names[x->name], x->where, instead->where);
-    check_why(f, "only the latter is used");
     check_fix(f, "set it in one place only");
   }
 }
 
 static void report_unset(check *c, bool has_unexported) {
-  check_finding *f =
-      check_add(c, "allocator", CHECK_OK, "%s is not %s: PyTorch's default allocator settings",
-                names[OLDER_NAME], has_unexported ? "exported" : "set");
-  if (c->machine.is_wsl) return;
-  check_why(f, "expandable segments avoid most fragmentation at no cost");
-  check_fix(f, "export %s=expandable_segments:True", names[OLDER_NAME]);
+  const char *state = has_unexported ? "exported" : "set";
+  if (c->machine.is_wsl) {
+    check_add(c, "allocator", CHECK_OK, "%s is not %s: PyTorch's default allocator settings",
+              names[OLDER_NAME], state);
+    return;
+  }
+  check_finding *f = check_add(c, "allocator", CHECK_NOTE,
+                               "%s is not %s; expandable segments would avoid most fragmentation",
+                               names[OLDER_NAME], state);
+  if (!has_unexported) check_fix(f, "export %s=expandable_segments:True", names[OLDER_NAME]);
 }
 
 void check_allocator(check *c) {

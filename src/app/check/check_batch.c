@@ -21,6 +21,15 @@ void check_interrupted(check *c) {
   check_fix(f, "%s", found.fix);
 }
 
+// A file that was recognised, although nothing is trained by it alone: accelerate's or DeepSpeed's.
+static const plim_project_file *launcher_file(const plim_project *p) {
+  for (size_t i = 0; i < p->files.len; i++) {
+    plim_dialect d = p->files.at[i]->is.dialect;
+    if (d == PLIM_DIALECT_ACCELERATE || d == PLIM_DIALECT_DEEPSPEED) return p->files.at[i];
+  }
+  return NULL;
+}
+
 void check_recognised(check *c) {
   const plim_project *p = &c->files.project;
   for (size_t i = 0; i < p->files.len; i++) {
@@ -31,11 +40,17 @@ void check_recognised(check *c) {
     check_fix(found, "name the ecosystem in plimsoll.yaml, under files:");
   }
   if (c->trains || !p->files.len) return;
+  const plim_project_file *launcher = launcher_file(p);
   check_finding *f =
-      check_add(c, "files.no_training", CHECK_NOTE,
-                "none of these files is a training configuration that plimsoll knows");
-  check_why(f, "so batch, options and memory are not checked");
-  check_fix(f, "add the training script or configuration, or use --set KNOB=FILE:KEY");
+      launcher ? check_add(c, "files.no_training", CHECK_NOTE,
+                           "%.80s only configures %s: add the training script or configuration to "
+                           "check batch, options and memory",
+                           launcher->path, plim_dialect_table[launcher->is.dialect].name)
+               : check_add(c, "files.no_training", CHECK_NOTE,
+                           "these files contain no training configuration, so batch, options and "
+                           "memory were not checked");
+  if (!launcher)
+    check_fix(f, "add the training script or configuration, or use --set KNOB=FILE:KEY");
 }
 
 // ---- the effective batch ----------------------------------------------------------------------------
@@ -50,11 +65,13 @@ static void report_unknown(check *c) {
   const plim_project_knob *micro = &c->files.project.knobs[PLIM_KNOB_MICRO_BATCH],
                           *accumulate = &c->files.project.knobs[PLIM_KNOB_ACCUMULATE];
   const plim_project_knob *k = c->micro_batch ? accumulate : micro;
+  const char *name = k == micro ? "the micro batch" : "gradient accumulation";
   bool divides = divides_batch(c);
-  const char *missing =
-      divides ? "the files do not set the global batch" : "the files do not set it";
-  check_finding *f = check_add(c, "batch.unknown", CHECK_NOTE, "the batch is not clear: %s",
-                               *k->why ? k->why : missing);
+  if (k->is_no_count) return; // reported as invalid
+  check_finding *f =
+      *k->why   ? check_add(c, "batch.unknown", CHECK_NOTE, "%s is unknown: %s", name, k->why)
+      : divides ? check_add(c, "batch.unknown", CHECK_NOTE, "the files do not set the global batch")
+                : check_add(c, "batch.unknown", CHECK_NOTE, "%s is not set in the files", name);
   if (!divides) check_fix(f, "--set %s=FILE:KEY", k == micro ? "micro_batch" : "accumulate");
 }
 
@@ -63,14 +80,17 @@ static void report_batch(check *c) {
   long long micro = c->micro_batch, accumulate = c->accumulate;
   if (!c->ranks) {
     check_finding *f = check_add(c, "batch", CHECK_OK,
-                                 "batch: %lld x %lld = %lld sequences per GPU and optimizer step",
+                                 "batch: micro batch %lld x accumulation %lld = %lld sequences per "
+                                 "GPU and optimizer step",
                                  micro, accumulate, (long long)check_product(micro, accumulate, 1));
-    check_fix(f, "the files do not set the number of GPUs: --world N");
+    check_fix(f, "the number of GPUs is unknown; set it with --world N");
     return;
   }
   check_add(c, "batch", CHECK_OK,
-            "batch: %lld x %lld on %lld %s = %lld sequences per optimizer step", micro, accumulate,
-            (long long)c->ranks, c->ranks == 1 ? "GPU" : ranks, (long long)c->effective_batch);
+            "batch: micro batch %lld x accumulation %lld x %lld %s = %lld sequences per optimizer "
+            "step",
+            micro, accumulate, (long long)c->ranks, c->ranks == 1 ? "GPU" : ranks,
+            (long long)c->effective_batch);
 }
 
 // ---- the global batch -------------------------------------------------------------------------------
@@ -80,6 +100,13 @@ static void place_global(check *c, check_finding *f) {
   if (!k->place_count) return;
   check_at(f, &(check_place){c->files.project.files.at[k->places[0].file], k->places[0].setting,
                              k->value});
+}
+
+// DeepSpeed computes the batch itself where its file says "auto".
+static bool is_deepspeeds_batch(const check *c) {
+  const plim_project_knob *k = &c->files.project.knobs[PLIM_KNOB_GLOBAL_BATCH];
+  if (!k->place_count) return false;
+  return c->files.project.files.at[k->places[0].file]->is.dialect == PLIM_DIALECT_DEEPSPEED;
 }
 
 static const char *global_key(const check *c) {
@@ -117,8 +144,11 @@ static void check_global(check *c, int64_t global) {
             "x %lld is not %lld",
             (long long)c->micro_batch, (long long)c->accumulate, (long long)c->ranks,
             (long long)global);
-  check_fix(f, "%.60s: %lld, or \"auto\" where it is DeepSpeed's", global_key(c),
-            (long long)c->effective_batch);
+  if (is_deepspeeds_batch(c))
+    check_fix(f, "\"%.60s\": %lld, or \"auto\"", global_key(c), (long long)c->effective_batch);
+  else
+    check_fix(f, "%.60s: %lld, or change micro batch or accumulation so that the product is %lld",
+              global_key(c), (long long)c->effective_batch, (long long)global);
 }
 
 // A batch of 0, -2, 2.5 or .nan: the data loader refuses it.
@@ -130,7 +160,7 @@ static void check_counts(check *c) {
     if (!k->is_no_count) continue;
     check_finding *f = check_add(c, "batch.invalid", CHECK_FAILS, "%s", k->why);
     check_why(f, "the run fails before its first step");
-    check_fix(f, "write a whole number of at least 1 there");
+    check_fix(f, "set it to a whole number of at least 1");
     if (k->place_count)
       check_at(f, &(check_place){c->files.project.files.at[k->places[0].file], k->places[0].setting,
                                  k->value});
@@ -223,12 +253,14 @@ void check_auto_batch(check *c) {
   long long after = c->micro_batch * 9 / 10; // accelerate takes nine tenths each time
   if (is_zero3) check_why(f, "Trainer refuses this combination");
   else if (c->effective_batch)
-    check_why(f,
-              "each out-of-memory error reduces the micro batch by a tenth without raising "
-              "accumulation: after the first, a step has %lld sequences instead of %lld",
-              (long long)check_product(after, c->accumulate, c->ranks),
-              (long long)c->effective_batch);
+    check_why(
+        f,
+        "each out-of-memory error multiplies the micro batch by 0.9 and rounds down (here %lld "
+        "-> %lld), but accumulation stays: %lld sequences per step instead of %lld",
+        (long long)c->micro_batch, after, (long long)check_product(after, c->accumulate, c->ranks),
+        (long long)c->effective_batch);
   else
-    check_why(f, "each out-of-memory error reduces the micro batch by a tenth without raising "
-                 "accumulation, which changes what the model learns");
+    check_why(f, "each out-of-memory error multiplies the micro batch by 0.9 and rounds down, but "
+                 "accumulation stays: the effective batch shrinks, which changes what the model "
+                 "learns");
 }

@@ -192,16 +192,37 @@ static void check_kbit(check *c) {
 
 // ---- numbers ----------------------------------------------------------------------------------------
 
+// "remove --fp16", "fp16=False", "fp16: false", "set fp16.enabled to false": as the file spells it.
+static void print_off(const check_place *at, char *text, size_t size) {
+  const char *key = at->setting->key, *dot = strrchr(key, '.');
+  const char *own = dot ? dot + 1 : key;
+  plim_format format = at->file->settings.format;
+  int length = (int)strcspn(key, "#");
+  if (check_is_command(at->file))
+    snprintf(text, size, "remove %.*s", length < 60 ? length : 60, key);
+  else if (format == PLIM_FORMAT_PYTHON) snprintf(text, size, "%.60s=False", own);
+  else if (format == PLIM_FORMAT_YAML && !strstr(key, "enabled"))
+    snprintf(text, size, "%.60s: false", own);
+  else snprintf(text, size, "set %.60s to false", key);
+}
+
 static void check_both_halves(check *c) {
-  check_place at;
-  bool by_trainer = check_find_on(c, "fp16", &at) && check_find_on(c, "bf16", &at);
+  check_place fp16, bf16;
   bool by_deepspeed =
-      check_find_on(c, "fp16.enabled", &at) && check_find_on(c, "bf16.enabled", &at);
-  if (!by_deepspeed && !(by_trainer && check_find_on(c, "bf16", &at))) return;
+      check_find_on(c, "fp16.enabled", &fp16) && check_find_on(c, "bf16.enabled", &bf16);
+  if (!by_deepspeed && !(check_find_on(c, "fp16", &fp16) && check_find_on(c, "bf16", &bf16)))
+    return;
   check_finding *f = check_add(c, "conflict.fp16_bf16", CHECK_FAILS, "fp16 and bf16 are both on");
-  check_at(f, &at);
+  const plim_gpu *gpu = check_gpu(c);
+  bool has_bf16 = gpu && gpu->bf16_tflops > 0;
+  char no_fp16[96], no_bf16[96];
+  check_at(f, &bf16);
   check_why(f, "only one of them can be on: the run stops with an error");
-  check_fix(f, "fp16: false (use bf16 on Ampere and newer cards, fp16 on older ones)");
+  print_off(&fp16, no_fp16, sizeof no_fp16);
+  print_off(&bf16, no_bf16, sizeof no_bf16);
+  if (has_bf16) check_fix(f, "%s (the %s has bf16)", no_fp16, gpu->name);
+  else if (gpu) check_fix(f, "%s (the %s has no bf16)", no_bf16, gpu->name);
+  else check_fix(f, "%s on Ampere and newer GPUs, %s on older ones", no_fp16, no_bf16);
 }
 
 // ---- optimizers and sharding ------------------------------------------------------------------------

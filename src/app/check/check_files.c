@@ -5,10 +5,11 @@ static void report_missing(check *c, const plim_unread *u) {
   bool is_elsewhere =
       *u->name == '/'; // an absolute path, valid on the machine or in the container of the run
   bool is_needed = u->part == PLIM_UNREAD_DECIDES && !is_elsewhere;
-  check_finding *f = check_add(c, "files.missing", is_needed ? CHECK_FAILS : CHECK_WARNING,
-                               "%.200s is named, but does not exist", u->name);
+  check_finding *f =
+      check_add(c, "files.missing", is_needed ? CHECK_FAILS : CHECK_WARNING,
+                "%.80s:%d refers to %.160s, which does not exist", u->from, u->line, u->name);
   check_at_line(f, u->from, u->line);
-  check_why(f, "the run does not start without it, and its settings are not known here");
+  check_why(f, "the run needs it, and its settings could not be checked");
   check_fix(f, "create it, or correct the path (relative to where the run starts)");
 }
 
@@ -19,7 +20,7 @@ static void report_unreadable(check *c, const plim_unread *u) {
   check_at_line(f, u->from, u->line);
   check_why(f, "%s",
             is_needed ? "the run takes its settings from this file"
-                      : "what it decides is not known here");
+                      : "its settings could not be checked");
   check_fix(f, "fix %.200s", u->name);
 }
 

@@ -54,15 +54,17 @@ static bool fits_alone(check *c) {
 static void estimate_alone(check *c) {
   c->has_estimate = fits_alone(c);
   if (c->has_estimate)
-    check_add(c, "fit.assumed", CHECK_NOTE,
-              "the files do not set the number of GPUs: one assumed, which needs the most "
-              "memory (--world N)");
+    check_add(
+        c, "fit.assumed", CHECK_NOTE,
+        "number of GPUs unknown, assuming 1 (the worst case for memory); set it with --world N");
 }
 
 // ---- the verdict ------------------------------------------------------------------------------------
 
-static const char *card_of(const check *c) {
-  return *c->request.card ? c->request.card : "the limit";
+// " on A100 80GB SXM"; empty for a card known only by its size, which is the budget.
+static void print_card(const check *c, char *text, size_t size) {
+  bool has_name = *c->request.card && !c->request.is_known_by_size;
+  snprintf(text, size, "%s%s", has_name ? " on " : "", has_name ? c->request.card : "");
 }
 
 // Adds a path to a command, quoted; false if it does not fit.
@@ -84,17 +86,29 @@ static void list_files(const check *c, char *text, size_t size) {
     if (!add_path(p->files.at[i]->path, text, size)) return;
 }
 
-static void fix_plan(const check *c, check_finding *f) {
+static void fix_plan(const check *c, check_finding *f, const char *before) {
   char files[160], model[96] = "", gpu[64] = "", world[32] = "";
   list_files(c, files, sizeof files);
   if (c->model) snprintf(model, sizeof model, " --model %.80s", c->model);
   if (c->gpu) snprintf(gpu, sizeof gpu, " --gpu \"%.48s\"", c->gpu);
   if (c->world) snprintf(world, sizeof world, " --world %llu", (unsigned long long)c->world);
-  check_fix(f, "plimsoll plan%s%s%s%s --out plan.json", files, model, gpu, world);
+  check_fix(f, "%splimsoll plan%s%s%s%s --out plan.json", before, files, model, gpu, world);
+}
+
+// Whether the reason is a count that was reported as invalid already.
+static bool is_invalid_count(const check *c) {
+  static const plim_knob knobs[] = {PLIM_KNOB_MICRO_BATCH, PLIM_KNOB_ACCUMULATE,
+                                    PLIM_KNOB_GLOBAL_BATCH};
+  for (size_t i = 0; i < sizeof knobs / sizeof *knobs; i++) {
+    const plim_project_knob *k = &c->files.project.knobs[knobs[i]];
+    if (k->is_no_count && *k->why && strstr(c->no_estimate.message, k->why)) return true;
+  }
+  return false;
 }
 
 // If the hint is an option that only `plan` has, the fix is a plan command.
 static void report_not_known(check *c) {
+  if (is_invalid_count(c)) return;
   static const char *const own[] = {"--model", "--world", "--gpu", "--set"};
   const char *hint = c->no_estimate.hint;
   char files[160] = "";
@@ -103,30 +117,82 @@ static void report_not_known(check *c) {
     is_of_plan = is_of_plan && strncmp(hint, own[i], strlen(own[i])) != 0;
   check_finding *f = check_add(c, "fit.unknown", CHECK_NOTE, "cannot tell whether it fits: %s",
                                c->no_estimate.message);
+  const plim_project_knob *world = &c->files.project.knobs[PLIM_KNOB_WORLD];
+  if (*world->why && strstr(c->no_estimate.message, world->why)) {
+    check_fix(f, "correct one of them, or give the number of GPUs: --world N");
+    return;
+  }
   if (is_of_plan) list_files(c, files, sizeof files);
   check_fix(f, "%s%s%s%s", is_of_plan ? "plimsoll plan" : "", files, is_of_plan ? " " : "", hint);
 }
 
-// A failure is certain only if nothing was assumed.
-static bool is_sure(const check *c) {
-  static const plim_knob knobs[] = {PLIM_KNOB_SEQUENCE, PLIM_KNOB_MICRO_BATCH, PLIM_KNOB_LORA_RANK,
-                                    PLIM_KNOB_CHECKPOINT, PLIM_KNOB_QUANTISATION};
-  for (size_t i = 0; i < sizeof knobs / sizeof *knobs; i++)
-    if (c->files.project.knobs[knobs[i]].origin == PLIM_UNCLEAR) return false;
-  return check_number(c, PLIM_KNOB_SEQUENCE) && c->micro_batch;
+// What decides the memory of a run; a failure is certain only if all of it is known.
+static const struct {
+  plim_knob knob;
+  const char *name;
+  bool must_be_set; // a run without it is not defined
+} decisive[] = {
+    {PLIM_KNOB_SEQUENCE, "sequence length", true},   {PLIM_KNOB_MICRO_BATCH, "micro batch", true},
+    {PLIM_KNOB_LORA_RANK, "LoRA rank", false},       {PLIM_KNOB_CHECKPOINT, "checkpointing", false},
+    {PLIM_KNOB_QUANTISATION, "quantisation", false},
+};
+enum { DECISIVE = sizeof decisive / sizeof *decisive };
+
+// The first one that is not known; DECISIVE: all are.
+static size_t first_unknown(const check *c) {
+  for (size_t i = 0; i < DECISIVE; i++) {
+    bool is_unclear = c->files.project.knobs[decisive[i].knob].origin == PLIM_UNCLEAR;
+    if (is_unclear || (decisive[i].must_be_set && !check_number(c, decisive[i].knob))) return i;
+  }
+  return DECISIVE;
+}
+
+static bool is_sure(const check *c) { return first_unknown(c) == DECISIVE; }
+
+// "2048 tokens", "micro batch of 1", "checkpointing"
+static void print_assumed(const check *c, size_t unknown, char *text, size_t size) {
+  const plim_recipe *r = &c->request.job.recipe;
+  plim_knob knob = decisive[unknown].knob;
+  if (knob == PLIM_KNOB_SEQUENCE) snprintf(text, size, "%lld tokens", (long long)r->length);
+  else if (knob == PLIM_KNOB_MICRO_BATCH)
+    snprintf(text, size, "micro batch of %lld", (long long)r->batch);
+  else snprintf(text, size, "%s", decisive[unknown].name);
+}
+
+static void explain_failure(const check *c, check_finding *f) {
+  char where[128];
+  estimate_place(&c->estimate.capped.runs_out_at, where, sizeof where);
+  check_why(f, "runs out of memory in %s", where);
+}
+
+static void report_would_not_fit(check *c, size_t unknown, const char *needs) {
+  char assumed[64], set[160];
+  print_assumed(c, unknown, assumed, sizeof assumed);
+  check_finding *f = check_add(c, "fit", CHECK_WARNING,
+                               "would not fit with the assumed %s: needs %s, %s available", assumed,
+                               needs, units_bytes(c->estimate.budget_bytes).text);
+  snprintf(c->fit, sizeof c->fit, "%s unknown", decisive[unknown].name);
+  snprintf(set, sizeof set, "set the %s (--set %s=FILE:KEY), or ", decisive[unknown].name,
+           plim_knob_table[decisive[unknown].knob].name);
+  explain_failure(c, f);
+  fix_plan(c, f, set);
 }
 
 static void report_too_large(check *c) {
   const plim_estimate *e = &c->estimate;
-  char where[128], needs[ESTIMATE_NEEDS_SIZE];
+  char needs[ESTIMATE_NEEDS_SIZE];
+  size_t unknown = first_unknown(c);
   estimate_needs(e, needs, sizeof needs);
-  check_finding *f = check_add(c, "fit", is_sure(c) ? CHECK_FAILS : CHECK_WARNING,
-                               "does not fit: needs %s, and %s are available", needs,
+  if (unknown != DECISIVE) {
+    report_would_not_fit(c, unknown, needs);
+    return;
+  }
+  check_finding *f = check_add(c, "fit", CHECK_FAILS, "does not fit: needs %s, %s available", needs,
                                units_bytes(e->budget_bytes).text);
-  estimate_place(&e->capped.runs_out_at, where, sizeof where);
-  check_why(f, "runs out of memory in %s%s", where,
-            is_sure(c) ? "" : "; see the notes for what was assumed");
-  fix_plan(c, f);
+  snprintf(c->fit, sizeof c->fit, "does not fit (%s of %s)",
+           units_bytes(estimate_needed_bytes(e)).text, units_bytes(e->budget_bytes).text);
+  explain_failure(c, f);
+  fix_plan(c, f, "");
 }
 
 // Free memory of the card in this machine, if the estimate is for that card.
@@ -150,13 +216,14 @@ static bool fits_now(check *c) {
 }
 
 static void report_crowded(check *c) {
-  const plim_estimate *e = &c->estimate;
-  check_finding *f = check_add(c, "fit", is_sure(c) ? CHECK_FAILS : CHECK_WARNING,
-                               "fits only on an empty card: needs %s, and %s of %s are free now",
-                               units_bytes(e->device_bytes).text, units_bytes(free_now(c)).text,
-                               units_bytes(e->budget_bytes).text);
-  check_why(f, "other processes use the rest of the card");
-  check_fix(f, "stop them first; nvidia-smi lists them");
+  uint64_t need = c->estimate.device_bytes;
+  check_finding *f =
+      check_add(c, "fit", is_sure(c) ? CHECK_FAILS : CHECK_WARNING,
+                "not enough free memory now: needs %s, %s of %s free", units_bytes(need).text,
+                units_bytes(free_now(c)).text, units_bytes(c->cards[0].total_bytes).text);
+  snprintf(c->fit, sizeof c->fit, "not enough free memory now (%s of %s)", units_bytes(need).text,
+           units_bytes(free_now(c)).text);
+  check_fix(f, "free the rest of the GPU's memory (nvidia-smi lists the processes that use it)");
 }
 
 // As in the planner: if the upper end of the interval exceeds the budget, the run may fail.
@@ -164,29 +231,48 @@ static bool is_tight(const plim_estimate *e) { return e->interval_bytes[1] > e->
 
 static void report_tight(check *c) {
   const plim_estimate *e = &c->estimate;
-  check_finding *f = check_add(
-      c, "fit", CHECK_WARNING, "may not fit: %s of %s on %s, which is within the error margin",
-      units_bytes(e->device_bytes).text, units_bytes(e->budget_bytes).text, card_of(c));
-  check_why(f, "it needs between %s and %s", units_bytes(e->interval_bytes[0]).text,
-            units_bytes(e->interval_bytes[1]).text);
-  fix_plan(c, f);
+  check_finding *f =
+      check_add(c, "fit", CHECK_WARNING, "may not fit: needs %s to %s, %s available",
+                units_bytes(e->interval_bytes[0]).text, units_bytes(e->interval_bytes[1]).text,
+                units_bytes(e->budget_bytes).text);
+  snprintf(c->fit, sizeof c->fit, "%s of %s is within the error margin",
+           units_bytes(e->device_bytes).text, units_bytes(e->budget_bytes).text);
+  fix_plan(c, f, "");
+}
+
+static void report_fits(check *c) {
+  const plim_estimate *e = &c->estimate;
+  char card[136];
+  print_card(c, card, sizeof card);
+  check_add(c, "fit", c->has_unread_value ? CHECK_NOTE : CHECK_OK, "%s: %s of %s%s",
+            c->has_unread_value ? "fits if the assumptions below are right" : "fits",
+            units_bytes(e->device_bytes).text, units_bytes(e->budget_bytes).text, card);
+  snprintf(c->fit, sizeof c->fit, "fits (%s of %s)", units_bytes(e->device_bytes).text,
+           units_bytes(e->budget_bytes).text);
 }
 
 static void report_verdict(check *c) {
   const plim_estimate *e = &c->estimate;
   if (!e->has_verdict) {
-    check_finding *f = check_add(c, "fit.unknown", CHECK_NOTE, "needs %s on the card",
+    check_finding *f = check_add(c, "fit.unknown", CHECK_NOTE, "needs %s of GPU memory",
                                  units_bytes(e->device_bytes).text);
-    check_fix(f, "name the card to check whether it fits: --gpu 24GiB");
+    check_fix(f, "to check whether it fits, name the GPU: --gpu 24GiB");
   } else if (!e->fits) report_too_large(c);
   else if (!fits_now(c)) report_crowded(c);
   else if (is_tight(e)) report_tight(c);
-  else {
-    bool is_guess = check_has(c, "values.unreadable", CHECK_WARNING);
-    check_add(c, "fit", is_guess ? CHECK_NOTE : CHECK_OK, "%s: %s of %s on %s",
-              is_guess ? "fits if the assumptions below are right" : "fits",
-              units_bytes(e->device_bytes).text, units_bytes(e->budget_bytes).text, card_of(c));
-  }
+  else report_fits(c);
+}
+
+// A note may end in an option of `plan`, which check does not have: "...: add --loss full".
+static void report_note(check *c, const plim_note *note) {
+  const char *option = strstr(note->message, ": add --");
+  char files[160];
+  int length = option ? (int)(option - note->message) : (int)strlen(note->message);
+  check_finding *f = check_add(c, "fit.assumed", CHECK_NOTE, "%.*s", length, note->message);
+  check_at_note(f, note);
+  if (!option) return;
+  list_files(c, files, sizeof files);
+  check_fix(f, "to predict that: plimsoll plan%s %s", files, option + strlen(": add "));
 }
 
 static void report_assumed(check *c) {
@@ -194,18 +280,15 @@ static void report_assumed(check *c) {
   if (*c->request.card_note) check_add(c, "fit.assumed", CHECK_NOTE, "%s", c->request.card_note);
   if (*model->note) check_add(c, "fit.assumed", CHECK_NOTE, "%s", model->note);
   if (*model->quantization)
-    check_add(
-        c, "fit.assumed", CHECK_NOTE,
-        "the checkpoint is quantized (%s), which is not modelled: predicted as if it were not",
-        model->quantization);
+    check_add(c, "fit.assumed", CHECK_NOTE,
+              "quantised checkpoints (%s) are not supported yet: the prediction is for unquantised "
+              "weights and too high",
+              model->quantization);
   if (!check_number(c, PLIM_KNOB_SEQUENCE))
     check_add(c, "fit.assumed", CHECK_NOTE,
               "no sequence length is set: %lld tokens assumed (--set sequence=FILE:KEY)",
               (long long)c->request.job.recipe.length);
-  for (size_t i = 0; i < c->files.notes.list.len; i++) {
-    const plim_note *note = &c->files.notes.list.at[i];
-    check_at_note(check_add(c, "fit.assumed", CHECK_NOTE, "%s", note->message), note);
-  }
+  for (size_t i = 0; i < c->files.notes.list.len; i++) report_note(c, &c->files.notes.list.at[i]);
 }
 
 void check_fit(check *c) {

@@ -105,8 +105,9 @@ static void check_evaluation(check *c) {
   check_finding *f = check_add(c, "loading.logits", CHECK_WARNING,
                                "evaluation keeps all logits on the card, for compute_metrics");
   check_at_byte(f, file, byte);
-  check_why(f, "logits have a number per vocabulary entry for every token of every evaluated "
-               "sequence: a thousand sequences exceed most cards, whatever training needs");
+  check_why(f,
+            "Trainer keeps the logits of the whole evaluation set on the GPU: sequences x tokens "
+            "x vocabulary. A thousand sequences already exceed most GPUs");
   check_fix(f, "preprocess_logits_for_metrics=lambda logits, labels: logits.argmax(-1)");
 }
 

@@ -62,9 +62,10 @@ static void check_company(check *c, size_t i) {
 
 void check_cards(check *c) {
   if (!c->card_count) {
-    check_finding *f = check_add(c, "card.none", CHECK_NOTE, "no NVIDIA card was found");
-    check_why(f, "free memory and processes on the card cannot be checked");
-    if (c->trains && !c->gpu) check_fix(f, "use --gpu 4090 to check for a card of another machine");
+    check_finding *f =
+        check_add(c, "card.none", CHECK_NOTE,
+                  "this machine has no NVIDIA GPU, so its free memory could not be checked");
+    if (c->trains && !c->gpu) check_fix(f, "to check for another machine's GPU, add --gpu 4090");
     return;
   }
   for (size_t i = 0; i < c->card_count; i++) {
@@ -76,30 +77,60 @@ void check_cards(check *c) {
   }
 }
 
-// With fewer cards, more accumulation keeps the effective batch the same.
-static void fix_count(const check *c, check_finding *f, int64_t local) {
-  int64_t micro = check_number(c, PLIM_KNOB_MICRO_BATCH), cards = (int64_t)c->card_count;
-  int64_t now = check_number(c, PLIM_KNOB_ACCUMULATE), then = check_product(now, local, 1);
-  int64_t all = check_product(micro, now, check_world(c));
-  if (!all || !then || then % cards)
-    check_fix(f, "--nproc_per_node %lld, with more accumulation to keep the effective batch",
-              (long long)cards);
-  else
-    check_fix(
-        f,
-        "--nproc_per_node %lld and accumulation over %lld passes instead of %lld, which keeps "
-        "%lld sequences per optimizer step",
-        (long long)cards, (long long)(then / cards), (long long)now, (long long)all);
+// Where the launcher's command or file sets the number of processes, and whether it counts those of one machine.
+static bool find_processes(const check *c, check_place *at, bool *is_per_node) {
+  static const char *const keys[] = {"nproc_per_node", "num_gpus", "num_processes"};
+  for (size_t i = 0; !c->world && i < sizeof keys / sizeof *keys; i++) {
+    *is_per_node = strcmp(keys[i], "num_processes") != 0;
+    if (check_find(c, keys[i], at)) return true;
+  }
+  return false;
 }
 
+// "in run.sh use --num_processes 2": as the user's launcher spells it.
+static void print_processes(const check *c, int64_t gpus, char *text, size_t size) {
+  check_place at;
+  bool is_per_node;
+  int64_t nodes = check_number(c, PLIM_KNOB_NODES);
+  if (!find_processes(c, &at, &is_per_node)) {
+    snprintf(text, size, "start %lld process%s", (long long)gpus, gpus == 1 ? "" : "es");
+    return;
+  }
+  const char *dash = strstr(at.setting->key, "--"), *key = dash ? dash : at.setting->key;
+  if (!is_per_node && nodes > 1) gpus *= nodes;
+  snprintf(text, size, "in %.80s use %.*s%s%lld", at.file->path, (int)strcspn(key, "#"), key,
+           check_is_command(at.file) ? " " : ": ", (long long)gpus);
+}
+
+// With fewer GPUs, more accumulation keeps the effective batch the same.
+void check_fix_processes(const check *c, check_finding *f, const char *before, int64_t started,
+                         int64_t gpus) {
+  const plim_project_knob *k = &c->files.project.knobs[PLIM_KNOB_ACCUMULATE];
+  const char *key = k->place_count ? k->places[0].setting->key : "gradient accumulation";
+  const char *dot = strrchr(key, '.');
+  int64_t micro = check_number(c, PLIM_KNOB_MICRO_BATCH);
+  int64_t now = check_number(c, PLIM_KNOB_ACCUMULATE), then = check_product(now, started, 1);
+  int64_t all = check_product(micro, now, check_world(c));
+  char use[160];
+  print_processes(c, gpus, use, sizeof use);
+  if (!all || !then || then % gpus)
+    check_fix(f, "%s%s, with more accumulation to keep the effective batch", before, use);
+  else
+    check_fix(f, "%s%s, and set %.60s to %lld to keep %lld sequences per step", before, use,
+              dot ? dot + 1 : key, (long long)(then / gpus), (long long)all);
+}
+
+// With --gpu the run is meant for another machine.
 void check_card_count(check *c) {
-  int64_t local = check_local_world(c);
-  if (!c->card_count || local <= (int64_t)c->card_count) return;
+  int64_t local = check_local_world(c), gpus = (int64_t)c->card_count;
+  if (!gpus || local <= gpus) return;
   check_finding *f =
-      check_add(c, "card.count", CHECK_WARNING, "the run needs %lld cards on a machine, %s %zu",
-                (long long)local, c->hidden_cards ? "and sees" : "this one has", c->card_count);
-  check_why(f, "a process without its own card fails with \"invalid device ordinal\"");
-  fix_count(c, f, local);
+      check_add(c, "card.count", c->gpu ? CHECK_WARNING : CHECK_FAILS,
+                "the run starts %lld processes on this machine, %s %lld GPU%s", (long long)local,
+                c->hidden_cards ? "but CUDA_VISIBLE_DEVICES shows only" : "which has",
+                (long long)gpus, gpus == 1 ? "" : "s");
+  check_why(f, "a process without its own GPU fails with \"invalid device ordinal\"");
+  check_fix_processes(c, f, "", local, gpus);
 }
 
 // ---- the environment --------------------------------------------------------------------------------
@@ -131,15 +162,19 @@ static bool is_limited(const plim_machine *m) {
 
 void check_memory(check *c) {
   const plim_machine *m = &c->machine;
-  char limit[128] = "", swap[64] = "no swap";
+  char swap[64] = "no swap";
   if (m->available_bytes == PLIM_UNKNOWN) return;
   if (m->swap_total_bytes && m->swap_total_bytes != PLIM_UNKNOWN)
     snprintf(swap, sizeof swap, "%s of swap", units_bytes(m->swap_total_bytes).text);
   if (is_limited(m))
-    snprintf(limit, sizeof limit, "; limited to %s, of which %s are used",
-             units_bytes(m->limit_bytes).text, units_bytes(m->limit_used_bytes).text);
-  check_add(c, "host.memory", CHECK_OK, "memory: %s of %s available, %s%s",
-            units_bytes(m->available_bytes).text, units_bytes(m->total_bytes).text, swap, limit);
+    check_add(
+        c, "host.memory", CHECK_OK,
+        "host memory: %s available (container limit %s, %s in use; the machine has %s and %s)",
+        units_bytes(plim_machine_room(m)).text, units_bytes(m->limit_bytes).text,
+        units_bytes(m->limit_used_bytes).text, units_bytes(m->total_bytes).text, swap);
+  else
+    check_add(c, "host.memory", CHECK_OK, "host memory: %s of %s available, %s",
+              units_bytes(m->available_bytes).text, units_bytes(m->total_bytes).text, swap);
 }
 
 static bool offloads(const check *c) {

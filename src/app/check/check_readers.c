@@ -18,7 +18,7 @@ typedef struct {
 
 // accelerate's HfDeepSpeedConfig, which transformers uses too, and HfArgumentParser.
 static const reader json_load = {
-    "json.load, with which transformers and accelerate read it,",
+    "transformers and accelerate read this file with json.load, which",
     {
         [PLIM_LOOSE_COMMA] = {CHECK_FAILS, "fails with JSONDecodeError"},
         [PLIM_LOOSE_COMMENT] = {CHECK_FAILS, "fails with JSONDecodeError"},
@@ -29,14 +29,12 @@ static const reader json_load = {
 static const reader hjson = {
     "DeepSpeed",
     {
-        [PLIM_LOOSE_COMMA] =
-            {CHECK_NOTE,
-             "accepts this; json.load, with which transformers and accelerate read the file, does "
-             "not"},
-        [PLIM_LOOSE_COMMENT] =
-            {CHECK_NOTE,
-             "accepts this; json.load, with which transformers and accelerate read the file, does "
-             "not"},
+        [PLIM_LOOSE_COMMA] = {CHECK_NOTE, "accepts this, but transformers and accelerate read the "
+                                          "file with json.load, which fails "
+                                          "with JSONDecodeError"},
+        [PLIM_LOOSE_COMMENT] = {CHECK_NOTE, "accepts this, but transformers and accelerate read "
+                                            "the file with json.load, which fails "
+                                            "with JSONDecodeError"},
         [PLIM_LOOSE_TWICE] = {CHECK_FAILS,
                               "fails with ValueError: Duplicate keys in DeepSpeed config"},
     }};

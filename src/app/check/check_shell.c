@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "alloc_conf.h"
 #include "check.h"
 
 typedef struct {
@@ -79,6 +80,24 @@ static bool is_of_environment(const plim_setting *setting) {
   return false;
 }
 
+// A value that would be refused once it is exported is not worth exporting.
+static void fix_export(check_finding *f, const char *name, const char *value, int size) {
+  plim_alloc_conf conf;
+  plim_error error = {0};
+  char text[256];
+  snprintf(text, sizeof text, "%.*s", size, value);
+  bool is_conf = strstr(name, "_ALLOC_CONF");
+  const char *bare = text + strspn(text, "\"'");
+  size_t length = strcspn(bare, "\"'");
+  char inner[256];
+  snprintf(inner, sizeof inner, "%.*s", (int)length, bare);
+  bool is_valid = !is_conf || strchr(inner, '$') || strstr(inner, "cudaMallocAsync") ||
+                  !plim_alloc_conf_parse(inner, &conf, &error);
+  if (!*inner) check_fix(f, "delete the line: %s has no value", name);
+  else if (is_valid) check_fix(f, "export %s=%s", name, text);
+  else check_fix(f, "export %s with a valid value (%.160s)", name, error.message);
+}
+
 static void check_exports(check *c, const plim_project_file *file) {
   for (size_t i = 0; i < file->settings.at.len; i++) {
     const plim_setting *s = &file->settings.at.at[i];
@@ -90,8 +109,7 @@ static void check_exports(check *c, const plim_project_file *file) {
                                  "%s is set but not exported, so it has no effect", name);
     check_at_line(f, file->path, s->line);
     check_why(f, "a shell variable reaches the programs that the script starts only with export");
-    check_fix(f, "write export %s=%.*s", name, (int)(s->span.end - s->span.begin),
-              file->text + s->span.begin);
+    fix_export(f, name, file->text + s->span.begin, (int)(s->span.end - s->span.begin));
   }
 }
 

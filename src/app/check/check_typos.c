@@ -39,20 +39,31 @@ static void suggest_value(check_finding *f, const plim_key *key, const char *val
   size_t count = words_of(key, names);
   const char *close = plim_suggest(value, names, count);
   plim_suggest_list(names, count, SHOWN, list, sizeof list);
-  if (key->how == PLIM_AS_NUMBER) check_fix(f, "write a number there");
-  else if (close) check_fix(f, "did you mean %s?", close);
-  else if (count) check_fix(f, "write %s there", list);
+  if (key->how == PLIM_AS_NUMBER) check_fix(f, "write a number");
+  else if (close) check_fix(f, "write %s", close);
+  else if (count) check_fix(f, "write %s", list);
+}
+
+// Whether the line has been reported already, with a fix that is more exact.
+static bool has_finding_at(const check *c, const plim_project_file *file, int line) {
+  for (size_t i = 0; i < c->findings.len; i++) {
+    const check_finding *f = &c->findings.at[i];
+    bool is_of_value = strncmp(f->id, "yaml.", 5) == 0 || strncmp(f->id, "batch.invalid", 13) == 0;
+    if (is_of_value && f->line == line && strcmp(f->file, file->path) == 0) return true;
+  }
+  return false;
 }
 
 static void report_value(check *c, const plim_project_file *file, const plim_reading *r) {
   char value[96];
+  c->has_unread_value = true;
+  if (has_finding_at(c, file, r->setting->line)) return;
   plim_value_print(&r->setting->value, value, sizeof value);
-  check_finding *f = check_add(c, "values.unreadable", CHECK_WARNING,
-                               "%.80s has a value that plimsoll does not understand: %.80s",
-                               r->setting->key, value);
+  check_finding *f =
+      check_add(c, "values.unreadable", CHECK_WARNING,
+                "%.80s: plimsoll does not understand the value %.80s", r->setting->key, value);
   check_at_line(f, file->path, r->setting->line);
-  check_why(f,
-            "the run may refuse it or read it in another way, so it is not known whether it fits");
+  check_why(f, "the run may refuse it or read it differently, so it is unknown whether it fits");
   suggest_value(f, r->key, value);
 }
 

@@ -52,16 +52,20 @@ static size_t count_present(const check *c, const card_list *list) {
   return count;
 }
 
-static void report_missing(check *c, const check_place *place, const char *text, size_t present) {
-  char all[4 * PLIM_MAX_CARDS] = "";
+static void report_missing(check *c, const check_place *place, const char *text,
+                           const card_list *list, size_t present) {
+  char all[4 * PLIM_MAX_CARDS] = "", gets[64];
   for (size_t i = 0, used = 0; i < c->card_count; i++)
     used += (size_t)snprintf(all + used, sizeof all - used, "%s%zu", i ? "," : "", i);
+  if (present == 1) snprintf(gets, sizeof gets, "only GPU %zu", list->at[0]);
+  else if (present) snprintf(gets, sizeof gets, "only the first %zu GPUs of the list", present);
+  else snprintf(gets, sizeof gets, "no GPU");
   check_finding *f =
       check_add(c, "environment.missing_card", CHECK_WARNING,
-                "CUDA_VISIBLE_DEVICES is %.60s, but the cards here are %.60s", text, all);
+                "CUDA_VISIBLE_DEVICES=%.60s, but GPU %zu does not exist", text, list->at[present]);
   if (place->file) check_at(f, place);
-  check_why(f, "CUDA uses only those before the first missing one: the run sees %zu", present);
-  check_fix(f, "CUDA_VISIBLE_DEVICES=%.200s, or fewer of them", all);
+  check_why(f, "CUDA ignores everything from the first missing GPU on, so the run gets %s", gets);
+  check_fix(f, "CUDA_VISIBLE_DEVICES=%.200s", all);
 }
 
 static void swap_cards(check *c, size_t a, size_t b) {
@@ -103,19 +107,32 @@ static int64_t started(const check *c) {
   return most;
 }
 
+// "CUDA_VISIBLE_DEVICES=0,1, or ": empty if the list would be longer than any machine's.
+static void print_first(int64_t count, char *text, size_t size) {
+  *text = 0;
+  if (count > PLIM_MAX_CARDS) return;
+  size_t used = (size_t)snprintf(text, size, "CUDA_VISIBLE_DEVICES=");
+  for (int64_t i = 0; i < count; i++)
+    used += (size_t)snprintf(text + used, size - used, "%s%lld", i ? "," : "", (long long)i);
+  snprintf(text + used, size - used, ", or ");
+}
+
 // Without cards in this machine, compares the list with the number of GPUs in the files.
 static void check_named(check *c) {
   check_place at;
   int64_t named = project_job_visible(&c->files), local = started(c);
   if (c->card_count || !named || named >= local) return;
-  check_finding *f =
-      check_add(c, "environment.few_cards", CHECK_FAILS,
-                "CUDA_VISIBLE_DEVICES lists %lld of the %lld cards that the run needs",
-                (long long)named, (long long)local);
-  if (check_find(c, "cuda_visible_devices", &at)) check_at(f, &at);
-  check_why(f, "a process without its own card fails with \"invalid device ordinal\"");
-  check_fix(f, "list %lld of them, or start %lld process%s", (long long)local, (long long)named,
-            named == 1 ? "" : "es");
+  char where[96], before[4 * PLIM_MAX_CARDS + 32];
+  bool is_in_file = check_find(c, "cuda_visible_devices", &at);
+  check_print_place(is_in_file ? &at : &(check_place){0}, "CUDA_VISIBLE_DEVICES", where,
+                    sizeof where);
+  check_finding *f = check_add(c, "environment.few_cards", CHECK_FAILS,
+                               "%s makes %lld GPU%s visible, but the run starts %lld processes",
+                               where, (long long)named, named == 1 ? "" : "s", (long long)local);
+  if (is_in_file) check_at(f, &at);
+  check_why(f, "a process without its own GPU fails with \"invalid device ordinal\"");
+  print_first(local, before, sizeof before);
+  check_fix_processes(c, f, before, local, named);
 }
 
 void check_visible(check *c) {
@@ -125,6 +142,6 @@ void check_visible(check *c) {
   check_named(c);
   if (!c->card_count || !find_list(c, &place, text, sizeof text) || !read_list(text, &list)) return;
   size_t present = count_present(c, &list);
-  if (present < list.count) report_missing(c, &place, text, present);
+  if (present < list.count) report_missing(c, &place, text, &list, present);
   if (present && counts_as_the_driver(c)) leave(c, &list, present);
 }

@@ -96,9 +96,9 @@ static bool check_exponent(check *c, const written *w) {
   if (reads_numbers(w->file->is.dialect) || is_read_by_omegaconf(c)) return false;
   proper(w->raw, better, sizeof better);
   add(c, w, "text",
-      "PyYAML needs a decimal point and a sign to read a number; the optimizer fails with "
-      "TypeError: '<=' not supported between 'float' and 'str', unless the text is "
-      "converted",
+      "PyYAML reads exponents only with a decimal point and a signed exponent (1.0e-5); unless the "
+      "text is converted, the optimizer fails with TypeError: '<=' not supported between 'float' "
+      "and 'str'",
       better);
   return true;
 }

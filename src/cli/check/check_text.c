@@ -1,3 +1,4 @@
+#include <stdarg.h>
 #include <string.h>
 
 #include "check_show.h"
@@ -64,7 +65,7 @@ static void print_files(const check *c) {
   for (size_t i = 0; i < p->files.len; i++) {
     const plim_project_file *f = p->files.at[i];
     bool is_known = f->is.dialect != PLIM_DIALECTS;
-    const char *unknown = plim_is_names(f->path) ? "lists where settings are" : "not recognised";
+    const char *unknown = plim_is_names(f->path) ? "maps settings to keys" : "not recognised";
     term_print(stdout, TERM_BOLD, "%s", f->path);
     printf("  %s\n", is_known ? plim_dialect_table[f->is.dialect].name : unknown);
   }
@@ -81,19 +82,31 @@ static const struct {
     [CHECK_NOT_CHECKED] = {"NOT CHECKED", TERM_YELLOW},
 };
 
-// " whether it fits (the files do not name the model); 1 warning"
+// Adds "; 2 warnings"; the first part is not preceded by a mark.
+static void add_part(char *text, size_t size, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void add_part(char *text, size_t size, const char *format, ...) {
+  size_t used = strlen(text);
+  va_list args;
+  used += (size_t)snprintf(text + used, size - used, "%s ", used ? ";" : "");
+  va_start(args, format);
+  vsnprintf(text + used, size - used, format, args);
+  va_end(args);
+}
+
+// " does not fit (27.6 GiB of 23.5 GiB); 1 warning": the fit that is shown is not counted again.
 static void describe_verdict(const check *c, const char *why_not, char *text, size_t size) {
   size_t fails = check_count(c, CHECK_FAILS), warnings = check_count(c, CHECK_WARNING);
-  const char *before = c->trains ? "whether it fits (" : "", *after = c->trains ? ")" : "";
-  int used = why_not ? snprintf(text, size, " %s%s%s", before, why_not, after) : 0;
-  const char *mark = why_not ? ";" : "";
+  bool fails_to_fit = check_has(c, "fit", CHECK_FAILS);
+  bool shows_fit = !why_not && *c->fit && (fails_to_fit || !fails);
+  if (shows_fit) fails -= fails_to_fit, warnings -= check_has(c, "fit", CHECK_WARNING);
+  if (why_not) add_part(text, size, "%s%s", c->trains ? "whether it fits, because " : "", why_not);
+  if (shows_fit) add_part(text, size, "%s", c->fit);
   if (fails)
-    used += snprintf(text + used, size - (size_t)used, "%s %zu problem%s", mark, fails,
-                     fails == 1 ? "" : "s");
-  if (fails) mark = ",";
-  if (warnings)
-    snprintf(text + used, size - (size_t)used, "%s %zu warning%s", mark, warnings,
-             warnings == 1 ? "" : "s");
+    add_part(text, size, "%zu %sproblem%s", fails, fails_to_fit ? "other " : "",
+             fails == 1 ? "" : "s");
+  if (warnings) add_part(text, size, "%zu warning%s", warnings, warnings == 1 ? "" : "s");
 }
 
 static void print_verdict(const check *c) {

@@ -24,6 +24,15 @@ static plim_err check_typed(const check_args *args, plim_error *error) {
   return err;
 }
 
+// 0 means "not typed" everywhere else.
+static plim_err check_world_typed(const cli_call *call, plim_error *error) {
+  const check_args *args = call->args;
+  for (size_t i = 0; i < call->given.len; i++)
+    if (call->given.at[i] == offsetof(check_args, world) && !args->world)
+      return plim_fail(error, PLIM_ERR_UNSUPPORTED, "--world must be at least 1");
+  return PLIM_OK;
+}
+
 static int show(check *c, const cli_call *call) {
   if (call->common.json) check_print_json(c);
   else check_print_text(c);
@@ -36,7 +45,7 @@ static int run(const cli_call *call) {
   const check_args *args = call->args;
   const char *root = getenv("PLIMSOLL_ROOT");
   plim_error error = {0};
-  if (check_typed(args, &error)) return cli_report(&error, NULL);
+  if (check_world_typed(call, &error) || check_typed(args, &error)) return cli_report(&error, NULL);
   check *c = cli_alloc(sizeof *c);
   *c = (check){.environment = getenv,
                .root = root ? root : "",
@@ -101,6 +110,6 @@ const cli_command cmd_check = {
     .run = run,
     .description = description,
     .examples = examples,
-    .ok = "READY, or NOT CHECKED: nothing wrong was found in what could be checked",
+    .ok = "READY or NOT CHECKED: nothing found that would stop the run (there may be warnings)",
     .finding = "NOT READY or MAY NOT FIT: the run would fail, or may run out of memory",
 };

@@ -98,6 +98,11 @@ typedef struct {
 
 static bool is_direct(const plim_key *key) { return key && key->how != PLIM_AS_WORDS; }
 
+// CUDA_VISIBLE_DEVICES is a list; its value here is the number of GPUs in it.
+static bool is_of_visible_gpus(const plim_setting *s) {
+  return strcasestr(s->key, "visible_devices") != NULL;
+}
+
 static void explain_contradiction(decision *d, const plim_setting *setting,
                                   const plim_value *value) {
   char first[48], second[48];
@@ -105,8 +110,17 @@ static void explain_contradiction(decision *d, const plim_setting *setting,
   if (d->reading.origin == PLIM_UNCLEAR) return; // it is already reported
   plim_value_print(&d->reading.value, first, sizeof first);
   plim_value_print(value, second, sizeof second);
-  snprintf(d->reading.why, sizeof d->reading.why, "%.60s is %.40s, but %.60s is %.40s", before->key,
-           first, setting->key, second);
+  bool shows_first = is_of_visible_gpus(before), shows_second = is_of_visible_gpus(setting);
+  if (shows_first != shows_second)
+    snprintf(d->reading.why, sizeof d->reading.why,
+             "line %d makes %.40s GPU%s visible, but line %d starts %.40s process%s",
+             shows_first ? before->line : setting->line, shows_first ? first : second,
+             strcmp(shows_first ? first : second, "1") == 0 ? "" : "s",
+             shows_first ? setting->line : before->line, shows_first ? second : first,
+             strcmp(shows_first ? second : first, "1") == 0 ? "" : "es");
+  else
+    snprintf(d->reading.why, sizeof d->reading.why, "%.60s is %.40s, but %.60s is %.40s",
+             before->key, first, setting->key, second);
   d->reading.origin = PLIM_UNCLEAR;
   d->reading.is_fixed = true;
   d->reading.value = (plim_value){0};

@@ -5,7 +5,7 @@
 TEST(check_of_an_unset_allocator) {
   begin();
   GO();
-  CHECK_FOUND("allocator", CHECK_OK);
+  CHECK_FOUND("allocator", CHECK_NOTE);
   CHECK_SAYS(found("allocator")->fix, "expandable_segments:True");
 }
 
@@ -65,9 +65,20 @@ TEST(check_of_a_variable_that_is_not_exported) {
   CHECK_SAYS(found("allocator")->what, "is not exported");
   CHECK_FOUND("shell.unexported", CHECK_WARNING);
   CHECK_SAYS(found("shell.unexported")->what, "PYTORCH_CUDA_ALLOC_CONF is set but not exported");
-  CHECK_STR(found("shell.unexported")->fix,
-            "write export PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:8");
+  CHECK_STR(found("shell.unexported")->fix, "export PYTORCH_CUDA_ALLOC_CONF with a valid value "
+                                            "(max_split_size_mb is 8, the smallest allowed is 20)");
   CHECK(c.files.project.knobs[PLIM_KNOB_ALLOC_CONF].origin == PLIM_ABSENT, "it does not count");
+  begin();
+  given("run.sh", "PYTORCH_CUDA_ALLOC_CONF=\"expandable_segments:True\"\npython train.py\n");
+  given("train.py", trainer);
+  GO();
+  CHECK_STR(found("shell.unexported")->fix,
+            "export PYTORCH_CUDA_ALLOC_CONF=\"expandable_segments:True\"");
+  begin();
+  given("run.sh", "PYTORCH_CUDA_ALLOC_CONF=\npython train.py\n");
+  given("train.py", trainer);
+  GO();
+  CHECK_SAYS(found("shell.unexported")->fix, "delete the line");
   begin();
   cuda_conf = "expandable_segments:True"; // exported where the script is started
   given("run.sh", "PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:8\npython train.py\n");
@@ -114,7 +125,8 @@ TEST(check_of_conflicting_allocator_settings) {
     const char *text, *part;
   } cases[] = {
       {"expandable_segments:True,max_split_size_mb:128", "with max_split_size_mb"},
-      {"expandable_segments:True,garbage_collection_threshold:0.8", "with expandable_segments"},
+      {"expandable_segments:True,garbage_collection_threshold:0.8",
+       "combines expandable_segments with garbage_collection_threshold"},
       {"garbage_collection_threshold:0.8", "without a memory limit"},
       {"garbage_collection_threshold:0.8,per_process_memory_fraction:0.9", NULL},
       {"expandable_segments:True", NULL},

@@ -37,6 +37,10 @@ TEST(check_of_an_unknown_length) {
   c.gpu = "16GiB";
   GO();
   CHECK_FOUND("fit", CHECK_WARNING);
+  CHECK_SAYS(found("fit")->what, "would not fit with the assumed 2048 tokens: needs ");
+  CHECK_SAYS(found("fit")->fix,
+             "set the sequence length (--set sequence=FILE:KEY), or plimsoll plan");
+  CHECK_STR(c.fit, "sequence length unknown");
 }
 
 TEST(check_of_an_unknown_model) {

@@ -51,9 +51,16 @@ TEST(check_counts_cards) {
   given("train.py", trainer);
   given("run.sh", "torchrun --nproc_per_node=4 train.py\n");
   GO();
-  CHECK_FOUND("card.count", CHECK_WARNING);
+  CHECK_FOUND("card.count", CHECK_FAILS);
   CHECK_SAYS(found("card.count")->fix,
-             "32 passes instead of 8, which keeps 64 sequences per optimizer step");
+             "run.sh use --nproc_per_node 1, and set gradient_accumulation_steps to 32 to keep "
+             "64 sequences per step");
+  begin();
+  put_card(24000);
+  given("train.py", trainer);
+  given("run.sh", "accelerate launch --num_processes 4 train.py\n");
+  GO();
+  CHECK_SAYS(found("card.count")->fix, "run.sh use --num_processes 1, and set");
   begin();
   for (int i = 0; i < 3; i++) put_card(24000); // 8 x 4 is not a multiple of 3
   given("train.py", trainer);
@@ -82,7 +89,7 @@ TEST(check_of_a_card_that_is_not_there) {
   visible = "0,1,2";
   GO();
   CHECK_FOUND("environment.missing_card", CHECK_WARNING);
-  CHECK_SAYS(found("environment.missing_card")->why, "the run sees 2");
+  CHECK_SAYS(found("environment.missing_card")->why, "gets only the first 2 GPUs of the list");
   CHECK_SAYS(found("environment.missing_card")->fix, "CUDA_VISIBLE_DEVICES=0,1");
   begin();
   put_card(24000);
@@ -171,7 +178,7 @@ TEST(check_compares_offload_with_a_container_limit) {
   CHECK_FOUND("host.offload", CHECK_FAILS);
   CHECK_SAYS(found("host.offload")->what, "30.0 GiB are available");
   CHECK_SAYS(found("host.offload")->fix, "docker run --memory=");
-  CHECK_SAYS(found("host.memory")->what, "limited to 32.0 GiB");
+  CHECK_SAYS(found("host.memory")->what, "30.0 GiB available (container limit 32.0 GiB");
 }
 
 TEST(check_of_locked_memory) {

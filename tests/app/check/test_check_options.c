@@ -10,7 +10,8 @@ TEST(check_multiplies_the_batch) {
   given("run.sh", "torchrun --nproc_per_node=4 train.py\n");
   GO();
   CHECK_FOUND("batch", CHECK_OK);
-  CHECK_STR(found("batch")->what, "batch: 2 x 8 on 4 GPUs = 64 sequences per optimizer step");
+  CHECK_STR(found("batch")->what,
+            "batch: micro batch 2 x accumulation 8 x 4 GPUs = 64 sequences per optimizer step");
   CHECK_U64((uint64_t)c.effective_batch, 64);
 }
 
@@ -80,7 +81,8 @@ TEST(check_of_a_batch_that_changes_by_itself) {
   c.world = 2;
   GO();
   CHECK_FOUND("batch.auto", CHECK_WARNING);
-  CHECK_SAYS(found("batch.auto")->why, "a step has 28 sequences instead of 32");
+  CHECK_SAYS(found("batch.auto")->why,
+             "(here 8 -> 7), but accumulation stays: 28 sequences per step instead of 32");
 }
 
 // ---- options ----------------------------------------------------------------------------------------
@@ -316,7 +318,7 @@ TEST(check_of_values_that_no_key_takes) {
             CHECK_NOT_CHECKED,
         "a value that is neither on nor off");
   CHECK_FOUND("values.unreadable", CHECK_WARNING);
-  CHECK_SAYS(found("values.unreadable")->what, "bf16 has a value that plimsoll does not");
+  CHECK_SAYS(found("values.unreadable")->what, "bf16: plimsoll does not understand the value yess");
   CHECK_SAYS(found("values.unreadable")->fix, "true");
   CHECK(found("values.unreadable")->line == 8, "line %d", found("values.unreadable")->line);
   CHECK(verdict_of("f.yaml", FACTORY "per_device_train_batch_size: two\nbf16: true\n") ==
@@ -332,11 +334,11 @@ TEST(check_of_values_that_no_key_takes) {
   verdict_of("a.yaml", "base_model: Qwen/Qwen2.5-0.5B\nsequence_len: 512\nmicro_batch_size: 1\n"
                        "datasets: []\nbf16: treu\n");
   CHECK_FOUND("values.unreadable", CHECK_WARNING);
-  CHECK_SAYS(found("values.unreadable")->fix, "did you mean true?");
+  CHECK_SAYS(found("values.unreadable")->fix, "write true");
   verdict_of("home.yaml",
              "model: Qwen/Qwen2.5-0.5B\nbatch_size: 4\nmax_len: 512\nprecision: bf61\n");
   CHECK_FOUND("values.unreadable", CHECK_WARNING);
-  CHECK_SAYS(found("values.unreadable")->fix, "did you mean bf16?");
+  CHECK_SAYS(found("values.unreadable")->fix, "write bf16");
   verdict_of("acc.yaml", "compute_environment: LOCAL_MACHINE\ndistributed_type: MULTI_GPU\n"
                          "mixed_precision: bf61\nnum_processes: 2\n");
   CHECK_NOT_FOUND("values.unreadable"); // it trains nothing

@@ -9,7 +9,7 @@ S
 echo '{"zero_optimization": {"stage": 3}}' >ds.json
 for f in tp.sh zero.yaml; do
   $PLIMSOLL plan $f -m llama-3.2-1b --gpu 80GiB 2>&1 | head -2
-  $PLIMSOLL check $f -m llama-3.2-1b --gpu 80GiB | grep -A1 "cannot tell\|one assumed"
+  $PLIMSOLL check $f -m llama-3.2-1b --gpu 80GiB | grep -A1 "cannot tell\|assuming 1"
 done
 both() {
   $PLIMSOLL plan "$@" --gpu 80GiB --try micro_batch=1 | grep "^now:" | cut -d, -f1

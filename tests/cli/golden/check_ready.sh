@@ -13,6 +13,6 @@ part crowded
 unset PYTORCH_CUDA_ALLOC_CONF PYTORCH_ALLOC_CONF PYTORCH_NO_CUDA_MEMORY_CACHING CUDA_VISIBLE_DEVICES
 export HF_HOME=nowhere PLIMSOLL_NVML="$(dirname "$PLIMSOLL")/libfake_nvml.so" PLIMSOLL_ROOT=truth/../fixtures/check/machine
 cp -r truth/../fixtures/check/ready/* .
-FAKE_NVML_BUSY=4 $PLIMSOLL check train.yaml | grep -A 3 'empty card'
+FAKE_NVML_BUSY=4 $PLIMSOLL check train.yaml | grep -A 3 'free memory now'
 $PLIMSOLL check train.yaml --gpu 16GiB | grep -A 3 'not fit'
 ) 2>&1 || echo "exit $?"

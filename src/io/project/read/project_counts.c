@@ -11,13 +11,9 @@
 static const struct {
   plim_knob knob;
   int64_t least;
-  const char *instead; // why a smaller value is not valid
 } counts[] = {
-    {PLIM_KNOB_MICRO_BATCH, 1, "but a batch has at least 1 sequence"},
-    {PLIM_KNOB_ACCUMULATE, 1, "but a step has at least 1 pass"},
-    {PLIM_KNOB_GLOBAL_BATCH, 1, "but a batch has at least 1 sequence"},
-    {PLIM_KNOB_SEQUENCE, 1, "which is not a valid length"},
-    {PLIM_KNOB_LORA_RANK, 0, "but a rank is at least 1"},
+    {PLIM_KNOB_MICRO_BATCH, 1}, {PLIM_KNOB_ACCUMULATE, 1}, {PLIM_KNOB_GLOBAL_BATCH, 1},
+    {PLIM_KNOB_SEQUENCE, 1},    {PLIM_KNOB_LORA_RANK, 0},
 };
 
 static void open_knob(plim_project_knob *k) {
@@ -28,8 +24,8 @@ static const char *key_of(const plim_project_knob *k) {
   return k->place_count && k->places[0].setting ? k->places[0].setting->key : "it";
 }
 
-// "per_device_train_batch_size is 2.5, but must be a whole number".
-static void doubt_count(plim_project_knob *k, int64_t least, const char *instead) {
+// "per_device_train_batch_size is 2.5; it must be a whole number".
+static void doubt_count(plim_project_knob *k, int64_t least) {
   const plim_value *v = &k->value;
   bool is_part = v->kind == PLIM_VALUE_REAL && v->real != floor(v->real);
   bool is_small = (v->kind == PLIM_VALUE_INTEGER && v->integer < least) ||
@@ -37,8 +33,8 @@ static void doubt_count(plim_project_knob *k, int64_t least, const char *instead
   char value[48];
   if (k->origin != PLIM_EXPLICIT || (!is_part && !is_small)) return;
   plim_value_print(v, value, sizeof value);
-  snprintf(k->why, sizeof k->why, "%.80s is %s, %s", key_of(k), value,
-           is_small ? instead : "but must be a whole number");
+  snprintf(k->why, sizeof k->why, "%.80s is %s; %s", key_of(k), value,
+           is_small ? "it must be at least 1" : "it must be a whole number");
   open_knob(k);
   k->is_no_count = true;
 }
@@ -116,7 +112,7 @@ static void doubt_axolotl(const plim_project_file *f, plim_project_knob *k) {
 void plim_project_doubt_counts(plim_project *p) {
   doubt_endless(&p->knobs[PLIM_KNOB_SEQUENCE]);
   for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
-    doubt_count(&p->knobs[counts[i].knob], counts[i].least, counts[i].instead);
+    doubt_count(&p->knobs[counts[i].knob], counts[i].least);
   doubt_rank(p, &p->knobs[PLIM_KNOB_LORA_RANK]);
   doubt_loaded(p, &p->knobs[PLIM_KNOB_LORA_RANK]);
   for (size_t i = 0; i < p->files.len; i++)
