@@ -26,8 +26,8 @@ static void describe(const plim_changes *c, interrupted *out) {
   bool is_undo = c->kind == PLIM_CHANGES_UNDO;
   snprintf(out->what, sizeof out->what, "plimsoll %s was interrupted in this folder",
            is_undo ? "undo" : "apply");
-  snprintf(out->fix, sizeof out->fix, "plimsoll undo   %s",
-           is_undo ? "completes it" : "rolls it back");
+  snprintf(out->fix, sizeof out->fix, "to %s: plimsoll undo",
+           is_undo ? "complete it" : "roll it back");
   list_files(c, out);
 }
 
@@ -38,7 +38,7 @@ bool interrupted_find(interrupted *out) {
   plim_err err = plim_changeset_look(".", &changes, &error);
   if (err) {
     snprintf(out->what, sizeof out->what, "%.200s: %.100s", error.file, error.message);
-    snprintf(out->fix, sizeof out->fix, "plimsoll undo   reports the details");
+    snprintf(out->fix, sizeof out->fix, "to see the details: plimsoll undo");
   } else if (changes.count) describe(&changes, out);
   plim_changes_clear(&changes);
   return *out->what;

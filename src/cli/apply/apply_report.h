@@ -8,9 +8,10 @@
 void apply_note(char *text);
 // Says it on stderr if stdout cannot be written: then what was done has been told to nobody.
 void apply_say_if_unseen(const char *what);
-// What an interrupted call left, and what became of it.
+// "the interrupted apply was rolled back (train.yaml, ds.json)"; the caller frees it.
+char *apply_describe_earlier(const plim_changes *earlier);
+// The same as a note, if there is one.
 void apply_print_earlier(const plim_changes *earlier);
-// `verb` is what happened to a file that was there and still is.
-void apply_print_done(const plim_changes *done, const char *verb, bool as_json);
+void apply_print_done(const plim_changes *done, bool as_json);
 
 #endif

@@ -14,6 +14,7 @@
 #include "term.h"
 #include "text.h"
 #include "text_file.h"
+#include "typed_line.h"
 #include "units.h"
 
 enum { PLAN_LIMIT = 16 << 20 }; // bytes
@@ -38,12 +39,17 @@ static plim_err check_unchanged(const plim_project_file *f, const plim_plan_sour
                                 plim_error *error) {
   if (is_source(f->text, f->size, source)) return PLIM_OK;
   plim_content now = plim_content_of(f->text, f->size);
-  plim_err err =
-      plim_fail(error, PLIM_ERR_UNSUPPORTED, "%.200s has changed since the plan was made", f->path);
-  if (plim_changeset_made(".", f->path, &now))
-    plim_error_hint(error, "plimsoll apply has already written it; to write another fallback, run "
-                           "plimsoll undo first, then apply again");
-  else plim_error_hint(error, "make a new plan: plimsoll plan FILES --gpu CARD --out plan.json");
+  plim_err err;
+  if (plim_changeset_made(".", f->path, &now)) {
+    err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                    "another plan, or another rung of this one, is already applied to %.200s",
+                    f->path);
+    plim_error_hint(error, "run plimsoll undo, then this command again");
+  } else {
+    err = plim_fail(error, PLIM_ERR_UNSUPPORTED, "%.200s has changed since the plan was made",
+                    f->path);
+    plim_error_hint(error, "make a new plan: plimsoll plan FILES --gpu CARD --out plan.json");
+  }
   return err;
 }
 
@@ -82,10 +88,9 @@ static void describe(const plim_plan_left *left, char *text, size_t size) {
   snprintf(text, size, "%s %s", plim_knob_table[left->knob].name, value);
 }
 
-// Lists the remaining manual changes, each between `before` and `after`, with or without its value.
-static void list_left(const plim_plan_file *plan, const apply_args *args, const char *before,
-                      const char *after, char *text, size_t size) {
-  bool has_value = !*after;
+// Lists the remaining manual changes: "chunked_loss on, attention sdpa", or with --done their options.
+static void list_left(const plim_plan_file *plan, const apply_args *args, bool as_options,
+                      char *text, size_t size) {
   size_t used = 0;
   *text = 0;
   for (size_t i = 0; i < plan->by_hand.len && used < size; i++) {
@@ -93,42 +98,36 @@ static void list_left(const plim_plan_file *plan, const apply_args *args, const 
     char what[160];
     if (is_done(args, left->knob)) continue;
     describe(left, what, sizeof what);
-    used += (size_t)snprintf(text + used, size - used, "%s%s%s", used || !has_value ? before : "",
-                             has_value ? what : plim_knob_table[left->knob].name, after);
+    used += (size_t)snprintf(text + used, size - used, "%s%s",
+                             as_options ? " --done "
+                             : used     ? ", "
+                                        : "",
+                             as_options ? plim_knob_table[left->knob].name : what);
   }
 }
 
 // Refuses to write only a part of the plan if that part does not fit, such as a larger batch without the chunked loss
 // that made room for it.
 static plim_err refuse_half(const plim_plan_file *plan, const apply_args *args, plim_error *error) {
-  char what[200], done[120], needs[96] = "may not fit";
-  list_left(plan, args, ", ", "", what, sizeof what);
-  list_left(plan, args, "--done ", " ", done, sizeof done);
+  char what[200], needs[96] = "may not fit";
+  list_left(plan, args, false, what, sizeof what);
   if (plan->fits_as_written || !*what) return PLIM_OK;
   if (plan->as_written_bytes)
     snprintf(needs, sizeof needs, "need %s, which does not fit",
              units_bytes(plan->as_written_bytes).text);
-  plim_err err = plim_fail(
-      error, PLIM_ERR_UNSUPPORTED,
-      "%s cannot be written into your files, and without it the other changes %s", what, needs);
-  done[strlen(done) - 1] = 0; // removes the blank at the end
-  plim_error_hint(
-      error, "make this change by hand, then run apply again with %s; or make a plan without it",
-      done);
-  return err;
+  return plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                   "%s cannot be written into your files, and without it the other changes %s",
+                   what, needs);
 }
 
 // Refuses a plan of which nothing can be written because all of its steps are manual.
 static plim_err refuse_empty(const plim_plan_file *plan, const apply_args *args,
                              plim_error *error) {
   char what[200];
-  list_left(plan, args, ", ", "", what, sizeof what);
+  list_left(plan, args, false, what, sizeof what);
   if (!*what) return PLIM_OK;
-  plim_err err =
-      plim_fail(error, PLIM_ERR_ARGUMENT,
-                "this fallback has no changes to write into your files; change by hand: %s", what);
-  plim_error_hint(error, "make this change by hand, or make a plan without it");
-  return err;
+  return plim_fail(error, PLIM_ERR_ARGUMENT,
+                   "this rung has no changes to write into your files; change by hand: %s", what);
 }
 
 static bool is_manual(const plim_plan_file *plan, plim_knob knob) {
@@ -146,9 +145,9 @@ static plim_err refuse_unknown(const plim_plan_file *plan, const char *name, pli
   close = plim_suggest(name, names, count);
   plim_suggest_list(names, count, count, list, sizeof list);
   plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "--done %.48s: there is no such knob", name);
-  if (!count) plim_error_hint(error, "this fallback has no manual steps: leave --done out");
+  if (!count) plim_error_hint(error, "this rung has no manual steps: leave --done out");
   else
-    plim_error_hint(error, "%s%s%smanual steps of this fallback: %s", close ? "did you mean " : "",
+    plim_error_hint(error, "%s%s%smanual steps of this rung: %s", close ? "did you mean " : "",
                     close ? close : "", close ? "? " : "", list);
   return err;
 }
@@ -159,26 +158,38 @@ static plim_err check_done(const plim_plan_file *plan, const apply_args *args, p
     plim_knob knob = plim_knob_named(args->done.at[i]);
     if (knob == PLIM_KNOBS) return refuse_unknown(plan, args->done.at[i], error);
     if (!is_manual(plan, knob))
-      apply_note(cli_format("--done %s has no effect: it is not a manual step of this fallback",
+      apply_note(cli_format("--done %s has no effect: it is not a manual step of this rung",
                             plim_knob_table[knob].name));
   }
   return PLIM_OK;
 }
 
 // Prints the manual steps, except those that --done confirms.
-static void print_steps(const plim_plan_file *plan, const apply_args *args, FILE *out) {
+static void print_steps(const plim_plan_file *plan, const apply_args *args, const char *heading,
+                        FILE *out) {
   size_t number = 0;
   for (size_t i = 0; i < plan->steps.len; i++) {
     const plim_plan_step *step = &plan->steps.at[i];
     if (step->knob != PLIM_KNOBS && is_done(args, step->knob)) continue;
-    if (!number++) fprintf(out, "to do by hand:\n");
+    if (!number++) fprintf(out, "%s\n", heading);
     steps_print(out, number, step->text, step->lines);
   }
 }
 
-// Prints the plan command on its own line, because the hint of an error may be too short for it.
-static void print_replan(const plim_plan_file *plan) {
-  fprintf(stderr, "without it:\n  %s\n",
+// After a refusal: the two ways out. Commands are on their own lines, because a hint may be too short for them.
+static void print_ways_out(const plim_plan_file *plan, const cli_call *call) {
+  const apply_args *args = call->args;
+  char names[200], done[200];
+  list_left(plan, args, true, done, sizeof done);
+  list_left(plan, args, false, names, sizeof names);
+  if (plan->steps.len) print_steps(plan, args, "either do this by hand:", stderr);
+  else fprintf(stderr, "either do this by hand:\n  %s\n", names);
+  if (plan->changes.len) {
+    fprintf(stderr, "and then run:\n  ");
+    typed_line(call, stderr);
+    fprintf(stderr, "%s\n", done);
+  }
+  fprintf(stderr, "or plan without %s:\n  %s\n", names,
           plan->replan ? plan->replan : "plimsoll plan FILES --fix KNOB=VALUE --out plan.json");
 }
 
@@ -226,10 +237,10 @@ static plim_err write_all(const file_changes *changes, bool outside, bool as_jso
   const plim_changeset_options how = {.outside = outside};
   plim_err err = plim_changeset_apply(".", changes->at, changes->len, &how, &result, error);
   apply_print_earlier(&result.earlier);
-  if (!err) apply_print_done(&result.done, "changed", as_json);
+  if (!err) apply_print_done(&result.done, as_json);
   if (!err && !as_json && result.done.count)
-    printf("plimsoll undo%s   restores the files\n", is_outside(&result.done) ? " --outside" : "");
-  if (!err) apply_say_if_unseen("the plan was applied; plimsoll undo restores the files");
+    printf("to restore the files: plimsoll undo%s\n", is_outside(&result.done) ? " --outside" : "");
+  if (!err) apply_say_if_unseen("the plan was applied; to restore the files: plimsoll undo");
   plim_changeset_result_clear(&result);
   return err;
 }
@@ -287,7 +298,7 @@ static bool is_applied(const plim_plan_file *plan) {
 
 // A dry run's stdout is a diff.
 static void say_unchanged(bool as_json, bool is_dry, const char *why) {
-  if (as_json) apply_print_done(&(plim_changes){0}, "changed", true);
+  if (as_json) apply_print_done(&(plim_changes){0}, true);
   else term_say(is_dry ? stderr : stdout, why, 0, 2);
 }
 
@@ -296,8 +307,8 @@ static void note_outside(const file_changes *changes) {
   for (size_t i = 0; i < changes->len && !is_outside; i++)
     is_outside = plim_path_is_outside(changes->at[i].path);
   if (is_outside)
-    apply_note(
-        cli_format("some files are outside this folder; apply this diff with git -C / apply"));
+    apply_note(cli_format(
+        "some files are outside the current folder; apply this diff with git -C / apply"));
 }
 
 static plim_err show_diff(const plim_project *p, const plim_plan_file *plan,
@@ -353,7 +364,9 @@ static plim_err apply(const plim_plan_file *plan, const apply_args *args, bool a
   else if (!err)
     err = args->dry_run ? show_diff(&project, plan, &changes, error)
                         : write_all(&changes, args->outside, as_json, error);
-  if (!err && !as_json) print_steps(plan, args, out);
+  bool is_whole =
+      !err && !refuse_half(plan, args, NULL); // else the steps are shown with the refusal
+  if (is_whole && !as_json) print_steps(plan, args, "to do by hand:", out);
   if (!err && !as_json) term_notes(out, comments);
   free(comments);
   free_changes(&changes);
@@ -376,8 +389,7 @@ static int run(const cli_call *call) {
   bool is_shown = !err && args->dry_run; // the diff is shown even if apply would refuse
   if (is_shown) err = refuse_half(&plan, args, &error);
   int status = err ? cli_report(&error, NULL) : CLI_OK;
-  if (is_refused) print_steps(&plan, args, stderr);
-  if (plan.by_hand.len && (is_refused || (err && is_shown))) print_replan(&plan);
+  if (plan.by_hand.len && (is_refused || (err && is_shown))) print_ways_out(&plan, call);
   plim_plan_file_clear(&plan);
   free(text);
   return err && is_shown ? CLI_FINDING : status;
@@ -392,11 +404,11 @@ static const cli_option options[] = {
     {"dry-run", 'n', NULL, CLI_FLAG, offsetof(apply_args, dry_run),
      "print a diff for git apply and change nothing", NULL},
     {"rung", 0, "N", CLI_UINT, offsetof(apply_args, rung),
-     "which of the plan's fallbacks to write (default: 1, the fastest)", NULL},
+     "which rung of the plan's list to write (default: 1, the plan itself)", NULL},
     {"done", 0, "KNOB", CLI_STRINGS, offsetof(apply_args, done),
      "confirm that you made this change by hand, as the plan asked", NULL},
     {"outside", 0, NULL, CLI_FLAG, offsetof(apply_args, outside),
-     "also change files outside this folder; use it only for a plan that you made", NULL},
+     "also change files outside the current folder; use it only for a plan that you trust", NULL},
     {0},
 };
 

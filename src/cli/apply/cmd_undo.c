@@ -1,13 +1,25 @@
 // plimsoll undo: undoes the last apply.
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "apply_report.h"
 #include "changeset.h"
+#include "cli_alloc.h"
 #include "command.h"
+#include "term.h"
 
 typedef struct {
   bool force, outside;
 } undo_args;
+
+// What to say when no file was restored: the interrupted call was all there was to undo, or there was nothing.
+static void print_nothing_restored(const plim_changes *earlier) {
+  char *text = earlier->count
+                   ? apply_describe_earlier(earlier)
+                   : cli_format("nothing to undo: no plimsoll apply is recorded in this folder");
+  term_say(stdout, text, 0, 2);
+  free(text);
+}
 
 static int run_undo(const cli_call *call) {
   const undo_args *args = call->args;
@@ -15,11 +27,10 @@ static int run_undo(const cli_call *call) {
   plim_error error = {0};
   plim_changeset_options how = {.force = args->force, .outside = args->outside};
   plim_err err = plim_changeset_undo(".", &how, &result, &error);
-  apply_print_earlier(&result.earlier);
-  if (!err) apply_print_done(&result.done, "restored", call->common.json);
-  if (!err && !result.done.count && !call->common.json)
-    printf("%s\n", result.earlier.count ? "the interrupted change was rolled back"
-                                        : "there is nothing to undo");
+  bool is_all = !err && !result.done.count && !call->common.json;
+  if (is_all) print_nothing_restored(&result.earlier);
+  else apply_print_earlier(&result.earlier);
+  if (!err) apply_print_done(&result.done, call->common.json);
   if (!err) apply_say_if_unseen("the files were restored");
   plim_changeset_result_clear(&result);
   return err ? cli_report(&error, NULL) : CLI_OK;
@@ -27,10 +38,11 @@ static int run_undo(const cli_call *call) {
 
 static const cli_option undo_options[] = {
     {"force", 0, NULL, CLI_FLAG, offsetof(undo_args, force),
-     "also restore files that have changed since; their current contents are kept as a backup",
+     "restore changed files too (your version is kept as a backup); skip files whose backup is "
+     "lost",
      NULL},
     {"outside", 0, NULL, CLI_FLAG, offsetof(undo_args, outside),
-     "also restore files outside this folder; only if you applied that plan yourself", NULL},
+     "also restore files outside the current folder; only if you applied that plan yourself", NULL},
     {0},
 };
 

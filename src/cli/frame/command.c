@@ -68,8 +68,8 @@ static int fail_command(const char *name) {
   plim_error error;
   const char *near = cli_nearest(name);
   plim_fail(&error, PLIM_ERR_ARGUMENT, "unknown command %s", name);
-  if (near) plim_error_hint(&error, "plimsoll %s   (see plimsoll -h)", near);
-  else plim_error_hint(&error, "plimsoll -h   lists the commands");
+  if (near) plim_error_hint(&error, "did you mean plimsoll %s?", near);
+  else plim_error_hint(&error, "to list the commands: plimsoll -h");
   return cli_report(&error, NULL);
 }
 
@@ -80,7 +80,7 @@ static int fail_no_command(bool json) {
   }
   plim_error error;
   plim_fail(&error, PLIM_ERR_ARGUMENT, "no command was given");
-  plim_error_hint(&error, "plimsoll -h   lists the commands");
+  plim_error_hint(&error, "to list the commands: plimsoll -h");
   return cli_report(&error, NULL);
 }
 

@@ -117,18 +117,26 @@ static bool set_choice(const cli_option *option, void *field, const char *text, 
   return find_choice(option->choices, text, field, error);
 }
 
-// How each kind of value is read, and an example for hints (NULL: use the placeholder).
+// How each kind of value is read, an example for hints (NULL: use the placeholder), and what it is in words, if the
+// placeholder does not say it.
 static const struct {
   bool (*set)(const cli_option *option, void *field, const char *text, plim_error *error);
-  const char *example;
+  const char *example, *what;
 } kinds[CLI_KIND_COUNT] = {
-    [CLI_STRING] = {set_string, NULL},  [CLI_STRINGS] = {add_string, NULL},
-    [CLI_FILE] = {set_string, NULL},    [CLI_DIR] = {set_string, NULL},
-    [CLI_BYTES] = {set_bytes, "24GiB"}, [CLI_UINT] = {set_u64, "1"},
-    [CLI_NUMBER] = {set_number, "0.5"}, [CLI_CHOICE] = {set_choice, NULL},
-    [CLI_COMMAND] = {set_string, NULL}, [CLI_TOPIC] = {set_string, NULL},
-    [CLI_MODEL] = {set_string, NULL},   [CLI_CARD] = {set_string, NULL},
-    [CLI_KNOBS] = {add_string, NULL},   [CLI_SETTINGS] = {add_string, NULL},
+    [CLI_STRING] = {set_string, NULL},
+    [CLI_STRINGS] = {add_string, NULL},
+    [CLI_FILE] = {set_string, NULL},
+    [CLI_DIR] = {set_string, NULL},
+    [CLI_BYTES] = {set_bytes, "24GiB"},
+    [CLI_UINT] = {set_u64, "1"},
+    [CLI_NUMBER] = {set_number, "0.5"},
+    [CLI_CHOICE] = {set_choice, NULL},
+    [CLI_COMMAND] = {set_string, NULL},
+    [CLI_TOPIC] = {set_string, NULL},
+    [CLI_MODEL] = {set_string, "qwen2.5-7b", "a model"},
+    [CLI_CARD] = {set_string, "24GiB", "a GPU name or size (RTX 4090, 24GiB)"},
+    [CLI_KNOBS] = {add_string, NULL},
+    [CLI_SETTINGS] = {add_string, NULL},
 };
 
 // An example of a valid value, for the hint.
@@ -209,12 +217,12 @@ static bool fail_unknown(parser *p, const char *word, size_t bytes) {
   called(p->command, command);
   const char *near = nearest_option(p, name + strspn(name, "-"));
   if (!near) {
-    HINT(p, "%s -h   lists the options", command);
+    HINT(p, "to list the options: %s -h", command);
     return false;
   }
   const cli_option *option = find_option(p, near, strlen(near), 0).option;
-  HINT(p, "--%s%s%s   (see %s -h)", near, option->argument ? " " : "",
-       option->argument ? option->argument : "", command);
+  HINT(p, "did you mean --%s%s%s?", near, option->argument ? " " : "",
+       option->argument ? option->argument : "");
   return false;
 }
 
@@ -223,7 +231,8 @@ static bool fail_unknown(parser *p, const char *word, size_t bytes) {
 static bool fail_missing_value(parser *p, const cli_option *option) {
   char name[64];
   option_text(option, name);
-  FAIL(p, "%s needs %s %s", name, article(option->argument), option->argument);
+  if (kinds[option->kind].what) FAIL(p, "%s needs %s", name, kinds[option->kind].what);
+  else FAIL(p, "%s needs %s %s", name, article(option->argument), option->argument);
   HINT(p, "%s %s", name, good_value(option, NULL));
   return false;
 }
@@ -299,8 +308,8 @@ static bool fail_word_command(parser *p, const char *word) {
   char command[64];
   const char *near = cli_nearest(word);
   FAIL(p, "unknown command %s", word);
-  if (near) HINT(p, "%s %s", called(p->command, command), near);
-  else HINT(p, "plimsoll -h   lists the commands");
+  if (near) HINT(p, "did you mean %s %s?", called(p->command, command), near);
+  else HINT(p, "to list the commands: plimsoll -h");
   return false;
 }
 
@@ -310,8 +319,8 @@ static bool fail_word_topic(parser *p, const char *word) {
   for (; help_lists[count].name && count < 8; count++) names[count] = help_lists[count].name;
   if (!near) near = plim_suggest(word, names, count);
   FAIL(p, "there is no help on %s", word);
-  if (near) HINT(p, "plimsoll help %s", near);
-  else HINT(p, "plimsoll -h lists the commands; plimsoll help --help names the lists");
+  if (near) HINT(p, "did you mean plimsoll help %s?", near);
+  else HINT(p, "to list the commands: plimsoll -h; the other topics: plimsoll help --help");
   return false;
 }
 
@@ -325,11 +334,20 @@ static bool check_word(parser *p, const cli_positional *row, const char *word) {
   return true;
 }
 
+static const char *shortest_example(const cli_command *command) {
+  const char *shortest = NULL;
+  for (const cli_example *e = command->examples; e && e->command; e++)
+    if (!shortest || strlen(e->command) < strlen(shortest)) shortest = e->command;
+  return shortest;
+}
+
 static bool fail_too_few(parser *p, const cli_positional *row) {
   char command[64];
   called(p->command, command);
-  FAIL(p, "%s needs %s %s", p->command->name, article(row->name), row->name);
-  HINT(p, "%s %s   (see %s -h)", command, row->name, command);
+  const char *example = shortest_example(p->command);
+  FAIL(p, "%s needs %s %s: %s", p->command->name, article(row->name), row->name, row->help);
+  if (example) HINT(p, "%s", example);
+  else HINT(p, "%s %s", command, row->name);
   return false;
 }
 
@@ -337,7 +355,7 @@ static bool fail_too_many(parser *p, const char *word) {
   char command[64];
   called(p->command, command);
   FAIL(p, "unexpected argument \"%s\"", word);
-  HINT(p, "%s -h   shows the arguments", command);
+  HINT(p, "to see the arguments: %s -h", command);
   return false;
 }
 

@@ -11,7 +11,7 @@ enum { FORMAT_VERSION = 1 };
 
 static plim_err is_no_plan(plim_error *error, const char *what) {
   plim_err err = plim_fail(error, PLIM_ERR_PARSE, "this is not a saved plan: %s", what);
-  plim_error_hint(error, "plimsoll plan FILES --gpu CARD --out plan.json   writes one");
+  plim_error_hint(error, "to write one: plimsoll plan FILES --gpu CARD --out plan.json");
   return err;
 }
 
@@ -191,11 +191,14 @@ static plim_err check_parts(const json_t *root, plim_error *error) {
 static plim_err check_rung(size_t count, uint64_t rung, plim_error *error) {
   if (rung >= 1 && rung <= count) return PLIM_OK;
   plim_err err = count
-                     ? plim_fail(error, PLIM_ERR_ARGUMENT, "the plan has no fallback %llu",
+                     ? plim_fail(error, PLIM_ERR_ARGUMENT, "the plan has no rung %llu",
                                  (unsigned long long)rung)
                      : plim_fail(error, PLIM_ERR_ARGUMENT,
                                  "the plan found nothing that fits, so there is nothing to write");
-  if (count) plim_error_hint(error, "it has %zu; --rung 1 is the fastest", count);
+  if (count == 1) plim_error_hint(error, "it has only rung 1, the plan itself");
+  else if (count)
+    plim_error_hint(error, "it has rungs 1 %s %zu; rung 1 is the plan itself",
+                    count == 2 ? "and" : "to", count);
   else
     plim_error_hint(
         error, "plimsoll plan --allow ... permits more changes; its output lists what would help");

@@ -18,9 +18,12 @@ static const struct {
 };
 
 static plim_err edited(plim_error *error, const char *what) {
-  plim_err err = plim_fail(error, PLIM_ERR_PARSE, "the plan was edited by hand: %s", what);
-  plim_error_hint(error, "plan again; to choose a setting yourself: plimsoll plan FILES --fix "
-                         "KNOB=VALUE --out plan.json, which checks that it fits");
+  plim_err err =
+      plim_fail(error, PLIM_ERR_PARSE,
+                "the plan was changed after plimsoll wrote it (%s), so apply refuses", what);
+  plim_error_hint(error,
+                  "make a new plan; to force a setting: plimsoll plan FILES --fix KNOB=VALUE "
+                  "--out plan.json");
   return err;
 }
 
@@ -30,7 +33,7 @@ plim_err plim_plan_file_check_digest(const json_t *plan, plim_error *error) {
   if (!origin) return edited(error, "it has no " PLIM_PLAN_DIGEST_KEY);
   plim_err err = plim_plan_digest_of(plan, &digest, error);
   if (err || strcmp(origin, digest.hex) == 0) return err;
-  return edited(error, "its files, rungs or ladder do not match its digest");
+  return edited(error, "checksum mismatch");
 }
 
 static bool is_count(plim_knob knob, int64_t value) {

@@ -184,10 +184,12 @@ static plim_err check_inside(const plim_change_store *p, const char *path,
   for (size_t i = 0; i < t->steps.len && !p->trusts_outside; i++) {
     const plim_file_step *s = &t->steps.at[i];
     if (stays_inside(s)) continue;
-    plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s is outside this folder and would be changed",
+    plim_fail(error, PLIM_ERR_UNSUPPORTED,
+              "undo would change %s, which is outside the current folder; nothing was written",
               s->path);
-    plim_error_hint(error, "if you applied that plan yourself, use plimsoll undo --outside; if the "
-                           "folder came from someone else, remove .plimsoll");
+    plim_error_hint(
+        error, "if you applied that plan yourself: plimsoll undo --outside; if the folder came "
+               "from someone else, remove .plimsoll");
     if (error) snprintf(error->file, sizeof error->file, "%s", path);
     return PLIM_ERR_UNSUPPORTED;
   }

@@ -21,6 +21,7 @@ void plim_changeset_result_clear(plim_changeset_result *result) {
 static bool describe_step(const plim_file_step *s, bool is_done, plim_changed_file *out) {
   *out = (plim_changed_file){.path = strdup(s->path),
                              .left = is_done && plim_content_equal(&s->from, &s->to),
+                             .skipped = is_done && s->is_skipped,
                              .created = is_done && !s->from.exists && s->to.exists,
                              .gone = is_done && !s->to.exists && s->from.exists};
   bool has_backup = is_done && s->kept != PLIM_NO_BACKUP;

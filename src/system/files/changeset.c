@@ -1,6 +1,7 @@
 #include "changeset.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,15 @@ static plim_err out_of_memory(plim_error *error) {
 }
 
 // Adds file and hint to a refusal.
-static plim_err refuse(plim_error *error, const char *path, const char *hint) {
+static plim_err refuse(plim_error *error, const char *path, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static plim_err refuse(plim_error *error, const char *path, const char *format, ...) {
+  char hint[sizeof error->hint];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(hint, sizeof hint, format, args);
+  va_end(args);
   plim_error_hint(error, "%s", hint);
   if (error) snprintf(error->file, sizeof error->file, "%s", path);
   return PLIM_ERR_UNSUPPORTED;
@@ -92,11 +101,12 @@ static plim_err check_file(const char *path, const struct stat *found, plim_erro
     plim_fail(error, PLIM_ERR_UNSUPPORTED,
               "%s has %lu hard links: replacing it would separate them", path,
               (unsigned long)found->st_nlink);
-    return refuse(error, path, "make it a separate file: cp -p FILE COPY && mv COPY FILE");
+    return refuse(error, path, "make it a separate file: cp -p %s %s.new && mv %s.new %s", path,
+                  path, path, path);
   }
   if (!(found->st_mode & 0222) || access(path, W_OK)) {
     plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s is write-protected", path);
-    return refuse(error, path, "allow it: chmod u+w FILE");
+    return refuse(error, path, "chmod u+w %s", path);
   }
   return PLIM_OK;
 }
@@ -186,7 +196,7 @@ static plim_err check_twice(const plim_transaction *t, const char *path, plim_er
   for (size_t i = 0; i < t->steps.len; i++) {
     if (strcmp(t->steps.at[i].path, path) != 0) continue;
     plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s is changed twice in the same set", path);
-    return refuse(error, path, "make both changes at once");
+    return refuse(error, path, "this is an internal error: please report it");
   }
   return PLIM_OK;
 }
@@ -222,11 +232,9 @@ static plim_err plan_change(const plim_file_change *c, const char *target, plim_
 // A plan may come from someone else: its digest is not a signature.
 static plim_err check_inside(const plim_change_store *p, const char *path, plim_error *error) {
   if (*path != '/' || p->trusts_outside) return PLIM_OK;
-  plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s, which lies outside this folder, would be changed",
-            path);
-  return refuse(error, path,
-                "nothing was changed; if you made that plan yourself: "
-                "plimsoll apply --outside PLAN");
+  plim_fail(error, PLIM_ERR_UNSUPPORTED,
+            "the plan changes %s, which is outside the current folder; nothing was written", path);
+  return refuse(error, path, "if you trust the plan: plimsoll apply PLAN --outside");
 }
 
 // The step belongs to the transaction also when this fails.
@@ -300,14 +308,9 @@ plim_err plim_changeset_apply(const char *root, const plim_file_change *changes,
 
 // ---- undo -------------------------------------------------------------------------------------
 
-static plim_err nothing_to_undo(const char *root, plim_error *error) {
-  plim_fail(error, PLIM_ERR_UNSUPPORTED, "there is nothing to undo in %s", root);
-  plim_error_hint(error, "undo reverts what plimsoll apply did in the same folder");
-  return PLIM_ERR_UNSUPPORTED;
-}
-
 // Leaves the file unchanged: it has its old content already, or cannot be restored.
 static plim_err leave(plim_file_step *s, plim_error *error) {
+  s->is_skipped = !plim_content_equal(&s->from, &s->to);
   s->to = s->from;
   s->dropped = PLIM_NO_BACKUP;
   free(s->new_data);
@@ -330,8 +333,8 @@ static plim_err read_backup(const plim_file_step *applied, bool force, plim_file
     plim_fail(error, PLIM_ERR_UNSUPPORTED, "the backup %s %s", name,
               number ? "cannot be read" : "was changed");
     err = refuse(error, name,
-                 "nothing was changed; plimsoll undo --force leaves that file as it is and "
-                 "restores the others");
+                 "nothing was changed; plimsoll undo --force skips this file and restores the "
+                 "others");
   }
   free(name);
   return err;
@@ -342,11 +345,11 @@ static plim_err check_since(const plim_file_step *applied, const plim_file_step 
   bool is_known = plim_content_equal(&s->from, &applied->to) ||
                   plim_content_equal(&s->from, &applied->from); // restored by hand
   if (force || is_known) return PLIM_OK;
-  plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s %s since it was applied", s->path,
-            s->from.exists ? "has changed" : "was removed");
-  return refuse(error, s->path,
-                "nothing was changed; plimsoll undo --force restores the old file and keeps its "
-                "current contents as a backup");
+  plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s was %s after the plan was applied", s->path,
+            s->from.exists ? "changed" : "deleted");
+  return refuse(error, s->path, "nothing was changed; plimsoll undo --force %s",
+                s->from.exists ? "restores the original and keeps your version as a backup"
+                               : "writes the original back");
 }
 
 static plim_err plan_restore(const plim_file_step *applied, bool force, plim_file_step *s,
@@ -390,8 +393,7 @@ static plim_err undo_record(const plim_change_store *p, const plim_transaction *
 static plim_err undo(const plim_change_store *p, bool force, plim_changes *out, plim_error *error) {
   plim_transaction applied;
   plim_err err = plim_store_load_last(p, &applied, error);
-  if (!err && !applied.steps.len) err = nothing_to_undo(p->root, error);
-  if (!err) err = undo_record(p, &applied, force, out, error);
+  if (!err && applied.steps.len) err = undo_record(p, &applied, force, out, error);
   plim_transaction_clear(&applied);
   return err;
 }
@@ -408,7 +410,7 @@ plim_err plim_changeset_undo(const char *root, const plim_changeset_options *opt
   const plim_changeset_options *o = options ? options : &no_options;
   plim_change_store p;
   *result = (plim_changeset_result){0};
-  if (!plim_store_exists(root)) return nothing_to_undo(root, error);
+  if (!plim_store_exists(root)) return PLIM_OK;
   plim_err err = open_project(&p, root, o, error);
   if (!err) err = recover(&p, o->force, &result->earlier, error);
   if (!err && !is_undone_already(&result->earlier)) err = undo(&p, o->force, &result->done, error);

@@ -78,6 +78,7 @@ typedef struct {
   char *backup;         // likewise: the file with the old content; NULL: none is kept
   bool created, gone;   // the file did not exist before; does not exist any more
   bool left;            // it was left unchanged
+  bool skipped;         // likewise, because its backup is lost
   plim_file_side found; // of an interrupted call: how the file was found
 } plim_changed_file;
 

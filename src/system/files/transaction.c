@@ -304,7 +304,8 @@ static plim_err refuse(const plim_transaction *t, const plim_file_step *s, plim_
             "%s was interrupted, and %s or its backup has been changed since: it matches neither "
             "the old nor the new version",
             what, s->path);
-  plim_error_hint(error, "--force leaves that file alone and completes or rolls back the others");
+  plim_error_hint(error,
+                  "plimsoll undo --force skips this file, and completes or rolls back the others");
   if (error) snprintf(error->file, sizeof error->file, "%s", s->path);
   return PLIM_ERR_UNSUPPORTED;
 }

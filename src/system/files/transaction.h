@@ -12,8 +12,9 @@
 typedef struct {
   char *path; // in the project, or absolute; symbolic links resolved
   plim_content from, to;
-  int kept;    // number of the backup that keeps `from`, or PLIM_NO_BACKUP
-  int dropped; // number of the backup that has `to` and is removed at the end, likewise
+  int kept;        // number of the backup that keeps `from`, or PLIM_NO_BACKUP
+  int dropped;     // number of the backup that has `to` and is removed at the end, likewise
+  bool is_skipped; // an undo leaves it as it is, because its backup is lost
 
   // Paths; see plim_transaction_name.
   char *target;

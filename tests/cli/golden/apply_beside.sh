@@ -4,9 +4,9 @@ try() { # FOLDER
   $PLIMSOLL plan "$1/launch.sh" --seq 2048 --gpu 48GiB --world 8 --out plan.json >/dev/null
   $PLIMSOLL apply plan.json | grep created
   grep -rho "deepspeed.*ds_[^ ]*" "$1"/launch.sh
-  $PLIMSOLL check "$1/launch.sh" --gpu 48GiB | grep "does not exist"
+  $PLIMSOLL check "$1/launch.sh" --gpu 48GiB | grep "refers to"
   rm "$1"/ds_*.json
-  $PLIMSOLL check "$1/launch.sh" --gpu 48GiB | grep -A5 "is named, but does not exist"
+  $PLIMSOLL check "$1/launch.sh" --gpu 48GiB | grep -A5 "^WOULD FAIL .*refers to"
 }
 mkdir inner outer
 cat >train.py <<'S'

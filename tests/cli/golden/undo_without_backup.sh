@@ -10,6 +10,14 @@ cmp train.yaml old.yaml && ls -A | grep -c plimsoll
 echo "== not restored"
 apply && rm train.yaml.backup && cp train.yaml now.yaml && $PLIMSOLL undo 2>&1
 $PLIMSOLL undo --force 2>&1 && cmp train.yaml now.yaml && ls -A | grep -c plimsoll
+echo "== edited or deleted after it was applied"
+cp -p old.yaml train.yaml && apply && echo "# mine" >>train.yaml
+$PLIMSOLL undo 2>&1 || $PLIMSOLL undo --force
+apply && rm train.yaml
+$PLIMSOLL undo 2>&1 || $PLIMSOLL undo --force
+echo "== another rung is applied; one that does not exist"
+apply && $PLIMSOLL apply plan.json --rung 2 2>&1
+$PLIMSOLL undo && $PLIMSOLL apply plan.json --rung 99 2>&1
 echo "== nobody sees what was done"
 cp -p old.yaml train.yaml
 $PLIMSOLL apply plan.json 2>&1 >/dev/full
