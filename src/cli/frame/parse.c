@@ -345,7 +345,8 @@ static bool fail_too_few(parser *p, const cli_positional *row) {
   char command[64];
   called(p->command, command);
   const char *example = shortest_example(p->command);
-  FAIL(p, "%s needs %s %s: %s", p->command->name, article(row->name), row->name, row->help);
+  FAIL(p, "%s needs %s %s: %.*s", p->command->name, article(row->name), row->name,
+       (int)strcspn(row->help, ":;"), row->help);
   if (example) HINT(p, "%s", example);
   else HINT(p, "%s %s", command, row->name);
   return false;

@@ -141,7 +141,9 @@ static int write_file(const char *dir, const cli_command *command) {
   if (out) write_page(out, command);
   bool failed = !out || ferror(out);
   if (out && fclose(out) != 0) failed = true;
-  int status = failed ? cli_fail("cannot write %s: %s", path, strerror(errno)) : CLI_OK;
+  int status = CLI_OK;
+  if (!out && errno == ENOENT) status = cli_fail("%s does not exist: mkdir %s", dir, dir);
+  else if (failed) status = cli_fail("cannot write %s: %s", path, strerror(errno));
   free(name);
   free(path);
   return status;

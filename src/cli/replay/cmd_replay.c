@@ -166,8 +166,7 @@ static const char *const description[] = {
     "them (allocated). A free block in a segment that is partly in use is stranded: only requests "
     "that fit into it can use it. A segment with no block in use is cached. When a request would "
     "otherwise fail, PyTorch returns cached segments to the driver and tries again; that is a "
-    "retry. Compacted means: if all blocks in use were moved together without gaps. Entries are "
-    "numbered as in the snapshot's device_traces.",
+    "retry. Entries are numbered as in the snapshot's device_traces.",
     "Exact means that the simulation, run with the recorded settings, made every decision that "
     "PyTorch made, down to the addresses. If the snapshot does not record enough for that, the "
     "report says what is missing.",

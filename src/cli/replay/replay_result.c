@@ -53,19 +53,21 @@ static void note_replay(replay_result *r) {
          "private pools (CUDA graphs, torch.cuda.MemPool) are in use; up to torch 2.11, snapshots "
          "do not record which request went to which pool or when a pool ends");
   if (g->unclear_releases)
-    note(r, "assumed.limit", NULL,
-         "snapshots do not record the memory limit, so whether %s releases of all cached memory "
-         "are retries or empty_cache calls is a guess; --limit SIZE settles it",
-         units_count(g->unclear_releases).text);
+    note(
+        r, "assumed.limit", NULL,
+        "%s releases of cached memory may be retries or empty_cache calls; --limit SIZE tells them "
+        "apart",
+        units_count(g->unclear_releases).text);
   if (g->lost)
     note(r, "simulation.differs", NULL,
-         "after the first difference the recorded state could not be followed, so holders and "
-         "fragmentation are those of the simulation");
+         "\"Held at the peak\" and \"Fragmentation\" below are from the simulation, because the "
+         "recorded state could not be followed after the first difference");
   if (r->is_what_if)
     note(r, "simulation.addresses", NULL,
-         "the addresses of new segments come from a model of the driver; on recorded training runs "
-         "this changed peak reserved by %g %% on average and %g %% at most",
-         PLIM_ADDRESS_MODEL_MEAN_PERCENT, PLIM_ADDRESS_MODEL_WORST_PERCENT);
+         "simulated peak reserved can be off by up to %g %% (%g %% on average), because the "
+         "driver's "
+         "addresses are modelled",
+         PLIM_ADDRESS_MODEL_WORST_PERCENT, PLIM_ADDRESS_MODEL_MEAN_PERCENT);
   if (g->recorded.ooms && (r->is_what_if || r->tune.len))
     note(r, "recording.out_of_memory", NULL,
          "the recorded run ran out of memory, so what it would have done next is unknown: a "

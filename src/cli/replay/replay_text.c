@@ -41,18 +41,21 @@ static uint64_t entry_of(const replay_result *r, size_t event) {
 // ---- what was read, and whether the replay agrees -------------------------------------------------------
 
 static void print_settings(const char *what, const plim_replay_options *o, bool guessed) {
-  char conf[512];
+  char conf[512], limit[96] = "", text[640];
   plim_alloc_conf_print(&o->conf, conf, sizeof conf);
-  printf("%s %s\n", what, *conf ? conf : "PyTorch's defaults");
   if (o->limit_bytes != PLIM_UNKNOWN)
-    printf("limit: %s%s\n", units_bytes(o->limit_bytes).text,
-           guessed ? " at most, inferred from where memory ran out" : "");
+    snprintf(limit, sizeof limit, "; limit: %s%s", units_bytes(o->limit_bytes).text,
+             guessed ? " at most (inferred from where memory ran out)" : "");
+  snprintf(text, sizeof text, "%s %s%s", what, *conf ? conf : "PyTorch's defaults", limit);
+  term_wrap(stdout, text, 0, 2, (size_t)term_width(stdout));
 }
 
 static void print_subject(const replay_result *r) {
   term_print(stdout, TERM_BOLD, "%s", file_name(r->path));
-  printf("  %s entries", units_count(r->trace.entries).text);
-  if (r->info.devices > 1) printf(" on device %u of %u", r->trace.device, r->info.devices);
+  printf("  %s %s", units_count(r->trace.entries).text,
+         r->trace.entries == 1 ? "entry" : "entries");
+  if (r->info.devices > 1)
+    printf(" on device %u (of 0 to %u)", r->trace.device, r->info.devices - 1);
   if (r->analysis.steps.len)
     printf(", %zu step%s", r->analysis.steps.len, plural(r->analysis.steps.len));
   double seconds = r->trace.events.len ? replay_seconds_at(r, r->trace.events.len - 1) : -1;
@@ -104,7 +107,7 @@ static void print_totals(const replay_result *r) {
   total_row(t, r, "segments returned to the driver", units_count(a->segment_frees).text,
             units_count(b->segment_frees).text);
   total_row(t, r, "retries", units_count(a->retries).text, units_count(b->retries).text);
-  total_row(t, r, "out of memory", units_count(a->ooms).text, units_count(b->ooms).text);
+  total_row(t, r, "out-of-memory errors", units_count(a->ooms).text, units_count(b->ooms).text);
   printf("\n");
   if (r->is_what_if) print_settings("simulated:", &r->options, r->limit_is_guessed);
   term_table_print(t, stdout);
@@ -133,7 +136,7 @@ static void print_line_at(const replay_result *r, size_t event) {
 static void print_verdict(const replay_result *r) {
   uint64_t limit = r->options.limit_bytes;
   if (limit == PLIM_UNKNOWN) return;
-  printf("\n");
+  heading("Does it fit?");
   if (!r->simulated.ooms) {
     term_print(stdout, TERM_GREEN, r->leaks.len ? "FITS SO FAR" : "FITS");
     printf(" in %s with %s to spare", units_bytes(limit).text,
@@ -190,8 +193,8 @@ static void more_row(term_table *t, const plim_held_list *list, size_t shown, ui
   if (shown >= list->len) return;
   holder_cells(t, rest, whole);
   term_table_cell(t, TERM_DIM, " ");
-  term_table_cell(t, TERM_DIM, "%zu more %s%s (--top)", list->len - shown, what,
-                  plural(list->len - shown));
+  term_table_cell(t, TERM_DIM, "%zu more %s%s: --top %zu", list->len - shown, what,
+                  plural(list->len - shown), list->len);
 }
 
 static void print_how_to_record_stacks(void) {
@@ -207,10 +210,8 @@ static void module_of(const replay_result *r, uint32_t frame, char *text, size_t
 static void print_holders(const replay_result *r, const plim_held_list *list, const char *what,
                           void (*name)(const replay_result *r, uint32_t frame, char *text,
                                        size_t size)) {
-  char title[32];
-  snprintf(title, sizeof title, "by %s", what);
   const term_column columns[] = {
-      {"", .right = true}, {"", .right = true}, {"mostly"}, {title, .shrinks = true}};
+      {"", .right = true}, {"", .right = true}, {"main kind"}, {what, .shrinks = true}};
   uint64_t whole = r->peak.holders.bytes;
   term_table *t = term_table_new(columns, 4);
   size_t shown = list->len < r->top ? list->len : (size_t)r->top;
@@ -270,16 +271,33 @@ static void print_fragmentation(const replay_result *r) {
   print_stranded(f, 3);
 }
 
-static void print_compacted(const replay_oom *oom) {
-  static const char *const verdicts[] = {
-      [REPLAY_NOT_KNOWN] = "might fit (give --limit SIZE)",
-      [REPLAY_WOULD_FIT] = "WOULD FIT; this is fragmentation",
-      [REPLAY_WOULD_NOT_FIT] = "would NOT fit either",
-  };
+// Whether the request failed because of fragmentation.
+static void print_cause(const replay_oom *oom) {
+  char text[240];
+  units_text free = units_bytes(oom->compacted_high_bytes);
+  units_text wanted = units_bytes(oom->request_bytes);
+  const char *bound = oom->compacted_low_bytes == oom->compacted_high_bytes ? "" : "up to ";
   if (oom->compacted_high_bytes == PLIM_UNKNOWN) return;
-  printf("compacted, %s%s would be free: it %s\n",
-         oom->compacted_low_bytes == oom->compacted_high_bytes ? "" : "at most ",
-         units_bytes(oom->compacted_high_bytes).text, verdicts[replay_compacted_verdict(oom)]);
+  switch (replay_compacted_verdict(oom)) {
+  case REPLAY_WOULD_FIT:
+    snprintf(text, sizeof text,
+             "Without fragmentation %s%s would be free, enough for the %s requested: fragmentation "
+             "is the cause.",
+             bound, free.text, wanted.text);
+    break;
+  case REPLAY_WOULD_NOT_FIT:
+    snprintf(text, sizeof text,
+             "Without fragmentation %s%s would be free, less than the %s requested: fragmentation "
+             "is not the cause.",
+             bound, free.text, wanted.text);
+    break;
+  default:
+    snprintf(text, sizeof text,
+             "Without fragmentation %s%s would be free, so fragmentation may be the cause; --limit "
+             "SIZE gives a definite answer.",
+             bound, free.text);
+  }
+  sentence(text);
 }
 
 static void print_oom(const replay_result *r, const replay_oom *oom) {
@@ -288,7 +306,7 @@ static void print_oom(const replay_result *r, const replay_oom *oom) {
   print_moment(r, oom->event);
   print_line_at(r, oom->event);
   print_fragmentation_sums(&oom->moment.fragmentation);
-  print_compacted(oom);
+  print_cause(oom);
   print_stranded(&oom->moment.fragmentation, 3);
 }
 
@@ -327,23 +345,22 @@ static void print_leak_outlook(const replay_result *r) {
   else if (full)
     printf("At %s per step, %s would be full at step %s.\n", units_bytes(rate).text,
            units_bytes(r->options.limit_bytes).text, units_count(full).text);
-  else printf("Give --limit SIZE to see at which step the card would be full.\n");
+  else printf("To see at which step the card would be full, add --limit SIZE.\n");
 }
 
 static void print_leaks(const replay_result *r) {
   enum { MANY = 4 }; // if so many lines leak together, the graph is kept, not single tensors
+  if (r->analysis.steps.len && !r->leaks.len) return;
   heading("Leaks");
   if (!r->analysis.steps.len) {
     sentence("No training steps were recognised, so leaks cannot be distinguished from growth.");
     return;
   }
-  if (!r->leaks.len) {
-    printf("none: no step leaves memory behind\n");
-    return;
-  }
   size_t shown = r->leaks.len < r->top ? r->leaks.len : (size_t)r->top;
   for (size_t i = 0; i < shown; i++) print_leak(r, &r->leaks.at[i]);
-  if (shown < r->leaks.len) printf("and %zu more lines (--top)\n", r->leaks.len - shown);
+  if (shown < r->leaks.len)
+    printf("%zu more line%s: --top %zu\n", r->leaks.len - shown, plural(r->leaks.len - shown),
+           r->leaks.len);
   if (r->leaks.len >= MANY)
     sentence("So many lines leak at once because whole autograd graphs are kept: something stores "
              "the loss or an output of every step together with its graph. Store loss.item() or "
@@ -351,20 +368,51 @@ static void print_leaks(const replay_result *r) {
   print_leak_outlook(r);
 }
 
+// Within a hundredth: blocks are rounded.
+static bool is_twice(uint64_t bytes, uint64_t smaller) {
+  uint64_t twice = 2 * smaller, off = bytes > twice ? bytes - twice : twice - bytes;
+  return off <= twice / 100;
+}
+
+// "290 tensors exist in 3 copies (one in twice the size, probably float32)": weights in 16 bits and in 32.
+static void print_duplicate(const plim_duplicate *d) {
+  char text[240], sizes[64] = "";
+  uint64_t smallest = UINT64_MAX;
+  size_t doubled = 0;
+  for (size_t c = 0; c < d->copies.len; c++)
+    if (d->copies.at[c].bytes < smallest) smallest = d->copies.at[c].bytes;
+  for (size_t c = 0; c < d->copies.len; c++) doubled += is_twice(d->copies.at[c].bytes, smallest);
+  if (doubled == 1) snprintf(sizes, sizeof sizes, " (one in twice the size, probably float32)");
+  else if (doubled)
+    snprintf(sizes, sizeof sizes, " (%zu in twice the size, probably float32)", doubled);
+  snprintf(text, sizeof text,
+           "%s tensors exist in %zu copies%s; keeping only the smallest would free %s",
+           units_count(d->tensors).text, d->copies.len, sizes, units_bytes(d->wasted_bytes).text);
+  term_print(stdout, TERM_RED, "DUPLICATE");
+  printf("  ");
+  term_wrap(stdout, text, 11, 11, (size_t)term_width(stdout));
+}
+
 static void print_duplicates(const replay_result *r) {
+  if (!r->duplicates.len) return;
   heading("Duplicated models");
-  if (!r->duplicates.len) printf("none: no set of tensors is in memory twice\n");
   for (size_t i = 0; i < r->duplicates.len; i++) {
     const plim_duplicate *d = &r->duplicates.at[i];
-    term_print(stdout, TERM_RED, "DUPLICATE");
-    printf("  %s tensors are in memory %zu times, %s more than needed\n",
-           units_count(d->tensors).text, d->copies.len, units_bytes(d->wasted_bytes).text);
+    print_duplicate(d);
     for (size_t c = 0; c < d->copies.len; c++) {
       char line[256];
       line_of(r, d->copies.at[c].line, line, sizeof line);
       printf("  %9s  %s\n", units_bytes(d->copies.at[c].bytes).text, line);
     }
   }
+}
+
+// What was looked for and not found, in one line.
+static void print_not_found(const replay_result *r) {
+  bool has_no_leaks = r->analysis.steps.len && !r->leaks.len, has_no_copies = !r->duplicates.len;
+  if (has_no_leaks || has_no_copies)
+    printf("\nNot found: %s%s%s\n", has_no_leaks ? "leaks" : "",
+           has_no_leaks && has_no_copies ? ", " : "", has_no_copies ? "duplicated models" : "");
 }
 
 // ---- tuning ---------------------------------------------------------------------------------------------
@@ -392,7 +440,7 @@ static void tune_row_cells(term_table *t, const plim_tune_row *row) {
 
 static void print_tune(const replay_result *r) {
   static const term_column columns[] = {{"reserved", .right = true},
-                                        {"cudaMalloc", .right = true},
+                                        {"segments", .right = true},
                                         {"retries", .right = true},
                                         {"OOM", .right = true},
                                         {"settings, best first"}};
@@ -408,8 +456,8 @@ static void print_tune(const replay_result *r) {
     return;
   }
   if (pick != r->tune.at)
-    sentence("Recommended: practically the same memory as the first row, with fewer settings or "
-             "driver calls:");
+    sentence("Recommended (needs about as much memory as the first row, with fewer settings or "
+             "driver calls):");
   else if (!pick->is_recorded) printf("Recommended:\n");
   if (pick->is_recorded) printf("Keep the recorded settings: no others do better.\n");
   else if (!*pick->conf) printf("unset PYTORCH_CUDA_ALLOC_CONF\n");
@@ -435,5 +483,6 @@ void replay_print_text(const replay_result *r) {
   print_ooms(r);
   print_leaks(r);
   print_duplicates(r);
+  print_not_found(r);
   print_tune(r);
 }

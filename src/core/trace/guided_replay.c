@@ -357,7 +357,7 @@ static void compare_freed(guide *g, size_t i) {
   bool is_free = e->action == PLIM_EV_FREE || e->action == PLIM_EV_FREE_REQUESTED;
   if (!is_free || g->requested[e->block] == PLIM_UNKNOWN || g->requested[e->block] == e->bytes)
     return;
-  diverge(g, i, "a free names another size than was allocated", e->bytes, g->requested[e->block]);
+  diverge(g, i, "a free gives another size than its allocation", e->bytes, g->requested[e->block]);
 }
 
 static size_t follow_event(guide *g, size_t i, uint64_t *reserved) {

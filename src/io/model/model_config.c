@@ -321,16 +321,21 @@ static plim_err refuse_unknown(const char *what, plim_error *error) {
   const char *close = plim_catalogue_suggest(what);
   if (close && !plim_model_has_digits(close, what))
     close = NULL; // another model, not a typing error
-  plim_err err =
-      plim_fail(error, PLIM_ERR_ARGUMENT, "no model is called \"%.96s\"%s%s%s", what,
-                close ? "; did you mean \"" : "", close ? close : "", close ? "\"?" : "");
-  if (plim_model_is_path(what))
-    plim_error_hint(error, "this path does not exist here: give the folder that contains its "
-                           "config.json, or --model NAME");
-  else if (strchr(what, '/'))
+  if (plim_model_is_path(what)) {
+    plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "%.128s does not exist", what);
     plim_error_hint(error,
-                    "download its configuration with `hf download %.96s config.json`, or give the "
-                    "path of a config.json",
+                    "give the folder that contains the model's config.json, or --model NAME");
+    return err;
+  }
+  bool is_hub_id = strchr(what, '/');
+  plim_err err =
+      is_hub_id && !close
+          ? plim_fail(error, PLIM_ERR_ARGUMENT,
+                      "the config.json of %.96s is not in the local Hugging Face cache", what)
+          : plim_fail(error, PLIM_ERR_ARGUMENT, "no model is called \"%.96s\"%s%s%s", what,
+                      close ? "; did you mean \"" : "", close ? close : "", close ? "\"?" : "");
+  if (is_hub_id)
+    plim_error_hint(error, "hf download %.96s config.json, or give the path of a config.json",
                     what);
   else
     plim_error_hint(error, "give the path of a config.json or of the folder that contains it; "

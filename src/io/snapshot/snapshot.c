@@ -205,7 +205,8 @@ static bool choose_device(plim_reader *reader, const top_level *top, const plim_
     plim_pickle_fail(&reader->pickle, PLIM_ERR_ARGUMENT, "device %d is not in this snapshot",
                      wanted);
     plim_error_at(reader->pickle.error, PLIM_UNKNOWN);
-    if (info->devices)
+    if (info->devices == 1) plim_error_hint(reader->pickle.error, "it has only device 0");
+    else if (info->devices)
       plim_error_hint(reader->pickle.error, "it has devices 0 to %lu",
                       (unsigned long)info->devices - 1);
     return false;

@@ -229,6 +229,8 @@ plim_err plim_input_open(plim_input *input, const char *path, plim_error *error)
   *input = (plim_input){0};
   if (strcmp(path, "-") == 0) return start(input, STDIN_FILENO, NULL, 0, error);
   int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0 && errno == ENOENT)
+    return plim_fail(error, PLIM_ERR_IO, "%.200s does not exist", path);
   if (fd < 0) return plim_fail(error, PLIM_ERR_IO, "cannot open: %s", strerror(errno));
   return start(input, fd, NULL, 0, error);
 }

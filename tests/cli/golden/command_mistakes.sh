@@ -21,3 +21,6 @@ try completion bsh
 try help repaly
 for topic in modles gpu stowage; do try help $topic; done
 try man --dir nowhere
+echo "== what is missing, in words"
+$PLIMSOLL apply 2>&1
+$PLIMSOLL plan --gpu 2>&1

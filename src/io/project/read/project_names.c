@@ -226,8 +226,8 @@ static void list_keys(const plim_project_file *f, const plim_binding *b, char *o
     const plim_setting *setting = &f->settings.at.at[i];
     if (b->key.how == PLIM_AS_NUMBER && !is_number(setting)) continue;
     int n = snprintf(out + used, size - used, "%s%s", used ? ", " : "", setting->key);
-    if (n < 0 || (size_t)n >= size - used) {
-      out[used] = 0;
+    if (n < 0 || (size_t)n + sizeof ", ..." > size - used) {
+      snprintf(out + used, size - used, "%s...", used ? ", " : "");
       return;
     }
     used += (size_t)n;
@@ -249,7 +249,9 @@ static plim_err no_key(const plim_project_file *f, const plim_binding *b, plim_e
   plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "the file has no key %.120s", b->name);
   list_keys(f, b, keys, sizeof keys);
   if (close) plim_error_hint(error, "did you mean %.200s?", close);
-  else if (*keys) plim_error_hint(error, "it has %s", keys);
+  else if (*keys)
+    plim_error_hint(error, "keys%s in %.80s: %s",
+                    b->key.how == PLIM_AS_NUMBER ? " with numbers" : "", f->path, keys);
   return plim_error_file(error, err, f->path);
 }
 
