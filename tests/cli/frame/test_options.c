@@ -29,7 +29,7 @@ static const cli_option options[] = {
     {0},
 };
 static const cli_positional positionals[] = {
-    {"INPUT", "", CLI_FILE, 1, 1, NULL},
+    {"INPUT", "file to read: any", CLI_FILE, 1, 1, NULL},
     {"MODE", "", CLI_CHOICE, 0, 1, modes},
     {0},
 };
@@ -146,10 +146,10 @@ TEST(help_needs_nothing_else) {
 }
 
 TEST(unknown_options_are_named) {
-  REJECTED("unknown option --cuont", "--count N   (see plimsoll sample -h)", "in", "--cuont=3");
-  REJECTED("unknown option --fst", "--fast   (see plimsoll sample -h)", "--fst", "in");
-  REJECTED("unknown option --zzzzzz", "plimsoll sample -h   lists the options", "--zzzzzz");
-  REJECTED("unknown option -fz", "plimsoll sample -h   lists the options", "-fz");
+  REJECTED("unknown option --cuont", "did you mean --count N?", "in", "--cuont=3");
+  REJECTED("unknown option --fst", "did you mean --fast?", "--fst", "in");
+  REJECTED("unknown option --zzzzzz", "to list the options: plimsoll sample -h", "--zzzzzz");
+  REJECTED("unknown option -fz", "to list the options: plimsoll sample -h", "-fz");
 }
 
 TEST(missing_and_superfluous_values) {
@@ -167,8 +167,8 @@ TEST(bad_values_point_at_the_place) {
 }
 
 TEST(words_are_counted_and_checked) {
-  REJECTED("sample needs an INPUT", "plimsoll sample INPUT   (see plimsoll sample -h)", "--fast");
-  REJECTED("unexpected argument \"x\"", "plimsoll sample -h   shows the arguments", "a", "slow",
+  REJECTED("sample needs an INPUT: file to read", "plimsoll sample INPUT", "--fast");
+  REJECTED("unexpected argument \"x\"", "to see the arguments: plimsoll sample -h", "a", "slow",
            "x");
   REJECTED("\"mediun\" is not slow, medium or quick", "plimsoll sample medium", "a", "mediun");
 }
