@@ -23,7 +23,7 @@ typedef struct {
   check_severity severity;
   char what[320]; // one line
   char why[480];  // why it matters; this and all below may be empty
-  char fix[320];  // what to type
+  char fix[480];  // what to type
   char file[256]; // the file it is in
   int line;       // 0: none
   char excerpt[96];

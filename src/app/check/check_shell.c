@@ -80,22 +80,24 @@ static bool is_of_environment(const plim_setting *setting) {
   return false;
 }
 
-// A value that would be refused once it is exported is not worth exporting.
-static void fix_export(check_finding *f, const char *name, const char *value, int size) {
+// Whether PyTorch would refuse the value once it is exported. `$` may stand for anything.
+static bool is_refused(const char *name, const char *value, plim_error *error) {
   plim_alloc_conf conf;
+  if (!strstr(name, "_ALLOC_CONF") || strchr(value, '$') || strstr(value, "cudaMallocAsync"))
+    return false;
+  return plim_alloc_conf_parse(value, &conf, error) != PLIM_OK;
+}
+
+static void fix_export(check_finding *f, const char *name, const char *text, size_t size) {
   plim_error error = {0};
-  char text[256];
-  snprintf(text, sizeof text, "%.*s", size, value);
-  bool is_conf = strstr(name, "_ALLOC_CONF");
-  const char *bare = text + strspn(text, "\"'");
-  size_t length = strcspn(bare, "\"'");
-  char inner[256];
-  snprintf(inner, sizeof inner, "%.*s", (int)length, bare);
-  bool is_valid = !is_conf || strchr(inner, '$') || strstr(inner, "cudaMallocAsync") ||
-                  !plim_alloc_conf_parse(inner, &conf, &error);
-  if (!*inner) check_fix(f, "delete the line: %s has no value", name);
-  else if (is_valid) check_fix(f, "export %s=%s", name, text);
-  else check_fix(f, "export %s with a valid value (%.160s)", name, error.message);
+  char typed[256], value[256];
+  snprintf(typed, sizeof typed, "%.*s", (int)size, text);
+  const char *bare = typed + strspn(typed, "\"'");
+  snprintf(value, sizeof value, "%.*s", (int)strcspn(bare, "\"'"), bare);
+  if (!*value) check_fix(f, "delete the line: %s has no value", name);
+  else if (is_refused(name, value, &error))
+    check_fix(f, "export %s with a valid value (%.160s)", name, error.message);
+  else check_fix(f, "export %s=%s", name, typed);
 }
 
 static void check_exports(check *c, const plim_project_file *file) {
@@ -109,7 +111,7 @@ static void check_exports(check *c, const plim_project_file *file) {
                                  "%s is set but not exported, so it has no effect", name);
     check_at_line(f, file->path, s->line);
     check_why(f, "a shell variable reaches the programs that the script starts only with export");
-    fix_export(f, name, file->text + s->span.begin, (int)(s->span.end - s->span.begin));
+    fix_export(f, name, file->text + s->span.begin, s->span.end - s->span.begin);
   }
 }
 

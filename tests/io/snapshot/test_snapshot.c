@@ -568,7 +568,7 @@ TEST(a_missing_device_is_reported) {
   result got = read_text_of(whole, 3);
   CHECK(got.failed == PLIM_ERR_ARGUMENT, "%d", got.failed);
   CHECK_STR(got.error.message, "device 3 is not in this snapshot");
-  CHECK_STR(got.error.hint, "it has devices 0 to 0");
+  CHECK_STR(got.error.hint, "it has only device 0");
 }
 
 TEST(memory_stays_in_proportion_to_hostile_input) {
