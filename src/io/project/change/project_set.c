@@ -194,11 +194,10 @@ static const char *without_key(const plim_project *p, plim_knob knob) {
 static plim_err refuse_absent(const plim_project *p, plim_knob knob, plim_error *error) {
   const char *name = plim_knob_table[knob].name, *lacks = without_key(p, knob);
   plim_err err =
-      lacks ? plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s has no key for %s", lacks, name)
-            : plim_fail(error, PLIM_ERR_UNSUPPORTED,
-                        "nothing in these files sets %s, and it is not clear where to insert it",
-                        name);
-  plim_error_hint(error, "name the key that decides it: --set %s=FILE:KEY", name);
+      lacks ? plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s has no setting for %s", lacks, name)
+            : plim_fail(error, PLIM_ERR_UNSUPPORTED, "your files do not set %s", name);
+  plim_error_hint(error, "if one of your own keys does, run plan again with --set %s=FILE:KEY",
+                  name);
   return err;
 }
 
