@@ -412,7 +412,8 @@ static const char *const description[] = {
     "that need less memory, in case a run still fails. Settings that affect what the model learns "
     "are changed only with --allow.",
     "plimsoll help models, plimsoll help gpus and plimsoll help knobs list the values of --model, "
-    "--gpu, --fix, --try and --allow.",
+    "--gpu, --fix, --try and --allow. --gpu takes several cards, separated by commas, to compare "
+    "them.",
     NULL,
 };
 

@@ -88,7 +88,7 @@ plim_err plim_text_file_read(const char *path, size_t limit, char **text, size_t
     bool is_folder = plim_is_folder(path);
     const char *why = is_folder ? "this is a folder" : errno ? strerror(errno) : "not a file";
     plim_err code = errno == ENOMEM ? PLIM_ERR_NOMEM : PLIM_ERR_IO;
-    plim_fail(error, code, "cannot open: %s", why);
+    plim_fail(error, code, "cannot open %.200s: %s", path, why);
     if (is_folder)
       plim_error_hint(error,
                       "name the files to read; to list them, run plimsoll check in that folder");

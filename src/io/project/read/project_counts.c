@@ -13,11 +13,11 @@ static const struct {
   int64_t least;
   const char *instead; // why a smaller value is not valid
 } counts[] = {
-    {PLIM_KNOB_MICRO_BATCH, 1, "but a batch has at least 1 sequence"},
-    {PLIM_KNOB_ACCUMULATE, 1, "but a step has at least 1 pass"},
-    {PLIM_KNOB_GLOBAL_BATCH, 1, "but a batch has at least 1 sequence"},
-    {PLIM_KNOB_SEQUENCE, 1, "which is not a valid length"},
-    {PLIM_KNOB_LORA_RANK, 0, "but a rank is at least 1"},
+    {PLIM_KNOB_MICRO_BATCH, 1, "it must be at least 1"},
+    {PLIM_KNOB_ACCUMULATE, 1, "it must be at least 1"},
+    {PLIM_KNOB_GLOBAL_BATCH, 1, "it must be at least 1"},
+    {PLIM_KNOB_SEQUENCE, 1, "it must be at least 1"},
+    {PLIM_KNOB_LORA_RANK, 0, "it must be at least 1"},
 };
 
 static void open_knob(plim_project_knob *k) {
@@ -28,7 +28,7 @@ static const char *key_of(const plim_project_knob *k) {
   return k->place_count && k->places[0].setting ? k->places[0].setting->key : "it";
 }
 
-// "per_device_train_batch_size is 2.5, but must be a whole number".
+// "per_device_train_batch_size is 2.5; it must be a whole number".
 static void doubt_count(plim_project_knob *k, int64_t least, const char *instead) {
   const plim_value *v = &k->value;
   bool is_part = v->kind == PLIM_VALUE_REAL && v->real != floor(v->real);
@@ -37,8 +37,8 @@ static void doubt_count(plim_project_knob *k, int64_t least, const char *instead
   char value[48];
   if (k->origin != PLIM_EXPLICIT || (!is_part && !is_small)) return;
   plim_value_print(v, value, sizeof value);
-  snprintf(k->why, sizeof k->why, "%.80s is %s, %s", key_of(k), value,
-           is_small ? instead : "but must be a whole number");
+  snprintf(k->why, sizeof k->why, "%.80s is %s; %s", key_of(k), value,
+           is_small ? instead : "it must be a whole number");
   open_knob(k);
   k->is_no_count = true;
 }

@@ -90,11 +90,15 @@ static plim_err check_trains(const plim_project *p, plim_error *error) {
     if (mine) reason = mine, file = i;
   }
   if (!reason) reason = "none of these files is a training configuration that plimsoll knows";
-  plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s%s%s", reason,
-                           p->missing ? "; they refer to a file that does not exist here: " : "",
-                           p->missing ? p->missing : "");
-  plim_error_hint(
-      error, "add the training script or configuration, or name the keys: --set KNOB=FILE:KEY");
+  plim_err err = p->missing ? plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                                        "the files refer to %.160s, which does not exist here, and "
+                                        "%.140s",
+                                        p->missing, reason)
+                            : plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s", reason);
+  if (p->missing) plim_error_hint(error, "add %.160s to the command", p->missing);
+  else
+    plim_error_hint(error, "add the training script or configuration; or, if one of your own keys "
+                           "sets the batch size: --set micro_batch=FILE:KEY");
   return plim_error_file_of(p, file, err, error);
 }
 
