@@ -216,7 +216,7 @@ static const char *report(const char *file, uint64_t byte, const char *source) {
 }
 
 TEST(reports_show_file_line_and_caret) {
-  CHECK_STR(report("a.sh", 6, "one\ntwo three\nfour"), "error: wrong\n  --> a.sh:2, byte 6\n"
+  CHECK_STR(report("a.sh", 6, "one\ntwo three\nfour"), "error: wrong\n  --> a.sh:2\n"
                                                        "   |  two three\n   |    ^\n");
   CHECK_STR(report("a.pickle", 77, NULL), "error: wrong\n  --> a.pickle, byte 77\n");
   CHECK_STR(report("a.pickle", PLIM_UNKNOWN, NULL), "error: wrong\n  --> a.pickle\n");
