@@ -322,9 +322,15 @@ plim_err plan_launch_of(const plan_result *r, const plan_for_card *c, const plan
 // Adds the step that changes the existing files, instead of creating another file.
 static plim_err add_in_own(const launch *l, manual_steps *out, plim_error *error) {
   const plim_sharding *how = &l->job.sharding;
+  const char *script = project_of(l) ? plan_command_file(project_of(l)) : NULL;
+  if (l->own_sharding && *l->own_sharding == '-')
+    return manual_step_add(out, "setting", PLIM_KNOB_STRATEGY, NULL, error,
+                           "strategy %s: add %s to the launch command%s%s",
+                           plim_strategy_names[l->strategy], l->own_sharding, script ? " in " : "",
+                           script ? script : "");
   if (l->own_sharding)
     return manual_step_add(out, "setting", PLIM_KNOB_STRATEGY, NULL, error,
-                           "strategy %s: change your own configuration: %s",
+                           "strategy %s: in your own configuration, use %s",
                            plim_strategy_names[l->strategy], l->own_sharding);
   if (is_zero(l))
     return manual_step_add(out, "setting", PLIM_KNOB_STRATEGY, NULL, error,

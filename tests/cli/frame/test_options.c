@@ -162,7 +162,8 @@ TEST(bad_values_point_at_the_place) {
   REJECTED("--count: \"7x\" is not a whole number", "--count 7", "in", "-n", "7x");
   CHECK_STR(usage.source, "--count 7x");
   CHECK_U64(usage.error.byte, 9u);
-  REJECTED("--mode: \"quik\" is not allowed; use slow, medium or quick", "--mode quick", "in", "--mode=quik");
+  REJECTED("--mode: \"quik\" is not allowed; use slow, medium or quick", "--mode quick", "in",
+           "--mode=quik");
   CHECK_U64(usage.error.byte, 7u);
 }
 
@@ -170,7 +171,8 @@ TEST(words_are_counted_and_checked) {
   REJECTED("sample needs an INPUT", "plimsoll sample INPUT   (see plimsoll sample -h)", "--fast");
   REJECTED("unexpected argument \"x\"", "plimsoll sample -h   shows the arguments", "a", "slow",
            "x");
-  REJECTED("\"mediun\" is not allowed; use slow, medium or quick", "plimsoll sample medium", "a", "mediun");
+  REJECTED("\"mediun\" is not allowed; use slow, medium or quick", "plimsoll sample medium", "a",
+           "mediun");
 }
 
 TEST(parsing_can_stop_at_the_first_word) {
