@@ -86,7 +86,10 @@ static char *text_of(const plim_error *error) {
   size_t size = 0;
   if (!*error->file || error->byte == PLIM_UNKNOWN) return NULL;
   if (plim_text_file_read(error->file, MOST_BYTES, &text, &size, NULL)) return NULL;
-  if (error->byte <= size && !memchr(text, 0, size)) return text;
+  bool is_text = error->byte <= size;
+  for (size_t i = 0; is_text && i < size; i++)
+    is_text = (unsigned char)text[i] >= ' ' || strchr("\t\n\r\f", text[i] ? text[i] : 1);
+  if (is_text) return text;
   free(text);
   return NULL;
 }
@@ -102,7 +105,7 @@ void cli_report_text(FILE *out, const plim_error *armed, const char *source) {
   fputc(' ', out);
   term_say(out, error->message, 7, 2);
   print_place(out, error, has_line ? &where : NULL);
-  if (has_line) print_line(out, &where);
+  if (has_line && where.bytes) print_line(out, &where);
   free(text);
   if (!*error->hint) return;
   term_print(out, TERM_CYAN, "help:");

@@ -135,14 +135,14 @@ static void unconfirmed(term_table *t, const plim_gpu *gpu) {
 
 static void print_gpus(FILE *out) {
   static const term_column columns[] = {{"card"},
-                                        {"total MiB", .right = true},
-                                        {"usable MiB", .right = true},
+                                        {"MiB", .right = true},
+                                        {"usable", .right = true},
                                         {"GB/s", .right = true},
                                         {"bf16", .right = true},
                                         {"fp16", .right = true},
                                         {"fp32", .right = true},
                                         {"cc", .right = true},
-                                        {"unconfirmed"}};
+                                        {"open"}};
   term_table *t = term_table_new(columns, 9);
   for (size_t i = 0; i < plim_gpu_count; i++) {
     const plim_gpu *gpu = &plim_gpus[i];
@@ -161,9 +161,9 @@ static void print_gpus(FILE *out) {
   term_table_free(t);
   help_paragraph(out,
                  "--gpu takes one of these names, with or without RTX and spaces, or a size such "
-                 "as 24GiB; plimsoll plan takes several, separated by commas. total MiB: what the "
-                 "driver reports; usable MiB: what programs can use. bf16, fp16, fp32: dense "
-                 "TFLOP/s with float32 accumulation. cc: compute capability. unconfirmed: figures "
+                 "as 24GiB; plimsoll plan takes several, separated by commas. MiB: what the "
+                 "driver reports; usable: what programs can use. bf16, fp16, fp32: dense "
+                 "TFLOP/s with float32 accumulation. cc: compute capability. open: figures "
                  "without a public source (m: memory; s: bandwidth, fp32 and compute capability; "
                  "r: bf16 and fp16 rates).");
 }

@@ -300,8 +300,7 @@ static void print_host(const plan_for_card *c) {
 
 static void print_ladder(const plan_for_card *c) {
   if (c->plan.rungs.len < 2) return;
-  plan_heading(
-      "the plan (1) and fallbacks, each needs less memory: plimsoll apply plan.json --rung N");
+  plan_heading("plan (1) and fallbacks that need less memory: plimsoll apply plan.json --rung N");
   plan_print_ladder(&c->plan);
 }
 
