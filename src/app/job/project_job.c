@@ -186,7 +186,7 @@ static plim_err refuse_count(const project_job *p, const asked_count *c, plim_er
   const plim_knob_info *knob = &plim_knob_table[c->knob];
   plim_err err = k->is_no_count ? plim_fail(error, PLIM_ERR_ARGUMENT, "%s", k->why)
                  : k->origin == PLIM_UNCLEAR
-                     ? plim_fail(error, PLIM_ERR_ARGUMENT, "cannot tell %s (%s): %s", knob->name,
+                     ? plim_fail(error, PLIM_ERR_ARGUMENT, "%s (%s) is not known: %s", knob->name,
                                  knob->what, k->why)
                      : plim_fail(error, PLIM_ERR_ARGUMENT, "the files do not set %s (%s)",
                                  knob->name, knob->what);

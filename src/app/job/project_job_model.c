@@ -21,8 +21,7 @@ static plim_err refuse_nameless(const project_job *p, plim_error *error) {
     return err;
   }
   err = plim_fail(error, PLIM_ERR_ARGUMENT, "%s%s%s%.120s%s",
-                  is_unclear ? "cannot tell which model is trained: "
-                             : "the files do not name the model",
+                  is_unclear ? "the model is not known: " : "the files do not name the model",
                   is_unclear ? model->why : "", missing ? "; they refer to " : "",
                   missing ? missing : "", missing ? ", which was not found" : "");
   if (missing) plim_error_hint(error, "add %.160s to the command, or give --model NAME", missing);
