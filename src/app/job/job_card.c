@@ -18,6 +18,13 @@ static plim_err size_too_odd(uint64_t bytes, plim_error *error) {
   return err;
 }
 
+static plim_err limit_too_odd(uint64_t bytes, plim_error *error) {
+  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "--limit: %s is not between 2 MiB and 1 PiB%s",
+                           units_bytes(bytes).text, bytes < 1024 ? "; give a unit" : "");
+  plim_error_hint(error, "--limit %lluGiB", bytes && bytes < 1024 ? (unsigned long long)bytes : 20);
+  return err;
+}
+
 // "3080" is a part of several names; "24" lacks its unit.
 static plim_err refuse_number(const char *text, plim_error *error) {
   const plim_gpu *gpu;
@@ -65,6 +72,14 @@ static void note_others(const char *text, const plim_gpu *gpu, job_request *r) {
   note_card(r, "%.40s is read as %s; it could also be %s", text, gpu->name, list);
 }
 
+static plim_err refuse_list(const char *text, plim_error *error) {
+  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT,
+                           "--gpu %.64s names several cards, but only one can be given here", text);
+  plim_error_hint(error, "--gpu \"%.*s\"; plimsoll plan compares several cards",
+                  (int)strcspn(text, ","), text);
+  return err;
+}
+
 static plim_err understand_card(const char *text, job_request *r, plim_error *error) {
   uint64_t bytes;
   const plim_gpu *gpu = plim_gpu_named(text);
@@ -75,6 +90,7 @@ static plim_err understand_card(const char *text, job_request *r, plim_error *er
     return PLIM_OK;
   }
   bool is_size = isdigit((unsigned char)*text) && !units_parse_bytes(text, &bytes, NULL);
+  if (strchr(text, ',')) return refuse_list(text, error);
   if (!is_size) return plim_gpu_find(text, &gpu, error);
   if (!text[strspn(text, "0123456789")] && bytes < 2 * PLIM_GIB) return refuse_number(text, error);
   if (bytes < 2 * PLIM_GIB || bytes > MAX_CARD) return size_too_odd(bytes, error);
@@ -113,7 +129,7 @@ plim_err job_understand_target(const job_args *args, job_request *r, const char 
   if (err) return err;
   if (args->limit_bytes != PLIM_UNKNOWN) {
     if (args->limit_bytes < 2 * PLIM_MIB || args->limit_bytes > MAX_CARD)
-      return size_too_odd(args->limit_bytes, error);
+      return limit_too_odd(args->limit_bytes, error);
     bool is_smaller = args->limit_bytes < r->target.limit_bytes;
     if (!is_smaller) {
       plim_note_add(&r->notes, "no_effect", NULL,

@@ -140,9 +140,11 @@ void project_job_contrast(project_job *p, job_args *a) {
 void job_describe_loss(const job_request *r, char *text, size_t size) {
   const plim_recipe *c = &r->job.recipe;
   char at_once[48] = "";
-  if (c->cached_batch) snprintf(at_once, sizeof at_once, ", %d at a time", (int)c->cached_batch);
+  if (c->cached_batch)
+    snprintf(at_once, sizeof at_once, ", mini batches of %d", (int)c->cached_batch);
   if (c->loss == PLIM_LOSS_CONTRASTIVE)
-    snprintf(text, size, "%s loss of %d column%s%s", c->is_pairwise ? "pairwise" : "contrastive",
-             (int)c->columns, c->columns == 1 ? "" : "s", at_once);
+    snprintf(text, size, "%s%s loss, %d text%s per sample%s", c->cached_batch ? "cached " : "",
+             c->is_pairwise ? "pairwise" : "contrastive", (int)c->columns,
+             c->columns == 1 ? "" : "s", at_once);
   else snprintf(text, size, "%s loss", plim_loss_names[c->loss]);
 }

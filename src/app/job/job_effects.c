@@ -213,8 +213,8 @@ plim_err job_check_effects(const job_args *args, const job_args *typed, job_requ
     if (!effects[i].has_effect || !is_asked(args, option) || effects[i].has_effect(args, r))
       continue;
     if (is_asked(typed, option)) return refuse(i, error);
-    plim_note_add(&r->notes, "no_effect", NULL, "%s in the files has no effect: %s", option,
-                  effects[i].why_not);
+    plim_note_add(&r->notes, "no_effect", NULL, "%s, which your files set, has no effect: %s",
+                  option, effects[i].why_not);
   }
   return PLIM_OK;
 }

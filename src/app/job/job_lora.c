@@ -1,4 +1,5 @@
 // Adapters: their rank, and the layers that get them.
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -43,14 +44,26 @@ const char *job_lora_targets(const job_args *args, const job_request *r) {
   return own ? own : "all-linear";
 }
 
+__attribute__((format(printf, 3, 4))) static plim_err
+refuse_number(plim_error *error, const char *example, const char *format, ...) {
+  char message[96];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(message, sizeof message, format, args);
+  va_end(args);
+  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "%s", message);
+  plim_error_hint(error, "%s", example);
+  return err;
+}
+
 plim_err job_understand_lora(const job_args *args, job_request *r, plim_error *error) {
   if (!args->lora_rank) return PLIM_OK;
   if (args->lora_rank > 65536)
-    return plim_fail(error, PLIM_ERR_ARGUMENT, "--lora-rank %llu is larger than any layer",
-                     (unsigned long long)args->lora_rank);
+    return refuse_number(error, "--lora-rank 16", "--lora-rank %g is larger than any layer",
+                         (double)args->lora_rank);
   if (!(args->lora_dropout >= 0 && args->lora_dropout < 1))
-    return plim_fail(error, PLIM_ERR_ARGUMENT, "--lora-dropout %g is not between 0 and 1",
-                     args->lora_dropout);
+    return refuse_number(error, "--lora-dropout 0.05", "--lora-dropout %g is not between 0 and 1",
+                         args->lora_dropout);
   uint64_t bits = 0;
   plim_err err = understand_targets(job_lora_targets(args, r), &bits, error);
   r->job.lora = (plim_lora){.rank = (int64_t)args->lora_rank,

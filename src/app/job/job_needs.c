@@ -44,12 +44,11 @@ uint64_t estimate_needed_bytes(const plim_estimate *e) {
 
 void estimate_needs(const plim_estimate *e, char *text, size_t size) {
   units_text needed = units_bytes(estimate_needed_bytes(e));
-  if (estimate_fails_loading(e)) snprintf(text, size, "%s while the model is loaded", needed.text);
+  if (estimate_fails_loading(e)) snprintf(text, size, "%s while loading the model", needed.text);
   else if (estimate_is_endless(e))
     snprintf(text, size, "at least %s%s", needed.text,
-             estimate_needed_bytes(e) > e->budget_bytes
-                 ? ""
-                 : ", plus memory that the allocator never reuses");
+             estimate_needed_bytes(e) > e->budget_bytes ? ""
+                                                        : ", and reserved memory keeps growing");
   else snprintf(text, size, "%s", needed.text);
 }
 
@@ -73,9 +72,15 @@ void estimate_loading(const plim_estimate *e, const plim_job *job, char *text, s
   if (!estimate_fails_loading(e) || step > e->budget_bytes) return;
   snprintf(larger, sizeof larger, "use a card with at least %s",
            units_bytes(loading_bytes(e)).text);
-  snprintf(text, size,
-           "loading is what does not fit: it needs %s at once, and a training step then needs "
-           "%s%s; %s",
-           units_bytes(loading_bytes(e)).text, has_leftovers(e) ? "at least " : "",
+  snprintf(text, size, "loading the model needs %s at once; a training step then needs %s %s: %s",
+           units_bytes(loading_bytes(e)).text, has_leftovers(e) ? "at least" : "only",
            units_bytes(step).text, help ? help : larger);
+}
+
+void estimate_growth(const plim_estimate *e, char *text, size_t size) {
+  *text = 0;
+  if (estimate_is_endless(e))
+    snprintf(text, size,
+             "with max_split_size_mb and expandable_segments together, the allocator never reuses "
+             "large blocks, so reserved memory keeps growing: remove max_split_size_mb");
 }

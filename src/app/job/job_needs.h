@@ -15,9 +15,11 @@ plim_estimate estimate_shown(const plim_estimate *e);
 uint64_t estimate_needed_bytes(const plim_estimate *e);
 
 enum { ESTIMATE_NEEDS_SIZE = 96, ESTIMATE_LOADING_SIZE = 320 };
-// "29.4 GiB"; "at least 20.1 GiB" where the allocator reserves without end; "132 GiB while the model is loaded".
+// "29.4 GiB"; "at least 20.1 GiB" where the allocator reserves without end; "132 GiB while loading the model".
 void estimate_needs(const plim_estimate *e, char *text, size_t size);
 // Where only loading does not fit: what a step needs, and what to do. Empty otherwise. `job` is what the estimate is of.
 void estimate_loading(const plim_estimate *e, const plim_job *job, char *text, size_t size);
+// Where the allocator reserves more and more memory: why, and what to do. Empty otherwise.
+void estimate_growth(const plim_estimate *e, char *text, size_t size);
 
 #endif

@@ -191,8 +191,8 @@ static void understand_sharding(const job_args *args, job_request *r) {
                   "FSDP2 offloads parameters together with the optimizer");
   if (args->strategy && args->loop == 0)
     plim_note_add(&r->notes, "assumed.outputs", NULL,
-                  "assuming a loop that frees the model's outputs once it has the loss; a loop "
-                  "that keeps them also keeps the logits");
+                  "assuming your loop frees the model's outputs after computing the loss; if it "
+                  "keeps them, the logits stay in memory too");
   if (!is_fsdp || r->job.recipe.autocast == PLIM_BOOL) return;
   r->job.sharding.compute_dtype = r->job.recipe.autocast;
   r->job.sharding.reduce_dtype = by_accelerate        ? r->job.recipe.autocast
@@ -201,11 +201,20 @@ static void understand_sharding(const job_args *args, job_request *r) {
   r->job.recipe.autocast = PLIM_BOOL;
 }
 
+static plim_err refuse_nodes(const job_args *args, plim_error *error) {
+  unsigned long long world = args->world, nodes = args->nodes;
+  plim_err err =
+      plim_fail(error, PLIM_ERR_ARGUMENT, "%llu GPU%s cannot be split evenly over %llu machines",
+                world, world == 1 ? "" : "s", nodes);
+  unsigned long long rounded = nodes ? (world + nodes - 1) / nodes * nodes : 0;
+  if (nodes)
+    plim_error_hint(error, "--world counts all GPUs: --nodes %llu --world %llu", nodes, rounded);
+  else plim_error_hint(error, "--nodes 1");
+  return err;
+}
+
 static plim_err check_wiring(const job_args *args, plim_error *error) {
-  if (!args->nodes || args->world % args->nodes)
-    return plim_fail(error, PLIM_ERR_ARGUMENT,
-                     "%llu GPUs cannot be split evenly over %llu machines",
-                     (unsigned long long)args->world, (unsigned long long)args->nodes);
+  if (!args->nodes || args->world % args->nodes) return refuse_nodes(args, error);
   if (args->network < 0 || args->network > 1e6) {
     plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT,
                              "--network %g: it must be between 0 and 1000000 GB/s", args->network);
@@ -310,6 +319,10 @@ void job_describe_model(const job_request *r, const job_args *args, char *text, 
   if (runs.recipe.autocast != PLIM_BOOL && used < (int)size)
     used += snprintf(text + used, size - (size_t)used, " with %s autocast",
                      dtype_name(runs.recipe.autocast));
+  else if (runs.sharding.strategy == PLIM_SHARD_FSDP2 && runs.sharding.compute_dtype != PLIM_BOOL &&
+           runs.sharding.compute_dtype != runs.dtype && used < (int)size)
+    used += snprintf(text + used, size - (size_t)used, " with %s mixed precision (FSDP2)",
+                     dtype_name(runs.sharding.compute_dtype));
   if (runs.dtype != r->job.dtype && used < (int)size)
     used += snprintf(text + used, size - (size_t)used, ", which DeepSpeed converts to %s",
                      dtype_name(runs.dtype));
@@ -330,17 +343,17 @@ void job_describe_recipe(const job_request *r, const job_args *args, char *text,
   static const char *const checkpoints[] = {"no checkpointing", "checkpointing",
                                             "reentrant checkpointing",
                                             "checkpoints offloaded to the host"};
-  char times[32] = "", shared[64] = "", loss[64];
+  char times[32] = "", shared[64] = "", loss[96];
   job_describe_loss(r, loss, sizeof loss);
-  if (c->accumulate > 1) snprintf(times, sizeof times, " x %d", c->accumulate);
+  if (c->accumulate > 1) snprintf(times, sizeof times, ", accumulation %d", c->accumulate);
   if (args->strategy)
     snprintf(shared, sizeof shared, ", %s on %d GPU%s", plim_strategy_names[args->strategy],
              (int)args->world, args->world == 1 ? "" : "s");
-  snprintf(text, size, "batch %d%s of %d tokens, %s, %s, %s attention, %s, %s%s", (int)c->batch,
-           times, (int)c->length, args->optimizer, checkpoints[c->checkpoint],
+  snprintf(text, size, "batch %d%s, %d tokens per sequence, %s, %s, %s attention, %s, %s%s",
+           (int)c->batch, times, (int)c->length, args->optimizer, checkpoints[c->checkpoint],
            plim_attention_names[args->attention], loss,
            c->is_trainer ? "Trainer"
-           : c->is_bare  ? "minimal manual loop"
+           : c->is_bare  ? "bare loop (--loop bare)"
                          : "manual loop",
            shared);
 }

@@ -93,9 +93,9 @@ extern const char *const job_reduce_dtypes[], *const job_links[], *const job_pre
   {"mask", 0, "KIND", CLI_CHOICE, AT(mask),                                                        \
    "the attention mask that the data loader passes to the model (default: none)\n"                 \
    "none: no mask, as for packed data\n"                                                           \
-   "ones: a mask without padding, which transformers drops\n"                                      \
+   "ones: an all-ones mask, which transformers discards\n"                                         \
    "pad: padding in every batch, as with a fixed length\n"                                         \
-   "longest: to the longest of the batch; none if batch is 1", plim_mask_names},                   \
+   "longest: pads to the longest sequence in the batch", plim_mask_names},                   \
   {"optimizer", 'o', "NAME", CLI_STRING, AT(optimizer), "adamw (fused), adamw-foreach, adamw-8bit, sgd, lion, ... or a name that " \
    "TrainingArguments accepts (default: adamw)", NULL},                                            \
   {"accumulate", 'a', "N", CLI_UINT, AT(accumulate),                                               \
@@ -108,8 +108,8 @@ extern const char *const job_reduce_dtypes[], *const job_links[], *const job_pre
    "fused: Liger-Kernel's fused linear cross entropy\n"                                            \
    "chunked-loop: as chunked, but in your training loop\n"                                         \
    "contrastive: compares embeddings (sentence-transformers)\n"                                    \
-   "eighths: torchtune's LinearCrossEntropyLoss\n"                                                 \
-   "eighths-listed: torchtune's CEWithChunkedOutputLoss", plim_loss_names},                        \
+   "eighths: in eight chunks, torchtune's LinearCrossEntropyLoss\n"                                                 \
+   "eighths-listed: in eight chunks, torchtune's CEWithChunkedOutputLoss", plim_loss_names},                        \
   {"loss-chunk", 0, "N", CLI_UINT, AT(loss_chunk), "tokens per chunk of a chunked loss (default: 512)", NULL}, \
   {"columns", 0, "N", CLI_UINT, AT(columns),                                                       \
    "texts per sample of a contrastive loss: anchor, positive, negatives (default: 2)", NULL},      \
@@ -122,7 +122,7 @@ extern const char *const job_reduce_dtypes[], *const job_links[], *const job_pre
    "quantisation of the frozen weights by bitsandbytes (default: plain, not quantised)", plim_weights_names, true}, \
   {"prepare", 0, "HOW", CLI_CHOICE, AT(prepare),                                                   \
    "with quantised weights (--weights): whether prepare_model_for_kbit_training is called\n"       \
-   "default: what your files do; without files, as peft\n"                                         \
+   "(default: what plan finds in your files, otherwise peft)\n"                                     \
    "peft: called; what is not quantised becomes float32\n"                                         \
    "none: not called; what is not quantised keeps its dtype",                                      \
    job_prepares},                                                                                  \
@@ -144,7 +144,7 @@ extern const char *const job_reduce_dtypes[], *const job_links[], *const job_pre
   {"delete-outputs", 0, NULL, CLI_FLAG, AT(delete_outputs),                                        \
    "the training loop frees the model's outputs after backward", NULL},                            \
   {"loop", 0, "KIND", CLI_CHOICE, AT(loop),                                                        \
-   "the training loop (default: manual)\n"                                                         \
+   "the training loop (default: manual; bare with --strategy)\n"                                   \
    "manual: your own; clips gradients, keeps model outputs\n"                                      \
    "trainer: transformers.Trainer, or TRL's trainers\n"                                            \
    "bare: your own; does not clip, keeps only the loss", job_loops},                               \
@@ -153,7 +153,7 @@ extern const char *const job_reduce_dtypes[], *const job_links[], *const job_pre
    "pretrained: from_pretrained on the CPU, then moved\n"                                          \
    "device-map: from_pretrained directly to the card\n"                                            \
    "init: random weights, made on the card\n"                                                      \
-   "sharded: under zero.Init, never whole on one GPU", job_loads},                                 \
+   "sharded: in shards, under DeepSpeed's zero.Init", job_loads},                                 \
   {"steps", 0, "N", CLI_UINT, AT(steps), "optimizer steps to simulate (default: 3)", NULL},        \
   {"alloc-conf", 0, "STR", CLI_STRING, AT(alloc_conf), "allocator settings, as in PYTORCH_CUDA_ALLOC_CONF", NULL}, \
   {"gpu", 'g', "CARD", CLI_CARD, AT(gpu),                                                          \

@@ -157,32 +157,42 @@ static void hint_count(const project_job *p, const asked_count *c, plim_error *e
                       : first->value.kind == PLIM_VALUE_DERIVED ? first->computed
                                                                 : first->value;
   bool is_count = origin.kind == PLIM_VALUE_INTEGER && origin.integer > 0;
-  if (is_count && c->knob == PLIM_KNOB_LORA_RANK)
+  int64_t each =
+      project_job_count(p, PLIM_KNOB_MICRO_BATCH) * project_job_count(p, PLIM_KNOB_ACCUMULATE);
+  if (c->knob == PLIM_KNOB_WORLD && !first && each && project_job_batch(p))
+    plim_error_hint(error, "fix it in the files, or give both: --world 8 --effective-batch %lld",
+                    (long long)(8 * each));
+  else if (is_count && c->knob == PLIM_KNOB_LORA_RANK)
     plim_error_hint(error, "%s %lld, or 0 for no adapters", c->option, (long long)origin.integer);
   else if (is_count && k->place_count > 1)
-    plim_error_hint(error, "name the setting that counts: --set %s=%s:%s or --set %s=%s:%s", knob,
-                    p->project.files.at[k->places[0].file]->path, first->key, knob,
-                    p->project.files.at[k->places[1].file]->path, k->places[1].setting->key);
+    plim_error_hint(error, "choose one: --set %s=%s:%s (line %d) or --set %s=%s:%s (line %d)", knob,
+                    p->project.files.at[k->places[0].file]->path, first->key, first->line, knob,
+                    p->project.files.at[k->places[1].file]->path, k->places[1].setting->key,
+                    k->places[1].setting->line);
   else if (is_count)
-    plim_error_hint(error, "%s %lld, or name the setting that counts: --set %s=%s:%s", c->option,
+    plim_error_hint(error, "%s %lld, or use this setting: --set %s=%s:%s", c->option,
                     (long long)origin.integer, knob, p->project.files.at[k->places[0].file]->path,
                     first->key);
+  else if (first && k->is_no_count)
+    plim_error_hint(error, "fix it there, or override it with %s %s", c->option, c->example);
   else if (first) plim_error_hint(error, "%s %s", c->option, c->example);
   else
-    plim_error_hint(error, "%s %s, or name its place: --set %s=FILE:KEY", c->option, c->example,
-                    knob);
+    plim_error_hint(error, "%s %s; or, if one of your own keys sets it: --set %s=FILE:KEY",
+                    c->option, c->example, knob);
 }
 
 static plim_err refuse_count(const project_job *p, const asked_count *c, plim_error *error) {
   const plim_project_knob *k = &p->project.knobs[c->knob];
   const plim_knob_info *knob = &plim_knob_table[c->knob];
-  plim_err err = k->origin == PLIM_UNCLEAR
-                     ? plim_fail(error, PLIM_ERR_ARGUMENT, "%s (%s) is not clear: %s", knob->name,
+  plim_err err = k->is_no_count ? plim_fail(error, PLIM_ERR_ARGUMENT, "%s", k->why)
+                 : k->origin == PLIM_UNCLEAR
+                     ? plim_fail(error, PLIM_ERR_ARGUMENT, "%s (%s) is not known: %s", knob->name,
                                  knob->what, k->why)
                      : plim_fail(error, PLIM_ERR_ARGUMENT, "the files do not set %s (%s)",
                                  knob->name, knob->what);
   hint_count(p, c, error);
   if (!k->place_count) return err;
+  if (k->places[0].setting) plim_error_at(error, k->places[0].setting->span.begin);
   return plim_error_file(error, err, p->project.files.at[k->places[0].file]->path);
 }
 
@@ -415,9 +425,9 @@ static plim_err refuse_unread(project_job *p, const job_args *a, plim_error *err
     bool is_told = u->is_missing && (!u->shares || job_is_typed(a, &a->strategy));
     if (u->part != PLIM_UNREAD_DECIDES || is_told) continue;
     if (!u->is_missing) {
-      plim_fail(error, u->why.code, "cannot be read: %.180s", u->why.message);
+      plim_fail(error, u->why.code, "%.200s", u->why.message);
       plim_error_at(error, u->why.byte);
-      plim_error_hint(error, "fix this file, to which %.100s:%d refers", u->from, u->line);
+      plim_error_hint(error, "fix %.100s (%.100s:%d refers to it)", u->name, u->from, u->line);
       return plim_error_file(error, u->why.code, u->name);
     }
     plim_err err =
@@ -435,8 +445,10 @@ static void hint_unread(const project_job *p, plim_error *error) {
   for (size_t i = 0; i < p->project.unread.len; i++) {
     const plim_unread *u = p->project.unread.at[i];
     if (u->is_missing || u->part != PLIM_UNREAD_PART) continue;
-    plim_error_hint(error, "fix %.80s first, which cannot be read: %.120s", u->name,
-                    u->why.message);
+    plim_error_hint(error,
+                    "%.80s may set it, but cannot be read: %.100s (%.60s:%d refers to it); "
+                    "fix it first",
+                    u->name, u->why.message, u->from, u->line);
     return;
   }
 }

@@ -29,7 +29,7 @@ static void fill_megatron(project_job *p, job_args *a) {
   note(p, "unmodelled.megatron", NULL,
        "Megatron's own kernels and optimizer are not modelled: predicted with PyTorch's%s",
        a->amp && is_shared && !a->lora_rank
-           ? "; the run needs 2 bytes per parameter more, for float32 gradients"
+           ? ". Not included: 2 bytes per parameter for float32 gradients"
            : "");
 }
 

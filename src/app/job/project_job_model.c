@@ -20,11 +20,14 @@ static plim_err refuse_nameless(const project_job *p, plim_error *error) {
         "name a model of the same shape with --model NAME, or give the path of its config.json");
     return err;
   }
-  err = plim_fail(error, PLIM_ERR_ARGUMENT, "the files do not name the model%s%s%s%.120s%s",
-                  is_unclear ? ": " : "", is_unclear ? model->why : "",
-                  missing ? "; they refer to " : "", missing ? missing : "",
-                  missing ? ", which was not found" : "");
+  err = plim_fail(error, PLIM_ERR_ARGUMENT, "%s%s%s%.120s%s",
+                  is_unclear ? "the model is not known: " : "the files do not name the model",
+                  is_unclear ? model->why : "", missing ? "; they refer to " : "",
+                  missing ? missing : "", missing ? ", which was not found" : "");
   if (missing) plim_error_hint(error, "add %.160s to the command, or give --model NAME", missing);
+  else if (is_unclear && model->place_count > 1 &&
+           model->places[0].setting->value.kind == PLIM_VALUE_TEXT)
+    plim_error_hint(error, "choose one: --model %.160s", model->places[0].setting->value.text);
   else
     plim_error_hint(
         error,

@@ -30,7 +30,8 @@ static void note_world(project_job *p, const job_args *a) {
   const plim_project_knob *world = &p->project.knobs[PLIM_KNOB_WORLD];
   bool is_inferred = world->origin == PLIM_DEFAULTED && *world->why && a->world > 1;
   if (is_inferred && (int64_t)a->world == p->run.world.count)
-    note(p, "assumed.gpus", "world", "%llu GPUs: %s", (unsigned long long)a->world, world->why);
+    note(p, "assumed.gpus", "world", "assuming %llu GPUs: %s (--world N to change)",
+         (unsigned long long)a->world, world->why);
 }
 
 static void note_loading(project_job *p, const plim_setting *loads) {

@@ -24,10 +24,17 @@ plim_err manual_step_add(manual_steps *steps, const char *kind, plim_knob knob, 
   return plim_no_memory(error);
 }
 
+plim_err manual_step_why(manual_steps *steps, const char *why, plim_error *error) {
+  manual_step *last = &steps->at[steps->len - 1];
+  last->why = strdup(why);
+  return last->why ? PLIM_OK : plim_no_memory(error);
+}
+
 void manual_steps_clear(manual_steps *steps) {
   for (size_t i = 0; i < steps->len; i++) {
     free(steps->at[i].text);
     free(steps->at[i].lines);
+    free(steps->at[i].why);
   }
   vec_free(steps);
 }
@@ -131,20 +138,21 @@ static bool is_of_launch(plim_knob knob) {
 
 static plim_err add_setting(const maker *m, plim_knob knob, const plim_value *value,
                             const char *reason) {
-  char text[96], lines[LINES_BYTES], because[800] = "";
+  char text[96], lines[LINES_BYTES];
   const char *where = NULL, *name = plim_knob_table[knob].name;
   plim_value_print(value, text, sizeof text);
-  if (reason) snprintf(because, sizeof because, " (%s)", reason);
   if (knob == PLIM_KNOB_CHECKPOINT && plan_launch_checkpoints(m->r, m->c, m->edits))
     return manual_step_add(m->out, "setting", knob, NULL, m->error,
                            "%s %s: the accelerate.yaml below turns it on", name, text);
-  if (knob == PLIM_KNOB_LIGER && is_axolotl(m))
-    return manual_step_add(m->out, "setting", knob, axolotl_liger, m->error,
-                           "%s %s: add to your Axolotl file%s", name, text, because);
-  if (code_lines_for(knob, value, &where, lines, sizeof lines))
-    return manual_step_add(m->out, "setting", knob, lines, m->error, "%s %s: %s%s", name, text,
-                           where, because);
-  return PLIM_OK; // without code, it is joined with settings of the same reason
+  plim_err err = PLIM_OK;
+  bool is_plugin = knob == PLIM_KNOB_LIGER && is_axolotl(m);
+  if (is_plugin)
+    err = manual_step_add(m->out, "setting", knob, axolotl_liger, m->error,
+                          "%s %s: add to your Axolotl file", name, text);
+  else if (code_lines_for(knob, value, &where, lines, sizeof lines))
+    err = manual_step_add(m->out, "setting", knob, lines, m->error, "%s %s: %s", name, text, where);
+  else return PLIM_OK; // without code, it is joined with settings of the same reason
+  return err || !reason ? err : manual_step_why(m->out, reason, m->error);
 }
 
 // Settings that cannot be written for the same reason become one step: "micro_batch 20, accumulate 2". Returns the index
@@ -184,8 +192,8 @@ static plim_err add_settings(const maker *m) {
       continue;
     }
     i = join_alike(m->edits, i, alike, sizeof alike) - 1;
-    err = manual_step_add(m->out, "setting", knob, NULL, m->error, "%s: set it yourself (%s)",
-                          alike, reason);
+    err = manual_step_add(m->out, "setting", knob, NULL, m->error, "set %s yourself: %s", alike,
+                          reason);
   }
   int64_t chunk = planned(m)->at[PLIM_KNOB_CHUNKED_LOSS];
   plim_value tokens = {.kind = PLIM_VALUE_INTEGER, .integer = chunk};

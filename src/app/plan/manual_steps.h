@@ -9,6 +9,8 @@ typedef struct {
   plim_knob knob;   // the knob that the step is about; PLIM_KNOBS: none
   char *text;       // what to do, in one sentence; owned
   char *lines;      // lines to paste, each ending with \n; NULL: none; owned
+  char *
+      why; // why it is not written into the files, and what else to do; NULL: nothing to say; owned
 } manual_step;
 
 typedef vec(manual_step) manual_steps;
@@ -25,6 +27,9 @@ void manual_steps_clear(manual_steps *steps);
 plim_err manual_step_add(manual_steps *steps, const char *kind, plim_knob knob, const char *lines,
                          plim_error *error, const char *format, ...)
     __attribute__((format(printf, 6, 7)));
+
+// Says why the last step is manual; copies the text.
+plim_err manual_step_why(manual_steps *steps, const char *why, plim_error *error);
 
 // The code to paste into a script to turn a setting on; false: not known. `*where` says what to do with it
 // (code_lines.c).

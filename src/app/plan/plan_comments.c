@@ -35,7 +35,8 @@ static bool is_stale(const plim_setting *setting) {
 static void explain(FILE *out, const plim_project_file *f, const plim_setting *setting) {
   char line[PLIM_PATH_BYTES + 320];
   size_t first = strcspn(setting->comment, "\r\n");
-  snprintf(line, sizeof line, "%s:%d: the comment next to %.80s has the old value: %.*s", f->path,
+  snprintf(line, sizeof line,
+           "%s:%d: after this change, update the comment next to %.80s: \"%.*s\"", f->path,
            setting->line, setting->key, (int)(first < 160 ? first : 160), setting->comment);
   plim_text_disarm(line);
   fprintf(out, "%s\n", line);

@@ -31,6 +31,15 @@ plim_err plan_can_write(const plim_project *project, const plim_knob_change *cha
   return err ? plim_fail(error, err, "%s", why.message) : PLIM_OK;
 }
 
+// The reason in the editor's message, without "cannot change liger to on: ", which the step itself says.
+static const char *why_only(const plim_knob_change *change, const char *message) {
+  char prefix[160], value[64];
+  plim_value_print(&change->value, value, sizeof value);
+  snprintf(prefix, sizeof prefix, "cannot change %s to %s: ", plim_knob_table[change->knob].name,
+           value);
+  return strncmp(message, prefix, strlen(prefix)) == 0 ? message + strlen(prefix) : message;
+}
+
 static void leave(plan_edits *out, const plim_knob_change *change, const plim_error *error) {
   if (out->by_hand_count == PLAN_MAX_WRITES) return;
   size_t i = out->by_hand_count++;
@@ -42,7 +51,9 @@ static void leave(plan_edits *out, const plim_knob_change *change, const plim_er
     snprintf(reason, size,
              "export PYTORCH_CUDA_ALLOC_CONF=%s in the shell that starts the training",
              change->value.text);
-  else snprintf(reason, size, "%s%s%s", error->message, *error->hint ? "; " : "", error->hint);
+  else
+    snprintf(reason, size, "%s%s%s", why_only(change, error->message), *error->hint ? "; " : "",
+             error->hint);
 }
 
 // Adds the changes if they can be written together with those so far.

@@ -322,9 +322,15 @@ plim_err plan_launch_of(const plan_result *r, const plan_for_card *c, const plan
 // Adds the step that changes the existing files, instead of creating another file.
 static plim_err add_in_own(const launch *l, manual_steps *out, plim_error *error) {
   const plim_sharding *how = &l->job.sharding;
+  const char *script = project_of(l) ? plan_command_file(project_of(l)) : NULL;
+  if (l->own_sharding && *l->own_sharding == '-')
+    return manual_step_add(out, "setting", PLIM_KNOB_STRATEGY, NULL, error,
+                           "strategy %s: add %s to the launch command%s%s",
+                           plim_strategy_names[l->strategy], l->own_sharding, script ? " in " : "",
+                           script ? script : "");
   if (l->own_sharding)
     return manual_step_add(out, "setting", PLIM_KNOB_STRATEGY, NULL, error,
-                           "strategy %s: set in your own configuration: %s",
+                           "strategy %s: in your own configuration, use %s",
                            plim_strategy_names[l->strategy], l->own_sharding);
   if (is_zero(l))
     return manual_step_add(out, "setting", PLIM_KNOB_STRATEGY, NULL, error,
@@ -360,8 +366,8 @@ static plim_err add_command(const launch *l, manual_steps *out, plim_error *erro
     make_batch_line(l, line, batch, sizeof batch);
     snprintf(lines, sizeof lines, "%s\n%s\n", line, batch);
     return manual_step_add(out, "command", PLIM_KNOBS, lines, error,
-                           "start it on every machine, with HEAD set to the first machine's "
-                           "name%s; or start all of them with the sbatch line",
+                           "on every machine, set HEAD to the first machine's host name%s and run "
+                           "the first line; or, with Slurm, run only the second line, once",
                            strstr(line, "SLURM") ? " and SLURM_NODEID to its number from 0" : "");
   }
   snprintf(lines, sizeof lines, "%s\n", line);

@@ -81,10 +81,48 @@ static plim_err add_value(plim_plan_request *r, plim_knob knob, const char *text
   return PLIM_OK;
 }
 
-static plim_err not_knob_value(const char *text, plim_error *error) {
-  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "\"%.64s\" is not KNOB=VALUE", text);
-  plim_error_hint(error, "--try micro_batch=1,2,4 --fix checkpoint=on");
+// --fix micro_batch, or --fix micro_batch=.
+static plim_err no_value_given(const char *option, const char *text, plim_error *error) {
+  char name[64];
+  snprintf(name, sizeof name, "%.*s", (int)strcspn(text, "="), text);
+  plim_knob knob = PLIM_KNOBS;
+  plim_err err = knob_of(option, name, &knob, error);
+  if (err) return err;
+  const char *first = plim_knob_value_name(knob, 1);
+  err = plim_fail(error, PLIM_ERR_ARGUMENT, "%s %s needs a value", option, name);
+  plim_error_hint(error, "%s %s=%s", option, name, first ? first : "4");
   return err;
+}
+
+// The earlier --fix or --try of this knob contradicts this one.
+static plim_err given_twice(const char *option, const char *text, const char *earlier_option,
+                            const char *earlier, plim_error *error) {
+  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "%s %.64s contradicts %s %.64s", option, text,
+                           earlier_option, earlier);
+  plim_error_hint(error, "leave one of them out; --try KNOB=V,V compares several values");
+  return err;
+}
+
+static bool is_same_knob(const char *a, const char *b) {
+  char first[64], second[64];
+  snprintf(first, sizeof first, "%.*s", (int)strcspn(a, "="), a);
+  snprintf(second, sizeof second, "%.*s", (int)strcspn(b, "="), b);
+  plim_knob knob = plim_knob_named(first);
+  return knob != PLIM_KNOBS && knob == plim_knob_named(second);
+}
+
+// --fix gives a knob one value, so nothing else may give it another.
+static plim_err check_contradictions(const plan_args *args, plim_error *error) {
+  for (size_t i = 0; i < args->fix.len; i++) {
+    for (size_t k = 0; k < i; k++)
+      if (is_same_knob(args->fix.at[i], args->fix.at[k]) &&
+          strcmp(args->fix.at[i], args->fix.at[k]) != 0)
+        return given_twice("--fix", args->fix.at[i], "--fix", args->fix.at[k], error);
+    for (size_t k = 0; k < args->tries.len; k++)
+      if (is_same_knob(args->fix.at[i], args->tries.at[k]))
+        return given_twice("--try", args->tries.at[k], "--fix", args->fix.at[i], error);
+  }
+  return PLIM_OK;
 }
 
 // Reads KNOB=V,V of --try or --fix.
@@ -94,7 +132,7 @@ static plim_err read_domain(plim_plan_request *r, const char *option, const char
   plim_knob knob = PLIM_KNOBS;
   plim_err err = PLIM_OK;
   if (!copy) return plim_fail(error, PLIM_ERR_NOMEM, "this machine does not have enough memory");
-  if (!values || !values[1]) err = not_knob_value(text, error);
+  if (!values || !values[1]) err = no_value_given(option, text, error);
   else {
     *values++ = 0;
     err = knob_of(option, copy, &knob, error);
@@ -156,7 +194,7 @@ static void hold_others(const plan_args *args, plim_plan_request *r) {
 }
 
 static plim_err read_domains(const plan_args *args, plim_plan_request *r, plim_error *error) {
-  plim_err err = PLIM_OK;
+  plim_err err = check_contradictions(args, error);
   for (size_t i = 0; !err && i < args->fix.len; i++)
     err = read_domain(r, "--fix", args->fix.at[i], error);
   for (size_t i = 0; !err && i < args->tries.len; i++)
@@ -184,9 +222,10 @@ static plim_err read_batch(const plan_args *args, plim_plan_request *r, plim_err
     r->effective_batch = value;
     return PLIM_OK;
   }
-  plim_err err =
-      plim_fail(error, PLIM_ERR_ARGUMENT, "--effective-batch %.48s: it must be a number, or any",
-                args->effective_batch);
+  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT,
+                           "--effective-batch %.48s: it must be at least 1 and at most %d, or any",
+                           args->effective_batch, PLIM_MAX_BATCH);
+  plim_error_hint(error, "--effective-batch 64");
   return err;
 }
 

@@ -4,12 +4,14 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "json_writer.h"
 #include "term.h"
 #include "text.h"
+#include "text_file.h"
 
 static bool as_json;
 
@@ -38,10 +40,11 @@ static line find_line(const char *source, uint64_t byte) {
 }
 
 static void print_place(FILE *out, const plim_error *error, const line *where) {
-  if (!*error->file) return;
+  bool is_named = !where && error->byte == PLIM_UNKNOWN && strstr(error->message, error->file);
+  if (!*error->file || is_named) return;
   fprintf(out, "  --> %s", error->file);
   if (where && !where->is_only) fprintf(out, ":%zu", where->number);
-  if (error->byte != PLIM_UNKNOWN) fprintf(out, ", byte %" PRIu64, error->byte);
+  else if (error->byte != PLIM_UNKNOWN) fprintf(out, ", byte %" PRIu64, error->byte);
   fputc('\n', out);
 }
 
@@ -75,16 +78,35 @@ static plim_error disarmed(const plim_error *error) {
   return copy;
 }
 
+// The text of the file that the error is about, to show the line; NULL: there is no byte to show, or it is not text. The
+// caller frees it.
+static char *text_of(const plim_error *error) {
+  enum { MOST_BYTES = 16 << 20 };
+  char *text = NULL;
+  size_t size = 0;
+  if (!*error->file || error->byte == PLIM_UNKNOWN) return NULL;
+  if (plim_text_file_read(error->file, MOST_BYTES, &text, &size, NULL)) return NULL;
+  bool is_text = error->byte <= size;
+  for (size_t i = 0; is_text && i < size; i++)
+    is_text = (unsigned char)text[i] >= ' ' || strchr("\t\n\r\f", text[i] ? text[i] : 1);
+  if (is_text) return text;
+  free(text);
+  return NULL;
+}
+
 void cli_report_text(FILE *out, const plim_error *armed, const char *source) {
   const plim_error copy = disarmed(armed), *error = &copy;
   line where;
+  char *text = source ? NULL : text_of(armed);
+  if (!source) source = text;
   bool has_line = source && error->byte != PLIM_UNKNOWN;
   if (has_line) where = find_line(source, error->byte);
   term_print(out, TERM_RED, "error:");
   fputc(' ', out);
   term_say(out, error->message, 7, 2);
   print_place(out, error, has_line ? &where : NULL);
-  if (has_line) print_line(out, &where);
+  if (has_line && where.bytes) print_line(out, &where);
+  free(text);
   if (!*error->hint) return;
   term_print(out, TERM_CYAN, "help:");
   fputc(' ', out);

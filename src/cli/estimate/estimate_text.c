@@ -41,17 +41,33 @@ static void print_fit(const plim_estimate *e, const char *card) {
   term_say(stdout, text, 6, 6);
 }
 
-static void print_misfit(const plim_estimate *e, const char *card) {
-  char text[384], needs[ESTIMATE_NEEDS_SIZE], excess[64] = "";
+// "RTX 4090 has 23.5 GiB available", or "24.0 GiB are available" for a card known by its size.
+static void available_text(const estimate_result *r, char *text, size_t size) {
+  units_text budget = units_bytes(r->e.budget_bytes);
+  const job_request *request = &r->request;
+  bool is_limited = r->args->limit_bytes != PLIM_UNKNOWN;
+  if (!*request->card || request->is_known_by_size || is_limited)
+    snprintf(text, size, "%s are available", budget.text);
+  else snprintf(text, size, "%s has %s available", request->card, budget.text);
+}
+
+static void print_misfit(const estimate_result *r) {
+  const plim_estimate *e = &r->e;
+  char text[384], needs[ESTIMATE_NEEDS_SIZE], available[192], short_by[64] = "";
+  char loading[ESTIMATE_LOADING_SIZE], growth[ESTIMATE_LOADING_SIZE];
   uint64_t needed = estimate_needed_bytes(e);
   estimate_needs(e, needs, sizeof needs);
+  available_text(r, available, sizeof available);
   if (needed > e->budget_bytes && !estimate_is_endless(e))
-    snprintf(excess, sizeof excess, ": %s too much", units_bytes(needed - e->budget_bytes).text);
-  snprintf(text, sizeof text, "needs %s, and %s are available%s%s", needs,
-           units_bytes(e->budget_bytes).text, card, excess);
+    snprintf(short_by, sizeof short_by, " (%s short)", units_bytes(needed - e->budget_bytes).text);
+  snprintf(text, sizeof text, "needs %s; %s%s", needs, available, short_by);
   term_print(stdout, TERM_RED, "DOES NOT FIT");
   printf("  ");
   term_say(stdout, text, 14, 14);
+  estimate_loading(e, &r->request.job, loading, sizeof loading);
+  if (*loading) term_say(stdout, loading, 0, 0);
+  estimate_growth(e, growth, sizeof growth);
+  if (*growth) term_say(stdout, growth, 0, 0);
 }
 
 static void print_verdict(const estimate_result *r) {
@@ -64,7 +80,7 @@ static void print_verdict(const estimate_result *r) {
     printf("needs %s; name a card with --gpu to see whether it fits\n",
            units_bytes(e->device_bytes).text);
   else if (e->fits) print_fit(e, card);
-  else print_misfit(e, card);
+  else print_misfit(r);
 }
 
 // ---- the bar ----------------------------------------------------------------------------------------
@@ -81,7 +97,9 @@ static void print_bar(const plim_estimate *estimate) {
       is_known && e->budget_bytes > e->device_bytes ? e->budget_bytes : e->device_bytes;
   double scale = (double)width / (double)whole, end = 0;
   int at = 0, mark = is_known ? (int)((double)e->budget_bytes * scale) : width;
-  printf("\n  [");
+  printf("\n");
+  if (estimate_fails_loading(estimate)) term_print(stdout, TERM_BOLD, "in a training step\n");
+  printf("  [");
   for (int i = 0; i < PLIM_COMPONENTS; i++) {
     end += (double)e->component_bytes[i] * scale;
     for (; at < (int)(end + 0.5) && at < width; at++) putchar(at == mark ? '|' : letters[i]);
@@ -132,9 +150,9 @@ static void print_budget(const estimate_result *r) {
   term_table_cell(t, TERM_BOLD, "%s", units_bytes(e->device_bytes).text);
   term_table_cell(t, TERM_DIM, "%s", "");
   if (estimate_is_endless(&r->e))
-    term_table_cell(t, TERM_DIM, "and more that the allocator never reuses");
+    term_table_cell(t, TERM_DIM, "in use; reserved memory keeps growing");
   else if (e->device_bytes < r->e.device_bytes)
-    term_table_cell(t, TERM_DIM, "in use in a step; loading needs more");
+    term_table_cell(t, TERM_DIM, "in a training step; loading needs more");
   else
     term_table_cell(t, TERM_DIM, "between %s and %s", units_bytes(e->interval_bytes[0]).text,
                     units_bytes(e->interval_bytes[1]).text);
@@ -157,11 +175,11 @@ __attribute__((format(printf, 1, 2))) static void print_fact(const char *format,
 
 static void print_facts(const estimate_result *r) {
   const plim_estimate *e = &r->e;
-  char text[128], loading[ESTIMATE_LOADING_SIZE];
+  char text[128];
   estimate_place(&e->p.peak_at, text, sizeof text);
   printf("\n");
-  print_fact("peak: %s allocated, %s reserved, in %s", units_bytes(e->p.peak_allocated_bytes).text,
-             units_bytes(e->p.peak_reserved_bytes).text, text);
+  print_fact("peak: %s allocated, %s reserved, %s %s", units_bytes(e->p.peak_allocated_bytes).text,
+             units_bytes(e->p.peak_reserved_bytes).text, estimate_place_word(&e->p.peak_at), text);
   if (e->p.host_bytes) print_fact("host memory: %s per GPU", units_bytes(e->p.host_bytes).text);
   if (e->p.retries)
     print_fact(
@@ -169,11 +187,10 @@ static void print_facts(const estimate_result *r) {
         units_count(e->p.retries).text);
   if (e->has_verdict && !e->fits) {
     estimate_place(&e->capped.runs_out_at, text, sizeof text);
-    print_fact("runs out: when %s more are requested, in %s",
-               units_bytes(e->capped.runs_out_bytes).text, text);
+    print_fact("out of memory %s %s: it requests another %s",
+               estimate_place_word(&e->capped.runs_out_at), text,
+               units_bytes(e->capped.runs_out_bytes).text);
   }
-  estimate_loading(e, &r->request.job, loading, sizeof loading);
-  if (*loading) print_fact("%s", loading);
   if (!isnan(e->step_seconds))
     print_fact("time: %s per step, %s tokens per second%s", units_seconds(e->step_seconds).text,
                units_count((uint64_t)e->tokens_per_second).text,
@@ -182,14 +199,26 @@ static void print_facts(const estimate_result *r) {
                    : "");
 }
 
-static void print_warnings(const plim_estimate *e) {
-  if (!e->p.ran_math) return;
+// The fused kernels need Ampere (compute capability 8.0) for bf16.
+static bool is_too_old_for_bf16(const job_request *request) {
+  plim_job runs = plim_job_in_effect(&request->job);
+  plim_dtype computes =
+      runs.recipe.autocast != PLIM_BOOL ? runs.recipe.autocast : (plim_dtype)runs.dtype;
+  return request->target.gpu && request->target.gpu->capability < 80 && computes == PLIM_BF16;
+}
+
+static void print_warnings(const estimate_result *r) {
+  char line[320];
+  if (!r->e.p.ran_math) return;
+  bool is_bf16 = is_too_old_for_bf16(&r->request);
+  snprintf(line, sizeof line,
+           "no fused attention kernel supports %s%s, so the whole score matrix is kept in "
+           "memory%s",
+           is_bf16 ? "bf16 on " : "this model's head size, dtype and attention bias here",
+           is_bf16 ? r->request.target.gpu->name : "",
+           is_bf16 ? "; fp16 has one: --dtype fp16 or --amp fp16" : "");
   term_print(stdout, TERM_YELLOW, "warning: ");
-  term_wrap(
-      stdout,
-      "no fused attention kernel can run here: attention runs as plain matrix products and keeps "
-      "its whole score matrix in memory",
-      9, 9, (size_t)term_width(stdout));
+  term_wrap(stdout, line, 9, 9, (size_t)term_width(stdout));
 }
 
 static void print_unverified(const plim_estimate *e) {
@@ -259,7 +288,7 @@ void estimate_print_text(const estimate_result *r) {
   print_bar(&r->e);
   print_budget(r);
   print_facts(r);
-  print_warnings(&r->e);
+  print_warnings(r);
   print_unverified(&r->e);
   print_holders(r);
 }

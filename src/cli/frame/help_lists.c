@@ -43,7 +43,8 @@ static void print_models(FILE *out) {
   help_paragraph(out,
                  "--model takes one of these names, an id on the Hugging Face hub, or the path of "
                  "a config.json. Separators between the words and a trailing -Instruct do not "
-                 "matter. type: the dtype in which transformers 5 loads the model.");
+                 "matter. type: the dtype in which transformers 5 loads the model. tokens: the "
+                 "maximum sequence length.");
 }
 
 static void write_models(json_writer *j) {
@@ -75,7 +76,7 @@ static const struct {
 enum { RECORDINGS = sizeof recordings / sizeof *recordings };
 
 static void print_families(FILE *out) {
-  static const term_column columns[] = {{"family"}, {"recorded"}};
+  static const term_column columns[] = {{"family"}, {"verified on"}};
   term_table *t = term_table_new(columns, 2);
   for (size_t i = 0; i < plim_family_count; i++) {
     char text[128] = "";
@@ -89,8 +90,10 @@ static void print_families(FILE *out) {
   }
   term_table_print(t, out);
   term_table_free(t);
-  help_paragraph(out, "family: \"model_type\" in config.json. recorded: runs that PyTorch recorded "
-                      "and that are predicted event by event; any other run is marked unverified.");
+  help_paragraph(out,
+                 "family: \"model_type\" in config.json. verified on: predictions were checked "
+                 "against PyTorch's memory recordings of these runs; all others are marked "
+                 "unverified.");
 }
 
 static void write_families(json_writer *j) {
@@ -133,13 +136,13 @@ static void unconfirmed(term_table *t, const plim_gpu *gpu) {
 static void print_gpus(FILE *out) {
   static const term_column columns[] = {{"card"},
                                         {"MiB", .right = true},
-                                        {"CUDA's", .right = true},
+                                        {"usable", .right = true},
                                         {"GB/s", .right = true},
                                         {"bf16", .right = true},
                                         {"fp16", .right = true},
                                         {"fp32", .right = true},
                                         {"cc", .right = true},
-                                        {"?"}};
+                                        {"open"}};
   term_table *t = term_table_new(columns, 9);
   for (size_t i = 0; i < plim_gpu_count; i++) {
     const plim_gpu *gpu = &plim_gpus[i];
@@ -158,9 +161,11 @@ static void print_gpus(FILE *out) {
   term_table_free(t);
   help_paragraph(out,
                  "--gpu takes one of these names, with or without RTX and spaces, or a size such "
-                 "as 24GiB. MiB: the driver's total; CUDA's: the part that programs can use. bf16, "
-                 "fp16, fp32: dense TFLOP/s with float32 accumulation. cc: compute capability. ?: "
-                 "not confirmed by a public source: memory, shape (GB/s, fp32, cc) or rates.");
+                 "as 24GiB; plimsoll plan takes several, separated by commas. MiB: what the "
+                 "driver reports; usable: what programs can use. bf16, fp16, fp32: dense "
+                 "TFLOP/s with float32 accumulation. cc: compute capability. open: figures "
+                 "without a public source (m: memory; s: bandwidth, fp32 and compute capability; "
+                 "r: bf16 and fp16 rates).");
 }
 
 static void write_rate(json_writer *j, const char *key, double value) {
@@ -200,14 +205,26 @@ static bool is_planned(plim_knob knob) {
   return false;
 }
 
+// The values of a free knob that need the user's consent.
+static const char *only_with(plim_knob knob) {
+  if (knob == PLIM_KNOB_OPTIMIZER)
+    return "its implementation is changed freely, 8-bit states only with --allow, another "
+           "algorithm only with --fix";
+  if (knob == PLIM_KNOB_MICRO_BATCH)
+    return "with a contrastive loss or batch norm, changed only with --allow";
+  return "";
+}
+
 // Prints a knob. Its named values come from the planner and follow a colon.
 static void print_knob(FILE *out, plim_knob knob) {
   const plim_knob_info *k = &plim_knob_table[knob];
-  char text[512], values[320];
+  char text[640], values[320];
+  const char *only = only_with(knob);
   plim_knob_values_text(knob, values, sizeof values);
   if (plim_knob_value_name(knob, 0))
-    snprintf(text, sizeof text, "%.*s: %s", (int)strcspn(k->what, ":"), k->what, values);
-  else snprintf(text, sizeof text, "%s (%s)", k->what, values);
+    snprintf(text, sizeof text, "%.*s: %s%s%s", (int)strcspn(k->what, ":"), k->what, values,
+             *only ? "; " : "", only);
+  else snprintf(text, sizeof text, "%s (%s)%s%s", k->what, values, *only ? "; " : "", only);
   help_entry(out, k->name, text);
 }
 
@@ -254,8 +271,8 @@ static void write_knobs(json_writer *j) {
 
 const help_list help_lists[] = {
     {"models", "the models you can give by name", print_models, write_models},
-    {"families", "the supported architectures, and what was recorded of each", print_families,
-     write_families},
+    {"families", "the supported architectures, and which runs of each were verified",
+     print_families, write_families},
     {"gpus", "the cards you can give by name", print_gpus, write_gpus},
     {"knobs", "the settings a plan can change, and their values", print_knobs, write_knobs},
     {"chunked_loss", "a module with a chunked loss, to save beside your script",

@@ -81,7 +81,7 @@ static bool find_choice(const char *const *choices, const char *text, int *index
   }
   char list[200];
   list_choices(choices, list, sizeof list);
-  plim_fail(error, PLIM_ERR_ARGUMENT, "\"%s\" is not %s", text, list);
+  plim_fail(error, PLIM_ERR_ARGUMENT, "\"%s\" is not allowed; use %s", text, list);
   plim_error_at(error, 0);
   return false;
 }
@@ -139,8 +139,21 @@ static const struct {
     [CLI_SETTINGS] = {add_string, NULL},
 };
 
+// The whole number that was probably meant by 1k or 8.0; false: none.
+static bool meant_number(const char *wrong, char *text, size_t size) {
+  size_t digits = strspn(wrong, "0123456789");
+  if (!digits || digits > 6) return false;
+  bool is_kilo = wrong[digits] == 'k' || wrong[digits] == 'K';
+  long value = atol(wrong) * (is_kilo ? 1024 : 1);
+  snprintf(text, size, "%ld", value);
+  return value > 0;
+}
+
 // An example of a valid value, for the hint.
 static const char *good_value(const cli_option *option, const char *wrong) {
+  static char number[24];
+  if (option->kind == CLI_UINT && wrong && meant_number(wrong, number, sizeof number))
+    return number;
   if (kinds[option->kind].example) return kinds[option->kind].example;
   if (option->kind != CLI_CHOICE) return option->argument;
   const char *near =
@@ -355,6 +368,12 @@ static bool fail_too_few(parser *p, const cli_positional *row) {
 static bool fail_too_many(parser *p, const char *word) {
   char command[64];
   called(p->command, command);
+  bool describes_run = find_option(p, "model", strlen("model"), 0).option != NULL;
+  if (describes_run && !cli_positional_count(p->command->positionals)) {
+    FAIL(p, "%s does not read files, but \"%s\" was given", p->command->name, word);
+    HINT(p, "plimsoll plan %s --gpu CARD", word);
+    return false;
+  }
   FAIL(p, "unexpected argument \"%s\"", word);
   HINT(p, "to see the arguments: %s -h", command);
   return false;

@@ -362,17 +362,19 @@ static const plan_args defaults = {
 #define AT(field) offsetof(plan_args, job.field)
 static const cli_option options[] = {
     {"effective-batch", 0, "N|any", CLI_STRING, offsetof(plan_args, effective_batch),
-     "sequences per optimizer step to keep (default: --batch x --accumulate x --world)", NULL,
-     true},
-    {"fix", 0, "KNOB=V", CLI_SETTINGS, offsetof(plan_args, fix), "keep this setting at this value",
+     "effective batch size to keep, in sequences per optimizer step; any: choose the fastest "
+     "(default: --batch x --accumulate x --world)",
      NULL, true},
+    {"fix", 0, "KNOB=V", CLI_SETTINGS, offsetof(plan_args, fix),
+     "use this value for the setting; the plan does not change it", NULL, true},
     {"try", 0, "KNOB=V,V", CLI_SETTINGS, offsetof(plan_args, tries),
      "try only these values and change no other setting (with --effective-batch, the micro batch "
      "may still change)",
      NULL},
     {"allow", 0, "KNOB,KNOB|all", CLI_KNOBS, offsetof(plan_args, allow),
      "allow changes that affect what the model learns: optimizer (8-bit states), dtype, "
-     "micro_batch and n_negatives of a contrastive loss, quantisation, sequence, lora_rank; the "
+     "micro_batch, n_positives and n_negatives of a contrastive loss, quantisation, sequence, "
+     "lora_rank; the "
      "plan uses them in this order, and only as many as it needs",
      NULL, true},
     {"margin", 0, "SHARE", CLI_STRING, offsetof(plan_args, margin),
@@ -410,7 +412,8 @@ static const char *const description[] = {
     "that need less memory, in case a run still fails. Settings that affect what the model learns "
     "are changed only with --allow.",
     "plimsoll help models, plimsoll help gpus and plimsoll help knobs list the values of --model, "
-    "--gpu, --fix, --try and --allow.",
+    "--gpu, --fix, --try and --allow. --gpu takes several cards, separated by commas, to compare "
+    "them.",
     NULL,
 };
 

@@ -174,6 +174,7 @@ static void steps(json_writer *j, const plan_result *r, const plan_for_card *c, 
     jsonw_string(j, "knob", step->knob == PLIM_KNOBS ? NULL : plim_knob_table[step->knob].name);
     jsonw_string(j, "text", step->text);
     jsonw_string(j, "lines", step->lines);
+    jsonw_string(j, "why", step->why);
     jsonw_end(j);
   }
   jsonw_end(j);

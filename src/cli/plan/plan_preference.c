@@ -18,26 +18,23 @@ static bool is_any_allowed(const plim_plan_request *r) {
   return false;
 }
 
-static const char *const among[] = {[PLIM_PASSED_NONE] = "",
-                                    [PLIM_PASSED_HOST] = " and keeps everything on the card",
-                                    [PLIM_PASSED_WAY] = " with your own sharding strategy",
-                                    [PLIM_PASSED_CODE] = " without changes to your code",
-                                    [PLIM_PASSED_LIGER] = " without Liger-Kernel"};
-static const char *const because[] = {
+// What the plan leaves out although it would be faster, and why.
+static const char *const left_out[] = {
     [PLIM_PASSED_NONE] = "",
-    [PLIM_PASSED_HOST] = " if your host is as fast as the one measured",
-    [PLIM_PASSED_WAY] = " if your GPU links are as fast as assumed (not measured)",
-    [PLIM_PASSED_CODE] = ", with changes to your code",
-    [PLIM_PASSED_LIGER] = ", with --fix liger=on"};
+    [PLIM_PASSED_HOST] = ", not counting offload to the host, whose speed depends on your machine",
+    [PLIM_PASSED_WAY] = ", not counting other sharding strategies, whose speed depends on your GPU "
+                        "links",
+    [PLIM_PASSED_CODE] = ", not counting those that need changes to your code",
+    [PLIM_PASSED_LIGER] = ", not counting Liger-Kernel, which your code would have to turn on"};
 
 static void print_first(const plan_for_card *c) {
   const plim_plan *p = &c->plan;
   const char *learned = p->concedes ? ", changing as little of what the model learns as possible"
                         : is_any_allowed(&c->asked) ? " without changing what the model learns"
                                                     : "";
-  char line[200];
+  char line[320];
   snprintf(line, sizeof line, "the fastest of %zu candidates that fits%s%s", p->tried,
-           among[p->passed], learned);
+           left_out[p->passed], learned);
   printf("%10s", "");
   sentence(line);
 }
@@ -66,17 +63,33 @@ static double times_the_speed(const plim_rung *x, const plim_rung *than) {
   return x->tokens_per_second / than->tokens_per_second;
 }
 
+// Writes the options that make the plan choose these settings: " --fix liger=on".
+static void list_flags(const plim_choice *from, const plim_choice *to, char *text, size_t size) {
+  size_t used = 0;
+  *text = 0;
+  for (size_t i = 0; i < plim_plan_knob_count && used < size; i++) {
+    plim_knob knob = plim_plan_knobs[i];
+    char value[96];
+    if (from->at[knob] == to->at[knob] || knob == PLIM_KNOB_ALLOC_CONF) continue;
+    if (knob == PLIM_KNOB_ACCUMULATE) continue; // follows from the micro batch
+    plim_knob_value_text(knob, to->at[knob], value, sizeof value);
+    used += (size_t)snprintf(text + used, size - used, " --fix %s=%s", plim_knob_table[knob].name,
+                             value);
+  }
+}
+
 static void print_faster(const plim_plan *p) {
-  char line[512], speed[80];
+  char line[768], speed[80], settings[256], flags[256];
   if (p->passed == PLIM_PASSED_NONE) return;
-  size_t used = plan_list_settings(&p->rungs.at[0].choice, &p->faster.choice, line, sizeof line);
+  plan_list_settings(&p->rungs.at[0].choice, &p->faster.choice, settings, sizeof settings);
+  list_flags(&p->rungs.at[0].choice, &p->faster.choice, flags, sizeof flags);
   if (p->effective_batch)
     snprintf(speed, sizeof speed, "%s per step", units_seconds(p->faster.step_seconds).text);
   else // steps of different batches do not compare
     snprintf(speed, sizeof speed, "%s tokens per second",
              units_count((uint64_t)p->faster.tokens_per_second).text);
-  snprintf(line + used, sizeof line - used, " would run at %.2f x the speed%s: %s",
-           times_the_speed(&p->faster, &p->rungs.at[0]), because[p->passed], speed);
+  snprintf(line, sizeof line, "faster: %s (%.2f x the speed) with batch %s; to use it, add%s",
+           speed, times_the_speed(&p->faster, &p->rungs.at[0]), settings, flags);
   printf("%10s", "");
   sentence(line);
 }
@@ -89,9 +102,12 @@ static void print_tight(const plan_for_card *c) {
   const plim_estimate *e = &p->tight.e;
   if (!(times_the_speed(&p->tight, first) > 1.01)) return;
   plan_why_tight(c, e->device_bytes, e->interval_bytes[1], tight, sizeof tight);
-  size_t used = plan_list_settings(&first->choice, &p->tight.choice, line, sizeof line);
-  snprintf(line + used, sizeof line - used, " would run at %.2f x the speed and needs %s, but %s",
-           times_the_speed(&p->tight, first), units_bytes(e->device_bytes).text, tight);
+  char settings[256];
+  plan_list_settings(&first->choice, &p->tight.choice, settings, sizeof settings);
+  snprintf(line, sizeof line,
+           "faster, but not safe: batch %s would run at %.2f x the speed and "
+           "needs %s; %s",
+           settings, times_the_speed(&p->tight, first), units_bytes(e->device_bytes).text, tight);
   printf("%10s", "");
   sentence(line);
 }
@@ -125,8 +141,9 @@ void plan_print_sum(const plan_for_card *c) {
   if (rows < 2) return;
   term_wrap(
       stdout,
-      "each row compares the plan with the same plan without that change (rows do not add up)", 0,
-      0, (size_t)term_width(stdout));
+      "memory and time: the plan compared with the same plan without that change (rows do not add "
+      "up)",
+      0, 0, (size_t)term_width(stdout));
 }
 
 void plan_print_moments(const plan_for_card *c) {

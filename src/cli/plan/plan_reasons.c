@@ -68,7 +68,12 @@ static void say_liger(const change *x, char *text, size_t size) {
 
 static void say_checkpoint(const change *x, char *text, size_t size) {
   const char *to = name(PLIM_KNOB_CHECKPOINT, x->to);
-  if (!x->to) snprintf(text, size, "activations are kept instead of computed twice");
+  bool keeps_on_host =
+      strcmp(name(PLIM_KNOB_OFFLOAD, x->c->plan.rungs.at[0].choice.at[PLIM_KNOB_OFFLOAD]),
+             "activations") == 0;
+  if (!x->to && keeps_on_host)
+    snprintf(text, size, "not needed, because activations are offloaded to host memory");
+  else if (!x->to) snprintf(text, size, "activations are kept instead of computed twice");
   else if (strcmp(to, "offloaded") == 0)
     snprintf(text, size, "layer inputs are kept in host memory, everything else is computed twice");
   else if (!x->from)

@@ -59,21 +59,43 @@ static void print_anchors(const plan_for_card *c) {
   long long negatives = (long long)own->at[PLIM_KNOB_NEGATIVES];
   long long at_a_time = (long long)own->at[PLIM_KNOB_CACHED_BATCH];
   bool has_positives = own->at[PLIM_KNOB_POSITIVES];
-  char line[160], others[48] = "", cached[48] = "";
+  char line[200], others[48] = "", cached[64] = "";
   if (plim_choice_sequences(own) == 1) return;
   if (negatives)
-    snprintf(others, sizeof others, "%s%lld negative%s", has_positives ? " and " : "", negatives,
-             negatives == 1 ? "" : "s");
-  if (at_a_time) snprintf(cached, sizeof cached, ", %lld at a time", at_a_time);
+    snprintf(others, sizeof others, "%s%lld negative%s",
+             has_positives ? ", a positive and " : " and ", negatives, negatives == 1 ? "" : "s");
+  if (at_a_time) snprintf(cached, sizeof cached, ", encoded in mini batches of %lld", at_a_time);
   if (c->asked.job.recipe.is_pairwise)
-    snprintf(line, sizeof line, "%lld samples of %lld texts: %lld sequences", anchors,
-             (long long)plim_choice_sequences(own),
+    snprintf(line, sizeof line, "%lld samples per batch, each of %lld texts: %lld sequences",
+             anchors, (long long)plim_choice_sequences(own),
              anchors * (long long)plim_choice_sequences(own));
   else
-    snprintf(line, sizeof line, "%lld anchors, each with %s%s: %lld sequences%s", anchors,
-             has_positives ? "one of its positives" : "", others,
+    snprintf(line, sizeof line, "%lld samples per batch, each an anchor%s: %lld sequences%s",
+             anchors, negatives ? others : " and a positive",
              anchors * (long long)plim_choice_sequences(own), cached);
   sentence(line);
+}
+
+// Where the effective batch comes from, if the other settings give a different one.
+static void describe_batch(const plan_result *r, const plan_for_card *c, uint64_t had, char *text,
+                           size_t size) {
+  uint64_t batch = c->plan.effective_batch;
+  const plim_project *p = r->files ? &r->files->project : NULL;
+  const plim_project_knob *k = p ? &p->knobs[PLIM_KNOB_GLOBAL_BATCH] : NULL;
+  bool is_from_files = k && k->place_count && project_job_batch(r->files) == batch;
+  int used = snprintf(text, size, "effective batch %s", units_count(batch).text);
+  if (!batch) snprintf(text, size, "any batch size, as many tokens per second as possible");
+  else if (r->own_batch && r->own_batch != batch)
+    snprintf(text + used, size - (size_t)used, " from your options (your files give %s)",
+             units_count(r->own_batch).text);
+  else if (had == batch) snprintf(text + used, size - (size_t)used, ", unchanged");
+  else if (is_from_files)
+    snprintf(text + used, size - (size_t)used, ", from %.40s in %.60s (your options give %s)",
+             k->places[0].setting->key, p->files.at[k->places[0].file]->path,
+             units_count(had).text);
+  else
+    snprintf(text + used, size - (size_t)used, ", as requested (your settings give %s)",
+             units_count(had).text);
 }
 
 static void print_subject(const plan_result *r, const plan_for_card *c) {
@@ -88,15 +110,9 @@ static void print_subject(const plan_result *r, const plan_for_card *c) {
   const int64_t *now = c->plan.before_choice.at;
   uint64_t had =
       (uint64_t)(now[PLIM_KNOB_MICRO_BATCH] * now[PLIM_KNOB_ACCUMULATE]) * (uint64_t)c->asked.world;
-  if (c->plan.effective_batch && r->own_batch && r->own_batch != c->plan.effective_batch)
-    printf("; effective batch %s (the files have %s)\n", units_count(c->plan.effective_batch).text,
-           units_count(r->own_batch).text);
-  else if (c->plan.effective_batch && had == c->plan.effective_batch)
-    printf("; effective batch %s, unchanged\n", units_count(had).text);
-  else if (c->plan.effective_batch)
-    printf("; effective batch %s instead of %s\n", units_count(c->plan.effective_batch).text,
-           units_count(had).text);
-  else printf("; any batch size, as many tokens per second as possible\n");
+  char batch[256];
+  describe_batch(r, c, had, batch, sizeof batch);
+  printf("; %s\n", batch);
   print_anchors(c);
 }
 
@@ -160,13 +176,13 @@ static void print_verdict(const plan_for_card *c) {
 
 static void signed_bytes(int64_t bytes, char *text, size_t size) {
   const char *sign = bytes < 0 ? "+" : "-";
-  if (!bytes) snprintf(text, size, "-");
+  if (!bytes) snprintf(text, size, "0");
   else snprintf(text, size, "%s%s", sign, units_bytes((uint64_t)(bytes < 0 ? -bytes : bytes)).text);
 }
 
 static void signed_seconds(double seconds, char *text, size_t size) {
   if (isnan(seconds)) snprintf(text, size, "?");
-  else if (fabs(seconds) < 0.0005) snprintf(text, size, "-");
+  else if (fabs(seconds) < 0.0005) snprintf(text, size, "0");
   else snprintf(text, size, "%s%s", seconds < 0 ? "-" : "+", units_seconds(fabs(seconds)).text);
 }
 
@@ -192,7 +208,7 @@ static const char *remark(const plan_for_card *c, const plim_plan_change *x) {
 // Steps of different batches do not compare: tokens per second do.
 static void signed_tokens(double tokens, char *text, size_t size) {
   if (isnan(tokens)) snprintf(text, size, "?");
-  else if (fabs(tokens) < 1) snprintf(text, size, "-");
+  else if (fabs(tokens) < 1) snprintf(text, size, "0");
   else
     snprintf(text, size, "%s%s", tokens < 0 ? "-" : "+", units_count((uint64_t)fabs(tokens)).text);
 }
@@ -212,6 +228,13 @@ static void change_cells(term_table *t, const plan_for_card *c, const plim_plan_
   term_table_cell(t, TERM_DIM, "%s", remark(c, x));
 }
 
+static void print_no_changes(const plan_for_card *c) {
+  if (c->plan.passed) printf("none\n");
+  else if (c->asked.holds_others)
+    sentence("none: of the values you gave with --try, your current ones are the fastest that fit");
+  else printf("none: your settings are already the fastest that fit\n");
+}
+
 static void print_changes(const plan_for_card *c) {
   const plim_plan *p = &c->plan;
   const term_column columns[] = {{"setting"},
@@ -223,7 +246,7 @@ static void print_changes(const plan_for_card *c) {
   if (!p->rungs.len) return;
   plan_heading("changes");
   if (!p->changes.len) {
-    printf(p->passed ? "none\n" : "none: your settings are already the fastest that fit\n");
+    print_no_changes(c);
     return;
   }
   term_table *t = term_table_new(columns, 6);
@@ -277,7 +300,7 @@ static void print_host(const plan_for_card *c) {
 
 static void print_ladder(const plan_for_card *c) {
   if (c->plan.rungs.len < 2) return;
-  plan_heading("fallbacks, each needs less memory than the one before (plimsoll apply --rung N)");
+  plan_heading("plan (1) and fallbacks that need less memory: plimsoll apply plan.json --rung N");
   plan_print_ladder(&c->plan);
 }
 
@@ -311,20 +334,34 @@ static void print_concession(const plan_for_card *c, const plim_concession *x) {
              plim_knob_value_name(PLIM_KNOB_OFFLOAD, p->rungs.at[0].choice.at[PLIM_KNOB_OFFLOAD]),
              units_count((uint64_t)x->tokens_per_second).text);
   else if (p->rungs.len)
-    snprintf(line + used, sizeof line - used, " saves %s (%s in all)",
+    snprintf(line + used, sizeof line - used, " saves %s (the run then needs %s)",
              units_bytes((uint64_t)x->saves_bytes).text, units_bytes(x->device_bytes).text);
   else
-    snprintf(line + used, sizeof line - used, " needs %s, which %s%s%s",
-             units_bytes(x->device_bytes).text, x->fits ? "fits" : "still does not fit",
-             is_tight ? ": " : "", is_tight ? tight : "");
+    snprintf(line + used, sizeof line - used, " needs %s%s%s", units_bytes(x->device_bytes).text,
+             is_tight ? "; " : "", is_tight ? tight : "");
   sentence(line);
+}
+
+static void print_concessions_that(const plan_for_card *c, bool fits, const char *heading) {
+  bool is_first = true;
+  for (size_t i = 0; i < c->plan.concessions.len; i++) {
+    const plim_concession *x = &c->plan.concessions.at[i];
+    if (x->fits != fits) continue;
+    if (is_first) plan_heading(heading);
+    is_first = false;
+    print_concession(c, x);
+  }
 }
 
 static void print_concessions(const plan_for_card *c) {
   const plim_plan *p = &c->plan;
   if (!p->concessions.len) return;
-  plan_heading(p->rungs.len ? "not used, because it changes what the model learns"
-                            : "what would help, but changes what the model learns");
+  if (!p->rungs.len) {
+    print_concessions_that(c, true, "would fit, but changes what the model learns");
+    print_concessions_that(c, false, "changes what the model learns, and is not enough on its own");
+    return;
+  }
+  plan_heading("not used, because it changes what the model learns");
   for (size_t i = 0; i < p->concessions.len; i++) print_concession(c, &p->concessions.at[i]);
 }
 
@@ -363,41 +400,63 @@ static void print_unverified(const plan_for_card *c) {
 
 // ---- the user's files -------------------------------------------------------------------------------
 
+static bool is_by_hand(const plan_edits *edits, plim_knob knob) {
+  for (size_t i = 0; i < edits->by_hand_count; i++)
+    if (edits->by_hand[i].knob == knob) return true;
+  return false;
+}
+
+// Writes the numbers of the steps that make the changes which files cannot: "steps 2 and 3".
+static void list_steps(const manual_steps *steps, const plan_edits *edits, char *text,
+                       size_t size) {
+  size_t numbers[32], count = 0, used;
+  for (size_t i = 0; i < steps->len && count < 32; i++)
+    if (is_by_hand(edits, steps->at[i].knob)) numbers[count++] = i + 1;
+  used = (size_t)snprintf(text, size, count > 1 ? "steps" : count ? "step" : "the steps above");
+  for (size_t i = 0; i < count && used < size; i++)
+    used += (size_t)snprintf(text + used, size - used, "%s %zu",
+                             !i              ? ""
+                             : i + 1 < count ? ","
+                                             : " and",
+                             numbers[i]);
+}
+
 // Prints what the files need before the manual steps are done, and the best plan that can be written completely.
-static void print_without(const plan_for_card *c, const plan_edits *edits) {
-  char line[640], tight[PLAN_TIGHT_SIZE];
+static void print_without(const plan_for_card *c, const plan_edits *edits,
+                          const manual_steps *steps) {
+  char line[640], tight[PLAN_TIGHT_SIZE], skipped[96];
   const plim_estimate *e = &edits->as_written;
   plan_why_tight(c, e->device_bytes, e->interval_bytes[1], tight, sizeof tight);
-  if (edits->write_count)
-    snprintf(line, sizeof line,
-             "until you have done these steps, the changes below need %s and DO NOT FIT%s%s",
-             units_bytes(estimate_needed_bytes(e)).text, *tight ? ": " : "", tight);
-  else snprintf(line, sizeof line, "until you have done these steps, the run DOES NOT FIT");
+  list_steps(steps, edits, skipped, sizeof skipped);
+  snprintf(line, sizeof line, "if you %sskip %s, the run needs %s and DOES NOT FIT%s%s",
+           edits->write_count ? "apply only the file changes below and " : "", skipped,
+           units_bytes(estimate_needed_bytes(e)).text, *tight ? ": " : "", tight);
   sentence(line);
   const plim_plan *p = &c->writable;
   if (!p->tried) return;
   if (!p->rungs.len) {
-    sentence("no plan that fits can be written into these files alone");
+    sentence("every plan that fits needs some manual steps");
     return;
   }
   const plim_rung *x = &p->rungs.at[0];
   snprintf(line, sizeof line,
-           "to avoid these steps, plan with %s: batch %lld x %lld then needs %s and FITS, %s per "
-           "step, %s "
-           "tokens per second",
-           c->writable_flags, (long long)x->choice.at[PLIM_KNOB_MICRO_BATCH],
+           "to avoid %s, run plan again with %s (batch %lld x %lld, %s, FITS, %s per step, %s "
+           "tokens per second)",
+           skipped, c->writable_flags, (long long)x->choice.at[PLIM_KNOB_MICRO_BATCH],
            (long long)x->choice.at[PLIM_KNOB_ACCUMULATE], units_bytes(x->e.device_bytes).text,
            units_seconds(x->step_seconds).text, units_count((uint64_t)x->tokens_per_second).text);
   sentence(line);
 }
 
-static void print_steps(const plan_result *r, const plan_for_card *c, const plan_edits *edits) {
-  manual_steps steps;
-  plan_steps_or_end(r, c, 0, edits, &steps);
-  if (steps.len) plan_heading("to do by hand");
-  for (size_t i = 0; i < steps.len; i++)
-    steps_print(stdout, i + 1, steps.at[i].text, steps.at[i].lines);
-  manual_steps_clear(&steps);
+static void print_steps(const manual_steps *steps) {
+  if (steps->len) plan_heading("to do by hand");
+  for (size_t i = 0; i < steps->len; i++) {
+    const manual_step *step = &steps->at[i];
+    steps_print(stdout, i + 1, step->text, step->lines);
+    if (!step->why) continue;
+    printf("   ");
+    term_wrap(stdout, step->why, 3, 3, (size_t)term_width(stdout));
+  }
 }
 
 static void print_diff(const plan_result *r, const plan_edits *edits) {
@@ -415,15 +474,14 @@ static void print_diff(const plan_result *r, const plan_edits *edits) {
 // Prints the edits that are written for the user, and the manual steps.
 static void print_work(const plan_result *r, const plan_for_card *c) {
   plan_edits edits;
+  manual_steps steps;
   if (!c->plan.rungs.len) return;
-  if (!r->files) {
-    print_steps(r, c, NULL);
-    return;
-  }
-  plan_edits_or_end(&r->files->project, c, &c->plan.rungs.at[0], &edits);
-  print_steps(r, c, &edits);
-  if (plan_edits_are_half(&edits)) print_without(c, &edits);
-  print_diff(r, &edits);
+  if (r->files) plan_edits_or_end(&r->files->project, c, &c->plan.rungs.at[0], &edits);
+  plan_steps_or_end(r, c, 0, r->files ? &edits : NULL, &steps);
+  print_steps(&steps);
+  if (r->files && plan_edits_are_half(&edits)) print_without(c, &edits, &steps);
+  if (r->files) print_diff(r, &edits);
+  manual_steps_clear(&steps);
 }
 
 static void print_sources(const plan_result *r) {
@@ -451,9 +509,9 @@ static void print_one(const plan_result *r, const plan_for_card *c) {
   print_changes(c);
   print_budgets(c);
   print_host(c);
-  print_ladder(c);
   plan_print_questions(c);
   print_concessions(c);
+  print_ladder(c);
   print_work(r, c);
   print_duration(r, c);
   print_unverified(c);

@@ -311,6 +311,7 @@ static plim_err unknown_key(parser *p) {
   else if (strchr(word, '='))
     plim_error_hint(p->error, "a setting is written key:value, with a colon");
   else if (near) plim_error_hint(p->error, "did you mean %s?", near);
+  else plim_error_hint(p->error, "leave it out, or use one such as expandable_segments:True");
   return err;
 }
 

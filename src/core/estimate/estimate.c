@@ -103,9 +103,9 @@ static void fill_unverified(plim_estimate *e, const plim_job *job, const plim_gp
     e->unverified_count = PLIM_MAX_REASONS - OTHER_REASONS;
   if (gpu && !gpu->cuda_mib)
     e->unverified[e->unverified_count++] =
-        "this card's memory: CUDA may offer up to 5 % less than the driver's total";
+        "CUDA may offer up to 5 % less memory on this card than the driver's total";
   if (gpu && gpu->capability != 90)
-    e->unverified[e->unverified_count++] = "nothing was measured on this card: its kernels are "
+    e->unverified[e->unverified_count++] = "nothing was measured on this card; its kernels are "
                                            "modelled from source code";
 }
 
@@ -118,12 +118,12 @@ static void fill_unverified_time(plim_estimate *e, const plim_job *job) {
   const plim_sharding *s = &job->sharding;
   if (isnan(e->step_seconds)) return;
   add_reason(e, s->world > 1,
-             "the time of communication between GPUs: computed with the bandwidths NCCL assumes, "
+             "the time of communication between GPUs is computed with the bandwidths NCCL assumes, "
              "not measured");
   add_reason(e, s->nodes > 1 && !(s->network_gbs > 0),
-             "the network between machines: assuming 12 GB/s (100 Gbit/s) for each machine");
+             "the network between machines is assumed to have 12 GB/s (100 Gbit/s) per machine");
   add_reason(e, plim_job_moves_to_host(job),
-             "the time of offload to the host: measured on the host of one H200, others differ");
+             "the time of offload to the host was measured with one H200; other hosts differ");
 }
 
 // Tensors have at most so many elements, so that no product of shapes overflows. Every address space ends long before,

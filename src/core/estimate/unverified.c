@@ -110,37 +110,49 @@ static const struct {
   const char *reason;
 } rows[] = {
     {is_of_new_family,
-     "this architecture: modelled from transformers' source, without a recording"},
-    {shards_elsewhere, "this architecture on several GPUs"},
-    {shards_with_trainer, "Trainer on several GPUs"},
-    {waits_for_host,
-     "ZeRO 3 with parameters on the host: when memory is freed depends on how busy the card is"},
-    {has_sizes, "DeepSpeed's bucket sizes other than the defaults: modelled from its source code, "
-                "not recorded"},
-    {is_fsdp_1, "FSDP 1: predicted as FSDP2, but accelerate runs FSDP 1 under autocast"},
-    {scales_under_fsdp, "float16 under accelerate's FSDP2: predicted without the GradScaler"},
+     "this architecture is modelled from transformers' source code and was not checked against a "
+     "measurement"},
+    {shards_elsewhere, "this architecture on several GPUs was not checked against a measurement"},
+    {shards_with_trainer, "Trainer on several GPUs was not checked against a measurement"},
+    {waits_for_host, "with ZeRO 3 and parameters on the host, when memory is freed depends on how "
+                     "busy the card is"},
+    {has_sizes,
+     "bucket sizes other than DeepSpeed's defaults are modelled from its source code and "
+     "were not checked against a measurement"},
+    {is_fsdp_1, "FSDP 1 is predicted as FSDP2, but accelerate runs FSDP 1 under autocast"},
+    {scales_under_fsdp, "float16 under accelerate's FSDP2 is predicted without the GradScaler"},
     {has_no_logits_under_fsdp,
-     "a loss that never materialises the logits under accelerate's FSDP2"},
+     "a loss that never materialises the logits was not checked against a measurement under "
+     "accelerate's FSDP2"},
     {has_another_loss,
-     "the loss of an encoder without a head: predicted as the mean of its squared outputs"},
+     "the loss of an encoder without a head is predicted as the mean of its squared outputs"},
     {contrasts_elsewhere,
-     "a contrastive loss with a decoder, with last-token pooling, or on several GPUs"},
-    {is_pairwise, "a loss that compares the texts of one sample: predicted as a loss on the "
+     "a contrastive loss with a decoder, with last-token pooling or on several GPUs was not "
+     "checked against a measurement"},
+    {is_pairwise, "a loss that compares the texts of one sample is predicted as a loss on the "
                   "differences of embeddings"},
     {is_in_eighths,
-     "torchtune's losses in eight chunks: modelled from their source code, not recorded"},
-    {is_int8, "LLM.int8(): how many columns are outliers depends on the data; predicted with none"},
-    {is_quantised_elsewhere, "quantised weights in this architecture"},
-    {is_fused_elsewhere, "Liger-Kernel's cross entropy with this architecture"},
-    {uses_liger_elsewhere, "Liger-Kernel's modules in this architecture"},
-    {offloads_with_trainer, "activation offload under Trainer"},
-    {trains_offloaded_layers_under_autocast, "checkpoint offload under autocast without adapters"},
-    {uses_flash,
-     "flash-attn: the memory of its CUDA kernels; kernels from the hub and later versions differ"},
-    {leaves_padding_out, "flash-attn skips padding: how many tokens are padding depends on the "
-                         "data; predicted with none"},
-    {is_ddp, "DistributedDataParallel: how long NCCL holds the gradients of the first backward "
-             "depends on timing; predicted until the second backward"},
+     "torchtune's losses in eight chunks are modelled from their source code and were not checked "
+     "against a measurement"},
+    {is_int8, "with LLM.int8(), the number of outlier columns depends on the data; the prediction "
+              "assumes none"},
+    {is_quantised_elsewhere,
+     "quantised weights were not checked against a measurement in this architecture"},
+    {is_fused_elsewhere,
+     "Liger-Kernel's cross entropy was not checked against a measurement in this architecture"},
+    {uses_liger_elsewhere,
+     "Liger-Kernel's modules were not checked against a measurement in this architecture"},
+    {offloads_with_trainer,
+     "activation offload under Trainer was not checked against a measurement"},
+    {trains_offloaded_layers_under_autocast,
+     "checkpoint offload under autocast without adapters was not checked against a measurement"},
+    {uses_flash, "the memory of flash-attn's kernels was not measured; other builds (Hugging Face "
+                 "kernels, newer "
+                 "versions) may differ"},
+    {leaves_padding_out, "flash-attn skips padding, and how many tokens are padding depends on "
+                         "the data; the prediction assumes none"},
+    {is_ddp, "NCCL may hold the first backward's gradients for a varying time; the prediction "
+             "assumes until the second backward"},
 };
 
 size_t plim_job_unverified(const plim_job *job, const char **reasons, size_t max) {

@@ -234,8 +234,8 @@ plim_err plim_gpu_find(const char *name, const plim_gpu **out, plim_error *error
   if (count) return refuse_several(name, found, count, error);
   const plim_gpu *close = closest(name);
   plim_err err =
-      plim_fail(error, PLIM_ERR_ARGUMENT, "no card is called \"%.64s\"%s%s%s", name,
+      plim_fail(error, PLIM_ERR_ARGUMENT, "unknown GPU \"%.64s\"%s%s%s", name,
                 close ? "; did you mean \"" : "", close ? close->name : "", close ? "\"?" : "");
-  plim_error_hint(error, "or give its memory, such as 24GiB; plimsoll help gpus lists the cards");
+  plim_error_hint(error, "plimsoll help gpus lists the names; or give a size such as 24GiB");
   return err;
 }

@@ -121,10 +121,17 @@ static void search(plim_search *s) {
   if (!s->failed && plan->smallest.e.device_bytes) plim_list_concessions(s);
 }
 
-static plim_err no_way(plim_error *error) {
+static plim_err no_way(const plim_plan_request *r, plim_error *error) {
+  const plim_domain *strategy = &r->domains[PLIM_KNOB_STRATEGY];
+  const plim_domain *offload = &r->domains[PLIM_KNOB_OFFLOAD];
+  bool is_pair = strategy->count == 1 && offload->count == 1;
   plim_err err =
-      plim_fail(error, PLIM_ERR_ARGUMENT,
-                "none of the strategies to try supports any of the offload values to try");
+      is_pair ? plim_fail(error, PLIM_ERR_ARGUMENT, "strategy %s does not work with offload %s",
+                          plim_knob_value_name(PLIM_KNOB_STRATEGY, strategy->at[0]),
+                          plim_knob_value_name(PLIM_KNOB_OFFLOAD, offload->at[0]))
+              : plim_fail(error, PLIM_ERR_ARGUMENT,
+                          "none of the strategies to try works with any of the offload values to "
+                          "try");
   plim_error_hint(error, "--fix strategy=zero2 --fix offload=optimizer");
   return err;
 }
@@ -133,7 +140,7 @@ static plim_err check_ways(const plim_plan_request *r, plim_error *error) {
   plim_sharing_mode modes[PLIM_MAX_SHARING_MODES];
   plim_concessions concessions = {
       .r = r, .scope = {.activations = true, .optimizer = true, .parameters = true}};
-  return plim_concession_sharings(&concessions, modes) ? PLIM_OK : no_way(error);
+  return plim_concession_sharings(&concessions, modes) ? PLIM_OK : no_way(r, error);
 }
 
 plim_err plim_plan_make(const plim_plan_request *request, plim_plan *out, plim_error *error) {

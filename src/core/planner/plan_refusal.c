@@ -12,7 +12,33 @@ static bool has_splits(const plim_search *s) {
   return alone.count || passes.count;
 }
 
+// The divisor of `whole` that is nearest to `value` in this direction; 0: none.
+static uint64_t divisor_near(uint64_t whole, uint64_t value, int direction) {
+  uint64_t at = value;
+  while (at >= 1 && at <= whole && whole % at) at = direction < 0 ? at - 1 : at + 1;
+  return at >= 1 && at <= whole ? at : 0;
+}
+
+static plim_err one_does_not_divide(const plim_plan_request *r, plim_error *error) {
+  uint64_t micro = (uint64_t)r->domains[PLIM_KNOB_MICRO_BATCH].at[0];
+  uint64_t world = (uint64_t)r->world, each = r->effective_batch / world;
+  uint64_t below = divisor_near(each, micro < each ? micro : each, -1);
+  uint64_t above = divisor_near(each, micro, 1);
+  char gpus[40] = "", other[40] = "";
+  if (world > 1) snprintf(gpus, sizeof gpus, " on %llu GPUs", (unsigned long long)world);
+  if (above && above != below) snprintf(other, sizeof other, " or %llu", (unsigned long long)above);
+  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT,
+                           "micro_batch=%llu does not divide the effective batch of %llu%s",
+                           (unsigned long long)micro, (unsigned long long)r->effective_batch, gpus);
+  plim_error_hint(error, "--fix micro_batch=%llu%s, or --effective-batch any",
+                  (unsigned long long)below, other);
+  return err;
+}
+
 static plim_err nothing_divides(const plim_plan_request *r, plim_error *error) {
+  bool is_one = r->domains[PLIM_KNOB_MICRO_BATCH].count == 1 &&
+                !r->domains[PLIM_KNOB_ACCUMULATE].count && r->world > 0;
+  if (is_one && r->effective_batch % (uint64_t)r->world == 0) return one_does_not_divide(r, error);
   plim_err err = plim_fail(
       error, PLIM_ERR_ARGUMENT,
       "no micro batch and accumulation among the values to try give an effective batch of %llu",

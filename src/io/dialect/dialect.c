@@ -57,8 +57,11 @@ static const plim_setting *root_of(const plim_settings *s, const plim_setting *s
 }
 
 static void explain_computed(const plim_setting *setting, plim_reading *out) {
-  int used = snprintf(out->why, sizeof out->why, "%.60s is computed: %.80s", setting->key,
-                      setting->value.text);
+  char key[96];
+  plim_setting_label(setting, key, sizeof key);
+  int used =
+      snprintf(out->why, sizeof out->why, "%s is %.60s in line %d, which plimsoll cannot evaluate",
+               key, setting->value.text, setting->line);
   if (setting->root && used > 0 && (size_t)used < sizeof out->why)
     snprintf(out->why + used, sizeof out->why - (size_t)used, " (from %.40s)", setting->root);
 }
@@ -119,8 +122,8 @@ static void explain_contradiction(decision *d, const plim_setting *setting,
              shows_first ? setting->line : before->line, shows_first ? second : first,
              strcmp(shows_first ? second : first, "1") == 0 ? "" : "es");
   else
-    snprintf(d->reading.why, sizeof d->reading.why, "%.60s is %.40s, but %.60s is %.40s",
-             before->key, first, setting->key, second);
+    plim_settings_explain_two(before, first, setting, second, d->reading.why,
+                              sizeof d->reading.why);
   d->reading.origin = PLIM_UNCLEAR;
   d->reading.is_fixed = true;
   d->reading.value = (plim_value){0};
@@ -593,7 +596,7 @@ const char *plim_recipe_file_refusal(const plim_settings *s, const plim_recipe_f
     return "it configures how a run is launched, not what is trained";
   bool is_home = recipe->dialect == PLIM_DIALECT_HOME;
   if (is_home && recipe->knobs[PLIM_KNOB_MICRO_BATCH].origin == PLIM_ABSENT)
-    return "it sets no batch size under any name that plimsoll knows";
+    return "it sets no batch size that plimsoll recognizes";
   bool is_tune = recipe->dialect == PLIM_DIALECT_TORCHTUNE;
   if (is_tune && !plim_settings_find(s, "optimizer._component_"))
     return "it configures no optimizer, so it does not train";

@@ -16,7 +16,7 @@
 
 // X(NAME, name)
 #define PLIM_DIALECT_LIST(X)                                                                       \
-  X(HOME, "home-made")                                                                             \
+  X(HOME, "custom")                                                                                \
   X(HF, "transformers")                                                                            \
   X(TRL, "TRL")                                                                                    \
   X(SENTENCE, "sentence-transformers")                                                             \

@@ -1,8 +1,12 @@
 #include "settings.h"
 
+#include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+
+#include "key_names.h"
 
 const char *const plim_format_names[PLIM_FORMATS] = {"YAML",   "JSON",  "TOML",
                                                      "Python", "shell", "Dockerfile"};
@@ -202,4 +206,38 @@ bool plim_settings_add(plim_settings *s, plim_setting setting) {
 plim_err plim_edit_make(plim_span span, const char *text, plim_edit *out, plim_error *error) {
   *out = (plim_edit){span, strdup(text)};
   return out->text ? PLIM_OK : plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
+}
+
+// ---- in words ---------------------------------------------------------------------------------------
+
+void plim_setting_label(const plim_setting *setting, char *out, size_t size) {
+  char label[PLIM_KEY_BYTES];
+  size_t used = 0;
+  for (const char *at = setting->key; *at && used + 1 < sizeof label; at++) {
+    if (*at == '#' && at > setting->key && isdigit((unsigned char)at[1])) {
+      while (isdigit((unsigned char)at[1])) at++;
+      continue;
+    }
+    label[used++] = *at;
+  }
+  label[used] = 0;
+  bool is_long = used >= size;
+  const char *tail = is_long ? label + used - (size - 1) : label;
+  const char *dot = is_long ? strchr(tail, '.') : NULL;
+  if (dot && dot[1]) tail = dot + 1;
+  while (is_long && ((unsigned char)*tail & 0xC0) == 0x80) tail++; // inside of a character
+  snprintf(out, size, "%s", tail);
+}
+
+void plim_settings_explain_two(const plim_setting *a, const char *first, const plim_setting *b,
+                               const char *second, char *out, size_t size) {
+  char one[64], other[64];
+  plim_setting_label(a, one, sizeof one);
+  plim_setting_label(b, other, sizeof other);
+  if (strcmp(one, other) == 0)
+    snprintf(out, size, "%s is %.40s in line %d and %.40s in line %d", one, first, a->line, second,
+             b->line);
+  else
+    snprintf(out, size, "%s is %.30s in line %d, but %s is %.30s in line %d", one, first, a->line,
+             other, second, b->line);
 }

@@ -136,6 +136,14 @@ size_t plim_settings_below(const plim_settings *s, const char *prefix, size_t si
 // Whether any key begins with this prefix: "hydra.main.".
 bool plim_settings_has_below(const plim_settings *s, const char *prefix);
 
+// ---- in words ---------------------------------------------------------------------------------------
+
+// The key for a message: without the number of a repeated call ("TrainingArguments#2.seed"), and of a long key the end.
+void plim_setting_label(const plim_setting *setting, char *out, size_t size);
+// "batch_size is 16 in line 1 and 32 in line 7": two settings of one file that contradict each other.
+void plim_settings_explain_two(const plim_setting *a, const char *first, const plim_setting *b,
+                               const char *second, char *out, size_t size);
+
 // One change of a text: `text` replaces the span.
 typedef struct {
   plim_span span;

@@ -90,7 +90,7 @@ plim_err plim_text_file_read(const char *path, size_t limit, char **text, size_t
     const char *why = is_folder ? "this is a folder" : errno ? strerror(errno) : "not a file";
     plim_err code = errno == ENOMEM ? PLIM_ERR_NOMEM : PLIM_ERR_IO;
     if (is_missing) plim_fail(error, code, "%.200s does not exist", path);
-    else plim_fail(error, code, "cannot open: %s", why);
+    else plim_fail(error, code, "cannot open %.200s: %s", path, why);
     if (is_folder)
       plim_error_hint(error,
                       "name the files to read; to list them, run plimsoll check in that folder");

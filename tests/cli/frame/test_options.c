@@ -159,10 +159,11 @@ TEST(missing_and_superfluous_values) {
 }
 
 TEST(bad_values_point_at_the_place) {
-  REJECTED("--count: \"7x\" is not a whole number", "--count 1", "in", "-n", "7x");
+  REJECTED("--count: \"7x\" is not a whole number", "--count 7", "in", "-n", "7x");
   CHECK_STR(usage.source, "--count 7x");
   CHECK_U64(usage.error.byte, 9u);
-  REJECTED("--mode: \"quik\" is not slow, medium or quick", "--mode quick", "in", "--mode=quik");
+  REJECTED("--mode: \"quik\" is not allowed; use slow, medium or quick", "--mode quick", "in",
+           "--mode=quik");
   CHECK_U64(usage.error.byte, 7u);
 }
 
@@ -170,7 +171,8 @@ TEST(words_are_counted_and_checked) {
   REJECTED("sample needs an INPUT: file to read", "plimsoll sample INPUT", "--fast");
   REJECTED("unexpected argument \"x\"", "to see the arguments: plimsoll sample -h", "a", "slow",
            "x");
-  REJECTED("\"mediun\" is not slow, medium or quick", "plimsoll sample medium", "a", "mediun");
+  REJECTED("\"mediun\" is not allowed; use slow, medium or quick", "plimsoll sample medium", "a",
+           "mediun");
 }
 
 TEST(parsing_can_stop_at_the_first_word) {
@@ -216,7 +218,7 @@ static const char *report(const char *file, uint64_t byte, const char *source) {
 }
 
 TEST(reports_show_file_line_and_caret) {
-  CHECK_STR(report("a.sh", 6, "one\ntwo three\nfour"), "error: wrong\n  --> a.sh:2, byte 6\n"
+  CHECK_STR(report("a.sh", 6, "one\ntwo three\nfour"), "error: wrong\n  --> a.sh:2\n"
                                                        "   |  two three\n   |    ^\n");
   CHECK_STR(report("a.pickle", 77, NULL), "error: wrong\n  --> a.pickle, byte 77\n");
   CHECK_STR(report("a.pickle", PLIM_UNKNOWN, NULL), "error: wrong\n  --> a.pickle\n");

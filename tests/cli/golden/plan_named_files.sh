@@ -8,7 +8,7 @@ cat >run.sh <<'S'
 torchrun --nproc_per_node 8 train.py --output_dir out --per_device_train_batch_size 2 \
   --bf16 true --deepspeed conf/ds.json
 S
-try() { $PLIMSOLL plan run.sh --seq 512 --gpu 24GiB "$@" 2>&1 | head -3; }
+try() { $PLIMSOLL plan run.sh --seq 512 --gpu 24GiB "$@" 2>&1 | head -5; }
 echo "== missing"
 try
 echo "== what it says is typed"

@@ -45,7 +45,7 @@ loss: {_component_: torchtune.modules.loss.LinearCrossEntropyLoss}
 batch_size: 2
 dtype: bf16
 END
-$PLIMSOLL plan tune.yaml --gpu 24GiB | grep -E -A1 '^(llama|note: the model)'
+$PLIMSOLL plan tune.yaml --gpu 24GiB | grep -E -A2 '^(llama|note: the model)'
 sed -i 's/ num_layers: 4,//' tune.yaml
 $PLIMSOLL plan tune.yaml --gpu 24GiB 2>&1
 true

@@ -14,7 +14,7 @@ Y
 printf 'n_positives: 16\nn_negatives: 8\n' >conf/01.yaml
 printf 'n_positives: 32\nn_negatives: 24\n' >conf/02.yaml
 printf 'n_positives: 16\nn_negatives: 8\n' >conf/03.yaml
-lines="note|^now:|^planned|anchors|NOTHING|takes most|     conf/|n_negatives"
+lines="note|^now:|^planned|samples per batch|NOTHING|takes most|     conf/|n_negatives"
 $PLIMSOLL plan conf/config.yaml conf/0?.yaml -g 6GiB --allow micro_batch | grep -E "$lines"
 $PLIMSOLL plan conf/config.yaml conf/0?.yaml -g 6GiB --contrastive | grep -E "^now:"
 $PLIMSOLL check conf/config.yaml conf/0?.yaml -g 6GiB | grep -E "fit|most memory|conf/02.yaml$"

@@ -14,7 +14,7 @@ SentenceTransformerTrainer(model=model, args=args, train_dataset=data, loss=loss
 PY
   echo "== $1 $2"
   shift 2
-  $PLIMSOLL plan train.py --gpu 6GiB "$@" | grep -E '^([0-9]+ (samples|anchors)|note: .*texts|now:|planned|micro_batch|NOTHING|question|unverified: a loss)'
+  $PLIMSOLL plan train.py --gpu 6GiB "$@" | grep -E '^([0-9]+ samples|note: .*texts|now:|planned|micro_batch|NOTHING|question|unverified: a loss)'
 }
 script "CosineSimilarityLoss(model, loss_fct=nn.MSELoss())" ""
 script "TripletLoss(model)" ""

@@ -9,7 +9,7 @@ BATCH = 5 * 8
 m = AutoModelForCausalLM.from_pretrained("gpt2-xl")
 a = TrainingArguments("o", per_device_train_batch_size=BATCH, gradient_accumulation_steps=1, bf16=True)
 EOF
-$PLIMSOLL plan dup.py --gpu 24GiB --fix micro_batch=20 | grep -A3 "[0-9]. micro_batch 20"
+$PLIMSOLL plan dup.py --gpu 24GiB --fix micro_batch=20 | grep -A3 "[0-9]. set micro_batch 20"
 echo 'b = TrainingArguments("o2", per_device_train_batch_size=2, gradient_accumulation_steps=20, bf16=True)' >>dup.py
 $PLIMSOLL plan dup.py --gpu 24GiB 2>&1
 cat >train.yaml <<'EOF'

@@ -10,7 +10,7 @@ cat > ds.json <<'END'
 {"train_batch_size": 64, "zero_optimization": {"stage": 2}, "bf16": {"enabled": true}}
 END
 plan() { $PLIMSOLL plan "$@" -s 512 --gpu 24GiB 2>&1; }
-say() { echo "== $1"; shift; "$@" | grep -E '^(error|help|note: [0-9]+ GPUs|now:|.*effective)|known:'; }
+say() { echo "== $1"; shift; "$@" | grep -E '^(error|help|note: assuming [0-9]+ GPUs|now:|.*effective)|known:'; }
 say "the batch takes four" plan train.yaml
 say "as typed" plan train.yaml --world 1 --strategy none
 sed -i 's/64/60/' ds.json

@@ -288,7 +288,8 @@ TEST(the_picture_of_a_prediction_says_what_it_is_of) {
   CHECK(svg && !fault_in_xml(svg), "not well-formed");
   snprintf(peak, sizeof peak, ">peak %s: step ", units_bytes(r.e.p.peak_allocated_bytes).text);
   CHECK(strstr(svg, peak), "no %s", peak);
-  CHECK(strstr(svg, ">gpt2, bf16<") && strstr(svg, ">batch 1 of 64 tokens, adamw, "), "no title");
+  CHECK(strstr(svg, ">gpt2, bf16<") && strstr(svg, ">batch 1, 64 tokens per sequence, adamw, "),
+        "no title");
   CHECK(strstr(svg, "reserved at most; fits on a card of 24.0 GiB<"), "no verdict");
   CHECK_U64(occurrences(svg, ">forward<"), 3u);
   CHECK_U64(occurrences(svg, ">backward<"), 3u);
@@ -328,7 +329,7 @@ TEST(the_page_of_a_prediction_knows_places_and_tensors) {
   CHECK(predict(&args, &r), "no prediction");
   char *html = forecast(&r, capture_html);
   CHECK(html && strlen(html) < 2 * PLIM_MIB, "no page, or a large one");
-  CHECK(strstr(html, "\"step 2, backward (recomputing), layer 3:"), "no places");
+  CHECK(strstr(html, "\"step 2, backward, recomputing layer 3 ("), "no places");
   CHECK(strstr(html, "\"lm_head, bf16 (64, 50257)\"") && strstr(html, "\"weights\""), "no tensors");
   CHECK(strstr(html, ",\"backward\"]") && strstr(html, "\"setup\":\"loading\""), "no phases");
   free(html);

@@ -158,10 +158,10 @@ TEST(gpu_typos_get_suggestions) {
   const plim_gpu *gpu;
   plim_error error;
   CHECK(plim_gpu_find("RTX 4900", &gpu, &error) == PLIM_ERR_ARGUMENT && !gpu, "found");
-  CHECK_STR(error.message, "no card is called \"RTX 4900\"; did you mean \"RTX 4090\"?");
-  CHECK_STR(error.hint, "or give its memory, such as 24GiB; plimsoll help gpus lists the cards");
+  CHECK_STR(error.message, "unknown GPU \"RTX 4900\"; did you mean \"RTX 4090\"?");
+  CHECK_STR(error.hint, "plimsoll help gpus lists the names; or give a size such as 24GiB");
   CHECK(plim_gpu_find("Voodoo2", &gpu, &error) == PLIM_ERR_ARGUMENT, "found");
-  CHECK_STR(error.message, "no card is called \"Voodoo2\"");
+  CHECK_STR(error.message, "unknown GPU \"Voodoo2\"");
   CHECK(plim_gpu_find("tesla t4", &gpu, &error) == PLIM_OK, "not found");
 }
 

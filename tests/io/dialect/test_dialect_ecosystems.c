@@ -214,7 +214,9 @@ TEST(comments_forbid_in_many_words) {
 TEST(two_values_for_one_knob_are_unclear) {
   CHECK(!read_text("c.yaml", "a:\n  batch_size: 8\nb:\n  batch_size: 16\n"), "%s", error.message);
   CHECK(says("micro_batch=unclear"), "not guessed");
-  CHECK(refuses("micro_batch", "4", "a.batch_size is 8, but b.batch_size is 16"), "both are named");
+  CHECK(
+      refuses("micro_batch", "4", "a.batch_size is 8 in line 2, but b.batch_size is 16 in line 4"),
+      "both are named");
   CHECK(strstr(error.hint, "--set micro_batch=FILE:KEY"), "%s", error.hint);
   CHECK(!read_text("c.yaml", "train:\n  batch_size: 8\neval:\n  batch_size: 16\n"), "%s",
         error.message);

@@ -16,7 +16,7 @@ typedef struct {
   const char *refusal; // why it is not a training; NULL: it is one
 } real_file;
 
-#define LAUNCHES "it configures how a run is launched, not what is trained"
+#define LAUNCHES " configures how a run is launched, not what is trained"
 
 static const real_file real_files[] = {
     {"accelerate__config_yaml_templates__deepspeed.yaml", PLIM_DIALECT_ACCELERATE,
@@ -131,7 +131,7 @@ static const real_file real_files[] = {
     {"torchtune__llama3_2__3B_qat_lora.yaml", PLIM_DIALECT_TORCHTUNE,
      "micro_batch=4 accumulate=8 lora_rank=64 checkpoint=off", NULL},
     {"torchtune__llama3_2__evaluation.yaml", PLIM_DIALECT_TORCHTUNE, "micro_batch=8 dtype=bf16",
-     "it configures no optimizer, so it does not train"},
+     " configures no optimizer, so it does not train"},
     {"torchtune__llama3__8B_qlora_single_device.yaml", PLIM_DIALECT_TORCHTUNE,
      "quantisation=nf4-double lora_rank=8 micro_batch=2 accumulate=8 "
      "lora_targets=q_proj,v_proj,o_proj,gate_proj,up_proj,down_proj",
@@ -159,7 +159,7 @@ static bool is_understood(const real_file *file) {
   bool is_right = is->dialect == file->dialect && *is->reason;
   if (!is_right) printf("taken for %d: %s\n", (int)is->dialect, is->reason);
   plim_err err = plim_run_settings_of(&project, &run, &error);
-  bool is_refused = file->refusal ? err && strcmp(error.message, file->refusal) == 0 : !err;
+  bool is_refused = file->refusal ? err && strstr(error.message, file->refusal) : !err;
   if (!is_refused) printf("%s\n", err ? error.message : "it is not refused");
   return is_right && is_refused && says(file->says);
 }

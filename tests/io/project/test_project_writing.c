@@ -96,8 +96,9 @@ TEST(refusals_name_what_stands_in_the_way) {
   CHECK(!read_text("c.yaml", "a:\n  per_device_train_batch_size: 8\nb:\n"
                              "  per_device_train_batch_size: 4\n"),
         "%s", error.message);
-  CHECK(refuses("micro_batch", "2", "a.per_device_train_batch_size is 8, but b.per_device"),
-        "two that do not agree");
+  CHECK(
+      refuses("micro_batch", "2", "a.per_device_train_batch_size is 8 in line 2, but b.per_device"),
+      "two that do not agree");
   CHECK(!read_text("c.py", "N = 8\nTrainingArguments(per_device_train_batch_size=N,\n"
                            "    dataloader_num_workers=N)\n"),
         "%s", error.message);

@@ -82,8 +82,7 @@ static void mark_two_commands(plim_project_knob *k, const plim_setting *a, const
   plim_value_print(&a->value, first, sizeof first);
   plim_value_print(&b->value, second, sizeof second);
   k->origin = PLIM_UNCLEAR, k->is_fixed = true, k->value = (plim_value){0};
-  snprintf(k->why, sizeof k->why, "%.60s is %.40s, but %.60s is %.40s", a->key, first, b->key,
-           second);
+  plim_settings_explain_two(a, first, b, second, k->why, sizeof k->why);
 }
 
 // A store_false flag turns off what is on by default.

@@ -104,7 +104,9 @@ plim_err plim_project_find(const plim_project *p, const char *path, size_t *out,
   *out = found;
   if (another != SIZE_MAX) return is_ambiguous(p, path, found, another, error);
   if (found != SIZE_MAX) return PLIM_OK;
-  return plim_fail(error, PLIM_ERR_ARGUMENT, "%.120s is not one of the given files", path);
+  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "%.120s is not one of the given files", path);
+  plim_error_hint(error, "add %.120s to the command", path);
+  return err;
 }
 
 plim_span plim_path_folder(const char *path) {

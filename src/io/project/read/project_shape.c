@@ -71,7 +71,7 @@ static long long scaled_width(long long width) { return (4 * (2 * width / 3) + 2
 
 static void read_arguments(const plim_project *p, plim_shape *out) {
   const plim_settings *s = &p->files.at[out->file]->settings;
-  long long value, width = 0;
+  long long value, width = 0, layers = 0;
   snprintf(out->text, sizeof out->text, "model_type=llama");
   for (size_t i = 0; i < sizeof arguments / sizeof *arguments; i++) {
     const plim_setting *setting = plim_settings_find(s, arguments[i].key);
@@ -83,12 +83,15 @@ static void read_arguments(const plim_project *p, plim_shape *out) {
     }
     plim_shape_add(out, arguments[i].config, value);
     if (strcmp(arguments[i].config, "hidden_size") == 0) width = value;
+    if (strcmp(arguments[i].config, "num_hidden_layers") == 0) layers = value;
   }
   const plim_setting *inner = plim_settings_find(s, "model.intermediate_dim");
   if (!inner || !plim_shape_number(p, out->file, inner, &value)) value = scaled_width(width);
   plim_shape_add(out, "intermediate_size", value);
   plim_shape_add(out, "tie_word_embeddings", 0);
-  snprintf(out->origin, sizeof out->origin, "the model's shape is what model._component_ builds");
+  snprintf(out->origin, sizeof out->origin,
+           "the model is built by model._component_ in %.100s: %lld layers, hidden size %lld",
+           p->files.at[out->file]->path, layers, width);
 }
 
 void plim_shape_of_torchtune(const plim_project *p, plim_shape *out) {

@@ -320,8 +320,9 @@ static plim_err refuse_parallel(const plim_project *p, size_t file, const plim_s
                                 const char *what, plim_error *error) {
   plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s is not supported yet (%s)", what,
                            setting ? setting->key : "set in the files");
-  plim_error_hint(error, "remove it, or plan without files; data parallelism, FSDP and ZeRO are "
-                         "supported: --strategy fsdp2 --world N");
+  plim_error_hint(error,
+                  "remove it there; or, to plan with FSDP instead: plimsoll plan --model MODEL "
+                  "--batch N --strategy fsdp2 --world N --gpu CARD");
   return plim_error_file_of(p, file, err, error);
 }
 
@@ -350,8 +351,8 @@ static plim_err check_settings(const plim_project *p, size_t file, plim_error *e
 }
 
 static plim_err check_parallel(const plim_project *p, plim_error *error) {
-  plim_err err = check_knob(p, PLIM_KNOB_TENSOR_PARALLEL, "tensor parallel", error);
-  if (!err) err = check_knob(p, PLIM_KNOB_CONTEXT_PARALLEL, "context parallel", error);
+  plim_err err = check_knob(p, PLIM_KNOB_TENSOR_PARALLEL, "tensor parallelism", error);
+  if (!err) err = check_knob(p, PLIM_KNOB_CONTEXT_PARALLEL, "context parallelism", error);
   for (size_t i = 0; !err && i < p->files.len; i++) err = check_settings(p, i, error);
   return err;
 }

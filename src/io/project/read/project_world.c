@@ -102,16 +102,17 @@ static void infer_world(plim_project *p) {
   int64_t each = micro * steps;
   char why[sizeof world->why];
   if (global % each) {
-    snprintf(why, sizeof why, "the global batch of %lld is not a multiple of %lld x %lld per GPU",
-             (long long)global, (long long)micro, (long long)steps);
+    snprintf(why, sizeof why,
+             "the global batch of %lld is not a multiple of %lld (%lld x %lld per GPU)",
+             (long long)global, (long long)each, (long long)micro, (long long)steps);
     leave_open(world, why);
     return;
   }
   world->origin = PLIM_DEFAULTED;
   world->value = (plim_value){.kind = PLIM_VALUE_INTEGER, .integer = global / each * sharers(p)};
   snprintf(world->why, sizeof world->why,
-           "it follows from the global batch: %lld with %lld x %lld per GPU", (long long)global,
-           (long long)micro, (long long)steps);
+           "the global batch of %lld is %lld x %lld per GPU on %lld GPUs", (long long)global,
+           (long long)micro, (long long)steps, (long long)(global / each));
 }
 
 void plim_project_settle_world(plim_project *p) {

@@ -78,6 +78,25 @@ static bool has_bound_batch(const plim_project *p) {
   return false;
 }
 
+// `reason` begins with "it" if it is about the file, whose name takes the place of that word.
+static plim_err refuse_training(const plim_project *p, size_t file, const char *reason,
+                                plim_error *error) {
+  bool is_about_file = file != SIZE_MAX && strncmp(reason, "it ", 3) == 0;
+  const char *name = is_about_file ? p->files.at[file]->path : "";
+  const char *rest = is_about_file ? reason + 2 : reason;
+  plim_err err = p->missing
+                     ? plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                                 "%.100s%s, and %.100s, to which the files refer, does not exist "
+                                 "here",
+                                 name, rest, p->missing)
+                     : plim_fail(error, PLIM_ERR_UNSUPPORTED, "%.200s%s", name, rest);
+  if (p->missing) plim_error_hint(error, "add %.160s to the command", p->missing);
+  else
+    plim_error_hint(error, "add the training script or configuration; or, if one of your own keys "
+                           "sets the batch size: --set micro_batch=FILE:KEY");
+  return plim_error_file_of(p, file, err, error);
+}
+
 static plim_err check_trains(const plim_project *p, plim_error *error) {
   const char *reason = NULL;
   size_t file = SIZE_MAX;
@@ -89,13 +108,11 @@ static plim_err check_trains(const plim_project *p, plim_error *error) {
     if (!mine && f->is.dialect == p->dialect) return PLIM_OK;
     if (mine) reason = mine, file = i;
   }
-  if (!reason) reason = "none of these files is a training configuration that plimsoll knows";
-  plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s%s%s", reason,
-                           p->missing ? "; they refer to a file that does not exist here: " : "",
-                           p->missing ? p->missing : "");
-  plim_error_hint(
-      error, "add the training script or configuration, or name the keys: --set KNOB=FILE:KEY");
-  return plim_error_file_of(p, file, err, error);
+  return reason ? refuse_training(p, file, reason, error)
+                : refuse_training(p, SIZE_MAX,
+                                  "none of these files is a training configuration that plimsoll "
+                                  "knows",
+                                  error);
 }
 
 plim_err plim_run_settings_of(const plim_project *p, plim_run_settings *out, plim_error *error) {
