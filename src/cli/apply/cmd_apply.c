@@ -172,7 +172,7 @@ static void print_steps(const plim_plan_file *plan, const apply_args *args, cons
     const plim_plan_step *step = &plan->steps.at[i];
     if (step->knob != PLIM_KNOBS && is_done(args, step->knob)) continue;
     if (!number++) fprintf(out, "%s\n", heading);
-    steps_print(out, number, step->text, step->lines);
+    steps_print(out, number, step->text, step->lines, step->why);
   }
 }
 

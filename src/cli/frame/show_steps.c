@@ -12,7 +12,7 @@ static void put(FILE *out, const char *line, size_t size) {
   fprintf(out, "     %s\n", text);
 }
 
-void steps_print(FILE *out, size_t number, const char *text, const char *lines) {
+void steps_print(FILE *out, size_t number, const char *text, const char *lines, const char *why) {
   char line[2048];
   snprintf(line, sizeof line, "%zu. %s%s", number, text, lines ? ":" : "");
   plim_text_disarm(line);
@@ -22,4 +22,9 @@ void steps_print(FILE *out, size_t number, const char *text, const char *lines) 
     put(out, lines, size);
     lines += size + (lines[size] == '\n');
   }
+  if (!why) return;
+  snprintf(line, sizeof line, "%s", why);
+  plim_text_disarm(line);
+  fputs("   ", out);
+  term_wrap(out, line, 3, 3, (size_t)term_width(out));
 }

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-// One step: "1. install what the plan uses:" and, indented below it, the lines to paste (NULL: none).
-void steps_print(FILE *out, size_t number, const char *text, const char *lines);
+// One step: "1. install what the plan uses:", indented below it the lines to paste, and the reason (NULL: none).
+void steps_print(FILE *out, size_t number, const char *text, const char *lines, const char *why);
 
 #endif

@@ -22,8 +22,7 @@ static bool is_any_allowed(const plim_plan_request *r) {
 static const char *const left_out[] = {
     [PLIM_PASSED_NONE] = "",
     [PLIM_PASSED_HOST] = ", not counting offload to the host, whose speed depends on your machine",
-    [PLIM_PASSED_WAY] = ", not counting other sharding strategies, whose speed depends on your GPU "
-                        "links",
+    [PLIM_PASSED_WAY] = ", not counting other strategies, whose speed depends on your GPU links",
     [PLIM_PASSED_CODE] = ", not counting those that need changes to your code",
     [PLIM_PASSED_LIGER] = ", not counting Liger-Kernel, which your code would have to turn on"};
 

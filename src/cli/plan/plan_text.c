@@ -452,10 +452,7 @@ static void print_steps(const manual_steps *steps) {
   if (steps->len) plan_heading("to do by hand");
   for (size_t i = 0; i < steps->len; i++) {
     const manual_step *step = &steps->at[i];
-    steps_print(stdout, i + 1, step->text, step->lines);
-    if (!step->why) continue;
-    printf("   ");
-    term_wrap(stdout, step->why, 3, 3, (size_t)term_width(stdout));
+    steps_print(stdout, i + 1, step->text, step->lines, step->why);
   }
 }
 

@@ -136,7 +136,8 @@ static plim_err read_steps(const json_t *rung, plim_plan_file *out, plim_error *
     const char *knob = json_string_value(json_object_get(x, "knob"));
     plim_plan_step step = {.knob = knob ? plim_knob_named(knob) : PLIM_KNOBS,
                            .text = keep_words(json_object_get(x, "text"), out),
-                           .lines = keep_lines(json_object_get(x, "lines"), out)};
+                           .lines = keep_lines(json_object_get(x, "lines"), out),
+                           .why = keep_words(json_object_get(x, "why"), out)};
     if (!step.text) return is_no_plan(error, "an entry of steps has no text");
     if (!vec_push(&out->steps, step)) return out_of_memory(error);
   }

@@ -29,7 +29,8 @@ typedef struct {
 typedef struct {
   plim_knob knob; // PLIM_KNOBS: the step is not about a knob
   const char *text,
-      *lines; // what to do, and what to paste; lines is NULL if there is nothing to paste
+      *lines;      // what to do, and what to paste; lines is NULL if there is nothing to paste
+  const char *why; // the reason why it is left to the user; may be NULL
 } plim_plan_step;
 
 typedef struct {
