@@ -69,7 +69,7 @@ YAML = (
      {"accumulate": "trainer.accumulate_grad_batches", "clip": "trainer.gradient_clip_val", "epochs": "trainer.max_epochs",
       "micro_batch": "data.batch_size", "workers": "data.num_workers"},
      {"trainer.precision": "bf16-mixed", "trainer.accelerator": "gpu", "trainer.devices": 1}),
-    ("home-made", "hydra.yaml",
+    ("custom", "hydra.yaml",
      {"micro_batch": "data.batch_size", "sequence": "data.max_length", "accumulate": "optim.grad_accum_steps"},
      {"defaults": ["_self_"], "data.name": "c4"}),
 )

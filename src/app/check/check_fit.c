@@ -189,7 +189,7 @@ static void report_too_large(check *c) {
   }
   check_finding *f = check_add(c, "fit", CHECK_FAILS, "does not fit: needs %s, %s available", needs,
                                units_bytes(e->budget_bytes).text);
-  snprintf(c->fit, sizeof c->fit, "does not fit (%s of %s)",
+  snprintf(c->fit, sizeof c->fit, "does not fit: needs %s, %s available",
            units_bytes(estimate_needed_bytes(e)).text, units_bytes(e->budget_bytes).text);
   explain_failure(c, f);
   fix_plan(c, f, "");
@@ -221,7 +221,7 @@ static void report_crowded(check *c) {
       check_add(c, "fit", is_sure(c) ? CHECK_FAILS : CHECK_WARNING,
                 "not enough free memory now: needs %s, %s of %s free", units_bytes(need).text,
                 units_bytes(free_now(c)).text, units_bytes(c->cards[0].total_bytes).text);
-  snprintf(c->fit, sizeof c->fit, "not enough free memory now (%s of %s)", units_bytes(need).text,
+  snprintf(c->fit, sizeof c->fit, "needs %s, only %s free now", units_bytes(need).text,
            units_bytes(free_now(c)).text);
   check_fix(f, "free the rest of the GPU's memory (nvidia-smi lists the processes that use it)");
 }

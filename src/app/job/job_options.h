@@ -70,7 +70,7 @@ extern const char *const job_reduce_dtypes[], *const job_links[], *const job_pre
 // clang-format off
 #define JOB_OPTIONS(AT)                                                                            \
   {"model", 'm', "MODEL", CLI_MODEL, AT(model),                                                    \
-   "a model name, an id in the Hugging Face cache, or the path of a config.json", NULL, true},     \
+   "a model name, a Hugging Face id in your local cache, or the path of a config.json", NULL, true},     \
   {"batch", 'b', "N", CLI_UINT, AT(batch), "sequences per forward pass (default: 1)", NULL, true}, \
   {"seq", 's', "N", CLI_UINT, AT(seq),                                                             \
    "tokens per sequence (default: 2048, or the model's maximum if that is less)", NULL, true},     \
@@ -135,7 +135,7 @@ extern const char *const job_reduce_dtypes[], *const job_links[], *const job_pre
   {"link", 0, "KIND", CLI_CHOICE, AT(link),                                                        \
    "link between GPUs of one machine (default: NVLink on SXM cards, PCIe on others)", job_links},  \
   {"network", 0, "GB/S", CLI_NUMBER, AT(network),                                                  \
-   "network bandwidth per machine and direction (default: 12, which is 100 Gbit/s)", NULL},        \
+   "network bandwidth of each machine, in each direction (default: 12, about 100 Gbit/s)", NULL},        \
   {"no-reshard", 0, NULL, CLI_FLAG, AT(no_reshard),                                                \
    "FSDP2: keep a layer's full parameters after its forward pass", NULL},                          \
   {"reduce-dtype", 0, "TYPE", CLI_CHOICE, AT(reduce_dtype),                                        \

@@ -22,16 +22,16 @@ static plim_err refuse_nameless(const project_job *p, plim_error *error) {
   }
   err = plim_fail(error, PLIM_ERR_ARGUMENT, "%s%s%s%.120s%s",
                   is_unclear ? "the model is not known: " : "the files do not name the model",
-                  is_unclear ? model->why : "", missing ? "; they refer to " : "",
+                  is_unclear ? model->why : "", missing ? "; the files refer to " : "",
                   missing ? missing : "", missing ? ", which was not found" : "");
   if (missing) plim_error_hint(error, "add %.160s to the command, or give --model NAME", missing);
   else if (is_unclear && model->place_count > 1 &&
            model->places[0].setting->value.kind == PLIM_VALUE_TEXT)
     plim_error_hint(error, "choose one: --model %.160s", model->places[0].setting->value.text);
   else
-    plim_error_hint(
-        error,
-        "--model NAME, with its id on the Hugging Face hub or a name from plimsoll help models");
+    plim_error_hint(error, "--model NAME: a name from plimsoll help models, or a Hugging Face id "
+                           "whose config.json is in "
+                           "your local cache");
   return err;
 }
 

@@ -12,7 +12,7 @@ static bool is_sharded(const project_job *p, const job_args *a) {
 static plim_err ask(const char *why, const char *more, plim_error *error) {
   plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT,
                            "the files do not set the number of GPUs, but %s%s", why, more);
-  plim_error_hint(error, "--world 8");
+  plim_error_hint(error, "give the number of GPUs, for example --world 8");
   return err;
 }
 

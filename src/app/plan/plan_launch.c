@@ -365,10 +365,12 @@ static plim_err add_command(const launch *l, manual_steps *out, plim_error *erro
   if (l->nodes > 1) {
     make_batch_line(l, line, batch, sizeof batch);
     snprintf(lines, sizeof lines, "%s\n%s\n", line, batch);
-    return manual_step_add(out, "command", PLIM_KNOBS, lines, error,
-                           "on every machine, set HEAD to the first machine's host name%s and run "
-                           "the first line; or, with Slurm, run only the second line, once",
-                           strstr(line, "SLURM") ? " and SLURM_NODEID to its number from 0" : "");
+    return manual_step_add(
+        out, "command", PLIM_KNOBS, lines, error,
+        "without Slurm, on each machine: set HEAD to the host name of the first "
+        "machine%s, then run the first command. With Slurm: run only the sbatch "
+        "command, once",
+        strstr(line, "SLURM") ? " and SLURM_NODEID to this machine's own number (0, 1, ...)" : "");
   }
   snprintf(lines, sizeof lines, "%s\n", line);
   const char *why =

@@ -64,9 +64,10 @@ static int run(const cli_call *call) {
   plim_err err = plim_estimate_make(&r->request.job, &r->request.target, &r->e, &error);
   if (!err) check_weights(r);
   if (!err && r->e.p.assumes_repetition)
-    plim_note_add(&r->request.notes, "assumed.passes", NULL,
-                  "not every forward pass was simulated: after a few hundred that left memory "
-                  "unchanged, the others are assumed to do the same");
+    plim_note_add(
+        &r->request.notes, "assumed.passes", NULL,
+        "memory stopped changing after a few hundred forward passes, so the remaining ones "
+        "were not simulated");
   if (!err && r->request.notes.has_no_memory)
     err = plim_fail(&error, PLIM_ERR_NOMEM, "out of memory");
   if (!err && args->explain) err = explain(r, &error);
@@ -97,8 +98,9 @@ static const char *const description[] = {
     "and the optimizer step as PyTorch would, and passes every allocation to a simulation of "
     "PyTorch's caching allocator. The result therefore includes every tensor, the moment of the "
     "peak, and the cost of fragmentation.",
-    "plimsoll help families lists the supported architectures and what was recorded of each. "
-    "Whatever was not checked against a measurement is marked unverified and widens the interval.",
+    "plimsoll help families lists the supported architectures and the setups verified for each. "
+    "Anything else is marked unverified, and the range around the estimate (\"between ... and "
+    "...\") gets wider.",
     "If you name a card, the estimate uses the memory that CUDA offers on it and the attention "
     "kernels it runs. If you give only a size, it uses the kernels of an H200, the card that was "
     "measured.",

@@ -178,16 +178,19 @@ static void print_facts(const estimate_result *r) {
   char text[128];
   estimate_place(&e->p.peak_at, text, sizeof text);
   printf("\n");
-  print_fact("peak: %s allocated, %s reserved, %s %s", units_bytes(e->p.peak_allocated_bytes).text,
+  bool runs_out = e->has_verdict && !e->fits;
+  print_fact("peak%s: %s allocated, %s reserved, %s %s",
+             runs_out ? " on a card that is large enough" : "",
+             units_bytes(e->p.peak_allocated_bytes).text,
              units_bytes(e->p.peak_reserved_bytes).text, estimate_place_word(&e->p.peak_at), text);
   if (e->p.host_bytes) print_fact("host memory: %s per GPU", units_bytes(e->p.host_bytes).text);
   if (e->p.retries)
     print_fact(
         "allocation retries: %s; each releases cached memory to the driver, which costs time",
         units_count(e->p.retries).text);
-  if (e->has_verdict && !e->fits) {
+  if (runs_out) {
     estimate_place(&e->capped.runs_out_at, text, sizeof text);
-    print_fact("out of memory %s %s: it requests another %s",
+    print_fact("out of memory on this card: %s %s, which requests another %s",
                estimate_place_word(&e->capped.runs_out_at), text,
                units_bytes(e->capped.runs_out_bytes).text);
   }

@@ -41,8 +41,9 @@ static void print_models(FILE *out) {
   term_table_print(t, out);
   term_table_free(t);
   help_paragraph(out,
-                 "--model takes one of these names, an id on the Hugging Face hub, or the path of "
-                 "a config.json. Separators between the words and a trailing -Instruct do not "
+                 "--model takes one of these names, a Hugging Face id whose config.json is in your "
+                 "local cache, or the path of a config.json. Separators between the words and a "
+                 "trailing -Instruct do not "
                  "matter. type: the dtype in which transformers 5 loads the model. tokens: the "
                  "maximum sequence length.");
 }
@@ -69,9 +70,12 @@ static void write_models(json_writer *j) {
 static const struct {
   unsigned bit; // PLIM_RECORDED_...
   const char *name;
-} recordings[] = {{PLIM_RECORDED_TRAINING, "one GPU"},      {PLIM_RECORDED_QUANTISED, "4 bits"},
-                  {PLIM_RECORDED_FUSED_LOSS, "Liger loss"}, {PLIM_RECORDED_LIGER, "Liger"},
-                  {PLIM_RECORDED_SHARDED, "DDP and FSDP2"}, {PLIM_RECORDED_DEEPSPEED, "ZeRO"}};
+} recordings[] = {{PLIM_RECORDED_TRAINING, "one GPU"},
+                  {PLIM_RECORDED_QUANTISED, "4-bit weights"},
+                  {PLIM_RECORDED_FUSED_LOSS, "Liger's fused loss"},
+                  {PLIM_RECORDED_LIGER, "all Liger kernels"},
+                  {PLIM_RECORDED_SHARDED, "DDP and FSDP2"},
+                  {PLIM_RECORDED_DEEPSPEED, "ZeRO"}};
 
 enum { RECORDINGS = sizeof recordings / sizeof *recordings };
 
@@ -92,8 +96,8 @@ static void print_families(FILE *out) {
   term_table_free(t);
   help_paragraph(out,
                  "family: \"model_type\" in config.json. verified on: predictions were checked "
-                 "against PyTorch's memory recordings of these runs; all others are marked "
-                 "unverified.");
+                 "against PyTorch's memory recordings of such runs; predictions of any other "
+                 "combination are marked unverified.");
 }
 
 static void write_families(json_writer *j) {
@@ -162,7 +166,8 @@ static void print_gpus(FILE *out) {
   help_paragraph(out,
                  "--gpu takes one of these names, with or without RTX and spaces, or a size such "
                  "as 24GiB; plimsoll plan takes several, separated by commas. MiB: what the "
-                 "driver reports; usable: what programs can use. bf16, fp16, fp32: dense "
+                 "driver reports; usable: what CUDA programs can allocate (-: not known). bf16, "
+                 "fp16, fp32: dense "
                  "TFLOP/s with float32 accumulation. cc: compute capability. open: figures "
                  "without a public source (m: memory; s: bandwidth, fp32 and compute capability; "
                  "r: bf16 and fp16 rates).");

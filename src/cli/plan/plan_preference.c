@@ -87,8 +87,10 @@ static void print_faster(const plim_plan *p) {
   else // steps of different batches do not compare
     snprintf(speed, sizeof speed, "%s tokens per second",
              units_count((uint64_t)p->faster.tokens_per_second).text);
-  snprintf(line, sizeof line, "faster: %s (%.2f x the speed) with batch %s; to use it, add%s",
-           speed, times_the_speed(&p->faster, &p->rungs.at[0]), settings, flags);
+  snprintf(
+      line, sizeof line,
+      "what is not counted would be faster: %s (%.2f x the speed) with batch %s; to use it, add%s",
+      speed, times_the_speed(&p->faster, &p->rungs.at[0]), settings, flags);
   printf("%10s", "");
   sentence(line);
 }

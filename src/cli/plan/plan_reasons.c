@@ -48,22 +48,22 @@ static void say_dtype(const change *x, char *text, size_t size) {
 }
 
 static void say_loss(const change *x, const char *how, char *text, size_t size) {
-  const char *same = "so that they never exist as a whole; the loss is the same up to rounding";
+  const char *same = "so they are never all in memory; the loss is the same up to rounding";
   uint64_t bytes = estimate_shown(&x->c->plan.before).component_bytes[PLIM_FOR_LOGITS];
   if (bytes >= 16 * PLIM_MIB) // less is a scalar or a chunk
-    snprintf(text, size, "logits take %s of the peak now; %s, %s", units_bytes(bytes).text, how,
-             same);
-  else snprintf(text, size, "logits: %s, %s", how, same);
+    snprintf(text, size, "%s, %s (now they take %s of the peak)", how, same,
+             units_bytes(bytes).text);
+  else snprintf(text, size, "%s, %s", how, same);
 }
 
 static void say_chunks(const change *x, char *text, size_t size) {
   char how[96];
-  snprintf(how, sizeof how, "the plan computes them %lld tokens at a time", (long long)x->to);
+  snprintf(how, sizeof how, "the plan computes the logits %lld tokens at a time", (long long)x->to);
   if (x->to) say_loss(x, how, text, size);
 }
 
 static void say_liger(const change *x, char *text, size_t size) {
-  if (x->to) say_loss(x, "Liger's cross entropy computes them chunk by chunk", text, size);
+  if (x->to) say_loss(x, "Liger's cross entropy computes the logits chunk by chunk", text, size);
 }
 
 static void say_checkpoint(const change *x, char *text, size_t size) {

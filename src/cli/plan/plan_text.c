@@ -29,9 +29,9 @@ void plan_why_tight(const plan_for_card *c, uint64_t device_bytes, uint64_t most
              "with the error margin it may need %s, and %s are available (--margin 0 accepts it)",
              units_bytes(most_bytes).text, units_bytes(budget).text);
   else
-    snprintf(text, size, "of %s, --margin keeps %.3g %% free and leaves %s",
-             units_bytes(budget).text, 100 * margin,
-             units_bytes((uint64_t)((1 - margin) * (double)budget)).text);
+    snprintf(text, size, "only %s may be used: --margin keeps %.3g %% of the %s free",
+             units_bytes((uint64_t)((1 - margin) * (double)budget)).text, 100 * margin,
+             units_bytes(budget).text);
 }
 
 uint64_t plan_steps(const plan_result *r, const plim_rung *rung) {
@@ -329,7 +329,7 @@ static void print_concession(const plan_for_card *c, const plim_concession *x) {
     used += concession_words(x, k, line + used, sizeof line - used);
   if (x->is_instead)
     snprintf(line + used, sizeof line - used,
-             " needs %s without offloading %s, %s tokens per second",
+             ": the run needs %s, does not have to offload %s, and reaches %s tokens per second",
              units_bytes(x->device_bytes).text,
              plim_knob_value_name(PLIM_KNOB_OFFLOAD, p->rungs.at[0].choice.at[PLIM_KNOB_OFFLOAD]),
              units_count((uint64_t)x->tokens_per_second).text);

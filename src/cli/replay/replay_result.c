@@ -25,8 +25,9 @@ static void note_reading(replay_result *r) {
          "only the state at its end. To see more, call " REPLAY_HOW_TO_RECORD " before the run");
   else if (t->start_blocks.len || t->start_segments.len)
     note(r, "recording.began_late", NULL,
-         "%zu blocks were already in use when the recording began (or the ring buffer dropped its "
-         "beginning); peaks are counted from there",
+         "%zu blocks were allocated before the first recorded entry (the recording started late, "
+         "or its "
+         "ring buffer overflowed); an earlier peak would not be seen",
          t->start_blocks.len);
   if (t->lost_frees)
     note(r, "recording.lost_frees", NULL, "%s frees are missing from the recording",

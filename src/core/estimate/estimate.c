@@ -120,8 +120,9 @@ static void fill_unverified_time(plim_estimate *e, const plim_job *job) {
   add_reason(e, s->world > 1,
              "the time of communication between GPUs is computed with the bandwidths NCCL assumes, "
              "not measured");
-  add_reason(e, s->nodes > 1 && !(s->network_gbs > 0),
-             "the network between machines is assumed to have 12 GB/s (100 Gbit/s) per machine");
+  add_reason(
+      e, s->nodes > 1 && !(s->network_gbs > 0),
+      "the network between machines is assumed to have 12 GB/s (about 100 Gbit/s) per machine");
   add_reason(e, plim_job_moves_to_host(job),
              "the time of offload to the host was measured with one H200; other hosts differ");
 }

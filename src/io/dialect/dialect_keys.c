@@ -771,7 +771,7 @@ static const plim_key_set megatron_sets[] = {
 // Masks: the collators of transformers and TRL pad to the longest sequence; LLaMA-Factory's to a multiple of 8 and
 // Axolotl's to a multiple of 64, so that even a batch of one has padding. Unsloth's layers ignore the mask in training.
 const plim_dialect_info plim_dialect_table[PLIM_DIALECTS] = {
-  [PLIM_DIALECT_HOME] = {"home-made", home, PLIM_DIALECTS, .is_nested = true},
+  [PLIM_DIALECT_HOME] = {"custom", home, PLIM_DIALECTS, .is_nested = true},
   [PLIM_DIALECT_HF] = {"transformers", hf, PLIM_DIALECT_HOME, .is_nested = true, .has_trainer = true,
                        .mask = "longest", .sets = hf_sets},
   [PLIM_DIALECT_TRL] = {"TRL", trl, PLIM_DIALECT_HF, .is_nested = true, .has_trainer = true,

@@ -17,7 +17,7 @@ static bool is_block_style(const plim_project_file *f) {
 }
 
 static plim_err refuse(const plim_project *p, size_t file, const char *why, plim_error *error) {
-  plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED, "cannot turn liger on: %s", why);
+  plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s", why);
   plim_error_hint(error, "add " PLUGIN " to plugins, and liger_rope, "
                          "liger_rms_norm, liger_glu_activation, liger_fused_linear_cross_entropy: "
                          "true");
@@ -88,7 +88,7 @@ static plim_err add_plugin(const plim_project *p, size_t file, plim_edit_set *ou
   if (err) return err;
   bool is_there = has_plugin(&now, &last) || plim_settings_find(&now.settings, "plugins");
   if (!is_there && !plugin_edit(&now, last, &edit))
-    err = refuse(p, file, "it is not clear where to insert its plugin", error);
+    err = refuse(p, file, "plimsoll could not find where to insert the plugin", error);
   else if (!is_there) err = plim_step_add(&now, file, edit, out, error);
   plim_step_end(&now);
   return err;

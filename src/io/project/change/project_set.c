@@ -195,8 +195,9 @@ static plim_err refuse_absent(const plim_project *p, plim_knob knob, plim_error 
   const char *name = plim_knob_table[knob].name, *lacks = without_key(p, knob);
   plim_err err =
       lacks ? plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s has no setting for %s", lacks, name)
-            : plim_fail(error, PLIM_ERR_UNSUPPORTED, "your files do not set %s", name);
-  plim_error_hint(error, "if one of your own keys does, run plan again with --set %s=FILE:KEY",
+            : plim_fail(error, PLIM_ERR_UNSUPPORTED, "plimsoll found no key for %s in your files",
+                        name);
+  plim_error_hint(error, "if one of your own keys sets it, run plan again with --set %s=FILE:KEY",
                   name);
   return err;
 }
