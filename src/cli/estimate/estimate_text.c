@@ -179,8 +179,7 @@ static void print_facts(const estimate_result *r) {
   estimate_place(&e->p.peak_at, text, sizeof text);
   printf("\n");
   bool runs_out = e->has_verdict && !e->fits;
-  print_fact("peak%s: %s allocated, %s reserved, %s %s",
-             runs_out ? " on a card that is large enough" : "",
+  print_fact("peak%s: %s allocated, %s reserved, %s %s", runs_out ? " on a large enough card" : "",
              units_bytes(e->p.peak_allocated_bytes).text,
              units_bytes(e->p.peak_reserved_bytes).text, estimate_place_word(&e->p.peak_at), text);
   if (e->p.host_bytes) print_fact("host memory: %s per GPU", units_bytes(e->p.host_bytes).text);

@@ -70,12 +70,9 @@ static void write_models(json_writer *j) {
 static const struct {
   unsigned bit; // PLIM_RECORDED_...
   const char *name;
-} recordings[] = {{PLIM_RECORDED_TRAINING, "one GPU"},
-                  {PLIM_RECORDED_QUANTISED, "4-bit weights"},
-                  {PLIM_RECORDED_FUSED_LOSS, "Liger's fused loss"},
-                  {PLIM_RECORDED_LIGER, "all Liger kernels"},
-                  {PLIM_RECORDED_SHARDED, "DDP and FSDP2"},
-                  {PLIM_RECORDED_DEEPSPEED, "ZeRO"}};
+} recordings[] = {{PLIM_RECORDED_TRAINING, "one GPU"},        {PLIM_RECORDED_QUANTISED, "4-bit"},
+                  {PLIM_RECORDED_FUSED_LOSS, "Liger's loss"}, {PLIM_RECORDED_LIGER, "all of Liger"},
+                  {PLIM_RECORDED_SHARDED, "DDP and FSDP2"},   {PLIM_RECORDED_DEEPSPEED, "ZeRO"}};
 
 enum { RECORDINGS = sizeof recordings / sizeof *recordings };
 
