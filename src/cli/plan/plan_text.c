@@ -99,20 +99,21 @@ static void describe_batch(const plan_result *r, const plan_for_card *c, uint64_
 }
 
 static void print_subject(const plan_result *r, const plan_for_card *c) {
-  char text[256];
-  job_describe_model(&c->request, r->args, text, sizeof text);
-  sentence(text);
-  if (c->asked.world > 1)
-    printf("%d GPUs with %s each", c->asked.world,
-           units_bytes(c->request.target.budget_bytes).text);
-  else printf("card: %s available", units_bytes(c->request.target.budget_bytes).text);
-  if (*c->request.card && !c->request.is_known_by_size) printf(" on %s", c->request.card);
+  char text[256], batch[256], line[768];
+  uint64_t bytes = c->request.target.budget_bytes;
+  bool has_name = *c->request.card && !c->request.is_known_by_size;
   const int64_t *now = c->plan.before_choice.at;
   uint64_t had =
       (uint64_t)(now[PLIM_KNOB_MICRO_BATCH] * now[PLIM_KNOB_ACCUMULATE]) * (uint64_t)c->asked.world;
-  char batch[256];
+  job_describe_model(&c->request, r->args, text, sizeof text);
+  sentence(text);
+  if (c->asked.world > 1)
+    snprintf(text, sizeof text, "%d GPUs with %s each", c->asked.world, units_bytes(bytes).text);
+  else snprintf(text, sizeof text, "card: %s available", units_bytes(bytes).text);
   describe_batch(r, c, had, batch, sizeof batch);
-  printf("; %s\n", batch);
+  snprintf(line, sizeof line, "%s%s%s; %s", text, has_name ? " on " : "",
+           has_name ? c->request.card : "", batch);
+  sentence(line);
   print_anchors(c);
 }
 
