@@ -1,0 +1,100 @@
+"""Watches a training program on a simulated card: counts optimizer steps, records PyTorch's memory history, and ends the
+program after the steps that were asked for.
+
+What it finds goes into the folder $PLIMSOLL_OUT: PID.pickle is PyTorch's own snapshot, PID.json what was observed."""
+import atexit
+import ctypes
+import functools
+import json
+import os
+import sys
+
+import plimsoll_values
+
+_steps = {}  # id of an optimizer -> steps that it made
+_wanted = int(os.environ.get("PLIMSOLL_STEPS", "0"))  # 0: as many as the program makes
+_folder = os.environ.get("PLIMSOLL_OUT")
+_has_written = False
+
+
+def watch(torch):
+    global _torch
+    _torch = torch
+    has_values = plimsoll_values.install(torch)
+    _observed["values"] = has_values
+    torch.cuda._lazy_call(_record)
+    from torch.optim.optimizer import register_optimizer_step_post_hook
+
+    register_optimizer_step_post_hook(_after_step)
+    for owner, name in (torch.autograd, "backward"), (torch.Tensor, "backward"):
+        setattr(owner, name, _before_backward(getattr(owner, name)))
+    atexit.register(_write)
+
+
+_observed = {}
+
+
+def _record():
+    _torch.cuda.memory._record_memory_history(max_entries=1 << 22, stacks="python")
+
+
+def _after_step(optimizer, args, kwargs):
+    _steps[id(optimizer)] = _steps.get(id(optimizer), 0) + 1
+    allocated = _torch.cuda.memory_allocated() if _torch.cuda.is_initialized() else 0
+    ctypes.CDLL(None).plimsoll_card_step(ctypes.c_uint64(_made()), ctypes.c_uint64(allocated))
+
+
+def _made():
+    """Steps of the optimizer that made most."""
+    return max(_steps.values(), default=0)
+
+
+def _before_backward(function):
+    """The program ends before the first backward pass after its last step, so evaluation and saving in between still run."""
+
+    @functools.wraps(function)
+    def backward(*args, **kwargs):
+        if _wanted and _made() >= _wanted:
+            _end()
+        return function(*args, **kwargs)
+
+    return backward
+
+
+def _end():
+    _write()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
+
+
+def _write():
+    global _has_written
+    if _has_written or not _folder or not _torch.cuda.is_initialized():
+        return
+    _has_written = True
+    path = os.path.join(_folder, str(os.getpid()))
+    devices = [_torch.cuda.memory_stats(i) for i in range(_torch.cuda.device_count())]
+    wanted = ("allocated_bytes.all.peak", "reserved_bytes.all.peak", "num_alloc_retries", "num_ooms")
+    _observed.update(
+        steps=_made(),
+        rank=int(os.environ.get("RANK", "0")),
+        world=int(os.environ.get("WORLD_SIZE", "1")),
+        versions=_versions(),
+        devices=[{name: stats.get(name, 0) for name in wanted} for stats in devices],
+        looked_at=[
+            {"file": file, "line": line, "times": times, "type": kind, "told": told}
+            for (file, line), (times, kind, told) in plimsoll_values.looked_at.items()
+        ],
+    )
+    _torch.cuda.memory._dump_snapshot(path + ".pickle")
+    with open(path + ".json", "w") as f:
+        json.dump(_observed, f)
+
+
+def _versions():
+    names = "torch transformers peft accelerate trl deepspeed bitsandbytes lightning".split()
+    modules = {name: sys.modules.get(name) for name in names}
+    versions = {name: str(getattr(m, "__version__", "?")) for name, m in modules.items() if m}
+    versions["python"] = sys.version.split()[0]
+    return versions

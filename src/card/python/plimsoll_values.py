@@ -1,0 +1,320 @@
+"""Keeps the integers and booleans of a simulated card true.
+
+Kernels of a simulated card do nothing, but programs look at some of what they would compute: masks, positions, lengths,
+counts, routes. This module computes those on the CPU, in the card's own memory: a device address of the simulated card is
+also an address of this process (src/card/stand_ins/card_memory.c).
+
+It registers Python implementations of the operators below under a dispatch key that PyTorch does not use, between autograd
+and the backends. Other operators fall through and cost nothing, and no dispatch mode is active, so PyTorch takes the same
+paths as without this module.
+torch.tensor() turns that key off while it copies its numbers to the card, so it is wrapped.
+
+A tensor is known when everything it was computed from is known. Floats are known only if they are few and computed from
+known values. Looking at an unknown value is answered by a rule and noted with the line that did it.
+"""
+import ctypes
+import functools
+import sys
+import threading
+
+KEY = "Fake"  # PyTorch's FakeTensor uses another one
+MOST_ELEMENTS = 1 << 26  # of integers; computing more would take longer than the program itself
+MOST_FLOATS = 4096
+
+# Operators that give integers or booleans, or that copy, fill and combine small floats; without overload names all
+# overloads of the operator.
+ELEMENTWISE = """add sub rsub mul div floor_divide remainder fmod pow neg abs sign eq ne lt le gt ge where minimum maximum
+clamp clamp_min clamp_max isin masked_fill bitwise_and bitwise_or bitwise_xor bitwise_not bitwise_left_shift
+bitwise_right_shift logical_and logical_or logical_xor logical_not ceil floor round trunc reciprocal"""
+REDUCTIONS = """sum prod any all max min amax amin argmax argmin mean cumsum cumprod cummax cummin count_nonzero bincount
+equal"""
+SHAPES = """cat stack index index_put _index_put_impl index_select index_add index_fill gather scatter scatter_add
+scatter_reduce take roll flip repeat_interleave sort argsort topk tril triu tril_indices triu_indices constant_pad_nd
+searchsorted bucketize unique_dim unique_consecutive _unique _unique2 masked_select masked_scatter nonzero diagonal_copy"""
+CREATION = """arange full full_like zeros zeros_like ones ones_like eye linspace scalar_tensor fill zero new_full new_zeros
+new_ones copy _to_copy clone"""
+RANDOM = "randint randint_like randperm multinomial random bernoulli"
+OPERATORS = " ".join([ELEMENTWISE, REDUCTIONS, SHAPES, CREATION, RANDOM]).split()
+FINITE = {"isfinite": True, "isnan": False, "isinf": False}  # of floats that nobody computed
+
+looked_at = {}  # (file, line) -> [times, what it was told]
+_known = {}  # StorageImpl -> (weak reference, the versions of the tensor that are known)
+_state = threading.local()
+
+
+def install(torch):
+    """Registers the operators and turns the key on for every thread. Returns false where this PyTorch lacks the means."""
+    global _torch, _key, _below, _excluded, _generator, _card
+    _torch = torch
+    _card = ctypes.CDLL(None)
+    _generator = torch.Generator()
+    _generator.manual_seed(0)
+    try:
+        _key = torch._C._dispatch_key_parse(KEY)
+        _below = torch._C._dispatch_keyset_full_after(_key)
+        _excluded = torch._C.DispatchKeySet(_key)
+        others = torch.library.Library("_", "IMPL", KEY)
+        others.m.fallback(KEY, torch.library.fallthrough_kernel, False)
+        library = torch.library.Library("aten", "IMPL", KEY)
+    except (AttributeError, RuntimeError, TypeError):
+        return False
+    install.libraries = others, library  # registrations end with these objects
+    for overload in _overloads(OPERATORS):
+        _register(library, overload, _follow)
+    for name, value in FINITE.items():
+        for overload in _overloads([name]):
+            _register(library, overload, _finite(value))
+    for overload in _overloads(["_local_scalar_dense"]):
+        _register(library, overload, _scalar)
+    _turn_on()
+    run = threading.Thread.run
+
+    def run_with_key(self):
+        _turn_on()
+        return run(self)
+
+    threading.Thread.run = run_with_key
+    from torch.utils._device import _device_constructors
+
+    _device_constructors()  # remembers the functions that `with torch.device(...)` is about, before they are wrapped
+    for owner, name in (torch, "tensor"), (torch, "as_tensor"), (torch.Tensor, "new_tensor"):
+        setattr(owner, name, _constructor(getattr(owner, name)))
+    for name in "tensor", "as_tensor":  # TorchScript knows its built-in functions by their identity
+        torch.jit._builtins._register_builtin(getattr(torch, name), "aten::" + name)
+    return True
+
+
+def _constructor(function):
+    """torch.tensor or the like: what it makes of numbers is known."""
+
+    def construct(*args, **kwargs):
+        t = function(*args, **kwargs)
+        if _is_on_card(t) and not any(_is_on_card(x) for x in args[:1]) and _could_be_known(t):
+            _mark(t, False)
+        return t
+
+    construct.__name__, construct.__doc__ = function.__name__, function.__doc__
+    return construct
+
+
+def _turn_on():
+    _torch._C._dispatch_tls_set_dispatch_key_included(_key, True)
+
+
+def _overloads(names):
+    for name in names:
+        for form in (name, name + "_"):
+            packet = getattr(_torch.ops.aten, form, None)
+            for overload in packet.overloads() if packet is not None else ():
+                yield getattr(packet, overload)
+
+
+def _register(library, overload, handler):
+    dispatch = _torch._C
+    is_known = dispatch._dispatch_has_kernel(overload.name())  # TorchScript has operators that are not dispatched
+    has_out = any(a.is_out for a in overload._schema.arguments)  # called by PyTorch's own kernels, hardly by programs
+    if not is_known or has_out or dispatch._dispatch_has_kernel_for_dispatch_key(overload.name(), "CompositeImplicitAutograd"):
+        return  # or made of other operators
+
+    def call(keyset, *args, **kwargs):
+        return handler(overload, keyset & _below, args, kwargs)
+
+    library.impl(overload, call, with_keyset=True)
+
+
+def _call(overload, keyset, args, kwargs):
+    """The operator itself, on the card."""
+    if _has_number_for_tensor(overload, args):
+        with _torch._C._ExcludeDispatchKeyGuard(_excluded):
+            return overload.overloadpacket(*args, **kwargs)
+    return overload.redispatch(keyset, *args, **kwargs)
+
+
+def _has_number_for_tensor(overload, args):
+    """x + 1: PyTorch made a tensor of the 1, and a number of it again for Python. A call from the top takes numbers."""
+    tensors = _tensors_of(overload)
+    return any(i in tensors and type(x) in (int, float, bool, complex) for i, x in enumerate(args))
+
+
+@functools.lru_cache(None)
+def _tensors_of(overload):
+    return {i for i, a in enumerate(overload._schema.arguments) if str(a.type) == "Tensor"}
+
+
+# ---- what is known ------------------------------------------------------------------------------------------
+
+
+def _is_on_card(x):
+    return isinstance(x, _torch.Tensor) and x.device.type == "cuda"
+
+
+def _could_be_known(t):
+    if t.dtype.is_floating_point or t.dtype.is_complex:
+        return t.numel() <= MOST_FLOATS
+    return t.numel() <= MOST_ELEMENTS
+
+
+def _is_known(t):
+    if t.numel() == 0:
+        return True
+    entry = _known.get(t.untyped_storage()._cdata)
+    return entry is not None and t._version in entry[1] and not entry[0].expired()
+
+
+def _mark(t, is_changed):
+    """Notes that the values are known. The version of a tensor that was changed in place rises after its operator."""
+    from torch.multiprocessing.reductions import StorageWeakRef
+
+    if len(_known) > 1 << 14:
+        for key in [k for k, entry in _known.items() if entry[0].expired()]:
+            del _known[key]
+    storage = t.untyped_storage()
+    versions = (t._version, t._version + 1) if is_changed else (t._version,)
+    _known[storage._cdata] = StorageWeakRef(storage), versions
+
+
+def _forget(t):
+    _known.pop(t.untyped_storage()._cdata, None)
+
+
+def _on_host(t):
+    """A CPU tensor over the same memory and with the same shape."""
+    if t.numel() == 0:
+        return _torch.empty_strided(t.shape, t.stride(), dtype=t.dtype)
+    size = 1 + sum((n - 1) * s for n, s in zip(t.shape, t.stride()))
+    memory = (ctypes.c_char * (size * t.element_size())).from_address(t.data_ptr())
+    return _torch.frombuffer(memory, dtype=t.dtype).as_strided(t.shape, t.stride())
+
+
+# ---- computing ----------------------------------------------------------------------------------------------
+
+
+class _Unknown(Exception):
+    pass
+
+
+def _host_argument(x):
+    if isinstance(x, _torch.Tensor):
+        if x.device.type != "cuda":
+            return x
+        if not _could_be_known(x) or not _is_known(x):
+            raise _Unknown
+        return _on_host(x)
+    if isinstance(x, (list, tuple)):
+        return type(x)(_host_argument(y) for y in x) if type(x) in (list, tuple) else x
+    if isinstance(x, _torch.device):
+        return _torch.device("cpu")
+    if isinstance(x, _torch.Generator):
+        return _generator
+    return x
+
+
+def _compute(overload, args, kwargs, changed):
+    """The operator on the CPU, in the card's memory. What it changes in place need not be known before if it is filled."""
+    name = overload._schema.name
+    fills = changed is not None and name in ("aten::copy_", "aten::fill_", "aten::zero_", "aten::random_")
+    host = [_on_host(x) if fills and x is changed else _host_argument(x) for x in args]
+    named = {k: _host_argument(v) for k, v in kwargs.items() if k != "pin_memory"}
+    if "generator" in named or any(a.name == "generator" for a in overload._schema.arguments):
+        named["generator"] = _generator
+    function = overload.overloadpacket if _has_number_for_tensor(overload, args) else overload
+    with _torch._C._ExcludeDispatchKeyGuard(_excluded):
+        return function(*host, **named)
+
+
+def _follow(overload, keyset, args, kwargs):
+    changed = args[0] if overload._schema.is_mutable and args and _is_on_card(args[0]) else None
+    copies_out = overload._schema.name == "aten::copy_" and not _is_on_card(args[0]) and _is_on_card(args[1])
+    if copies_out:
+        return _copy_out(overload, keyset, args, kwargs)
+    result = None
+    wants = changed is not None and _could_be_known(changed)
+    if overload._schema.name in SIZED:  # the size of the result depends on values
+        try:
+            result = _compute(overload, args, kwargs, None)
+        except _Unknown:
+            pass
+        if result is not None:
+            SIZED[overload._schema.name](result)
+    out = _call(overload, keyset, args, kwargs)
+    outs = [o for o in (out if isinstance(out, (list, tuple)) else (out,)) if _is_on_card(o)]
+    if not outs or not (wants or any(_could_be_known(o) for o in outs)):
+        return out
+    try:
+        if result is None:
+            result = _compute(overload, args, kwargs, changed)
+        if changed is not None:
+            _mark(changed, True)
+            return out
+        results = result if isinstance(result, (list, tuple)) else (result,)
+        with _torch._C._ExcludeDispatchKeyGuard(_excluded):
+            for o, r in zip(outs, results):
+                _on_host(o).copy_(r)
+                _mark(o, False)
+    except _Unknown:
+        for o in outs:
+            _forget(o)
+    except (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError):
+        for o in outs:  # the CPU has no such operator, or the program made a mistake that the card would not see
+            _forget(o)
+    return out
+
+
+def _finite(value):
+    def handler(overload, keyset, args, kwargs):
+        out = _call(overload, keyset, args, kwargs)
+        if _is_on_card(out) and out.numel() <= MOST_ELEMENTS:
+            with _torch._C._ExcludeDispatchKeyGuard(_excluded):
+                _on_host(out).fill_(value)
+            _mark(out, False)
+        return out
+
+    return handler
+
+
+def _answer_count(count):
+    _card.plimsoll_card_answer(ctypes.c_uint64(count))
+
+
+SIZED = {"aten::nonzero": lambda r: _answer_count(r.shape[0])}
+
+# ---- looking ------------------------------------------------------------------------------------------------
+
+
+def _told(dtype):
+    """What a program is told that looks at a value nobody computed."""
+    return True if dtype == _torch.bool else 0
+
+
+def _note(t):
+    frame = sys._getframe(2)
+    while frame and ("/torch/" in frame.f_code.co_filename or frame.f_code.co_filename == __file__):
+        frame = frame.f_back
+    place = (frame.f_code.co_filename, frame.f_lineno) if frame else ("?", 0)
+    entry = looked_at.setdefault(place, [0, str(t.dtype).replace("torch.", ""), _told(t.dtype)])
+    entry[0] += 1
+
+
+def _scalar(overload, keyset, args, kwargs):
+    t = args[0]
+    if not _is_on_card(t):
+        return _call(overload, keyset, args, kwargs)
+    answer = _call(overload, keyset, args, kwargs)
+    if _is_known(t):
+        return answer
+    _note(t)
+    return type(answer)(_told(t.dtype))
+
+
+def _copy_out(overload, keyset, args, kwargs):
+    to, t = args[0], args[1]
+    out = _call(overload, keyset, args, kwargs)
+    with _torch._C._ExcludeDispatchKeyGuard(_excluded):
+        if _could_be_known(t) and _is_known(t):
+            to.copy_(_on_host(t))
+        elif t.numel() <= MOST_ELEMENTS and not t.dtype.is_floating_point or t.numel() <= MOST_FLOATS:
+            _note(t)
+            to.fill_(_told(t.dtype))
+        else:
+            _note(t)
+    return out

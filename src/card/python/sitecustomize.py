@@ -1,0 +1,41 @@
+"""Loaded by Python at its start, because `plimsoll simulate` puts this folder on PYTHONPATH. Waits for the program to
+import torch; then plimsoll_hook watches it."""
+import importlib.abc
+import importlib.util
+import os
+import sys
+
+_here = os.path.dirname(os.path.abspath(__file__))
+
+
+def _run_hidden_sitecustomize():
+    """The sitecustomize that Python would have loaded without us."""
+    path = [p for p in sys.path if os.path.abspath(p or ".") != _here]
+    spec = importlib.machinery.PathFinder.find_spec("sitecustomize", path)
+    if spec and spec.loader:
+        spec.loader.exec_module(importlib.util.module_from_spec(spec))
+
+
+class _WaitForTorch(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name != "torch":
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        if spec is None or spec.loader is None:
+            return spec
+        execute = spec.loader.exec_module
+
+        def execute_and_watch(module):
+            execute(module)
+            import plimsoll_hook
+
+            plimsoll_hook.watch(module)
+
+        spec.loader.exec_module = execute_and_watch
+        return spec
+
+
+if os.environ.get("PLIMSOLL_CARD"):
+    sys.meta_path.insert(0, _WaitForTorch())
+_run_hidden_sitecustomize()

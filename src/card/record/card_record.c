@@ -1,0 +1,75 @@
+#include "card_record.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static card_record *map_file(int file) {
+  void *at = mmap(NULL, sizeof(card_record), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  return at == MAP_FAILED ? NULL : at;
+}
+
+plim_err card_record_create(const char *path, const char *gpu, uint32_t device_count,
+                            uint64_t total_bytes, uint64_t context_bytes, plim_error *error) {
+  if (device_count == 0 || device_count > CARD_MAX_DEVICES)
+    return plim_fail(error, PLIM_ERR_ARGUMENT, "%u GPUs cannot be simulated, 1 to %d can",
+                     device_count, CARD_MAX_DEVICES);
+  int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (file < 0) return plim_fail(error, PLIM_ERR_IO, "%s: %s", path, strerror(errno));
+  // Pages that nobody writes take no space.
+  card_record *record = ftruncate(file, sizeof(card_record)) == 0 ? map_file(file) : NULL;
+  int why = errno;
+  close(file);
+  if (!record) {
+    unlink(path);
+    return plim_fail(error, PLIM_ERR_IO, "%s: %s", path, strerror(why));
+  }
+  record->device_count = device_count;
+  record->total_bytes = total_bytes;
+  record->context_bytes = context_bytes;
+  snprintf(record->gpu, sizeof record->gpu, "%s", gpu);
+  memcpy(record->magic, CARD_MAGIC, sizeof record->magic);
+  card_record_unmap(record);
+  return PLIM_OK;
+}
+
+card_record *card_record_map(const char *path) {
+  struct stat about;
+  card_record *record = NULL;
+  int file = open(path, O_RDWR | O_CLOEXEC);
+  if (file < 0) return NULL;
+  if (fstat(file, &about) == 0 && about.st_size == sizeof(card_record)) record = map_file(file);
+  close(file);
+  if (!record) return NULL;
+  record->gpu[sizeof record->gpu - 1] = 0;
+  bool is_one = memcmp(record->magic, CARD_MAGIC, sizeof record->magic) == 0 &&
+                record->device_count >= 1 && record->device_count <= CARD_MAX_DEVICES;
+  if (is_one) return record;
+  card_record_unmap(record);
+  return NULL;
+}
+
+void card_record_unmap(card_record *record) {
+  if (record) munmap(record, sizeof *record);
+}
+
+static bool lives(const card_process *process) {
+  if (process->pid == 0 || process->has_ended) return false;
+  return kill(process->pid, 0) == 0 || errno != ESRCH;
+}
+
+uint64_t card_record_used(const card_record *record, int device) {
+  uint64_t used = 0;
+  for (uint32_t i = 0; i < record->process_count && i < CARD_MAX_PROCESSES; i++) {
+    const card_process *process = &record->processes[i];
+    const card_holding *holding = &process->devices[device];
+    if ((holding->context_bytes || holding->used_bytes) && lives(process))
+      used += holding->context_bytes + holding->used_bytes;
+  }
+  return used;
+}

@@ -1,0 +1,66 @@
+// What a simulated card writes down while a program runs on it. The record is a file that every process of the run maps;
+// the stand-ins write it, `simulate` reads it at any moment, also after a process was killed.
+#ifndef PLIM_CARD_RECORD_H
+#define PLIM_CARD_RECORD_H
+
+#include "plimsoll.h"
+
+enum {
+  CARD_MAX_DEVICES = 64,
+  CARD_MAX_PROCESSES = 512,
+  CARD_MAX_NAMES = 64,
+  CARD_NAME_BYTES = 64,
+};
+
+// The memory that one process holds on one device.
+typedef struct {
+  uint64_t context_bytes; // the CUDA context's own share; 0: the process has no context there
+  uint64_t used_bytes;    // cudaMalloc and mapped pages, without the context
+  uint64_t peak_bytes;    // the highest used_bytes
+  uint64_t refusals;      // requests that did not fit
+} card_holding;
+
+// A function that a program called although its result is not modelled.
+typedef struct {
+  char name[CARD_NAME_BYTES];
+  uint64_t calls;
+} card_unmodelled;
+
+typedef struct {
+  int32_t pid; // 0: the slot is free
+  int32_t has_ended;
+  card_holding devices[CARD_MAX_DEVICES];
+  uint64_t launches;    // of kernels
+  uint64_t products;    // through cuBLAS
+  double product_flops; // of those
+  uint64_t pinned_bytes, peak_pinned_bytes;
+  uint64_t steps;           // optimizer steps that the program finished
+  uint64_t allocated_bytes; // by PyTorch's allocator, after the last step
+  uint32_t unmodelled_count;
+  card_unmodelled unmodelled[CARD_MAX_NAMES];
+} card_process;
+
+typedef struct {
+  char magic[8]; // CARD_MAGIC
+  uint32_t device_count;
+  uint32_t process_count; // slots ever used
+  uint64_t total_bytes;   // of each device, as CUDA reports it
+  uint64_t context_bytes; // of each process on each device that it uses
+  char gpu[64];           // the catalogue's name
+  card_process processes[CARD_MAX_PROCESSES];
+} card_record;
+
+#define CARD_MAGIC "plimcrd1"
+
+// Creates the file and writes a record without processes. The file must not exist.
+plim_err card_record_create(const char *path, const char *gpu, uint32_t device_count,
+                            uint64_t total_bytes, uint64_t context_bytes, plim_error *error);
+
+// Maps the file of a record, shared with all processes that do so. NULL if it cannot be read or is no record.
+card_record *card_record_map(const char *path);
+void card_record_unmap(card_record *record);
+
+// The bytes in use on a device by all processes that still live.
+uint64_t card_record_used(const card_record *record, int device);
+
+#endif

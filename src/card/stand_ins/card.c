@@ -1,0 +1,188 @@
+#include "card.h"
+
+#include <link.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static card_record *record; // NULL: there is no card
+static card_process nobody; // the record of a process where there is none, or no room for one more
+static card_process *process = &nobody;
+static card_description description;
+
+// ---- the description ----------------------------------------------------------------------------
+
+// What the architectures have, from the table "Technical Specifications per Compute Capability" of the CUDA programming
+// guide. L2 and bus width are those of the largest common card; no known decision about memory depends on them.
+static const struct {
+  int capability, threads, blocks, shared_kib, l2_mib, bus_bits;
+} architectures[] = {
+    {60, 2048, 32, 64, 4, 4096},   {61, 2048, 32, 96, 3, 352},    {70, 2048, 32, 96, 6, 4096},
+    {75, 1024, 16, 64, 6, 384},    {80, 2048, 32, 164, 40, 5120}, {86, 1536, 16, 100, 6, 384},
+    {89, 1536, 24, 100, 72, 384},  {90, 2048, 32, 228, 60, 6144}, {100, 2048, 32, 228, 126, 8192},
+    {120, 1536, 24, 100, 96, 512},
+};
+
+static void describe(const plim_gpu *gpu) {
+  size_t best = 0;
+  for (size_t i = 0; i < sizeof architectures / sizeof *architectures; i++)
+    if (architectures[i].capability <= gpu->capability) best = i;
+  static char name[128];
+  bool has_maker = strncmp(gpu->name, "NVIDIA", 6) == 0;
+  snprintf(name, sizeof name, "%s%s", has_maker ? "" : "NVIDIA ", gpu->name);
+  description = (card_description){
+      .gpu = gpu,
+      .name = name,
+      .total_bytes = record->total_bytes,
+      .major = gpu->capability / 10,
+      .minor = gpu->capability % 10,
+      .multiprocessors = gpu->multiprocessors,
+      .threads_per_multiprocessor = architectures[best].threads,
+      .blocks_per_multiprocessor = architectures[best].blocks,
+      .shared_per_multiprocessor = architectures[best].shared_kib << 10,
+      .shared_per_block_optin =
+          gpu->capability < 70 ? 48 << 10 : (architectures[best].shared_kib - 1) << 10,
+      .l2_bytes = architectures[best].l2_mib << 20,
+      .bus_bits = architectures[best].bus_bits,
+  };
+}
+
+// ---- the process ----------------------------------------------------------------------------------
+
+static void take_slot(void) {
+  uint32_t slot = __atomic_fetch_add(&record->process_count, 1, __ATOMIC_SEQ_CST);
+  process = slot < CARD_MAX_PROCESSES ? &record->processes[slot] : &nobody;
+  *process = (card_process){.pid = getpid()};
+}
+
+// A forked process that used the card before has its context still in PyTorch's eyes, which refuses to go on; one that did
+// not becomes a process of its own here.
+static void after_fork(void) {
+  if (record) take_slot();
+}
+
+bool card_open(const char *path) {
+  record = card_record_map(path);
+  const plim_gpu *gpu = record ? plim_gpu_named(record->gpu) : NULL;
+  if (!gpu) {
+    card_record_unmap(record);
+    record = NULL;
+    return false;
+  }
+  describe(gpu);
+  take_slot();
+  return true;
+}
+
+__attribute__((constructor)) static void start(void) {
+  const char *path = getenv("PLIMSOLL_CARD");
+  if (path && card_open(path)) pthread_atfork(NULL, NULL, after_fork);
+}
+
+__attribute__((destructor)) static void end(void) {
+  if (process->pid == getpid()) process->has_ended = 1;
+}
+
+const card_description *card(void) { return &description; }
+
+// The devices that CUDA_VISIBLE_DEVICES leaves, as the driver reads it: numbers up to the first that is no device.
+static int visible_devices(int out[CARD_MAX_DEVICES]) {
+  int count = record ? (int)record->device_count : 0, seen = 0;
+  const char *list = getenv("CUDA_VISIBLE_DEVICES");
+  for (int i = 0; i < count && !list; i++) out[seen++] = i;
+  while (list && *list && seen < count) {
+    char *end;
+    long number = strtol(list, &end, 10);
+    if (end == list || number < 0 || number >= count) break;
+    out[seen++] = (int)number;
+    if (*end != ',') break;
+    list = end + 1;
+  }
+  return seen;
+}
+
+int card_device_count(void) {
+  int devices[CARD_MAX_DEVICES];
+  return visible_devices(devices);
+}
+
+int card_physical(int number) {
+  int devices[CARD_MAX_DEVICES], count = visible_devices(devices);
+  return number >= 0 && number < count ? devices[number] : 0;
+}
+
+card_record *card_record_here(void) { return record; }
+card_process *card_process_here(void) { return process; }
+
+// ---- CUDA's version ---------------------------------------------------------------------------------
+
+// The number behind "libcudart.so." among the libraries that an object needs; 0: it does not need it.
+static int needed_runtime(const ElfW(Dyn) * dynamic) {
+  const char *names = NULL;
+  for (const ElfW(Dyn) *d = dynamic; d->d_tag != DT_NULL; d++)
+    if (d->d_tag == DT_STRTAB) names = (const char *)d->d_un.d_ptr;
+  for (const ElfW(Dyn) *d = dynamic; d->d_tag != DT_NULL && names; d++) {
+    static const char runtime[] = "libcudart.so.";
+    if (d->d_tag != DT_NEEDED) continue;
+    const char *name = names + d->d_un.d_val;
+    if (strncmp(name, runtime, sizeof runtime - 1) == 0) return atoi(name + sizeof runtime - 1);
+  }
+  return 0;
+}
+
+static int look_at_object(struct dl_phdr_info *object, size_t size, void *context) {
+  (void)size;
+  int *major = context;
+  for (int i = 0; i < object->dlpi_phnum && !*major; i++)
+    if (object->dlpi_phdr[i].p_type == PT_DYNAMIC)
+      *major = needed_runtime((const void *)(object->dlpi_addr + object->dlpi_phdr[i].p_vaddr));
+  return *major != 0;
+}
+
+int card_cuda_version(void) {
+  static int version; // several threads may find it at once: they find the same
+  if (version) return version;
+  int major = 0;
+  dl_iterate_phdr(look_at_object, &major);
+  if (!major) return 13000; // the program has not loaded its libraries yet
+  version = major == 11 ? 11080 : major * 1000;
+  return version;
+}
+
+// ---- devices, handles -------------------------------------------------------------------------------
+
+static __thread int device;
+
+int card_device(void) { return device; }
+
+bool card_set_device(int number) {
+  if (number < 0 || number >= card_device_count()) return false;
+  device = number;
+  return true;
+}
+
+void *card_handle(void) {
+  static uintptr_t last = 0x1000;
+  return (void *)__atomic_add_fetch(&last, 16, __ATOMIC_RELAXED);
+}
+
+void card_unmodelled_call(const char *name) {
+  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+  pthread_mutex_lock(&lock);
+  uint32_t i = 0;
+  while (i < process->unmodelled_count && strcmp(process->unmodelled[i].name, name) != 0) i++;
+  if (i < CARD_MAX_NAMES) {
+    card_unmodelled *entry = &process->unmodelled[i];
+    if (i == process->unmodelled_count) snprintf(entry->name, sizeof entry->name, "%s", name);
+    entry->calls++;
+    if (i == process->unmodelled_count) process->unmodelled_count++;
+  }
+  pthread_mutex_unlock(&lock);
+}
+
+STAND_IN void plimsoll_card_step(uint64_t steps, uint64_t allocated_bytes) {
+  process->steps = steps;
+  process->allocated_bytes = allocated_bytes;
+}

@@ -1,0 +1,93 @@
+// The simulated card that all stand-ins share: its description, its memory, and what is written down about a process.
+//
+// A stand-in is a function with the name and arguments of one of CUDA's libraries. It is loaded in front of the real
+// library (LD_PRELOAD), so the program and PyTorch call it instead. Kernels do nothing; memory is addresses.
+#ifndef PLIM_CARD_H
+#define PLIM_CARD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "card_record.h"
+#include "gpu.h"
+
+#define STAND_IN __attribute__((visibility("default")))
+
+// The error numbers of CUDA that are used; the runtime's and the driver's have the same values.
+enum {
+  CARD_OK = 0,
+  CARD_INVALID_VALUE = 1,
+  CARD_OUT_OF_MEMORY = 2,
+  CARD_INVALID_DEVICE = 101,
+  CARD_NOT_FOUND = 500,
+  CARD_NOT_READY = 600,
+  CARD_NOT_SUPPORTED = 801,
+};
+
+// ---- the card (card.c) ------------------------------------------------------------------------------
+
+// What a program may ask about a device.
+typedef struct {
+  const plim_gpu *gpu;
+  const char *name; // as the driver reports it: "NVIDIA GeForce RTX 4090"
+  uint64_t total_bytes;
+  int major, minor; // compute capability
+  int multiprocessors, threads_per_multiprocessor, blocks_per_multiprocessor;
+  int shared_per_multiprocessor, shared_per_block_optin; // bytes
+  int l2_bytes, bus_bits;
+} card_description;
+
+// Takes the card of a record, whose file $PLIMSOLL_CARD names when a program starts. False if it is none.
+bool card_open(const char *record_path);
+
+const card_description *card(void);
+int card_device_count(void);   // that the program may see
+int card_physical(int device); // the device of the record that the program sees under this number
+card_record *card_record_here(void);   // NULL: there is no card
+card_process *card_process_here(void); // the record of this process; never NULL
+int card_cuda_version(void); // of the runtime that the program was built for: 12010 is 12.1
+
+// The device of this thread.
+int card_device(void);
+bool card_set_device(int device); // false: there is no such device
+
+// A new number for a stream, an event or another object that only needs to be told apart.
+void *card_handle(void);
+
+// Writes down that a function was called whose result would matter and is not modelled.
+void card_unmodelled_call(const char *name);
+
+// ---- memory (card_memory.c) ---------------------------------------------------------------------
+
+// Creates the process's context on the device if it has none; its share is then in use.
+void card_use(int device);
+
+// Reserves memory on a device with an address, as cudaMalloc does. CARD_OK or CARD_OUT_OF_MEMORY.
+int card_malloc(int device, uint64_t bytes, uint64_t *address);
+int card_free(uint64_t address);
+
+// Addresses without memory, and memory without addresses, as the virtual memory functions of the driver have them.
+int card_reserve(int device, uint64_t bytes, uint64_t *address);
+void card_unreserve(uint64_t address, uint64_t bytes);
+int card_create(int device, uint64_t bytes, uint64_t *handle);
+int card_release(uint64_t handle);
+
+uint64_t card_free_bytes(int device);
+
+// The device that an address belongs to; -1: an address of the host.
+int card_device_of(const void *pointer);
+
+// The allocation that contains an address; false: none.
+bool card_range_of(uint64_t address, uint64_t *start, uint64_t *bytes);
+
+// Copies between host and device or within either. Large copies that involve the device are not made: nobody computes
+// what weights and activations contain. Integers are kept true by values.py, which writes to the same addresses.
+void card_copy(void *to, const void *from, size_t bytes);
+void card_fill(void *to, int byte, size_t bytes);
+
+int card_host_alloc(size_t bytes, void **out);
+int card_host_free(void *pointer);
+bool card_is_pinned(const void *pointer);
+
+#endif

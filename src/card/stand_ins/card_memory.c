@@ -1,0 +1,301 @@
+// The memory of the simulated devices: which addresses the driver hands out, how much is in use, and what the bytes are.
+//
+// A device address is also an address of this process, mapped without memory behind it: a page takes memory only when
+// something true is written to it. So copies of small tensors, and integers that values.py computes, can be read back.
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "card.h"
+#include "driver.h"
+#include "vec.h"
+
+#define PAGE (2ull << 20)      // of device memory: what the driver gives to a segment is a multiple
+#define MODEL_TOP (1ull << 60) // where the address model begins, downwards
+#define FIRST_ADDRESS (1ull << 44) // 16 TiB
+#define ALL_ADDRESSES (1ull << 46) // 64 TiB, below those that Linux gives to programs by itself
+
+// Copies up to this size are made, larger ones are weights, activations or batches of floats.
+#define COPIED_BYTES (256u << 10)
+
+typedef struct {
+  uint64_t start, bytes; // start is a handle for memory without an address
+  int device;
+} holding;
+
+typedef vec(holding) holdings;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static plim_address_model addresses[CARD_MAX_DEVICES];
+static holdings allocations; // by address, of cudaMalloc
+static holdings created;     // by handle, of cuMemCreate
+
+// The addresses of one device.
+static uint64_t span(void) {
+  uint64_t devices = card_record_here() ? card_record_here()->device_count : 1;
+  return ALL_ADDRESSES / devices >> 32 << 32;
+}
+
+static uint64_t top_of(int device) { return FIRST_ADDRESS + (uint64_t)(device + 1) * span(); }
+
+static uint64_t up(uint64_t bytes) { return (bytes + PAGE - 1) / PAGE * PAGE; }
+
+// ---- lists by start -------------------------------------------------------------------------------------
+
+// The first entry that starts after an address.
+static size_t after(const holdings *list, uint64_t start) {
+  size_t low = 0, high = list->len;
+  while (low < high) {
+    size_t middle = (low + high) / 2;
+    if (list->at[middle].start <= start) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+static bool add(holdings *list, holding new) {
+  if (!vec_reserve(list, 1)) return false;
+  size_t at = after(list, new.start);
+  memmove(list->at + at + 1, list->at + at, (list->len++ - at) * sizeof *list->at);
+  list->at[at] = new;
+  return true;
+}
+
+static bool take(holdings *list, uint64_t start, holding *out) {
+  size_t at = after(list, start);
+  if (at == 0 || list->at[at - 1].start != start) return false;
+  *out = list->at[at - 1];
+  memmove(list->at + at - 1, list->at + at, (list->len - at) * sizeof *list->at);
+  list->len--;
+  return true;
+}
+
+// ---- how much is in use -----------------------------------------------------------------------------
+
+static card_holding *holding_of(int device) {
+  return &card_process_here()->devices[card_physical(device)];
+}
+
+static void begin_context(int device) {
+  card_holding *mine = holding_of(device);
+  if (!mine->context_bytes && card_record_here())
+    mine->context_bytes = card_record_here()->context_bytes;
+}
+
+static uint64_t left_on(int device) {
+  if (!card_record_here()) return 0;
+  uint64_t used = card_record_used(card_record_here(), card_physical(device));
+  return used < card()->total_bytes ? card()->total_bytes - used : 0;
+}
+
+static bool charge(int device, uint64_t bytes) {
+  begin_context(device);
+  card_holding *mine = holding_of(device);
+  if (bytes > left_on(device)) {
+    mine->refusals++;
+    return false;
+  }
+  mine->used_bytes += bytes;
+  if (mine->used_bytes > mine->peak_bytes) mine->peak_bytes = mine->used_bytes;
+  return true;
+}
+
+static void discharge(int device, uint64_t bytes) { holding_of(device)->used_bytes -= bytes; }
+
+void card_use(int device) {
+  if (holding_of(device)->context_bytes) return; // mostly so, and then without a lock
+  pthread_mutex_lock(&lock);
+  begin_context(device);
+  pthread_mutex_unlock(&lock);
+}
+
+uint64_t card_free_bytes(int device) {
+  pthread_mutex_lock(&lock);
+  begin_context(device);
+  uint64_t bytes = left_on(device);
+  pthread_mutex_unlock(&lock);
+  return bytes;
+}
+
+// ---- addresses ------------------------------------------------------------------------------------------
+
+// 0: none is left.
+static uint64_t new_address(int device, uint64_t bytes) {
+  plim_driver driver = plim_address_model_driver(&addresses[device]);
+  uint64_t from_model = driver.reserve(driver.self, bytes);
+  if (from_model == PLIM_UNKNOWN || from_model == PLIM_DRIVER_FAILED) return 0;
+  uint64_t below_top = MODEL_TOP - from_model;
+  if (below_top > span()) {
+    driver.release(driver.self, from_model, bytes);
+    return 0;
+  }
+  return top_of(device) - below_top;
+}
+
+static void give_back_address(int device, uint64_t address, uint64_t bytes) {
+  plim_driver driver = plim_address_model_driver(&addresses[device]);
+  driver.release(driver.self, MODEL_TOP - (top_of(device) - address), bytes);
+}
+
+// Makes the addresses readable and writable for this process. Where the system refuses, copies are not made.
+static void back(uint64_t address, uint64_t bytes) {
+  mmap((void *)address, bytes, PROT_READ | PROT_WRITE,
+       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+}
+
+int card_malloc(int device, uint64_t bytes, uint64_t *address) {
+  uint64_t size = up(bytes ? bytes : 1);
+  int result = CARD_OUT_OF_MEMORY;
+  pthread_mutex_lock(&lock);
+  if (size >= bytes && charge(device, size)) {
+    *address = new_address(device, size);
+    bool is_listed = *address && add(&allocations, (holding){*address, size, device});
+    if (is_listed) {
+      back(*address, size);
+      result = CARD_OK;
+    } else discharge(device, size);
+  }
+  pthread_mutex_unlock(&lock);
+  return result;
+}
+
+int card_free(uint64_t address) {
+  holding old;
+  if (!address) return CARD_OK;
+  pthread_mutex_lock(&lock);
+  bool is_one = take(&allocations, address, &old);
+  if (is_one) {
+    munmap((void *)old.start, old.bytes);
+    give_back_address(old.device, old.start, old.bytes);
+    discharge(old.device, old.bytes);
+  }
+  pthread_mutex_unlock(&lock);
+  return is_one ? CARD_OK : CARD_INVALID_VALUE;
+}
+
+// ---- addresses and memory apart -------------------------------------------------------------------------
+
+int card_reserve(int device, uint64_t bytes, uint64_t *address) {
+  pthread_mutex_lock(&lock);
+  *address = new_address(device, bytes);
+  if (*address) back(*address, bytes);
+  pthread_mutex_unlock(&lock);
+  return *address ? CARD_OK : CARD_OUT_OF_MEMORY;
+}
+
+void card_unreserve(uint64_t address, uint64_t bytes) {
+  int device = card_device_of((const void *)address);
+  if (device < 0) return;
+  pthread_mutex_lock(&lock);
+  munmap((void *)address, bytes);
+  give_back_address(device, address, bytes);
+  pthread_mutex_unlock(&lock);
+}
+
+int card_create(int device, uint64_t bytes, uint64_t *handle) {
+  int result = CARD_OUT_OF_MEMORY;
+  pthread_mutex_lock(&lock);
+  if (charge(device, bytes)) {
+    *handle = (uint64_t)card_handle();
+    if (add(&created, (holding){*handle, bytes, device})) result = CARD_OK;
+    else discharge(device, bytes);
+  }
+  pthread_mutex_unlock(&lock);
+  return result;
+}
+
+int card_release(uint64_t handle) {
+  holding old;
+  pthread_mutex_lock(&lock);
+  bool is_one = take(&created, handle, &old);
+  if (is_one) discharge(old.device, old.bytes);
+  pthread_mutex_unlock(&lock);
+  return is_one ? CARD_OK : CARD_INVALID_VALUE;
+}
+
+int card_device_of(const void *pointer) {
+  uint64_t address = (uint64_t)pointer;
+  if (address - FIRST_ADDRESS >= ALL_ADDRESSES) return -1;
+  return (int)((address - FIRST_ADDRESS) / span());
+}
+
+bool card_range_of(uint64_t address, uint64_t *start, uint64_t *bytes) {
+  pthread_mutex_lock(&lock);
+  size_t at = after(&allocations, address);
+  const holding *found = at ? &allocations.at[at - 1] : NULL;
+  bool is_inside = found && address - found->start < found->bytes;
+  if (is_inside) *start = found->start, *bytes = found->bytes;
+  pthread_mutex_unlock(&lock);
+  return is_inside;
+}
+
+// ---- contents -------------------------------------------------------------------------------------------
+
+// An answer that the thread's next copy of a count to the host gives.
+static __thread uint64_t answer;
+static __thread bool has_answer;
+
+STAND_IN void plimsoll_card_answer(uint64_t count) {
+  answer = count;
+  has_answer = true;
+}
+
+void card_copy(void *to, const void *from, size_t bytes) {
+  bool is_on_card = card_device_of(to) >= 0 || card_device_of(from) >= 0;
+  bool is_count = has_answer && card_device_of(from) >= 0 && card_device_of(to) < 0 && bytes <= 8;
+  if (is_count) {
+    memcpy(to, &answer, bytes);
+    has_answer = false;
+    return;
+  }
+  if (!is_on_card || bytes <= COPIED_BYTES) memmove(to, from, bytes);
+}
+
+void card_fill(void *to, int byte, size_t bytes) {
+  if (card_device_of(to) < 0 || bytes <= COPIED_BYTES) memset(to, byte, bytes);
+}
+
+// ---- the host's memory ----------------------------------------------------------------------------------
+
+static holdings pinned;
+
+int card_host_alloc(size_t bytes, void **out) {
+  void *at = mmap(NULL, bytes ? bytes : 1, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (at == MAP_FAILED) return CARD_OUT_OF_MEMORY;
+  pthread_mutex_lock(&lock);
+  bool is_listed = add(&pinned, (holding){(uint64_t)at, bytes ? bytes : 1, 0});
+  card_process *process = card_process_here();
+  if (is_listed) process->pinned_bytes += bytes;
+  if (process->pinned_bytes > process->peak_pinned_bytes)
+    process->peak_pinned_bytes = process->pinned_bytes;
+  pthread_mutex_unlock(&lock);
+  if (!is_listed) {
+    munmap(at, bytes ? bytes : 1);
+    return CARD_OUT_OF_MEMORY;
+  }
+  *out = at;
+  return CARD_OK;
+}
+
+int card_host_free(void *pointer) {
+  holding old;
+  if (!pointer) return CARD_OK;
+  pthread_mutex_lock(&lock);
+  bool is_one = take(&pinned, (uint64_t)pointer, &old);
+  if (is_one) card_process_here()->pinned_bytes -= old.bytes;
+  pthread_mutex_unlock(&lock);
+  if (!is_one) return CARD_INVALID_VALUE;
+  munmap(pointer, old.bytes);
+  return CARD_OK;
+}
+
+bool card_is_pinned(const void *pointer) {
+  pthread_mutex_lock(&lock);
+  size_t at = after(&pinned, (uint64_t)pointer);
+  const holding *found = at ? &pinned.at[at - 1] : NULL;
+  bool is_inside = found && (uint64_t)pointer - found->start < found->bytes;
+  pthread_mutex_unlock(&lock);
+  return is_inside;
+}

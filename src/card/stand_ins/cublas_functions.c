@@ -1,0 +1,141 @@
+// cuBLAS and cuBLASLt: products are counted by their shape and not computed. PyTorch brings their workspace itself.
+#include <stdlib.h>
+#include <string.h>
+
+#include "card.h"
+
+static int count_product(int64_t m, int64_t n, int64_t k, int64_t batch) {
+  static const double flops_per_multiply = 2;
+  card_process *process = card_process_here();
+  card_use(card_device());
+  process->products++; // several threads may lose one; the sum is an estimate of time
+  process->product_flops += flops_per_multiply * (double)m * (double)n * (double)k * (double)batch;
+  return CARD_OK;
+}
+
+STAND_IN int cublasCreate_v2(void **handle) {
+  card_use(card_device());
+  *handle = card_handle();
+  return CARD_OK;
+}
+
+STAND_IN int cublasGetPointerMode_v2(void *handle, int *mode) {
+  (void)handle;
+  *mode = 0;
+  return CARD_OK;
+}
+
+STAND_IN int cublasGetMathMode(void *handle, int *mode) {
+  (void)handle;
+  *mode = 0;
+  return CARD_OK;
+}
+
+#define GEMM(name)                                                                                 \
+  STAND_IN int name(void *handle, int transpose_a, int transpose_b, int m, int n, int k) {         \
+    (void)handle, (void)transpose_a, (void)transpose_b;                                            \
+    return count_product(m, n, k, 1);                                                              \
+  }
+GEMM(cublasSgemm_v2)
+GEMM(cublasDgemm_v2)
+GEMM(cublasCgemm_v2)
+GEMM(cublasZgemm_v2)
+GEMM(cublasSgemmEx)
+GEMM(cublasGemmEx)
+
+// handle, transpositions, m, n, k, alpha, A, its type, lda, stride, B, its type, ldb, stride, beta, C, its type, ldc,
+// stride, batch
+STAND_IN int cublasGemmStridedBatchedEx(void *handle, int transpose_a, int transpose_b, int m,
+                                        int n, int k, const void *alpha, const void *a, int a_type,
+                                        int lda, long long a_stride, const void *b, int b_type,
+                                        int ldb, long long b_stride, const void *beta, void *c,
+                                        int c_type, int ldc, long long c_stride, int batch) {
+  (void)handle, (void)transpose_a, (void)transpose_b, (void)alpha, (void)a, (void)a_type, (void)lda;
+  (void)a_stride, (void)b, (void)b_type, (void)ldb, (void)b_stride, (void)beta, (void)c;
+  (void)c_type, (void)ldc, (void)c_stride;
+  return count_product(m, n, k, batch);
+}
+
+#define STRIDED(name)                                                                              \
+  STAND_IN int name(void *handle, int transpose_a, int transpose_b, int m, int n, int k,           \
+                    const void *alpha, const void *a, int lda, long long a_stride, const void *b,  \
+                    int ldb, long long b_stride, const void *beta, void *c, int ldc,               \
+                    long long c_stride, int batch) {                                               \
+    (void)handle, (void)transpose_a, (void)transpose_b, (void)alpha, (void)a, (void)lda;           \
+    (void)a_stride, (void)b, (void)ldb, (void)b_stride, (void)beta, (void)c, (void)ldc;            \
+    (void)c_stride;                                                                                \
+    return count_product(m, n, k, batch);                                                          \
+  }
+STRIDED(cublasSgemmStridedBatched)
+STRIDED(cublasDgemmStridedBatched)
+
+// ---- cuBLASLt -------------------------------------------------------------------------------------------
+
+// A layout remembers its size, for the count.
+typedef struct {
+  uint64_t rows, columns;
+} layout;
+
+STAND_IN size_t cublasLtGetVersion(void) { return (size_t)card_cuda_version() * 10; }
+STAND_IN size_t cublasLtGetCudartVersion(void) { return (size_t)card_cuda_version(); }
+
+STAND_IN int cublasLtCreate(void **handle) {
+  *handle = card_handle();
+  return CARD_OK;
+}
+
+STAND_IN int cublasLtMatmulDescCreate(void **description, int compute, int scale) {
+  (void)compute, (void)scale;
+  *description = card_handle();
+  return CARD_OK;
+}
+
+STAND_IN int cublasLtMatmulPreferenceCreate(void **preference) {
+  *preference = card_handle();
+  return CARD_OK;
+}
+
+STAND_IN int cublasLtMatrixLayoutCreate(void **out, int type, uint64_t rows, uint64_t columns,
+                                        int64_t stride) {
+  (void)type, (void)stride;
+  layout *new = malloc(sizeof *new);
+  if (!new) return 3; // CUBLAS_STATUS_ALLOC_FAILED
+  *new = (layout){rows, columns};
+  *out = new;
+  return CARD_OK;
+}
+
+STAND_IN int cublasLtMatrixLayoutDestroy(void *old) {
+  free(old);
+  return CARD_OK;
+}
+
+// cublasLtMatmulHeuristicResult_t
+typedef struct {
+  uint64_t algorithm[8];
+  size_t workspace_bytes;
+  int state;
+  float waves;
+  int reserved[4];
+} heuristic;
+
+STAND_IN int cublasLtMatmulAlgoGetHeuristic(void *handle, void *operation, void *a, void *b,
+                                            void *c, void *d, void *preference, int wanted,
+                                            heuristic *out, int *count) {
+  (void)handle, (void)operation, (void)a, (void)b, (void)c, (void)d, (void)preference;
+  *count = wanted > 0;
+  if (wanted > 0) *out = (heuristic){.waves = 1};
+  return CARD_OK;
+}
+
+STAND_IN int cublasLtMatmul(void *handle, void *operation, const void *alpha, const void *a,
+                            const layout *a_layout, const void *b, const layout *b_layout,
+                            const void *beta, const void *c, const layout *c_layout, void *d,
+                            const layout *d_layout) {
+  (void)handle, (void)operation, (void)alpha, (void)a, (void)b, (void)beta, (void)c, (void)c_layout;
+  (void)d;
+  uint64_t in_a = a_layout->rows * a_layout->columns, out_rows = d_layout->rows;
+  int64_t inner = out_rows ? (int64_t)(in_a / out_rows) : 0;
+  (void)b_layout;
+  return count_product((int64_t)d_layout->rows, (int64_t)d_layout->columns, inner, 1);
+}

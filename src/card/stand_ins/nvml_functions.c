@@ -1,0 +1,86 @@
+// NVML: what programs and PyTorch ask the driver's management library.
+#include <stdio.h>
+#include <string.h>
+
+#include "card.h"
+#include "layouts.h"
+
+enum { NVML_OK = 0, NVML_INVALID = 2, NVML_NOT_SUPPORTED = 3 };
+
+static void *device_handle(unsigned number) { return (void *)(uintptr_t)(0x8000 + number * 16); }
+static int number_of(const void *handle) { return (int)(((uintptr_t)handle - 0x8000) / 16); }
+
+// NVML counts the machine's devices, whatever CUDA_VISIBLE_DEVICES says.
+static unsigned count(void) { return card_record_here() ? card_record_here()->device_count : 0; }
+
+STAND_IN int nvmlDeviceGetCount_v2(unsigned *out) {
+  *out = count();
+  return NVML_OK;
+}
+
+STAND_IN int nvmlDeviceGetHandleByIndex_v2(unsigned number, void **out) {
+  *out = device_handle(number);
+  return number < count() ? NVML_OK : NVML_INVALID;
+}
+
+STAND_IN int nvmlDeviceGetHandleByPciBusId_v2(const char *bus_id, void **out) {
+  unsigned domain, bus;
+  bool is_one = sscanf(bus_id, "%x:%x", &domain, &bus) == 2 && bus >= 1 && bus <= count();
+  if (is_one) *out = device_handle(bus - 1);
+  return is_one ? NVML_OK : NVML_INVALID;
+}
+
+STAND_IN int nvmlDeviceGetIndex(void *device, unsigned *out) {
+  *out = (unsigned)number_of(device);
+  return NVML_OK;
+}
+
+STAND_IN int nvmlDeviceGetName(void *device, char *out, unsigned size) {
+  (void)device;
+  snprintf(out, size, "%s", card()->name);
+  return NVML_OK;
+}
+
+STAND_IN int nvmlDeviceGetUUID(void *device, char *out, unsigned size) {
+  snprintf(out, size, "GPU-00000000-0000-0000-0000-%012x", number_of(device));
+  return NVML_OK;
+}
+
+typedef struct {
+  unsigned long long total, left, used;
+} memory_info;
+
+STAND_IN int nvmlDeviceGetMemoryInfo(void *device, memory_info *out) {
+  uint64_t used = card_record_used(card_record_here(), number_of(device));
+  *out = (memory_info){card()->total_bytes, card()->total_bytes - used, used};
+  return NVML_OK;
+}
+
+STAND_IN int nvmlSystemGetCudaDriverVersion_v2(int *version) {
+  *version = CARD_DRIVER_VERSION;
+  return NVML_OK;
+}
+
+STAND_IN int nvmlSystemGetDriverVersion(char *out, unsigned size) {
+  snprintf(out, size, "580.0");
+  return NVML_OK;
+}
+
+STAND_IN int nvmlDeviceGetCudaComputeCapability(void *device, int *major, int *minor) {
+  (void)device;
+  *major = card()->major, *minor = card()->minor;
+  return NVML_OK;
+}
+
+STAND_IN int nvmlDeviceGetComputeRunningProcesses(void *device, unsigned *processes, void *out) {
+  (void)device, (void)out;
+  *processes = 0;
+  return NVML_OK;
+}
+
+STAND_IN int nvmlDeviceGetGpuFabricInfoV(void *device, void *out) {
+  (void)device, (void)out;
+  return NVML_NOT_SUPPORTED;
+}
+
+STAND_IN const char *nvmlErrorString(int code) { return code ? "Not Supported" : "Success"; }

@@ -1,0 +1,153 @@
+// The CUDA runtime: streams, events and kernels. A kernel is counted and does nothing, so everything is done at once.
+#include <string.h>
+#include <time.h>
+
+#include "card.h"
+#include "layouts.h"
+
+// ---- streams and events ---------------------------------------------------------------------------------
+
+STAND_IN int cudaStreamCreate(void **stream) {
+  card_use(card_device());
+  *stream = card_handle();
+  return CARD_OK;
+}
+
+STAND_IN int cudaStreamCreateWithFlags(void **stream, unsigned flags) {
+  (void)flags;
+  return cudaStreamCreate(stream);
+}
+
+STAND_IN int cudaStreamCreateWithPriority(void **stream, unsigned flags, int priority) {
+  (void)flags, (void)priority;
+  return cudaStreamCreate(stream);
+}
+
+STAND_IN int cudaStreamGetPriority(void *stream, int *priority) {
+  (void)stream;
+  *priority = 0;
+  return CARD_OK;
+}
+
+STAND_IN int cudaStreamIsCapturing(void *stream, int *status) {
+  (void)stream;
+  *status = 0;
+  return CARD_OK;
+}
+
+// Its arguments behind the status differ between versions; without a capture none is written.
+STAND_IN int cudaStreamGetCaptureInfo(void *stream, int *status) {
+  return cudaStreamIsCapturing(stream, status);
+}
+
+STAND_IN int cudaStreamGetCaptureInfo_v2(void *stream, int *status) {
+  return cudaStreamIsCapturing(stream, status);
+}
+
+STAND_IN int cudaStreamAddCallback(void *stream, void (*call)(void *, int, void *), void *data,
+                                   unsigned flags) {
+  (void)flags;
+  call(stream, CARD_OK, data);
+  return CARD_OK;
+}
+
+STAND_IN int cudaLaunchHostFunc(void *stream, void (*call)(void *), void *data) {
+  (void)stream;
+  call(data);
+  return CARD_OK;
+}
+
+STAND_IN int cudaEventCreate(void **event) {
+  *event = card_handle();
+  return CARD_OK;
+}
+
+STAND_IN int cudaEventCreateWithFlags(void **event, unsigned flags) {
+  (void)flags;
+  return cudaEventCreate(event);
+}
+
+STAND_IN int cudaEventElapsedTime(float *milliseconds, void *begin, void *end) {
+  (void)begin, (void)end;
+  *milliseconds = 1; // programs divide by it
+  return CARD_OK;
+}
+
+STAND_IN int cudaEventElapsedTime_v2(float *milliseconds, void *begin, void *end) {
+  return cudaEventElapsedTime(milliseconds, begin, end);
+}
+
+// ---- kernels --------------------------------------------------------------------------------------------
+
+static int launch(void) {
+  card_process *process = card_process_here();
+  __atomic_add_fetch(&process->launches, 1, __ATOMIC_RELAXED);
+  card_use(card_device());
+  return CARD_OK;
+}
+
+STAND_IN void **__cudaRegisterFatBinary(void *binary) {
+  (void)binary;
+  static void *module[4];
+  return module;
+}
+
+// The configuration between <<< and >>> is pushed before the arguments are evaluated and popped by the launch.
+static __thread card_launch pushed[8];
+static __thread unsigned depth;
+
+STAND_IN unsigned __cudaPushCallConfiguration(card_dim3 grid, card_dim3 block, size_t shared_bytes,
+                                              void *stream) {
+  if (depth < sizeof pushed / sizeof *pushed)
+    pushed[depth] = (card_launch){grid, block, shared_bytes, stream, NULL, 0};
+  depth++;
+  return 0;
+}
+
+STAND_IN int __cudaPopCallConfiguration(card_dim3 *grid, card_dim3 *block, size_t *shared_bytes,
+                                        void **stream) {
+  if (!depth) return CARD_INVALID_VALUE;
+  if (--depth >= sizeof pushed / sizeof *pushed) return CARD_INVALID_VALUE;
+  *grid = pushed[depth].grid, *block = pushed[depth].block;
+  *shared_bytes = pushed[depth].shared_bytes, *stream = pushed[depth].stream;
+  return CARD_OK;
+}
+
+STAND_IN int __cudaGetKernel(void **kernel, const void *function) {
+  *kernel = (void *)function;
+  return CARD_OK;
+}
+
+STAND_IN int __cudaLaunchKernel(void) { return launch(); }
+STAND_IN int cudaLaunchKernel(void) { return launch(); }
+STAND_IN int cudaLaunchKernelExC(void) { return launch(); }
+STAND_IN int cudaLaunchCooperativeKernel(void) { return launch(); }
+
+// CUB and PyTorch size their temporary storage by these.
+STAND_IN int cudaFuncGetAttributes(card_function_attributes *out, const void *function) {
+  (void)function;
+  const card_description *c = card();
+  *out = (card_function_attributes){.max_threads_per_block = 1024,
+                                    .registers = 32,
+                                    .ptx_version = c->major * 10 + c->minor,
+                                    .binary_version = c->major * 10 + c->minor,
+                                    .max_dynamic_shared_bytes = 48 << 10};
+  return CARD_OK;
+}
+
+STAND_IN int cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+    int *blocks, const void *function, int threads, size_t shared_bytes, unsigned flags) {
+  (void)function, (void)shared_bytes, (void)flags;
+  const card_description *c = card();
+  int most = threads > 0 ? c->threads_per_multiprocessor / threads : 1;
+  *blocks = most < 1                              ? 1
+            : most > c->blocks_per_multiprocessor ? c->blocks_per_multiprocessor
+                                                  : most;
+  return CARD_OK;
+}
+
+STAND_IN int cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *function,
+                                                           int threads, size_t shared_bytes) {
+  return cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, function, threads,
+                                                                shared_bytes, 0);
+}

@@ -1,0 +1,329 @@
+// The simulated card, called as libtorch calls CUDA's libraries.
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "card.h"
+#include "folder.h"
+#include "layouts.h"
+#include "test.h"
+
+// ---- CUDA's functions, as far as they are called here ---------------------------------------------------
+
+int cudaGetDeviceCount(int *);
+int cudaSetDevice(int);
+int cudaGetDevice(int *);
+int cudaGetDeviceProperties(void *, int);
+int cudaDeviceGetAttribute(int *, int, int);
+int cudaMalloc(void **, size_t);
+int cudaFree(void *);
+int cudaMemGetInfo(size_t *, size_t *);
+int cudaMemcpy(void *, const void *, size_t, int);
+int cudaMemset(void *, int, size_t);
+int cudaHostAlloc(void **, size_t, unsigned);
+int cudaFreeHost(void *);
+int cudaPointerGetAttributes(card_pointer_attributes *, const void *);
+int cudaStreamCreate(void **);
+int cudaEventCreate(void **);
+unsigned __cudaPushCallConfiguration(card_dim3, card_dim3, size_t, void *);
+int __cudaPopCallConfiguration(card_dim3 *, card_dim3 *, size_t *, void **);
+int cudaLaunchKernel(void);
+const char *cudaGetErrorString(int);
+int cudaGetDriverEntryPointByVersion(const char *, void **, unsigned, uint64_t, int *);
+int cufftXtMakePlanMany(void);
+int cublasSgemm_v2(void *, int, int, int, int, int);
+int cudnnBackendCreateDescriptor(int, void **);
+int cudnnBackendSetAttribute(void *, int, int, int64_t, const void *);
+int cudnnBackendGetAttribute(void *, int, int, int64_t, int64_t *, void *);
+int cudnnBackendDestroyDescriptor(void *);
+void plimsoll_card_answer(uint64_t);
+
+#define GIB (1ull << 30)
+#define MIB (1ull << 20)
+#define CONTEXT (512 * MIB)
+
+// A card with 4 GiB, of which the context takes half a GiB.
+static bool open_card(uint32_t devices) {
+  static int number;
+  char name[32];
+  plim_error error = {0};
+  snprintf(name, sizeof name, "record%d", number++);
+  const char *path = folder_path(name);
+  if (card_record_create(path, "H100", devices, 4 * GIB, CONTEXT, &error))
+    return printf("%s\n", error.message), false;
+  return card_open(path);
+}
+
+// ---- devices --------------------------------------------------------------------------------------------
+
+TEST(a_record_is_made_once_and_recognised) {
+  plim_error error = {0};
+  CHECK(open_card(2), "a card");
+  CHECK(card_record_create(folder_path("record0"), "H100", 1, GIB, 0, &error), "it exists");
+  CHECK(card_record_create(folder_path("many"), "H100", 1000, GIB, 0, &error) &&
+            strstr(error.message, "1 to 64"),
+        "%s", error.message);
+  folder_write_text("text", "not a record");
+  CHECK(!card_record_map(folder_path("text")) && !card_record_map(folder_path("missing")), "none");
+}
+
+TEST(devices_are_those_of_the_record) {
+  int count = 0, device = -1;
+  CHECK(open_card(4), "a card");
+  CHECK(!cudaGetDeviceCount(&count) && count == 4, "%d", count);
+  CHECK(!cudaSetDevice(3) && !cudaGetDevice(&device) && device == 3, "%d", device);
+  CHECK(cudaSetDevice(4) && !cudaGetDevice(&device) && device == 3, "there is no fifth");
+  setenv("CUDA_VISIBLE_DEVICES", "2,1,7,0", 1);
+  CHECK(!cudaGetDeviceCount(&count) && count == 2, "only those before the first that is missing");
+  CHECK(card_physical(0) == 2 && card_physical(1) == 1, "in that order");
+  setenv("CUDA_VISIBLE_DEVICES", "", 1);
+  CHECK(cudaGetDeviceCount(&count) && count == 0, "none");
+  unsetenv("CUDA_VISIBLE_DEVICES");
+  cudaSetDevice(0);
+}
+
+TEST(properties_are_those_of_the_catalogue) {
+  unsigned char properties[1200];
+  int value, multiprocessors, major;
+  uint64_t total;
+  CHECK(open_card(1), "a card");
+  memset(properties, 0xee, sizeof properties);
+  CHECK(!cudaGetDeviceProperties(properties, 0), "properties");
+  memcpy(&total, properties + 288, 8);
+  memcpy(&multiprocessors, properties + 384,
+         4); // CUDA 13, which is assumed where no library says otherwise
+  memcpy(&major, properties + 360, 4);
+  CHECK(strstr((char *)properties, "H100") && total == 4 * GIB && multiprocessors == 132 &&
+            major == 9,
+        "%s %" PRIu64 " %d %d", properties, total, multiprocessors, major);
+  CHECK(properties[card_properties_bytes(13)] == 0xee, "nothing is written behind the structure");
+  CHECK(!cudaDeviceGetAttribute(&value, 16, 0) && value == 132, "%d", value);
+  CHECK(cudaGetDeviceProperties(properties, 1) && cudaDeviceGetAttribute(&value, 16, 1),
+        "no device");
+}
+
+TEST(every_property_lies_within_the_structure) {
+  static const size_t sizes[] = {4, 8, 256, 16, 8, 4}; // by card_property_kind
+  for (size_t i = 0; i < card_property_count; i++) {
+    const card_property *p = &card_properties[i];
+    CHECK(p->at_12 + sizes[p->kind] <= card_properties_bytes(11), "%s", p->name);
+    CHECK(p->at_13 + sizes[p->kind] <= card_properties_bytes(13), "%s", p->name);
+    for (size_t k = 0; k < i; k++) {
+      const card_property *q = &card_properties[k];
+      CHECK(p->at_12 >= q->at_12 + sizes[q->kind] && p->at_13 >= q->at_13 + sizes[q->kind],
+            "%s and %s overlap", q->name, p->name);
+    }
+  }
+}
+
+// ---- memory ---------------------------------------------------------------------------------------------
+
+TEST(memory_ends_where_the_card_does) {
+  void *large = NULL, *small = NULL, *more = NULL;
+  size_t left, total;
+  CHECK(open_card(1), "a card");
+  CHECK(!cudaMemGetInfo(&left, &total) && total == 4 * GIB && left == 4 * GIB - CONTEXT, "%zu",
+        left);
+  CHECK(!cudaMalloc(&large, 3 * GIB) && large, "it fits");
+  CHECK(!cudaMalloc(&small, 1) && !cudaMemGetInfo(&left, &total) && left == 510 * MIB,
+        "a page of 2 MiB: %zu", left);
+  CHECK(cudaMalloc(&more, GIB) == 2 && strstr(cudaGetErrorString(2), "out of memory"), "too much");
+  CHECK(!cudaFree(large) && !cudaMalloc(&more, GIB), "after a free it fits");
+  CHECK(!cudaFree(more) && !cudaFree(small) && !cudaFree(NULL), "all");
+  CHECK(cudaFree(more) == 1, "not twice");
+  const card_holding *mine = &card_process_here()->devices[0];
+  CHECK(mine->used_bytes == 0 && mine->peak_bytes == 3 * GIB + 2 * MIB && mine->refusals == 1,
+        "%" PRIu64, mine->peak_bytes);
+  CHECK(cudaMalloc(&more, SIZE_MAX) == 2, "the largest number");
+}
+
+TEST(addresses_tell_their_device) {
+  void *a = NULL, *b = NULL, *pinned = NULL;
+  card_pointer_attributes about;
+  int host;
+  CHECK(open_card(2), "a card");
+  CHECK(!cudaMalloc(&a, MIB) && !cudaSetDevice(1) && !cudaMalloc(&b, MIB), "on each");
+  CHECK(!cudaPointerGetAttributes(&about, b) && about.type == 2 && about.device == 1, "device 1");
+  CHECK(!cudaPointerGetAttributes(&about, a) && about.type == 2 && about.device == 0, "device 0");
+  CHECK(!cudaPointerGetAttributes(&about, &host) && about.type == 0, "the host's");
+  CHECK(!cudaHostAlloc(&pinned, 100 * GIB, 0), "pinned memory that nobody touches costs nothing");
+  CHECK(!cudaPointerGetAttributes(&about, (char *)pinned + GIB) && about.type == 1, "pinned");
+  CHECK(card_process_here()->pinned_bytes == 100 * GIB, "counted");
+  CHECK(!cudaFreeHost(pinned) && card_process_here()->pinned_bytes == 0, "and given back");
+  cudaSetDevice(0);
+  CHECK(!cudaFree(a) && !cudaFree(b), "freed from another device");
+}
+
+TEST(small_copies_are_true) {
+  char text[16] = "";
+  void *a = NULL, *b = NULL;
+  uint64_t count = 0;
+  CHECK(open_card(1) && !cudaMalloc(&a, GIB) && !cudaMalloc(&b, MIB), "a card");
+  CHECK(!cudaMemcpy(a, "positions", 10, 1) && !cudaMemcpy(b, a, 10, 3), "to it, and on it");
+  CHECK(!cudaMemcpy(text, b, 10, 2) && !strcmp(text, "positions"), "and back: %s", text);
+  CHECK(!cudaMemset(b, 'x', 3) && !cudaMemcpy(text, b, 10, 2) && !strcmp(text, "xxxitions"), "%s",
+        text);
+  char *weights = malloc(64 * MIB);
+  CHECK(weights && !cudaMemcpy(a, weights, 64 * MIB, 1), "large ones are not made");
+  free(weights);
+  plimsoll_card_answer(77);
+  CHECK(!cudaMemcpy(&count, a, 8, 2) && count == 77, "an answer is given once");
+  CHECK(!cudaMemcpy(&count, b, 8, 2) && count != 77, "and then no more");
+  CHECK(!cudaFree(a) && !cudaFree(b), "freed");
+}
+
+// The driver's functions, by name.
+static void *entry(const char *name) {
+  void *function = NULL;
+  return cudaGetDriverEntryPointByVersion(name, &function, 12000, 0, NULL) ? NULL : function;
+}
+
+TEST(expandable_segments_map_pages_into_addresses) {
+  int (*reserve)(uint64_t *, size_t, size_t, uint64_t, uint64_t) = entry("cuMemAddressReserve");
+  int (*create)(uint64_t *, size_t, const void *, uint64_t) = entry("cuMemCreate");
+  int (*map)(uint64_t, size_t, size_t, uint64_t, uint64_t) = entry("cuMemMap");
+  int (*unmap)(uint64_t, size_t) = entry("cuMemUnmap");
+  int (*release)(uint64_t) = entry("cuMemRelease");
+  int (*unreserve)(uint64_t, size_t) = entry("cuMemAddressFree");
+  int property[8] = {1, 0, 1, 0};
+  uint64_t addresses, page[3];
+  CHECK(open_card(1), "a card");
+  CHECK(!reserve(&addresses, 5 * GIB, 0, 0, 0), "more addresses than memory");
+  CHECK(!create(&page[0], 2 * GIB, property, 0) && !map(addresses, 2 * GIB, 0, page[0], 0), "one");
+  CHECK(!create(&page[1], GIB, property, 0), "two");
+  CHECK(create(&page[2], GIB, property, 0) == 2, "the third does not fit");
+  memset((void *)addresses, 1, 4096);
+  CHECK(!unmap(addresses, 2 * GIB) && *(char *)addresses == 0, "what was there is gone");
+  CHECK(!release(page[0]) && !create(&page[2], GIB, property, 0), "now it fits");
+  CHECK(!release(page[1]) && !release(page[2]) && release(page[2]) == 1, "not twice");
+  CHECK(!unreserve(addresses, 5 * GIB), "freed");
+  CHECK(card_process_here()->devices[0].used_bytes == 0, "all is given back");
+}
+
+// ---- processes and threads --------------------------------------------------------------------------------
+
+TEST(processes_share_a_card) {
+  size_t left, total;
+  int pipes[2], status;
+  CHECK(open_card(1) && !pipe(pipes), "a card");
+  pid_t child = fork();
+  if (child == 0) {
+    void *mine;
+    card_open(folder_path("none")); // as after exec: this process takes a slot of its own
+    _exit(!cudaMalloc(&mine, GIB));
+  }
+  CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0,
+        "a process without a record has no card");
+  card_record *shared = card_record_here();
+  shared->processes[1] = (card_process){.pid = getppid()};
+  shared->processes[1].devices[0] = (card_holding){.context_bytes = CONTEXT, .used_bytes = GIB};
+  shared->process_count = 2;
+  CHECK(!cudaMemGetInfo(&left, &total) && left == 3 * GIB - 2 * CONTEXT, "another process: %zu",
+        left);
+  shared->processes[1].has_ended = 1;
+  CHECK(!cudaMemGetInfo(&left, &total) && left == 4 * GIB - CONTEXT, "until it ends: %zu", left);
+  close(pipes[0]), close(pipes[1]);
+}
+
+static void *allocate_and_free(void *failures) {
+  for (int i = 0; i < 2000; i++) {
+    void *a = NULL, *b = NULL, *stream, *event;
+    bool ok = !cudaMalloc(&a, 3 * MIB) && !cudaMalloc(&b, 20 * MIB) && a != b;
+    ok = ok && !cudaStreamCreate(&stream) && !cudaEventCreate(&event) && stream != event;
+    ok = ok && !cudaLaunchKernel() && !cudaFree(a) && !cudaFree(b);
+    if (!ok) __atomic_add_fetch((int *)failures, 1, __ATOMIC_RELAXED);
+  }
+  return NULL;
+}
+
+TEST(threads_share_a_card) {
+  pthread_t threads[8];
+  int failures = 0;
+  CHECK(open_card(1), "a card");
+  for (int i = 0; i < 8; i++) pthread_create(&threads[i], NULL, allocate_and_free, &failures);
+  for (int i = 0; i < 8; i++) pthread_join(threads[i], NULL);
+  CHECK(failures == 0 && card_process_here()->devices[0].used_bytes == 0, "%d", failures);
+  CHECK(card_process_here()->launches == 16000, "%" PRIu64, card_process_here()->launches);
+}
+
+// ---- the libraries ----------------------------------------------------------------------------------------
+
+TEST(a_launch_gets_its_configuration) {
+  card_dim3 grid, block;
+  size_t shared;
+  void *stream;
+  CHECK(open_card(1), "a card");
+  __cudaPushCallConfiguration((card_dim3){1, 2, 3}, (card_dim3){4, 5, 6}, 7, (void *)8);
+  CHECK(!__cudaPopCallConfiguration(&grid, &block, &shared, &stream), "popped");
+  CHECK(grid.z == 3 && block.x == 4 && shared == 7 && stream == (void *)8, "what was pushed");
+  CHECK(__cudaPopCallConfiguration(&grid, &block, &shared, &stream), "nothing is left");
+}
+
+TEST(what_is_not_modelled_is_counted_by_name) {
+  CHECK(open_card(1) && !cufftXtMakePlanMany() && !cufftXtMakePlanMany(), "a card");
+  const card_process *process = card_process_here();
+  CHECK(process->unmodelled_count == 1 && process->unmodelled[0].calls == 2 &&
+            !strcmp(process->unmodelled[0].name, "cufftXtMakePlanMany"),
+        "%s", process->unmodelled[0].name);
+}
+
+TEST(products_are_counted_by_their_shape) {
+  CHECK(open_card(1) && !cublasSgemm_v2(NULL, 0, 0, 2, 3, 4), "a card");
+  CHECK(card_process_here()->products == 1 && card_process_here()->product_flops == 48.0, "%g",
+        card_process_here()->product_flops);
+}
+
+// A graph as cuDNN's frontend makes it: a tensor, an operation, a graph, a heuristic, a configuration, a plan.
+static void *part(int type, void *of) {
+  void *d = NULL;
+  if (cudnnBackendCreateDescriptor(type, &d)) return NULL;
+  if (of) cudnnBackendSetAttribute(d, 1, 15, 1, &of);
+  return d;
+}
+
+static void *tensor(int64_t b, int64_t h, int64_t s, int64_t d) {
+  void *t = part(17, NULL);
+  cudnnBackendSetAttribute(t, 902, 3, 4, (int64_t[]){b, h, s, d});
+  return t;
+}
+
+// The workspace of attention with these tensors.
+static int64_t workspace(void *tensors[], size_t count) {
+  void *operation = part(19, NULL), *graph, *heuristic, *configuration = part(3, NULL), *plan;
+  int64_t bytes = -1, found = 0;
+  for (size_t i = 0; i < count; i++) cudnnBackendSetAttribute(operation, 1, 15, 1, &tensors[i]);
+  graph = part(15, operation), heuristic = part(4, graph);
+  cudnnBackendGetAttribute(heuristic, 202, 15, 1, &found, &configuration);
+  plan = part(5, configuration);
+  cudnnBackendGetAttribute(plan, 402, 3, 1, &found, &bytes);
+  void *all[] = {operation, graph, heuristic, configuration, plan};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) cudnnBackendDestroyDescriptor(all[i]);
+  for (size_t i = 0; i < count; i++) cudnnBackendDestroyDescriptor(tensors[i]);
+  return bytes;
+}
+
+TEST(attention_has_the_workspace_that_was_recorded) {
+  CHECK(open_card(1), "a card");
+  void *forward[] = {tensor(4, 32, 512, 64), tensor(4, 8, 64, 512), tensor(4, 32, 512, 1),
+                     tensor(4, 8, 512, 64)};
+  int64_t bytes = workspace(forward, 4);
+  CHECK(bytes == 256, "%" PRId64, bytes);
+  void *backward[] = {tensor(4, 32, 512, 64), tensor(4, 8, 64, 512), tensor(4, 8, 64, 512),
+                      tensor(4, 32, 512, 1), tensor(4, 8, 512, 64)};
+  bytes = workspace(backward, 5);
+  CHECK(bytes == 256 + 4 * 32 * 512 * 64 * 4, "%" PRId64, bytes);
+  void *masked[] = {tensor(8, 12, 512, 64), tensor(8, 12, 64, 512), tensor(8, 12, 64, 512),
+                    tensor(8, 1, 512, 512)};
+  bytes = workspace(masked, 4);
+  CHECK(bytes == 256, "a mask has no heads: %" PRId64, bytes);
+}
+
+int main(int argc, char **argv) {
+  folder_make();
+  int result = test_main(argc, argv);
+  folder_remove();
+  return result;
+}
