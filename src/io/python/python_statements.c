@@ -68,6 +68,10 @@ static void bind_names(plim_py_reader *r, uint32_t scope, size_t i, size_t end) 
 
 // Notes a new assignment to the path: entries that an earlier assignment put below it (of a dict) no longer hold.
 static void forget_path(plim_py_reader *r) {
+  if (!r->path.at) { // out of memory before
+    plim_py_no_memory(r);
+    return;
+  }
   const char *key = r->path.at + r->path_base;
   size_t size = r->path.len - r->path_base;
   plim_py_replacement replacement = {plim_text_hash(0, key, size), (uint32_t)r->s->at.len};
