@@ -18,6 +18,13 @@ static bool is_keyword(const plim_py_token *token) {
   return token->what && !plim_py_is_soft(token);
 }
 
+// Closes the lexer; only a lack of memory is an error of the search.
+static plim_err finish(plim_py_lexer *x, plim_err err) {
+  if (!err) err = x->err;
+  plim_py_lexer_close(x);
+  return err == PLIM_ERR_NOMEM ? err : PLIM_OK;
+}
+
 // ---- pieces of code ---------------------------------------------------------------------------------
 
 // One token of a piece: a name, with * for any further characters, or an operator of one character.
@@ -156,17 +163,16 @@ bool plim_python_imports(const char *text, size_t size, const char *module) {
 }
 
 // Appends a dotted name without blanks and counts the dots before it; returns the token after it.
-static size_t add_dotted(const plim_py_lexer *x, size_t i, plim_chars *out, int *dots) {
-  bool ok = true;
-  for (; i < x->tokens.len && ok; i++) {
+static size_t add_dotted(plim_py_lexer *x, size_t i, plim_chars *out, int *dots) {
+  for (; i < x->tokens.len; i++) {
     const plim_py_token *token = &x->tokens.at[i];
     bool is_name = token->kind == PLIM_PY_NAME && !is_keyword(token);
     bool is_dot =
         token->kind == PLIM_PY_OPERATOR && (token->what == '.' || token->what == PLIM_PY_ELLIPSIS);
     if (!is_name && !is_dot) break;
-    if (is_name || out->len)
-      ok = plim_chars_add(out, x->text + token->begin, token->end - token->begin);
-    else *dots += (int)(token->end - token->begin);
+    size_t size = token->end - token->begin;
+    if (!is_name && !out->len) *dots += (int)size;
+    else if (!plim_chars_add(out, x->text + token->begin, size)) x->err = PLIM_ERR_NOMEM;
     bool ends = is_name && !is_operator(x, i + 1, '.');
     if (ends) return i + 1;
   }
@@ -174,7 +180,7 @@ static size_t add_dotted(const plim_py_lexer *x, size_t i, plim_chars *out, int 
 }
 
 // The modules of the statement whose first token is import or from; returns the token after the statement.
-static size_t take_modules(const plim_py_lexer *x, size_t i, plim_python_each_module *each,
+static size_t take_modules(plim_py_lexer *x, size_t i, plim_python_each_module *each,
                            void *context) {
   plim_chars name = {0};
   plim_python_module module = {.byte = x->tokens.at[i].begin};
@@ -183,30 +189,30 @@ static size_t take_modules(const plim_py_lexer *x, size_t i, plim_python_each_mo
   size_t base = name.len;
   module.name = name.at, module.size = base;
   if (base) each(context, &module);
-  for (; i < x->tokens.len && !is_operator(x, i, ';'); i++) {
+  for (; i < x->tokens.len && !x->err && !is_operator(x, i, ';'); i++) {
     const plim_py_token *token = &x->tokens.at[i];
     bool is_alias = token[-1].kind == PLIM_PY_NAME && token[-1].what == PY_as;
     if (token->kind != PLIM_PY_NAME || is_keyword(token) || is_alias) continue;
     name.len = base;
-    if (base && !vec_push(&name, '.')) break;
+    if (base && !vec_push(&name, '.')) x->err = PLIM_ERR_NOMEM;
     i = add_dotted(x, i, &name, &module.dots) - 1;
     module.name = name.at, module.size = name.len;
-    each(context, &module);
+    if (!x->err) each(context, &module);
   }
   vec_free(&name);
   return i;
 }
 
-void plim_python_modules(const char *text, size_t size, plim_python_each_module *each,
-                         void *context) {
+plim_err plim_python_modules(const char *text, size_t size, plim_python_each_module *each,
+                             void *context) {
   plim_py_lexer x;
-  if (!plim_py_lexer_open(&x, text, size, NULL))
-    while (plim_py_next_line(&x))
-      for (size_t i = 0; i < x.tokens.len; i++) {
-        bool begins = i == 0 || is_operator(&x, i - 1, ';') || is_operator(&x, i - 1, ':');
-        if (begins && starts_import(&x.tokens.at[i])) i = take_modules(&x, i, each, context);
-      }
-  plim_py_lexer_close(&x);
+  plim_err err = plim_py_lexer_open(&x, text, size, NULL);
+  while (!err && !x.err && plim_py_next_line(&x))
+    for (size_t i = 0; i < x.tokens.len; i++) {
+      bool begins = i == 0 || is_operator(&x, i - 1, ';') || is_operator(&x, i - 1, ':');
+      if (begins && starts_import(&x.tokens.at[i])) i = take_modules(&x, i, each, context);
+    }
+  return finish(&x, err);
 }
 
 // ---- strings ----------------------------------------------------------------------------------------
@@ -219,11 +225,11 @@ static void take_string(const plim_py_lexer *x, const plim_py_token *token, plim
   if (!is_long && end - text >= 2) take(context, text + 1, (size_t)(end - text - 2));
 }
 
-void plim_python_strings(const char *text, size_t size, plim_python_take *take, void *context) {
+plim_err plim_python_strings(const char *text, size_t size, plim_python_take *take, void *context) {
   plim_py_lexer x;
-  if (!plim_py_lexer_open(&x, text, size, NULL))
-    while (plim_py_next_line(&x))
-      for (size_t i = 0; i < x.tokens.len && x.tokens.len > 1; i++)
-        if (x.tokens.at[i].kind == PLIM_PY_STRING) take_string(&x, &x.tokens.at[i], take, context);
-  plim_py_lexer_close(&x);
+  plim_err err = plim_py_lexer_open(&x, text, size, NULL);
+  while (!err && plim_py_next_line(&x))
+    for (size_t i = 0; i < x.tokens.len && x.tokens.len > 1; i++)
+      if (x.tokens.at[i].kind == PLIM_PY_STRING) take_string(&x, &x.tokens.at[i], take, context);
+  return finish(&x, err);
 }

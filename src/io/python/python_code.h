@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "plimsoll.h"
+
 // Finds the first occurrence of a piece of code, token by token, from byte `from` on: "fully_shard(", "device_map=",
 // "zero.Init(". Names must match completely; a * before or after a name stands for the rest of it: "*BatchNorm*".
 // SIZE_MAX if there is none.
@@ -41,13 +43,14 @@ typedef struct {
 } plim_python_module;
 
 // Calls `each` with every imported module. For `from config.base import a` these are "config.base" and "config.base.a",
-// which may be a module too.
+// which may be a module too. Fails only when out of memory: what cannot be read as Python is not searched further.
 typedef void plim_python_each_module(void *context, const plim_python_module *module);
-void plim_python_modules(const char *text, size_t size, plim_python_each_module *each,
-                         void *context);
+plim_err plim_python_modules(const char *text, size_t size, plim_python_each_module *each,
+                             void *context);
 
 typedef void plim_python_take(void *context, const char *text, size_t size);
 // Calls `take` with the source text between the quotes of every string that fits on one line, but not with docstrings.
-void plim_python_strings(const char *text, size_t size, plim_python_take *take, void *context);
+// Fails like plim_python_modules.
+plim_err plim_python_strings(const char *text, size_t size, plim_python_take *take, void *context);
 
 #endif
