@@ -45,8 +45,7 @@ check_verdict check_decide(const check *c, const char **why_not) {
   else if (!c->trains) *why_not = "these files contain no training configuration";
   else if (!c->has_estimate) *why_not = c->no_estimate.message;
   else if (!c->estimate.has_verdict) *why_not = "no --gpu was given and this machine has no GPU";
-  else if (c->has_unread_value)
-    *why_not = "a setting has a value that plimsoll does not understand";
+  else if (*c->unread) *why_not = c->unread;
   return *why_not ? CHECK_NOT_CHECKED : CHECK_READY;
 }
 

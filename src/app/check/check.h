@@ -61,7 +61,8 @@ typedef struct check {
   plim_error no_estimate; // why there is none
   char fit
       [128]; // the fit in a few words, for the verdict; empty: not known, or there is nothing to say
-  bool has_unread_value; // a setting in force has a value that was not understood
+  // "plimsoll does not understand the value of bf16 (train.yaml:3)", for the verdict; empty: every value in force is clear
+  char unread[256];
 
   vec(check_finding) findings;
   bool has_no_memory; // memory ran out, and a finding is lost

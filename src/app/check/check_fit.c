@@ -35,6 +35,7 @@ static plim_err estimate(check *c, uint64_t world, plim_error *error) {
   job_request_clear(&c->request); // left by an estimate that failed
   if (!err) err = job_understand(&c->job, &nothing, &c->request, &source, error);
   err = project_job_blame(&c->files, &c->job, err, error);
+  if (!err) project_job_place_notes(&c->files, &c->request.notes);
   if (!err && c->request.job.recipe.loss != PLIM_LOSS_CONTRASTIVE)
     c->request.job.recipe.batch *=
         plim_sequences_per_anchor(project_job_count(&c->files, PLIM_KNOB_POSITIVES),
@@ -244,8 +245,8 @@ static void report_fits(check *c) {
   const plim_estimate *e = &c->estimate;
   char card[136];
   print_card(c, card, sizeof card);
-  check_add(c, "fit", c->has_unread_value ? CHECK_NOTE : CHECK_OK, "%s: %s of %s%s",
-            c->has_unread_value ? "fits if the assumptions below are right" : "fits",
+  check_add(c, "fit", *c->unread ? CHECK_NOTE : CHECK_OK, "%s: %s of %s%s",
+            *c->unread ? "would fit with the values assumed below" : "fits",
             units_bytes(e->device_bytes).text, units_bytes(e->budget_bytes).text, card);
   snprintf(c->fit, sizeof c->fit, "fits (%s of %s)", units_bytes(e->device_bytes).text,
            units_bytes(e->budget_bytes).text);

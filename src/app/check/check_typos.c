@@ -4,6 +4,7 @@
 
 #include "check.h"
 #include "suggest.h"
+#include "text.h"
 
 // ---- keys -------------------------------------------------------------------------------------------
 
@@ -56,7 +57,12 @@ static bool has_finding_at(const check *c, const plim_project_file *file, int li
 
 static void report_value(check *c, const plim_project_file *file, const plim_reading *r) {
   char value[96];
-  c->has_unread_value = true;
+  if (!*c->unread) {
+    snprintf(c->unread, sizeof c->unread,
+             "plimsoll does not understand the value of %.80s (%.100s:%d)", r->setting->key,
+             file->path, r->setting->line);
+    plim_text_disarm(c->unread);
+  }
   if (has_finding_at(c, file, r->setting->line)) return;
   plim_value_print(&r->setting->value, value, sizeof value);
   check_finding *f =

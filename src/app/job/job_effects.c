@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "family.h"
+#include "knobs.h"
 #include "liger.h"
 
 #define AT(field) offsetof(job_args, field)
@@ -213,8 +214,9 @@ plim_err job_check_effects(const job_args *args, const job_args *typed, job_requ
     if (!effects[i].has_effect || !is_asked(args, option) || effects[i].has_effect(args, r))
       continue;
     if (is_asked(typed, option)) return refuse(i, error);
-    plim_note_add(&r->notes, "no_effect", NULL, "%s, which your files set, has no effect: %s",
-                  option, effects[i].why_not);
+    plim_knob knob = plim_knob_named(option);
+    plim_note_add(&r->notes, "no_effect", knob < PLIM_KNOBS ? plim_knob_table[knob].name : NULL,
+                  "%s, which your files set, has no effect: %s", option, effects[i].why_not);
   }
   return PLIM_OK;
 }

@@ -35,6 +35,9 @@ plim_err project_job_blame(const project_job *p, const job_args *args, plim_err 
 // (project_job_notes.c).
 void project_job_note_open(project_job *p, const job_args *args);
 
+// Gives notes on settings without effect the place in the files that sets them.
+void project_job_place_notes(const project_job *p, plim_notes *notes);
+
 // Adds notes on knobs that cannot be changed in the files, with the reason.
 void project_job_note_fixed(project_job *p);
 

@@ -159,6 +159,18 @@ static void note_absent(project_job *p, const job_args *a) {
     note(p, "assumed.defaults", NULL, "not set in the files, so assumed: %s", list);
 }
 
+void project_job_place_notes(const project_job *p, plim_notes *notes) {
+  for (size_t i = 0; i < notes->list.len; i++) {
+    plim_note *n = &notes->list.at[i];
+    bool is_of_files = strcmp(n->code, "no_effect") == 0 && n->knob && !n->file;
+    const plim_project_knob *k = is_of_files ? &p->project.knobs[plim_knob_named(n->knob)] : NULL;
+    if (!k || !k->place_count || !k->places[0].setting) continue;
+    n->file = strdup(p->project.files.at[k->places[0].file]->path);
+    n->line = k->places[0].setting->line;
+    if (!n->file) notes->has_no_memory = true;
+  }
+}
+
 void project_job_note_open(project_job *p, const job_args *a) {
   note_stage(p);
   note_unclear(p, a);

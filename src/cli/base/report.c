@@ -70,6 +70,14 @@ static void print_line(FILE *out, const line *where) {
   fputc('\n', out);
 }
 
+// The readers begin a message with the line, which the place shows too.
+static const char *message_of(const plim_error *error, const line *where) {
+  int number = 0, length = 0;
+  bool has_line = sscanf(error->message, "line %d: %n", &number, &length) == 1 && length;
+  bool is_shown = has_line && where && !where->is_only && (size_t)number == where->number;
+  return error->message + (is_shown ? length : 0);
+}
+
 static plim_error disarmed(const plim_error *error) {
   plim_error copy = *error;
   plim_text_disarm(copy.message);
@@ -103,7 +111,7 @@ void cli_report_text(FILE *out, const plim_error *armed, const char *source) {
   if (has_line) where = find_line(source, error->byte);
   term_print(out, TERM_RED, "error:");
   fputc(' ', out);
-  term_say(out, error->message, 7, 2);
+  term_say(out, message_of(error, has_line ? &where : NULL), 7, 2);
   print_place(out, error, has_line ? &where : NULL);
   if (has_line && where.bytes) print_line(out, &where);
   free(text);

@@ -214,9 +214,9 @@ static void print_warnings(const estimate_result *r) {
   if (!r->e.p.ran_math) return;
   bool is_bf16 = is_too_old_for_bf16(&r->request);
   snprintf(line, sizeof line,
-           "no fused attention kernel supports %s%s, so the whole score matrix is kept in "
+           "PyTorch has no fused attention kernel for %s%s, so the whole score matrix is kept in "
            "memory%s",
-           is_bf16 ? "bf16 on " : "this model's head size, dtype and attention bias here",
+           is_bf16 ? "bf16 on " : "this combination of head size, dtype and attention bias",
            is_bf16 ? r->request.target.gpu->name : "",
            is_bf16 ? "; fp16 has one: --dtype fp16 or --amp fp16" : "");
   term_print(stdout, TERM_YELLOW, "warning: ");

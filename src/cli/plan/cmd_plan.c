@@ -106,6 +106,7 @@ static plim_err plan_card(const plan_args *args, const project_job *files, const
   if (!job.seq) job.seq = plan_fixed_length(args); // the only length that anyone named
   plim_err err = job_understand(&job, args->typed, &c->request, source, error);
   if (err) return files ? project_job_blame(files, &args->job, err, error) : err;
+  if (files) project_job_place_notes(files, &c->request.notes);
   if (!files && job.strategy && !job_is_typed(&job, &job.strategy))
     plim_note_add(&c->request.notes, "assumed.strategy", "strategy",
                   "no --strategy is given: assuming that the current run uses DDP");

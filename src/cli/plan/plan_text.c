@@ -127,6 +127,7 @@ static void print_nothing_fits(const plan_for_card *c) {
   const plim_plan *p = &c->plan;
   char line[640], tight[PLAN_TIGHT_SIZE], loading[ESTIMATE_LOADING_SIZE];
   const char *how = p->is_beyond                ? "even with every --allow"
+                    : c->asked.holds_others     ? "with only the settings of --try changed"
                     : is_any_allowed(&c->asked) ? "even with what is allowed"
                                                 : "without changing what the model learns";
   const plim_estimate *e = &p->smallest.e;

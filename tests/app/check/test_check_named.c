@@ -6,7 +6,7 @@
 
 #define LAUNCH                                                                                     \
   "torchrun --nproc_per_node 8 train.py --model_name_or_path Qwen/Qwen2.5-0.5B "                   \
-  "--per_device_train_batch_size 4 --bf16 true --max_seq_length 512 --deepspeed ds.json\n"
+  "--per_device_train_batch_size 4 --bf16 true --max_seq_length 512 --deepspeed launch_ds.json\n"
 #define SCRIPT                                                                                     \
   "from transformers import HfArgumentParser, Trainer, TrainingArguments\n"                        \
   "args = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses()[0]\n"                  \
@@ -24,7 +24,7 @@ static void begin_launch(const char *configuration, size_t size) {
   c.gpu = "80GiB";
   given("train.sh", LAUNCH);
   given("train.py", SCRIPT);
-  if (configuration) folder_write("ds.json", configuration, size);
+  if (configuration) folder_write("launch_ds.json", configuration, size);
 }
 
 TEST(a_readable_configuration_is_read) {

@@ -31,7 +31,7 @@ $PLIMSOLL plan lf.yaml --gpu 12GiB | grep -E '^now:'
 (
 part offloaded_words
 # Checkpoints on the host: Axolotl and Unsloth have a value for it, which no other ecosystem accepts.
-say() { echo "== $1"; shift; $PLIMSOLL plan "$@" --fix checkpoint=offloaded --gpu 24GiB 2>&1 | grep -E '^(error|checkpoint offloaded|.*no such value|enable_|[-+] *[a-z_]*checkpointing|[-+].*use_gradient_ch)'; }
+say() { echo "== $1"; shift; $PLIMSOLL plan "$@" --fix checkpoint=offloaded --gpu 24GiB 2>&1 | grep -E '^(error|checkpoint offloaded|.*no value of|enable_|[-+] *[a-z_]*checkpointing|[-+].*use_gradient_ch)'; }
 cat > tune.yaml <<'YAML'
 model:
   _component_: torchtune.models.qwen2_5.qwen2_5_0_5b

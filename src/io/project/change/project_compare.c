@@ -100,11 +100,12 @@ static plim_err refuse_computed(const plim_project *p, const plim_project_knob *
   const plim_setting *setting = then->places[0].setting;
   char value[48];
   plim_value_print(&now->value, value, sizeof value);
-  plim_err err =
-      plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s is computed in the file and %s %s: %.60s = %.80s",
-                plim_knob_table[knob].name,
-                plim_value_same(&now->value, &then->value) ? "stays" : "would become", value,
-                setting->key, setting->value.text);
+  bool stays = plim_value_same(&now->value, &then->value);
+  plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                           "the file computes %s: %.60s = %.80s, which %s %s, and plimsoll does "
+                           "not rewrite expressions",
+                           plim_knob_table[knob].name, setting->key, setting->value.text,
+                           stays ? "is" : "would be", value);
   hint_origin(p->files.at[then->places[0].file], setting, error);
   return plim_error_file_of(p, then->places[0].file, err, error);
 }

@@ -53,7 +53,7 @@ static bool find_refusal(const plim_knob_place *place, const plim_value *value, 
     snprintf(why, size, "%.96s depends on other keys that have to change with it", name);
   else if (*tried || plim_key_inverse(key, value, &out)) return false;
   else if (is_by_call(place)) describe_call(place->setting->key, why, size);
-  else snprintf(why, size, "%.96s has no such value", name);
+  else snprintf(why, size, "no value of %.96s does this", name);
   return true;
 }
 
@@ -211,7 +211,7 @@ static plim_err insert_bound(const job *j, const plim_binding *b, size_t file,
   plim_value value;
   plim_edit edit;
   if (!plim_key_inverse(&b->key, &c->value, &value))
-    return refuse(j->p, &place, c, "this key has no such value", &origin, error);
+    return refuse(j->p, &place, c, "no value of this key does this", &origin, error);
   if (plim_settings_insert(&f->settings, b->name, &value, &edit, &origin))
     return refuse(j->p, &place, c, "", &origin, error);
   if (vec_push(&j->out->at, (plim_file_edit){file, edit})) return PLIM_OK;

@@ -338,12 +338,13 @@ static plim_err refuse(const search *s, const source *x, plim_error *error) {
   }
   if (s->moved > SHOWN)
     snprintf(list + used, sizeof list - used, " and %zu more", s->moved - SHOWN);
-  plim_err err =
-      plim_fail(error, PLIM_ERR_UNSUPPORTED,
-                "other settings depend on %.60s too: %s would also change", x->setting->key, list);
+  bool is_one = s->moved == 1;
+  plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                           "plimsoll does not change %.60s, because %s %s computed from it and "
+                           "would change too",
+                           x->setting->key, list, is_one ? "is" : "are");
   plim_error_hint(
-      error,
-      "if they should change together, edit %.60s yourself; otherwise give each its own number",
+      error, "if that is what you want, edit %.60s; otherwise write a number of its own for each",
       x->setting->key);
   return plim_error_file_of(s->p, s->shown_in[0], err, error);
 }
