@@ -116,7 +116,8 @@ TEST(names_that_count_passes_are_the_accumulation) {
 TEST(other_values_computed_from_it_are_reported) {
   CHECK(!read_loop("lr = 1e-5 / grad_accum\n", "    loss = model(**batch).loss / grad_accum\n"),
         "%s", error.message);
-  CHECK(refuses("accumulate", "16", "lr (line 9) would also change"), "a learning rate");
+  CHECK(refuses("accumulate", "16", "lr (line 9) is computed from it and would change too"),
+        "a learning rate");
   CHECK(!strstr(error.message, "loss (line"), "the loss goes with it: %s", error.message);
   CHECK(!strstr(error.hint, "in place of"), "no blind advice: %s", error.hint);
 }

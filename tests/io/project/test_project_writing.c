@@ -126,7 +126,7 @@ static const struct {
     {"d.sh",
      "N=8\nACC=$((64 / N))\npython train.py --per_device_train_batch_size $N "
      "--gradient_accumulation_steps $ACC --run_name out-N\n",
-     "accumulate is computed in the file and would become 32"},
+     "which would be 32, and plimsoll does not rewrite"},
     {"e.py", "N = 8\nargs = TrainingArguments(per_device_train_batch_size=N, save_total_limit=N)\n",
      "TrainingArguments.save_total_limit"},
     {"f.py",
