@@ -22,7 +22,7 @@ static bool make_tmpfs(const char *path, const char *options) {
 static bool make_folder(const char *path) { return mkdir(path, 0755) == 0 || errno == EEXIST; }
 
 // Makes a folder of the new tree and those above it.
-static bool make_folders(const plim_tree *t, char *path) {
+static bool make_folders(const plim_sandbox_tree *t, char *path) {
   for (char *slash = path + strlen(t->root) + 1; (slash = strchr(slash, '/')); slash++) {
     *slash = '\0';
     bool ok = make_folder(path) || errno == EROFS;
@@ -36,7 +36,7 @@ static bool make_folders(const plim_tree *t, char *path) {
 
 // Real root owns /proc/sys and /proc/sysrq-trigger in any namespace and could write to them. The processes' own folders
 // stay as they are.
-static plim_err protect_proc(plim_tree *t, const char *proc, DIR *entries) {
+static plim_err protect_proc(plim_sandbox_tree *t, const char *proc, DIR *entries) {
   plim_err err = PLIM_OK;
   for (struct dirent *entry; !err && (entry = readdir(entries));) {
     char path[PATH_MAX];
@@ -46,15 +46,15 @@ static plim_err protect_proc(plim_tree *t, const char *proc, DIR *entries) {
     if (lstat(path, &found) != 0 || S_ISLNK(found.st_mode)) continue;
     if (!S_ISDIR(found.st_mode) && access(path, W_OK) != 0) continue;
     if (mount(path, path, NULL, MS_BIND | MS_REC, NULL) != 0 ||
-        !plim_tree_restrict(path, MOUNT_ATTR_RDONLY))
-      err = plim_tree_cannot(t, "make this read-only:", path + strlen(t->root));
+        !plim_sandbox_tree_restrict(path, MOUNT_ATTR_RDONLY))
+      err = plim_sandbox_tree_cannot(t, "make this read-only:", path + strlen(t->root));
   }
   return err;
 }
 
-static plim_err cannot_make_proc(plim_tree *t) {
+static plim_err cannot_make_proc(plim_sandbox_tree *t) {
   bool is_hidden = errno == EPERM;
-  plim_err err = plim_tree_cannot(t, "mount its own", "/proc");
+  plim_err err = plim_sandbox_tree_cannot(t, "mount its own", "/proc");
   if (is_hidden)
     plim_error_hint(&t->report->error, "a container that hides parts of /proc forbids this: start "
                                        "it with --security-opt systempaths=unconfined, or add "
@@ -62,22 +62,22 @@ static plim_err cannot_make_proc(plim_tree *t) {
   return err;
 }
 
-static plim_err make_proc(plim_tree *t, const char *path) {
+static plim_err make_proc(plim_sandbox_tree *t, const char *path) {
   if (mount("proc", path, "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) != 0)
     return cannot_make_proc(t);
   DIR *entries = opendir(path);
-  if (!entries) return plim_tree_cannot(t, "read", "/proc");
+  if (!entries) return plim_sandbox_tree_cannot(t, "read", "/proc");
   plim_err err = protect_proc(t, path, entries);
   return closedir(entries), err;
 }
 
 // ---- /sys -----------------------------------------------------------------------------------------
 
-static plim_err make_sys(plim_tree *t, const char *path) {
+static plim_err make_sys(plim_sandbox_tree *t, const char *path) {
   if (mount("/sys", path, NULL, MS_BIND | MS_REC, NULL) == 0 &&
-      plim_tree_restrict(path, MOUNT_ATTR_RDONLY))
+      plim_sandbox_tree_restrict(path, MOUNT_ATTR_RDONLY))
     return PLIM_OK;
-  return plim_tree_cannot(t, "make this read-only:", "/sys");
+  return plim_sandbox_tree_cannot(t, "make this read-only:", "/sys");
 }
 
 // ---- /dev -----------------------------------------------------------------------------------------
@@ -110,37 +110,37 @@ static bool fill_dev(void) {
                "newinstance,ptmxmode=0666,mode=620") == 0;
 }
 
-static plim_err make_dev(plim_tree *t, const char *path) {
+static plim_err make_dev(plim_sandbox_tree *t, const char *path) {
   if (make_tmpfs(path, "mode=755") && chdir(path) == 0 && fill_dev()) return PLIM_OK;
-  return plim_tree_cannot(t, "make its own", "/dev");
+  return plim_sandbox_tree_cannot(t, "make its own", "/dev");
 }
 
 // ---- /run -----------------------------------------------------------------------------------------
 
 // Where /etc/resolv.conf is a link to a file of /run, names could not be looked up without that file.
-static void show_resolver(const plim_tree *t) {
+static void show_resolver(const plim_sandbox_tree *t) {
   char to[PATH_MAX], *from = realpath("/etc/resolv.conf", NULL);
-  if (from && plim_path_is_below(from, "/run") && plim_tree_inside(t, from, to)) {
+  if (from && plim_path_is_below(from, "/run") && plim_sandbox_tree_inside(t, from, to)) {
     char *name = strrchr(to, '/');
     *name = '\0';
     bool ok = make_folders(t, to);
     *name = '/';
-    if (ok) plim_tree_copy_file(from, to);
+    if (ok) plim_sandbox_tree_copy_file(from, to);
   }
   free(from);
 }
 
 // The sockets of services (docker, dbus, ssh agents) are left out with everything else, except links at the top: on some
 // systems they lead to the installed programs.
-static plim_err make_run(plim_tree *t, const char *path) {
-  if (!make_tmpfs(path, "mode=755")) return plim_tree_cannot(t, "make its own", "/run");
+static plim_err make_run(plim_sandbox_tree *t, const char *path) {
+  if (!make_tmpfs(path, "mode=755")) return plim_sandbox_tree_cannot(t, "make its own", "/run");
   DIR *entries = opendir("/run");
   plim_err err = PLIM_OK;
   for (struct dirent *entry; !err && entries && (entry = readdir(entries));) {
     char from[sizeof "/run/" + NAME_MAX], to[PATH_MAX];
     snprintf(from, sizeof from, "/run/%s", entry->d_name);
-    if (entry->d_type == DT_LNK && plim_tree_inside(t, from, to))
-      err = plim_tree_copy_link(t, from, to);
+    if (entry->d_type == DT_LNK && plim_sandbox_tree_inside(t, from, to))
+      err = plim_sandbox_tree_copy_link(t, from, to);
   }
   if (entries) closedir(entries);
   show_resolver(t);
@@ -151,63 +151,63 @@ static plim_err make_run(plim_tree *t, const char *path) {
 
 static const struct {
   const char *path;
-  plim_err (*make)(plim_tree *t, const char *path);
+  plim_err (*make)(plim_sandbox_tree *t, const char *path);
 } specials[] = {{"/proc", make_proc}, {"/sys", make_sys}, {"/dev", make_dev}, {"/run", make_run}};
 #define SPECIALS (sizeof specials / sizeof *specials)
 
-bool plim_tree_is_special(const char *path) {
+bool plim_sandbox_tree_is_special(const char *path) {
   for (size_t i = 0; i < SPECIALS; i++)
     if (strcmp(path, specials[i].path) == 0) return true;
   return false;
 }
 
-static plim_err make_specials(plim_tree *t) {
+static plim_err make_specials(plim_sandbox_tree *t) {
   plim_err err = PLIM_OK;
   for (size_t i = 0; i < SPECIALS && !err; i++) {
     char path[PATH_MAX];
-    if (!plim_tree_inside(t, specials[i].path, path) || !make_folder(path))
-      return plim_tree_cannot(t, "make", specials[i].path);
+    if (!plim_sandbox_tree_inside(t, specials[i].path, path) || !make_folder(path))
+      return plim_sandbox_tree_cannot(t, "make", specials[i].path);
     err = specials[i].make(t, path);
   }
   return err;
 }
 
-static plim_err bind_writable(plim_tree *t, const char *folder) {
+static plim_err bind_writable(plim_sandbox_tree *t, const char *folder) {
   char path[PATH_MAX];
-  if (plim_tree_inside(t, folder, path) && make_folders(t, path) &&
-      mount(folder, path, NULL, MS_BIND | MS_REC, NULL) == 0 && plim_tree_restrict(path, 0))
+  if (plim_sandbox_tree_inside(t, folder, path) && make_folders(t, path) &&
+      mount(folder, path, NULL, MS_BIND | MS_REC, NULL) == 0 && plim_sandbox_tree_restrict(path, 0))
     return PLIM_OK;
-  return plim_tree_cannot(t, "keep this folder writable:", folder);
+  return plim_sandbox_tree_cannot(t, "keep this folder writable:", folder);
 }
 
 // A program may start in a folder of /run or /dev, such as a disk in /run/media, which is not there otherwise.
-static plim_err show_start(plim_tree *t, const plim_sandbox_places *places) {
+static plim_err show_start(plim_sandbox_tree *t, const plim_sandbox_places *places) {
   char path[PATH_MAX];
-  bool ok = plim_tree_inside(t, places->start, path);
+  bool ok = plim_sandbox_tree_inside(t, places->start, path);
   if (ok && access(path, F_OK) == 0) return PLIM_OK;
   if (!ok || !make_folders(t, path) || chdir(places->run) != 0)
-    return plim_tree_cannot(t, "start in", places->start);
-  if (plim_tree_overlay(t, places->start, path)) return PLIM_OK;
-  return plim_tree_bind_read_only(t, places->start, path);
+    return plim_sandbox_tree_cannot(t, "start in", places->start);
+  if (plim_sandbox_tree_overlay(t, places->start, path)) return PLIM_OK;
+  return plim_sandbox_tree_bind_read_only(t, places->start, path);
 }
 
 // The layers are not for the program. They are not visible if the scratch folder is in /run.
-static plim_err hide(plim_tree *t, const char *folder) {
+static plim_err hide(plim_sandbox_tree *t, const char *folder) {
   char path[PATH_MAX];
-  if (plim_tree_inside(t, folder, path) &&
+  if (plim_sandbox_tree_inside(t, folder, path) &&
       (mount("tmpfs", path, "tmpfs", MS_RDONLY, "mode=700") == 0 || errno == ENOENT))
     return PLIM_OK;
-  return plim_tree_cannot(t, "hide its folder", folder);
+  return plim_sandbox_tree_cannot(t, "hide its folder", folder);
 }
 
 // Whether the current folder's file system takes the changes of an overlay; overlays and NFS do not.
-static bool can_hold_layers(plim_tree *t, const char *trial) {
-  return make_folder(trial) && plim_tree_overlay(t, trial, trial) &&
+static bool can_hold_layers(plim_sandbox_tree *t, const char *trial) {
+  return make_folder(trial) && plim_sandbox_tree_overlay(t, trial, trial) &&
          umount2(trial, MNT_DETACH) == 0;
 }
 
-static plim_err find_layers(plim_tree *t, const char *folder) {
-  if (chdir(folder) != 0) return plim_tree_cannot(t, "use the folder", folder);
+static plim_err find_layers(plim_sandbox_tree *t, const char *folder) {
+  if (chdir(folder) != 0) return plim_sandbox_tree_cannot(t, "use the folder", folder);
   if (can_hold_layers(t, "trial")) return PLIM_OK;
   if (make_tmpfs(folder, "mode=700") && chdir(folder) == 0 && can_hold_layers(t, "trial"))
     return PLIM_OK;
@@ -221,32 +221,32 @@ static plim_err find_layers(plim_tree *t, const char *folder) {
   return plim_sandbox_advise(&t->report->error), err;
 }
 
-static plim_err read_mounts(plim_tree *t) {
+static plim_err read_mounts(plim_sandbox_tree *t) {
   FILE *in = fopen("/proc/self/mountinfo", "re");
-  if (!in) return plim_tree_cannot(t, "read", "/proc/self/mountinfo");
+  if (!in) return plim_sandbox_tree_cannot(t, "read", "/proc/self/mountinfo");
   bool ok = plim_mount_points_read(in, &t->mounts);
   fclose(in);
   return ok ? PLIM_OK : plim_fail(&t->report->error, PLIM_ERR_NOMEM, "out of memory");
 }
 
-static plim_err change_root(plim_tree *t) {
+static plim_err change_root(plim_sandbox_tree *t) {
   if (chdir(t->root) == 0 && syscall(SYS_pivot_root, ".", ".") == 0 &&
       umount2(".", MNT_DETACH) == 0 && chdir("/") == 0)
     return PLIM_OK;
-  return plim_tree_cannot(t, "change its root to", t->root);
+  return plim_sandbox_tree_cannot(t, "change its root to", t->root);
 }
 
 plim_err plim_sandbox_enter(const plim_sandbox *box, const plim_sandbox_places *places,
                             plim_sandbox_report *report) {
-  plim_tree t = {.report = report};
+  plim_sandbox_tree t = {.report = report};
   if (snprintf(t.root, sizeof t.root, "%s/root", places->run) >= (int)sizeof t.root)
     return plim_fail(&report->error, PLIM_ERR_IO, "the path %s is too long", places->run);
   if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0)
-    return plim_tree_cannot(&t, "have mounts of its own in", "/");
+    return plim_sandbox_tree_cannot(&t, "have mounts of its own in", "/");
   plim_err err = read_mounts(&t);
   if (!err) err = find_layers(&t, places->run);
-  if (!err) err = plim_tree_put_root(&t);
-  if (!err) plim_tree_own(&t, "/var/tmp"), plim_tree_own(&t, places->start);
+  if (!err) err = plim_sandbox_tree_put_root(&t);
+  if (!err) plim_sandbox_tree_own(&t, "/var/tmp"), plim_sandbox_tree_own(&t, places->start);
   if (!err) err = make_specials(&t);
   if (!err) err = show_start(&t, places);
   for (size_t i = 0; i < box->writable_count && !err; i++)

@@ -21,7 +21,7 @@
   (16 * PLIM_MIB) // a larger file of a split folder is read-only: copying it would take too long
 #define COPIES_LIMIT (256 * PLIM_MIB) // and so are further files when this much was copied
 
-plim_err plim_tree_cannot(plim_tree *t, const char *what, const char *path) {
+plim_err plim_sandbox_tree_cannot(plim_sandbox_tree *t, const char *what, const char *path) {
   int why = errno;
   plim_err err = plim_fail(&t->report->error, PLIM_ERR_UNSUPPORTED,
                            "the sandbox cannot %s %.200s: %s", what, path, strerror(why));
@@ -29,7 +29,7 @@ plim_err plim_tree_cannot(plim_tree *t, const char *what, const char *path) {
   return err;
 }
 
-bool plim_tree_inside(const plim_tree *t, const char *path, char out[PATH_MAX]) {
+bool plim_sandbox_tree_inside(const plim_sandbox_tree *t, const char *path, char out[PATH_MAX]) {
   int size = snprintf(out, PATH_MAX, "%s%s", t->root, strcmp(path, "/") == 0 ? "" : path);
   if (size < PATH_MAX) return true;
   return errno = ENAMETOOLONG, false;
@@ -53,7 +53,7 @@ static bool may_write(const char *path) { return faccessat(AT_FDCWD, path, W_OK,
 
 // The descriptor's path and names relative to the run's folder need no escapes in the options. Nothing is kept, so nothing
 // needs to be synchronised (volatile).
-bool plim_tree_overlay(plim_tree *t, const char *from, const char *to) {
+bool plim_sandbox_tree_overlay(plim_sandbox_tree *t, const char *from, const char *to) {
   char upper[32], work[32], options[192];
   struct stat like;
   int lower = open(from, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -73,13 +73,13 @@ bool plim_tree_overlay(plim_tree *t, const char *from, const char *to) {
   return ok;
 }
 
-bool plim_tree_restrict(const char *path, uint64_t attributes) {
+bool plim_sandbox_tree_restrict(const char *path, uint64_t attributes) {
   struct mount_attr change = {.attr_set = attributes | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV};
   return mount_setattr(AT_FDCWD, path, AT_RECURSIVE, &change, sizeof change) == 0;
 }
 
 // Names a path for the caller, who may want to know why the program could not write there.
-static void note_read_only(plim_tree *t, const char *path) {
+static void note_read_only(plim_sandbox_tree *t, const char *path) {
   char *text = t->report->read_only;
   size_t size = strlen(text), room = sizeof t->report->read_only - size;
   const char *comma = size ? ", " : "";
@@ -90,11 +90,11 @@ static void note_read_only(plim_tree *t, const char *path) {
 }
 
 // With everything mounted below.
-plim_err plim_tree_bind_read_only(plim_tree *t, const char *from, const char *to) {
+plim_err plim_sandbox_tree_bind_read_only(plim_sandbox_tree *t, const char *from, const char *to) {
   bool was_writable = may_write(from);
   if (mount(from, to, NULL, MS_BIND | MS_REC, NULL) != 0 ||
-      !plim_tree_restrict(to, MOUNT_ATTR_RDONLY))
-    return plim_tree_cannot(t, "make this read-only:", from);
+      !plim_sandbox_tree_restrict(to, MOUNT_ATTR_RDONLY))
+    return plim_sandbox_tree_cannot(t, "make this read-only:", from);
   if (was_writable) note_read_only(t, from);
   return PLIM_OK;
 }
@@ -111,7 +111,7 @@ static bool copy_bytes(int in, int out, size_t size) {
   return true;
 }
 
-bool plim_tree_copy_file(const char *from, const char *to) {
+bool plim_sandbox_tree_copy_file(const char *from, const char *to) {
   struct stat like;
   int in = open(from, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (in < 0) return false;
@@ -128,43 +128,45 @@ bool plim_tree_copy_file(const char *from, const char *to) {
   return ok;
 }
 
-static plim_err put_file(plim_tree *t, const char *from, const char *to, uint64_t size) {
+static plim_err put_file(plim_sandbox_tree *t, const char *from, const char *to, uint64_t size) {
   if (size <= COPY_LIMIT && t->copied_bytes + size <= COPIES_LIMIT &&
-      plim_tree_copy_file(from, to)) {
+      plim_sandbox_tree_copy_file(from, to)) {
     t->copied_bytes += size;
     return PLIM_OK;
   }
   int place = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  if (place < 0) return plim_tree_cannot(t, "show the file", from);
+  if (place < 0) return plim_sandbox_tree_cannot(t, "show the file", from);
   close(place);
-  return plim_tree_bind_read_only(t, from, to);
+  return plim_sandbox_tree_bind_read_only(t, from, to);
 }
 
-plim_err plim_tree_copy_link(plim_tree *t, const char *from, const char *to) {
+plim_err plim_sandbox_tree_copy_link(plim_sandbox_tree *t, const char *from, const char *to) {
   char target[PATH_MAX];
   ssize_t size = readlink(from, target, sizeof target - 1);
-  if (size < 0) return errno == ENOENT ? PLIM_OK : plim_tree_cannot(t, "show the link", from);
+  if (size < 0)
+    return errno == ENOENT ? PLIM_OK : plim_sandbox_tree_cannot(t, "show the link", from);
   target[size] = '\0';
-  return symlink(target, to) == 0 ? PLIM_OK : plim_tree_cannot(t, "show the link", from);
+  return symlink(target, to) == 0 ? PLIM_OK : plim_sandbox_tree_cannot(t, "show the link", from);
 }
 
-static plim_err put_folder(plim_tree *t, const char *from, const char *to);
+static plim_err put_folder(plim_sandbox_tree *t, const char *from, const char *to);
 
 // Brings over one entry of a split folder. Sockets, pipes and devices are left out: they lead outside.
-static plim_err put(plim_tree *t, const char *from) {
+static plim_err put(plim_sandbox_tree *t, const char *from) {
   char to[PATH_MAX];
   struct stat found;
-  if (plim_tree_is_special(from)) return PLIM_OK;
+  if (plim_sandbox_tree_is_special(from)) return PLIM_OK;
   if (lstat(from, &found) != 0) return PLIM_OK; // it was removed, or was never accessible
-  if (!plim_tree_inside(t, from, to)) return plim_tree_cannot(t, "show", from);
-  if (S_ISLNK(found.st_mode)) return plim_tree_copy_link(t, from, to);
+  if (!plim_sandbox_tree_inside(t, from, to)) return plim_sandbox_tree_cannot(t, "show", from);
+  if (S_ISLNK(found.st_mode)) return plim_sandbox_tree_copy_link(t, from, to);
   if (S_ISREG(found.st_mode)) return put_file(t, from, to, (uint64_t)found.st_size);
   if (!S_ISDIR(found.st_mode)) return PLIM_OK;
-  if (!make_like(to, &found, may_write(from))) return plim_tree_cannot(t, "show the folder", from);
+  if (!make_like(to, &found, may_write(from)))
+    return plim_sandbox_tree_cannot(t, "show the folder", from);
   return put_folder(t, from, to);
 }
 
-static plim_err put_entries(plim_tree *t, const char *folder, DIR *entries) {
+static plim_err put_entries(plim_sandbox_tree *t, const char *folder, DIR *entries) {
   plim_err err = PLIM_OK;
   for (struct dirent *entry; !err && (entry = readdir(entries));) {
     char from[PATH_MAX];
@@ -182,29 +184,29 @@ static bool is_read_only(const char *path) {
 }
 
 // `to` is an empty folder with the attributes of `from`.
-static plim_err put_folder(plim_tree *t, const char *from, const char *to) {
+static plim_err put_folder(plim_sandbox_tree *t, const char *from, const char *to) {
   if (plim_mount_points_below(&t->mounts, from)) {
     DIR *entries = opendir(from);
     plim_err err = entries ? put_entries(t, from, entries) : PLIM_OK;
     if (entries) return closedir(entries), err;
-  } else if (!is_read_only(from) && plim_tree_overlay(t, from, to)) return PLIM_OK;
-  return plim_tree_bind_read_only(t, from, to);
+  } else if (!is_read_only(from) && plim_sandbox_tree_overlay(t, from, to)) return PLIM_OK;
+  return plim_sandbox_tree_bind_read_only(t, from, to);
 }
 
 // A layer cannot hold what belongs to a user whom the sandbox does not have, except at the top of an overlay.
-void plim_tree_own(plim_tree *t, const char *folder) {
+void plim_sandbox_tree_own(plim_sandbox_tree *t, const char *folder) {
   char to[PATH_MAX];
   struct stat found;
   if (lstat(folder, &found) == 0 && S_ISDIR(found.st_mode) && found.st_uid != geteuid() &&
       may_write(folder) && !plim_mount_points_has(&t->mounts, folder) &&
-      !plim_mount_points_below(&t->mounts, folder) && plim_tree_inside(t, folder, to))
-    plim_tree_overlay(t, folder, to);
+      !plim_mount_points_below(&t->mounts, folder) && plim_sandbox_tree_inside(t, folder, to))
+    plim_sandbox_tree_overlay(t, folder, to);
 }
 
-plim_err plim_tree_put_root(plim_tree *t) {
+plim_err plim_sandbox_tree_put_root(plim_sandbox_tree *t) {
   struct stat found;
   if (stat("/", &found) != 0 || !make_like(t->root, &found, may_write("/")) ||
       mount(t->root, t->root, NULL, MS_BIND, NULL) != 0)
-    return plim_tree_cannot(t, "make", t->root);
+    return plim_sandbox_tree_cannot(t, "make", t->root);
   return put_folder(t, "/", t->root);
 }

@@ -13,28 +13,28 @@ typedef struct {
   unsigned layers;             // overlays made so far; the layers are in the current folder
   uint64_t copied_bytes;       // of small files
   plim_sandbox_report *report; // takes errors and the names of what is read-only
-} plim_tree;
+} plim_sandbox_tree;
 
 // Brings over everything but what sandbox_system.c makes new.
-plim_err plim_tree_put_root(plim_tree *t);
+plim_err plim_sandbox_tree_put_root(plim_sandbox_tree *t);
 // Gives a folder that was brought over with its parent an overlay of its own if it belongs to another user and the program
 // could write to it.
-void plim_tree_own(plim_tree *t, const char *folder);
+void plim_sandbox_tree_own(plim_sandbox_tree *t, const char *folder);
 // /proc, /sys, /dev and /run.
-bool plim_tree_is_special(const char *path);
+bool plim_sandbox_tree_is_special(const char *path);
 
 // The path in the new tree. False if it is too long.
-bool plim_tree_inside(const plim_tree *t, const char *path, char out[PATH_MAX]);
+bool plim_sandbox_tree_inside(const plim_sandbox_tree *t, const char *path, char out[PATH_MAX]);
 
 // `to` is a path in the new tree. Those that return a bool leave the reason in errno.
-bool plim_tree_overlay(plim_tree *t, const char *from, const char *to);
-bool plim_tree_copy_file(const char *from, const char *to);
-plim_err plim_tree_copy_link(plim_tree *t, const char *from, const char *to);
-plim_err plim_tree_bind_read_only(plim_tree *t, const char *from, const char *to);
+bool plim_sandbox_tree_overlay(plim_sandbox_tree *t, const char *from, const char *to);
+bool plim_sandbox_tree_copy_file(const char *from, const char *to);
+plim_err plim_sandbox_tree_copy_link(plim_sandbox_tree *t, const char *from, const char *to);
+plim_err plim_sandbox_tree_bind_read_only(plim_sandbox_tree *t, const char *from, const char *to);
 // Sets MOUNT_ATTR_* of a mount and those below it, and that devices and set-user-id bits there have no effect.
-bool plim_tree_restrict(const char *path, uint64_t attributes);
+bool plim_sandbox_tree_restrict(const char *path, uint64_t attributes);
 
 // Fills the report's error from errno: "the sandbox cannot WHAT PATH: REASON".
-plim_err plim_tree_cannot(plim_tree *t, const char *what, const char *path);
+plim_err plim_sandbox_tree_cannot(plim_sandbox_tree *t, const char *what, const char *path);
 
 #endif

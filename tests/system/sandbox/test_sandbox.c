@@ -738,6 +738,7 @@ TEST(a_watcher_that_is_killed) {
   CHECK_STARTS(&t, SHELL("trap '' TERM; sleep 1000"));
   kill(t.run.watcher, SIGKILL);
   CHECK_EXITS_BY(&t, SIGKILL);
+  CHECK(plim_sandbox_empty(folder_path("scratch")), "scratch"); // nobody else is left to do it
   folder_remove();
 }
 
