@@ -156,8 +156,7 @@ noreturn void plim_sandbox_first(const plim_sandbox *box, const plim_sandbox_pla
   if (!err && !box->is_open) {
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); // the program must not trace this process
     err = drop_rights(places->has_files, &report.error);
-    prctl(PR_SET_PDEATHSIG,
-          SIGKILL); // if the watcher is killed; the end of the caller is seen by itself
+    prctl(PR_SET_PDEATHSIG, SIGKILL); // with the watcher
   }
   pid_t program = -1;
   if (!err && box->arguments) err = start_program(box, &program, &report.error);

@@ -204,6 +204,26 @@ TEST(writable_folders_keep_changes) {
   folder_remove();
 }
 
+// File permissions do not bind root, in the sandbox as outside.
+TEST(root_may_use_files_of_others) {
+  NEED_SANDBOX;
+  if (geteuid() != 0) SKIP("only for root");
+  make_scene();
+  CHECK(chmod(folder_path("home/locked"), 0600) == 0 &&
+            chown(folder_path("home/locked"), 1234, 1234) == 0 &&
+            chown(folder_path("home"), 1234, 1234) == 0,
+        "%s", strerror(errno));
+  char *before = state_of(folder_path("home"));
+  trial t = {0};
+  CHECK_STARTS(&t, SHELL("stat -c '%u %a' locked && echo x >> locked && cat locked && echo > new &&"
+                         "chown 99 new && stat -c %u new"));
+  CHECK_EXITS(&t, 0);
+  CHECK_STR(t.said, "1234 600\na script\nx\n99\n");
+  CHECK(is_same(folder_path("home"), before), "the home was changed");
+  free(before);
+  folder_remove();
+}
+
 // Folders below /run and /dev are hidden, but a program may start in one.
 TEST(starting_in_a_folder_that_is_hidden) {
   NEED_SANDBOX;
