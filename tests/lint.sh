@@ -35,7 +35,7 @@ foreign_impl_headers() {
 }
 names_used_twice() {
   find src -name '*.[ch]' -printf '%f\n' | sort | uniq -d
-  grep -rhoE '^\} plim_[a-z_0-9]+;' src | sort | uniq -d
+  grep -rhoE '^(\}|typedef vec\(.*\)) plim_[a-z_0-9]+;' src | sed 's/.* //' | sort | uniq -d
 }
 # The short names of tensor operations are ordinary words, so only code that runs on the tape includes them.
 short_names_elsewhere() {

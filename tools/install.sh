@@ -3,6 +3,9 @@
 set -e
 build=$1 prefix=$2
 install -D "$build/plimsoll" "$prefix/bin/plimsoll"
+for file in "$build"/release/card/lib*.so "$build"/release/card/python/*.py; do
+  install -D -m 644 "$file" "$prefix/lib/plimsoll/${file#"$build"/release/card/}"
+done
 for page in "$build"/man/*.1; do
   install -D -m 644 "$page" "$prefix/share/man/man1/${page##*/}"
 done

@@ -17,6 +17,7 @@ typedef enum {
   CLI_NUMBER,   // double
   CLI_CHOICE,   // int; index into the row's choices
   CLI_COMMAND,  // const char *; the name of one of our commands
+  CLI_PROGRAM,  // positional: a command of the user's with all that follows it, options included
   CLI_TOPIC,    // const char *; a command, or one of the lists that help prints
   CLI_MODEL,    // const char *; a name of the catalogue, or a path
   CLI_CARD,     // const char *; a card's name, or a size

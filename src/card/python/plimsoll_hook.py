@@ -7,14 +7,17 @@ import ctypes
 import functools
 import json
 import os
+import resource
 import sys
 
+import plimsoll_observed
 import plimsoll_values
 
 _steps = {}  # id of an optimizer -> steps that it made
 _wanted = int(os.environ.get("PLIMSOLL_STEPS", "0"))  # 0: as many as the program makes
 _folder = os.environ.get("PLIMSOLL_OUT")
 _has_written = False
+_pid = os.getpid()
 
 
 def watch(torch):
@@ -23,11 +26,12 @@ def watch(torch):
     has_values = plimsoll_values.install(torch)
     _observed["values"] = has_values
     torch.cuda._lazy_call(_record)
-    from torch.optim.optimizer import register_optimizer_step_post_hook
+    from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
+    register_optimizer_step_pre_hook(_before_step)
     register_optimizer_step_post_hook(_after_step)
-    for owner, name in (torch.autograd, "backward"), (torch.Tensor, "backward"):
-        setattr(owner, name, _before_backward(getattr(owner, name)))
+    plimsoll_observed.install(torch)
+    torch.autograd.backward = _before_backward(torch.autograd.backward)  # Tensor.backward calls it
     atexit.register(_write)
 
 
@@ -38,9 +42,14 @@ def _record():
     _torch.cuda.memory._record_memory_history(max_entries=1 << 22, stacks="python")
 
 
+def _before_step(optimizer, args, kwargs):
+    plimsoll_observed.before_step(optimizer)
+
+
 def _after_step(optimizer, args, kwargs):
     _steps[id(optimizer)] = _steps.get(id(optimizer), 0) + 1
     allocated = _torch.cuda.memory_allocated() if _torch.cuda.is_initialized() else 0
+    plimsoll_observed.after_step(_made())
     ctypes.CDLL(None).plimsoll_card_step(ctypes.c_uint64(_made()), ctypes.c_uint64(allocated))
 
 
@@ -56,6 +65,7 @@ def _before_backward(function):
     def backward(*args, **kwargs):
         if _wanted and _made() >= _wanted:
             _end()
+        plimsoll_observed.before_backward()
         return function(*args, **kwargs)
 
     return backward
@@ -70,26 +80,33 @@ def _end():
 
 def _write():
     global _has_written
-    if _has_written or not _folder or not _torch.cuda.is_initialized():
+    uses_card = _torch.cuda.is_initialized()
+    is_child = os.getpid() != _pid  # a worker that was forked; the program's own process writes
+    if _has_written or not _folder or is_child:
         return
     _has_written = True
     path = os.path.join(_folder, str(os.getpid()))
-    devices = [_torch.cuda.memory_stats(i) for i in range(_torch.cuda.device_count())]
+    devices = [_torch.cuda.memory_stats(i) for i in range(_torch.cuda.device_count())] if uses_card else []
     wanted = ("allocated_bytes.all.peak", "reserved_bytes.all.peak", "num_alloc_retries", "num_ooms")
     _observed.update(
         steps=_made(),
         rank=int(os.environ.get("RANK", "0")),
         world=int(os.environ.get("WORLD_SIZE", "1")),
         versions=_versions(),
+        cuda=_torch.version.cuda,  # None: a build without CUDA
+        observed=plimsoll_observed.observed,
+        phases=plimsoll_observed.phases,
+        host_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         devices=[{name: stats.get(name, 0) for name in wanted} for stats in devices],
         looked_at=[
             {"file": file, "line": line, "times": times, "type": kind, "told": told}
             for (file, line), (times, kind, told) in plimsoll_values.looked_at.items()
         ],
     )
-    _torch.cuda.memory._dump_snapshot(path + ".pickle")
+    if uses_card:
+        _torch.cuda.memory._dump_snapshot(path + ".pickle")
     with open(path + ".json", "w") as f:
-        json.dump(_observed, f)
+        json.dump(_observed, f, default=str)
 
 
 def _versions():

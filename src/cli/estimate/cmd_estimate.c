@@ -24,7 +24,7 @@ plim_predict_request estimate_request(const estimate_result *r) {
 
 static plim_err explain(estimate_result *r, plim_error *error) {
   plim_predict_request request = estimate_request(r);
-  if (plim_holders_find(&request, &r->e.p, &r->holders)) return PLIM_OK;
+  if (plim_holdings_find(&request, &r->e.p, &r->holders)) return PLIM_OK;
   return plim_fail(error, PLIM_ERR_NOMEM, "this machine does not have enough memory");
 }
 

@@ -46,7 +46,7 @@ void estimate_json_members(json_writer *j, const plim_estimate *e) {
   jsonw_u64(j, "trainable", e->p.trainable);
 }
 
-static void holders(json_writer *j, const plim_holders *h) {
+static void holders(json_writer *j, const plim_holdings *h) {
   jsonw_array(j, "holders");
   for (size_t i = 0; i < h->len; i++) {
     const plim_holding *x = &h->at[i];

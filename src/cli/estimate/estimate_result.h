@@ -2,7 +2,7 @@
 #ifndef PLIM_CLI_ESTIMATE_RESULT_H
 #define PLIM_CLI_ESTIMATE_RESULT_H
 
-#include "holders.h"
+#include "holdings.h"
 #include "job_moment.h"
 #include "job_needs.h"
 #include "job_options.h"
@@ -12,7 +12,7 @@ typedef struct {
   const job_args *args;
   job_request request;
   plim_estimate e;
-  plim_holders holders; // empty unless asked for
+  plim_holdings holders; // empty unless asked for
 } estimate_result;
 
 void estimate_print_text(const estimate_result *r);

@@ -293,6 +293,12 @@ static void add_word(parser *p, const char *word) {
 
 static bool is_option(const char *word) { return word[0] == '-' && word[1]; }
 
+// plimsoll simulate python train.py --lr 1e-4: the options of another program are not ours.
+static bool takes_program(const parser *p) {
+  const cli_positional *row = p->command->positionals;
+  return row && row->kind == CLI_PROGRAM;
+}
+
 static bool read_words(parser *p, bool until_word) {
   while (p->at < p->argc) {
     const char *word = p->argv[p->at];
@@ -300,7 +306,9 @@ static bool read_words(parser *p, bool until_word) {
     p->at++;
     if (strcmp(word, "--") == 0) break;
     if (!is_option(word)) add_word(p, word);
-    else if (!(word[1] == '-' ? read_long(p, word) : read_short(p, word))) return false;
+    if (!is_option(word) && takes_program(p)) break;
+    if (is_option(word) && !(word[1] == '-' ? read_long(p, word) : read_short(p, word)))
+      return false;
   }
   while (!until_word && p->at < p->argc) add_word(p, p->argv[p->at++]);
   return true;

@@ -13,6 +13,7 @@
   X(undo)                                                                                          \
   X(check)                                                                                         \
   X(estimate)                                                                                      \
+  X(simulate)                                                                                      \
   X(replay)                                                                                        \
   X(help)                                                                                          \
   X(version)                                                                                       \

@@ -1,6 +1,5 @@
 // plimsoll replay: reads a snapshot, analyses it and shows the result.
 #include "command.h"
-#include "picture_options.h"
 #include "replay_picture.h"
 #include "replay_result.h"
 #include "units.h"
@@ -17,25 +16,6 @@ static const replay_args defaults = {
     .device = PLIM_UNKNOWN,
     .top = 10,
 };
-
-// ---- pictures -----------------------------------------------------------------------------------------------
-
-static plim_err draw(const void *context, const picture_request *wanted, plim_error *error) {
-  const replay_result *r = context;
-  char settings[512];
-  const plim_replay_options *options = r->is_what_if ? &r->options : &r->recorded_options;
-  plim_alloc_conf_print(&options->conf, settings, sizeof settings);
-  plim_timeline timeline;
-  if (!plim_timeline_build(&r->trace, &r->analysis, options, r->is_what_if ? &r->guided : NULL,
-                           wanted->columns, &timeline))
-    return plim_fail(error, PLIM_ERR_NOMEM, "not enough memory to draw %s", wanted->path);
-  replay_scene scene = {r->path,      settings,  &r->trace,
-                        &r->analysis, &timeline, r->options.limit_bytes};
-  picture p = replay_picture(&scene);
-  plim_err err = picture_save(&p, wanted->path, wanted->write, error);
-  plim_timeline_clear(&timeline);
-  return err;
-}
 
 #define MAX_LIMIT (1ull << 50) // a pebibyte
 
@@ -120,7 +100,7 @@ static int run(const cli_call *call) {
   if (!err) err = plim_snapshot_read(r->path, device, &r->trace, &r->info, &error);
   if (err) return cli_report(&error, NULL);
   err = replay_investigate(r, &request, &error);
-  if (!err) err = picture_draw(&args->pictures, draw, r, &error);
+  if (!err) err = picture_draw(&args->pictures, replay_draw, r, &error);
   int status = err ? cli_report(&error, NULL) : show(r, call);
   replay_result_clear(r);
   return status;

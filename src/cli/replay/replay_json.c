@@ -243,11 +243,7 @@ static void put_notes(json_writer *j, const replay_result *r) {
   jsonw_end(j);
 }
 
-void replay_print_json(const replay_result *r) {
-  json_writer writer = jsonw_begin(stdout), *j = &writer;
-  jsonw_object(j, NULL);
-  jsonw_u64(j, "format_version", 1);
-  jsonw_string(j, "file", r->path);
+void replay_write_json(json_writer *j, const replay_result *r) {
   jsonw_u64(j, "device", r->trace.device);
   jsonw_u64(j, "entries", r->trace.entries);
   jsonw_u64(j, "steps", r->analysis.steps.len);
@@ -269,6 +265,14 @@ void replay_print_json(const replay_result *r) {
   put_duplicates(j, r);
   put_tune(j, r);
   put_notes(j, r);
-  jsonw_end(j);
-  jsonw_finish(j);
+}
+
+void replay_print_json(const replay_result *r) {
+  json_writer j = jsonw_begin(stdout);
+  jsonw_object(&j, NULL);
+  jsonw_u64(&j, "format_version", 1);
+  jsonw_string(&j, "file", r->path);
+  replay_write_json(&j, r);
+  jsonw_end(&j);
+  jsonw_finish(&j);
 }

@@ -92,3 +92,20 @@ picture replay_picture(replay_scene *s) {
                    .step_count = s->analysis->steps.len,
                    .limit_bytes = s->limit_bytes};
 }
+
+plim_err replay_draw(const void *context, const picture_request *wanted, plim_error *error) {
+  const replay_result *r = context;
+  char settings[512];
+  const plim_replay_options *options = r->is_what_if ? &r->options : &r->recorded_options;
+  plim_alloc_conf_print(&options->conf, settings, sizeof settings);
+  plim_timeline timeline;
+  if (!plim_timeline_build(&r->trace, &r->analysis, options, r->is_what_if ? &r->guided : NULL,
+                           wanted->columns, &timeline))
+    return plim_fail(error, PLIM_ERR_NOMEM, "not enough memory to draw %s", wanted->path);
+  replay_scene scene = {r->path,      settings,  &r->trace,
+                        &r->analysis, &timeline, r->options.limit_bytes};
+  picture p = replay_picture(&scene);
+  plim_err err = picture_save(&p, wanted->path, wanted->write, error);
+  plim_timeline_clear(&timeline);
+  return err;
+}

@@ -2,7 +2,8 @@
 #ifndef PLIM_CLI_REPLAY_PICTURE_H
 #define PLIM_CLI_REPLAY_PICTURE_H
 
-#include "picture.h"
+#include "picture_options.h"
+#include "replay_result.h"
 
 // What is drawn, all borrowed.
 typedef struct {
@@ -17,5 +18,8 @@ typedef struct {
 
 // The picture borrows from the scene.
 picture replay_picture(replay_scene *scene);
+
+// Draws one picture of a replay_result, for picture_draw.
+plim_err replay_draw(const void *result, const picture_request *wanted, plim_error *error);
 
 #endif

@@ -3,6 +3,7 @@
 #define PLIM_CLI_REPLAY_RESULT_H
 
 #include "inspect.h"
+#include "json_writer.h"
 #include "notes.h"
 #include "replay.h"
 #include "snapshot.h"
@@ -86,5 +87,9 @@ double replay_seconds_at(const replay_result *r, size_t event);
 
 void replay_print_text(const replay_result *r);
 void replay_print_json(const replay_result *r);
+// Parts of both, for `simulate`: what held the peak, fragmentation, failures, leaks, duplicates; and the members of the JSON
+// object.
+void replay_print_findings(const replay_result *r);
+void replay_write_json(json_writer *j, const replay_result *r);
 
 #endif

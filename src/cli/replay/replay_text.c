@@ -468,12 +468,7 @@ static void print_tune(const replay_result *r) {
              "torch.cuda.set_per_process_memory_fraction(...)");
 }
 
-void replay_print_text(const replay_result *r) {
-  print_subject(r);
-  print_exactness(r);
-  notes_print(stdout, &r->notes);
-  print_totals(r);
-  print_verdict(r);
+void replay_print_findings(const replay_result *r) {
   print_peak(r);
   print_kinds(r);
   if (has_stacks(r)) {
@@ -485,5 +480,14 @@ void replay_print_text(const replay_result *r) {
   print_leaks(r);
   print_duplicates(r);
   print_not_found(r);
+}
+
+void replay_print_text(const replay_result *r) {
+  print_subject(r);
+  print_exactness(r);
+  notes_print(stdout, &r->notes);
+  print_totals(r);
+  print_verdict(r);
+  replay_print_findings(r);
   print_tune(r);
 }

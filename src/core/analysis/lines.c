@@ -13,6 +13,7 @@ typedef enum {
   CODE_STDLIB,  // of Python itself
   CODE_TORCH,   // of PyTorch
   CODE_NATIVE,  // not Python: C++ frames
+  CODE_CARD, // computes values for a simulated card (src/card/python); called from autograd's threads, too
 } code_owner;
 
 typedef struct {
@@ -67,6 +68,7 @@ static code_owner owner_of(const char *file) {
   if (starts_with(file, "<eval_with_key>")) return CODE_TORCH; // torch.fx
   if (file[0] == '<') return CODE_USER;
   if (!ends_with(file, ".py")) return CODE_NATIVE;
+  if (strstr(file, "/python/plimsoll_")) return CODE_CARD;
   if (in_torch(file)) return CODE_TORCH;
   if (in_packages(file)) return CODE_PACKAGE;
   return in_stdlib(file) ? CODE_STDLIB : CODE_USER;
@@ -115,12 +117,15 @@ static stack_facts read_stack(analysis_reader *r, const frame_facts *frames, siz
     const frame_facts *f = &frames[at[i]];
     if (line == PLIM_NO_LINE && is_responsible(f)) line = at[i];
     if (user == PLIM_NO_LINE && f->owner == CODE_USER) user = at[i];
-    if (inner == PLIM_NO_LINE && f->owner != CODE_NATIVE) inner = at[i];
-    if (f->owner != CODE_NATIVE) outer = at[i];
+    bool is_code = f->owner != CODE_NATIVE && f->owner != CODE_CARD;
+    if (inner == PLIM_NO_LINE && is_code) inner = at[i];
+    if (is_code) outer = at[i];
     if (facts.phase == PHASE_UNKNOWN) facts.phase = f->phase;
     facts.in_optimizer |= f->phase == PHASE_OPTIMIZER;
     facts.in_zero_grad |= f->is_zero_grad;
   }
+  facts.is_of_card = s->count && frames[at[s->count - 1]].owner == CODE_CARD;
+  if (facts.is_of_card) inner = outer = PLIM_NO_LINE;
   // A stack with only C++ frames (autograd's threads) has no line.
   r->analysis->line.at[stack] = line == PLIM_NO_LINE ? inner : line;
   r->analysis->user_line.at[stack] = user == PLIM_NO_LINE ? outer : user;
@@ -149,7 +154,8 @@ bool analysis_read_lines(analysis_reader *r) {
     r->facts.len = r->analysis->line.len = r->analysis->user_line.len = t->stacks.len;
     for (size_t i = 0; i < t->stacks.len; i++) r->facts.at[i] = read_stack(r, frames, i);
     r->has_stacks = has_stacks(t);
-    if (r->has_stacks && r->facts.len) r->facts.at[0].phase = PHASE_BACKWARD;
+    for (size_t i = 0; r->has_stacks && i < r->facts.len; i++)
+      if (i == 0 || r->facts.at[i].is_of_card) r->facts.at[i].phase = PHASE_BACKWARD;
   }
   free(frames);
   return ok;

@@ -18,6 +18,7 @@ typedef struct {
   uint8_t phase;     // an analysis_phase
   bool in_optimizer; // any frame is in an optimizer step
   bool in_zero_grad;
+  bool is_of_card; // no code of the program, only what computes values for a simulated card
 } stack_facts;
 
 typedef struct {

@@ -26,7 +26,7 @@ typedef struct {
 // ---- holders ------------------------------------------------------------------------------------
 
 static uint32_t line_of(watcher *w, const plim_holding *tensor) {
-  size_t line = plim_holders_group(&w->out->lines, tensor);
+  size_t line = plim_holdings_group(&w->out->lines, tensor);
   if (line == w->line_bytes.len && vec_push(&w->line_bytes, 0)) return (uint32_t)line;
   w->failed |= line >= w->line_bytes.len;
   return (uint32_t)line;

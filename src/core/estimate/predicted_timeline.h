@@ -7,7 +7,7 @@
 #ifndef PLIM_CORE_PREDICTED_TIMELINE_H
 #define PLIM_CORE_PREDICTED_TIMELINE_H
 
-#include "holders.h"
+#include "holdings.h"
 #include "timeline.h"
 
 // Events [first, end) of one phase.
@@ -25,7 +25,7 @@ typedef struct {
   vec(plim_trace_step) steps;     // by event; events before the first step are loading
   vec(plim_stretch) phases;       // by event, without gaps
   vec(plim_program_point) places; // by column: the program's position at that moment
-  plim_holders lines; // descriptions of the holders; their bytes and counts are not used
+  plim_holdings lines; // descriptions of the holders; their bytes and counts are not used
 } plim_predicted_timeline;
 
 // Runs the job again and fills *out with `columns` columns, or with one per event if there are fewer events. The

@@ -4,7 +4,7 @@
 
 #include "catalogue.h"
 #include "families.h"
-#include "holders.h"
+#include "holdings.h"
 #include "predict.h"
 #include "test.h"
 
@@ -129,10 +129,10 @@ TEST(holders_at_the_peak_are_the_same) {
     plim_job job = job_of(&variants[i]);
     plim_predict_request request = {.job = &job, .limit_bytes = PLIM_UNKNOWN};
     plim_prediction p;
-    plim_holders all = {0}, some = {0};
-    CHECK(!plim_predict(&request, &p, NULL) && plim_holders_find(&request, &p, &some), "memory");
+    plim_holdings all = {0}, some = {0};
+    CHECK(!plim_predict(&request, &p, NULL) && plim_holdings_find(&request, &p, &some), "memory");
     request.runs_all = true;
-    CHECK(plim_holders_find(&request, &p, &all), "memory");
+    CHECK(plim_holdings_find(&request, &p, &all), "memory");
     bool are_same = all.len == some.len;
     for (size_t k = 0; are_same && k < all.len; k++)
       are_same = all.at[k].bytes == some.at[k].bytes && all.at[k].count == some.at[k].count;

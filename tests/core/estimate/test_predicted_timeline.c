@@ -174,10 +174,10 @@ TEST(a_phase_per_forward_backward_and_step) {
 TEST(the_largest_at_the_peak_are_the_holders) {
   run r;
   plim_predicted_timeline f;
-  plim_holders h = {0};
+  plim_holdings h = {0};
   CHECK(run_variant(&r, &variants[2]), "no prediction");
   CHECK(plim_predicted_timeline_make(&r.request, &r.p, 50, &f), "no memory");
-  CHECK(plim_holders_find(&r.request, &r.p, &h), "no memory");
+  CHECK(plim_holdings_find(&r.request, &r.p, &h), "no memory");
   const plim_holder *top = f.timeline.columns.at[f.timeline.peak].holders;
   for (size_t i = 0; i < PLIM_TIMELINE_HOLDERS; i++) {
     const plim_holding *line = &f.lines.at[top[i].line];

@@ -1,10 +1,10 @@
-#include "holders.h"
+#include "holdings.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct {
-  plim_holders tensors; // indexed by allocation id; 0 bytes: free
+  plim_holdings tensors; // indexed by allocation id; 0 bytes: free
   uint64_t events, peak_event;
   bool is_done, failed;
 } collector;
@@ -57,7 +57,7 @@ static bool belongs_to(const plim_holding *h, const plim_holding *e) {
          (h->place.layer < 0) == (e->place.layer < 0);
 }
 
-size_t plim_holders_group(plim_holders *groups, const plim_holding *tensor) {
+size_t plim_holdings_group(plim_holdings *groups, const plim_holding *tensor) {
   for (size_t i = 0; i < groups->len; i++) {
     plim_holding *h = &groups->at[i];
     if (!belongs_to(h, tensor)) continue;
@@ -70,8 +70,8 @@ size_t plim_holders_group(plim_holders *groups, const plim_holding *tensor) {
   return vec_push(groups, group) ? groups->len - 1 : SIZE_MAX;
 }
 
-static bool add(plim_holders *out, const plim_holding *tensor) {
-  size_t i = plim_holders_group(out, tensor);
+static bool add(plim_holdings *out, const plim_holding *tensor) {
+  size_t i = plim_holdings_group(out, tensor);
   if (i == SIZE_MAX) return false;
   out->at[i].bytes += tensor->bytes;
   out->at[i].count++;
@@ -83,8 +83,8 @@ static int by_bytes(const void *x, const void *y) {
   return (a->bytes < b->bytes) - (a->bytes > b->bytes);
 }
 
-bool plim_holders_find(const plim_predict_request *request, const plim_prediction *p,
-                       plim_holders *out) {
+bool plim_holdings_find(const plim_predict_request *request, const plim_prediction *p,
+                        plim_holdings *out) {
   collector c = {.peak_event = p->peak_event};
   plim_observer observer = {collect, &c, .repurpose = repurpose, .skips = skip, .keeps = keep};
   plim_predict_request again = *request;

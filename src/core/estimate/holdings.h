@@ -1,6 +1,6 @@
 // The largest tensors at the peak of a predicted run, grouped by kind.
-#ifndef PLIM_CORE_HOLDERS_H
-#define PLIM_CORE_HOLDERS_H
+#ifndef PLIM_CORE_HOLDINGS_H
+#define PLIM_CORE_HOLDINGS_H
 
 #include "predict.h"
 
@@ -15,15 +15,15 @@ typedef struct {
   bool is_in_layers; // they belong to several layers
 } plim_holding;
 
-typedef vec(plim_holding) plim_holders;
+typedef vec(plim_holding) plim_holdings;
 
 // Runs the job again up to the event that made its peak. The result is sorted, largest first; free it with vec_free.
 // Returns false when out of memory.
-bool plim_holders_find(const plim_predict_request *request, const plim_prediction *p,
-                       plim_holders *out);
+bool plim_holdings_find(const plim_predict_request *request, const plim_prediction *p,
+                        plim_holdings *out);
 
 // Finds the group of a tensor, or adds an empty group for it. Does not add the tensor. Returns the group's index,
 // SIZE_MAX when out of memory.
-size_t plim_holders_group(plim_holders *groups, const plim_holding *tensor);
+size_t plim_holdings_group(plim_holdings *groups, const plim_holding *tensor);
 
 #endif

@@ -1,0 +1,194 @@
+// Starts the program on the simulated card, watches it, and collects what it did.
+#include "simulate.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "sandbox.h"
+#include "simulate_impl.h"
+
+// ---- while it runs ----------------------------------------------------------------------------------
+
+typedef struct {
+  const simulate_request *request;
+  simulate_watch *watch;
+  void *context;
+  simulate_result *result;
+  card_record *record;
+  struct timespec start;
+} run;
+
+static double seconds_since(const struct timespec *start) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)(now.tv_sec - start->tv_sec) + (double)(now.tv_nsec - start->tv_nsec) / 1e9;
+}
+
+static void look(run *r) {
+  simulate_moment now = {.seconds = seconds_since(&r->start)};
+  for (uint32_t i = 0; i < r->record->device_count; i++) {
+    uint64_t used = card_record_used(r->record, (int)i);
+    if (used > now.used_bytes) now.used_bytes = used;
+  }
+  for (uint32_t i = 0; i < r->record->process_count && i < CARD_MAX_PROCESSES; i++) {
+    const card_process *p = &r->record->processes[i];
+    if (p->steps > now.steps) now.steps = p->steps;
+    if (p->allocated_bytes > now.allocated_bytes) now.allocated_bytes = p->allocated_bytes;
+  }
+  if (r->watch) r->watch(r->context, &now);
+}
+
+// ---- what the card wrote down -----------------------------------------------------------------------
+
+static bool add_unmodelled(simulate_result *result, const card_unmodelled *u) {
+  simulate_unmodelled one = {.calls = u->calls};
+  for (size_t i = 0; i < result->unmodelled.len; i++)
+    if (strncmp(result->unmodelled.at[i].name, u->name, sizeof u->name) == 0) {
+      result->unmodelled.at[i].calls += u->calls;
+      return true;
+    }
+  snprintf(one.name, sizeof one.name, "%.*s", (int)sizeof u->name - 1, u->name);
+  return vec_push(&result->unmodelled, one);
+}
+
+// The most memory in use on a device. Several processes on one device are taken to have their peaks together.
+static uint64_t peak_of(const card_record *record, uint32_t device) {
+  uint64_t sum = 0;
+  for (uint32_t i = 0; i < record->process_count && i < CARD_MAX_PROCESSES; i++) {
+    const card_holding *h = &record->processes[i].devices[device];
+    sum += h->context_bytes + h->peak_bytes;
+  }
+  return sum;
+}
+
+static bool take_record(const card_record *record, simulate_result *result) {
+  bool ok = true;
+  for (uint32_t i = 0; i < record->process_count && i < CARD_MAX_PROCESSES; i++) {
+    const card_process *p = &record->processes[i];
+    result->launches += p->launches;
+    result->pinned_bytes += p->peak_pinned_bytes;
+    for (uint32_t k = 0; k < p->unmodelled_count && k < CARD_MAX_NAMES; k++)
+      ok = add_unmodelled(result, &p->unmodelled[k]) && ok;
+  }
+  for (uint32_t d = 0; d < record->device_count; d++) {
+    uint64_t peak = peak_of(record, d);
+    if (peak > result->peak_bytes) result->peak_bytes = peak;
+  }
+  return ok;
+}
+
+static bool was_refused(const card_record *record) {
+  for (uint32_t i = 0; i < record->process_count && i < CARD_MAX_PROCESSES; i++)
+    for (int k = 0; k < CARD_MAX_DEVICES; k++)
+      if (record->processes[i].devices[k].refusals) return true;
+  return false;
+}
+
+// A program that fails after the card refused memory has run out of it, also if it died before it could say so.
+static simulate_end end_of(const run *r) {
+  bool is_well = WIFEXITED(r->result->status) && WEXITSTATUS(r->result->status) == 0;
+  if (is_well) return SIMULATE_RAN;
+  return was_refused(r->record) ? SIMULATE_OUT_OF_MEMORY : SIMULATE_FAILED;
+}
+
+// ---- the run ----------------------------------------------------------------------------------------
+
+static plim_err go(run *r, const plim_sandbox *sandbox, plim_error *error) {
+  enum { MILLISECONDS = 100 };
+  plim_sandbox_run running;
+  clock_gettime(CLOCK_MONOTONIC, &r->start);
+  plim_err err = plim_sandbox_start(sandbox, &running, error);
+  if (err) return err;
+  while (!plim_sandbox_wait(&running, MILLISECONDS, &r->result->status)) look(r);
+  look(r);
+  plim_sandbox_end(&running);
+  snprintf(r->result->read_only, sizeof r->result->read_only, "%s", running.read_only);
+  r->result->seconds = seconds_since(&r->start);
+  r->result->end = end_of(r);
+  return take_record(r->record, r->result) ? PLIM_OK
+                                           : plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
+}
+
+// The run's own folder is writable: the card writes its record there, and each process what it observed.
+static plim_err start(run *r, const simulate_folder *folder, char **environment,
+                      plim_error *error) {
+  const simulate_request *request = r->request;
+  vec(const char *) writable = {0};
+  int log = open(folder->log, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (log < 0)
+    return plim_fail(error, PLIM_ERR_IO, "cannot write %.200s: %s", folder->log, strerror(errno));
+  bool ok = vec_push(&writable, folder->out) && vec_push(&writable, folder->record);
+  for (size_t i = 0; ok && i < request->writable_count; i++)
+    ok = vec_push(&writable, request->writable[i]);
+  plim_sandbox sandbox = {.arguments = request->command,
+                          .environment = (const char *const *)environment,
+                          .writable = writable.at,
+                          .writable_count = writable.len,
+                          .scratch = folder->scratch,
+                          .has_network = request->has_network,
+                          .is_open = request->is_unsandboxed,
+                          .output = log};
+  plim_err err = ok ? go(r, &sandbox, error) : plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
+  close(log);
+  vec_free(&writable);
+  return err;
+}
+
+plim_err simulate_run(const simulate_request *request, simulate_watch *watch, void *context,
+                      simulate_result *result, plim_error *error) {
+  char stand_ins[PLIM_PATH_BYTES];
+  simulate_folder folder;
+  *result = (simulate_result){0};
+  plim_err err = PLIM_OK;
+  if (request->stand_ins) snprintf(stand_ins, sizeof stand_ins, "%s", request->stand_ins);
+  else err = simulate_find_stand_ins(stand_ins, error);
+  if (!err) err = simulate_folder_make(&folder, stand_ins, error);
+  if (err) return err;
+  snprintf(result->folder, sizeof result->folder, "%s", folder.path);
+  snprintf(result->log, sizeof result->log, "%s", folder.log);
+  run r = {.request = request, .watch = watch, .context = context, .result = result};
+  char **environment = simulate_environment(request, &folder, stand_ins);
+  if (!environment) err = plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
+  if (!err)
+    err = card_record_create(folder.record, request->gpu->name, request->gpus, request->total_bytes,
+                             request->context_bytes, error);
+  if (!err && !(r.record = card_record_map(folder.record)))
+    err = plim_fail(error, PLIM_ERR_IO, "cannot map %.200s", folder.record);
+  if (!err) err = start(&r, &folder, environment, error);
+  if (!err) err = simulate_read_processes(folder.out, result, error);
+  if (r.record) card_record_unmap(r.record);
+  simulate_environment_free(environment);
+  return err;
+}
+
+void simulate_result_clear(simulate_result *result) {
+  for (size_t i = 0; i < result->processes.len; i++)
+    simulate_process_clear(&result->processes.at[i]);
+  vec_free(&result->processes);
+  vec_free(&result->unmodelled);
+  if (*result->folder) simulate_folder_remove(result->folder, plim_is_file(result->log));
+  *result->folder = 0;
+}
+
+// ---- questions --------------------------------------------------------------------------------------
+
+const simulate_process *simulate_fullest(const simulate_result *result) {
+  const simulate_process *fullest = NULL;
+  for (size_t i = 0; i < result->processes.len; i++) {
+    const simulate_process *p = &result->processes.at[i];
+    if (!fullest || p->peak_reserved_bytes > fullest->peak_reserved_bytes) fullest = p;
+  }
+  return fullest;
+}
+
+uint64_t simulate_steps(const simulate_result *result) {
+  uint64_t most = 0;
+  for (size_t i = 0; i < result->processes.len; i++)
+    if (result->processes.at[i].steps > most) most = result->processes.at[i].steps;
+  return most;
+}

@@ -1,0 +1,133 @@
+// The environment in which a program finds the simulated card.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "simulate_impl.h"
+
+// CUDA 11.8, 12 and 13; libcuda and NVML are opened by name, so they are not preloaded.
+const char *const simulate_library_names[] = {
+    "libcudart.so.11.0",
+    "libcudart.so.12",
+    "libcudart.so.13",
+    "libcublas.so.11",
+    "libcublas.so.12",
+    "libcublas.so.13",
+    "libcublasLt.so.11",
+    "libcublasLt.so.12",
+    "libcublasLt.so.13",
+    "libcudnn.so.8",
+    "libcudnn.so.9",
+    "libcufft.so.10",
+    "libcufft.so.11",
+    "libcufft.so.12",
+    "libcufile.so.0",
+    "libcupti.so.11.8",
+    "libcupti.so.12",
+    "libcupti.so.13",
+    "libcurand.so.10",
+    "libcusolver.so.11",
+    "libcusolver.so.12",
+    "libcusparse.so.11",
+    "libcusparse.so.12",
+    "libcusparseLt.so.0",
+    "libnccl.so.2",
+    "libnvToolsExt.so.1",
+    "libnvrtc.so.11.2",
+    "libnvrtc.so.12",
+    "libnvrtc.so.13",
+    "libnvshmem_host.so.3",
+    NULL,
+};
+
+// What a run on a card that is not there must not do, even where the network is open: upload and ask.
+static const char *const offline[][2] = {
+    {"HF_HUB_OFFLINE", "1"},     {"HF_DATASETS_OFFLINE", "1"},  {"TRANSFORMERS_OFFLINE", "1"},
+    {"WANDB_MODE", "offline"},   {"MLFLOW_TRACKING_URI", ""},   {"COMET_OFFLINE", "1"},
+    {"NEPTUNE_MODE", "offline"}, {"CLEARML_OFFLINE_MODE", "1"}, {"HF_HUB_DISABLE_TELEMETRY", "1"},
+};
+
+typedef struct {
+  vec(char *) list;
+  bool has_no_memory;
+} environment;
+
+static void put(environment *e, const char *name, const char *value) {
+  size_t n = strlen(name);
+  char *entry = NULL;
+  for (size_t i = 0; i < e->list.len; i++)
+    if (strncmp(e->list.at[i], name, n) == 0 && e->list.at[i][n] == '=') {
+      free(e->list.at[i]);
+      e->list.at[i] = e->list.at[--e->list.len];
+      break;
+    }
+  if (asprintf(&entry, "%s=%s", name, value) < 0) {
+    e->has_no_memory = true;
+    return;
+  }
+  if (vec_push(&e->list, entry)) return;
+  free(entry);
+  e->has_no_memory = true;
+}
+
+// In front of what the variable has already.
+static void put_before(environment *e, const char *name, const char *first, char separator) {
+  const char *rest = getenv(name);
+  char *value = NULL;
+  if (!rest || !*rest) {
+    put(e, name, first);
+    return;
+  }
+  if (asprintf(&value, "%s%c%s", first, separator, rest) < 0) e->has_no_memory = true;
+  else put(e, name, value);
+  free(value);
+}
+
+// The stand-ins come first. CUDA's names follow: the loader then takes them as loaded and looks for no file. Names without
+// a folder are looked up in LD_LIBRARY_PATH, so that a blank in the folder's name does no harm.
+static void put_preload(environment *e) {
+  char list[2048] = "libplimsoll-card.so";
+  for (const char *const *name = simulate_library_names; *name; name++) {
+    size_t used = strlen(list);
+    snprintf(list + used, sizeof list - used, ":%s", *name);
+  }
+  put_before(e, "LD_PRELOAD", list, ':');
+}
+
+static void put_python(environment *e, const char *stand_ins) {
+  char path[PLIM_PATH_BYTES];
+  if (plim_path_join(path, stand_ins, "python")) put_before(e, "PYTHONPATH", path, ':');
+}
+
+char **simulate_environment(const simulate_request *request, const simulate_folder *folder,
+                            const char *stand_ins) {
+  environment e = {0};
+  char steps[24];
+  for (char **at = environ; *at; at++) {
+    char *copy = strdup(*at);
+    if (copy && vec_push(&e.list, copy)) continue;
+    free(copy);
+    e.has_no_memory = true;
+  }
+  snprintf(steps, sizeof steps, "%llu", (unsigned long long)request->steps);
+  put(&e, "PLIMSOLL_CARD", folder->record);
+  put(&e, "PLIMSOLL_OUT", folder->out);
+  put(&e, "PLIMSOLL_STEPS", steps);
+  put_preload(&e);
+  put_before(&e, "LD_LIBRARY_PATH", folder->names, ':');
+  put_python(&e, stand_ins);
+  for (size_t i = 0; i < sizeof offline / sizeof *offline && !request->has_network; i++)
+    put(&e, offline[i][0], offline[i][1]);
+  if (!vec_push(&e.list, NULL) || e.has_no_memory) {
+    for (size_t i = 0; i < e.list.len; i++) free(e.list.at[i]);
+    vec_free(&e.list);
+    return NULL;
+  }
+  return e.list.at;
+}
+
+void simulate_environment_free(char **entries) {
+  for (char **at = entries; at && *at; at++) free(*at);
+  free(entries);
+}

@@ -1,0 +1,45 @@
+// Between the files of this folder.
+#ifndef PLIM_APP_SIMULATE_IMPL_H
+#define PLIM_APP_SIMULATE_IMPL_H
+
+#include "card_record.h"
+#include "simulate.h"
+
+// ---- simulate_folder.c ------------------------------------------------------------------------------
+
+// The folder of one run:
+//   log       what the program prints; the only thing that stays
+//   names/    the stand-ins under the file names of CUDA's libraries
+//   out/      record, which the card writes; PID.pickle and PID.json of each process that used the card
+//   scratch/  what the program writes, instead of its own files
+typedef struct {
+  char path[PLIM_PATH_BYTES];
+  char log[PLIM_PATH_BYTES], record[PLIM_PATH_BYTES], names[PLIM_PATH_BYTES];
+  char out[PLIM_PATH_BYTES], scratch[PLIM_PATH_BYTES];
+} simulate_folder;
+
+// Makes the folder below the user's state folder ($XDG_STATE_HOME/plimsoll/simulate). `stand_ins` is the folder with
+// libplimsoll-card.so.
+plim_err simulate_folder_make(simulate_folder *folder, const char *stand_ins, plim_error *error);
+// Removes everything but the log; with `has_log` false, that too.
+void simulate_folder_remove(const char *path, bool has_log);
+
+// The folder with the stand-ins: beside the program (a build), or in ../lib/plimsoll (an installation).
+plim_err simulate_find_stand_ins(char path[PLIM_PATH_BYTES], plim_error *error);
+
+// ---- simulate_environment.c -------------------------------------------------------------------------
+
+// The program's environment: ours, with the stand-ins in front. Ends with NULL; free with simulate_environment_free.
+char **simulate_environment(const simulate_request *request, const simulate_folder *folder,
+                            const char *stand_ins);
+void simulate_environment_free(char **environment);
+// The file names of CUDA's libraries, of all versions that PyTorch's wheels ask for; ends with NULL.
+extern const char *const simulate_library_names[];
+
+// ---- simulate_observed.c ----------------------------------------------------------------------------
+
+// Reads what the processes left in the folder `out`.
+plim_err simulate_read_processes(const char *out, simulate_result *result, plim_error *error);
+void simulate_process_clear(simulate_process *process);
+
+#endif

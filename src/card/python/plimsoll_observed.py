@@ -1,0 +1,243 @@
+"""What a training program really does, read off the running process: the model, what is trained, batches and their lengths,
+accumulation, precision, checkpointing, attention, the optimizer, how the model is shared between cards, and the phases of
+the run.
+
+Everything here only looks. A program that has none of it (no transformers, no peft) is described by what PyTorch shows."""
+import functools
+import threading
+import time
+
+observed = {}
+phases = []  # [microseconds, name]: when each phase began; "training" is forward and backward
+_torch = None
+_is_evaluating = False
+_passes = 0  # backward passes since the last step
+_lengths = {}  # (sequences, tokens) -> how often a batch had this shape
+MOST_SHAPES = 512
+_met = set()  # modules that the program calls itself
+_inside = threading.local()
+
+
+def install(torch):
+    global _torch, _call
+    _torch = torch
+    begin("loading")
+    _call = torch.nn.Module.__call__
+    torch.nn.Module.__call__ = _until_first_step
+    torch.nn.Module.train = _around_train(torch.nn.Module.train)
+    torch.save = _saving(torch.save)
+
+
+def begin(name):
+    """A phase begins, if it is another one."""
+    if not phases or phases[-1][1] != name:
+        phases.append([int(time.time() * 1e6), name])
+
+
+def _around_train(function):
+    """Module.train(mode), which eval() calls too, for every module below it as well: the outermost call counts."""
+    depth = 0
+
+    @functools.wraps(function)
+    def train(self, mode=True):
+        nonlocal depth
+        global _is_evaluating
+        depth += 1
+        try:
+            return function(self, mode)
+        finally:
+            depth -= 1
+            if depth == 0:
+                _is_evaluating = not mode
+                if phases[-1][1] != "loading" and "steps" in observed:
+                    begin("training" if mode else "evaluation")
+
+    return train
+
+
+def _saving(function):
+    @functools.wraps(function)
+    def save(*args, **kwargs):
+        before = phases[-1][1]
+        begin("saving")
+        try:
+            return function(*args, **kwargs)
+        finally:
+            begin(before)
+
+    return save
+
+
+# ---- moments that plimsoll_hook calls ----------------------------------------------------------------------
+
+
+def before_backward():
+    global _passes
+    if _passes == 0:
+        begin("training")
+    _passes += 1
+
+
+def before_step(optimizer):
+    begin("optimizer")
+    try:
+        _look_at_optimizer(optimizer)
+    except Exception:  # an optimizer of a kind of its own; what is not seen is not said
+        pass
+
+
+def after_step(steps):
+    global _passes
+    if _passes:
+        observed["accumulation"] = max(observed.get("accumulation", 0), _passes)
+    _passes = 0
+    observed["steps"] = steps
+    begin("training")
+    _torch.nn.Module.__call__ = _call
+
+
+# ---- models and batches ------------------------------------------------------------------------------------
+
+
+def _until_first_step(self, *args, **kwargs):
+    """Stands for Module.__call__ until the optimizer's first step, to find the modules that the program calls itself; those
+    get a hook of their own. Afterwards modules are called as ever."""
+    is_inside = getattr(_inside, "depth", 0) or _torch._C._current_graph_task_id() != -1  # or in a backward pass
+    if not is_inside:
+        _meet(self)
+    elif observed.get("autocast", "none") == "none":
+        observed["autocast"] = _autocast()  # Accelerate's begins below the outermost call
+    _inside.depth = getattr(_inside, "depth", 0) + 1
+    try:
+        return _call(self, *args, **kwargs)
+    finally:
+        _inside.depth -= 1
+
+
+def _meet(model):
+    if id(model) in _met:
+        return
+    _met.add(id(model))
+    try:
+        model.register_forward_pre_hook(_before_forward, with_kwargs=True)
+    except Exception:  # a module of TorchScript takes no hooks
+        pass
+
+
+def _before_forward(model, args, kwargs):
+    if phases[-1][1] == "loading":
+        begin("training")
+    try:
+        _look_at_batch(args, kwargs)
+        _look_at_model(model)
+    except Exception:  # a model of a kind of its own; what is not seen is not said
+        pass
+
+
+def _look_at_model(model):
+    if "model" in observed:
+        return
+    parameters = list(model.parameters())
+    if not any(p.device.type == "cuda" for p in parameters):
+        return
+    by_dtype = {}
+    for p in parameters:
+        name = str(p.dtype).replace("torch.", "")
+        by_dtype[name] = by_dtype.get(name, 0) + p.numel()
+    observed["model"] = {
+        "class": type(_inner(model)).__name__,
+        "parameters": sum(by_dtype.values()),
+        "trained": sum(p.numel() for p in parameters if p.requires_grad),
+        "dtypes": by_dtype,
+    }
+    _look_at_config(model)
+    observed["strategy"] = _strategy(model)
+
+
+def _inner(model):
+    """The user's model below wrappers such as DistributedDataParallel and torch.compile."""
+    for name in "module", "_orig_mod", "_fsdp_wrapped_module":
+        inner = getattr(model, name, None)
+        if isinstance(inner, _torch.nn.Module):
+            return _inner(inner)
+    return model
+
+
+def _look_at_config(model):
+    inner = _inner(model)
+    config = getattr(inner, "config", None)
+    if config is None:
+        return
+    get = config.get if isinstance(config, dict) else functools.partial(getattr, config)
+    found = {"model_type": get("model_type", None), "attention": get("_attn_implementation", None)}
+    observed["model"].update({k: v for k, v in found.items() if isinstance(v, str)})
+    observed["checkpointing"] = bool(getattr(inner, "is_gradient_checkpointing", False))
+    adapters = getattr(inner, "peft_config", None)
+    if adapters:
+        adapter = next(iter(adapters.values()))
+        observed["adapters"] = {"type": str(getattr(adapter, "peft_type", "?")).split(".")[-1], "rank": getattr(adapter, "r", None)}
+    base = inner.get_base_model() if adapters and hasattr(inner, "get_base_model") else inner
+    if adapters:
+        observed["model"]["class"] = type(base).__name__
+
+
+def _autocast():
+    """What this call computes in under autocast; "none" without it."""
+    try:
+        enabled = _torch.is_autocast_enabled("cuda")
+        dtype = _torch.get_autocast_dtype("cuda")
+    except TypeError:  # before torch 2.4
+        enabled, dtype = _torch.is_autocast_enabled(), _torch.get_autocast_gpu_dtype()
+    return str(dtype).replace("torch.", "") if enabled else "none"
+
+
+def _strategy(model):
+    kinds = {type(m).__name__ for m in model.modules()}
+    if "DeepSpeedEngine" in kinds or type(model).__name__ == "DeepSpeedEngine":
+        stage = getattr(model, "zero_optimization_stage", None)
+        return "deepspeed zero%s" % stage() if callable(stage) else "deepspeed"
+    if "FullyShardedDataParallel" in kinds:
+        return "fsdp1"
+    if any(k.startswith("FSDP") for k in kinds):
+        return "fsdp2"
+    if "DistributedDataParallel" in kinds:
+        return "ddp"
+    return "dp" if "DataParallel" in kinds else "none"
+
+
+def _look_at_batch(args, kwargs):
+    ids = kwargs.get("input_ids")
+    if ids is None:
+        ids = next((v for v in list(kwargs.values()) + list(args) if isinstance(v, _torch.Tensor) and v.dim() >= 1), None)
+    if ids is None and args and isinstance(args[0], dict):
+        ids = args[0].get("input_ids")
+    if not isinstance(ids, _torch.Tensor) or ids.dim() < 1:
+        return
+    shape = tuple(ids.shape)
+    if shape in _lengths or len(_lengths) < MOST_SHAPES:
+        _lengths[shape] = _lengths.get(shape, 0) + 1
+    largest = observed.get("batch")
+    if largest is None or ids.numel() > _count(largest):
+        observed["batch"] = list(shape)
+        observed["has_tokens"] = not ids.dtype.is_floating_point
+    observed["batches"] = len(_lengths)
+
+
+def _count(shape):
+    n = 1
+    for size in shape:
+        n *= size
+    return n
+
+
+def _look_at_optimizer(optimizer):
+    if "optimizer" in observed:
+        return
+    inner = optimizer
+    while hasattr(inner, "optimizer") and inner.optimizer is not inner:
+        inner = inner.optimizer
+    observed["optimizer"] = {
+        "class": type(inner).__name__,
+        "module": type(inner).__module__.split(".")[0],
+        "parameters": sum(p.numel() for g in inner.param_groups for p in g["params"]),
+    }

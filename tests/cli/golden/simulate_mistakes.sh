@@ -1,0 +1,11 @@
+# Mistakes are found before a program runs; help shows the command line that simulate takes.
+export XDG_STATE_HOME=$PWD/state
+try() { $PLIMSOLL simulate "$@"; echo "exit $?"; } 2>&1
+try 2>&1
+try --gpu 4090 --gpus 999 -- python train.py 2>&1
+try --gpu nonsense -- python train.py 2>&1
+try --gpu 4090 --step 3 python train.py 2>&1
+try --svg log.svg --html log.svg -- python train.py 2>&1
+# The options behind the program's name are its own.
+$PLIMSOLL simulate -h | head -20
+ls state 2>/dev/null
