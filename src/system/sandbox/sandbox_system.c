@@ -246,7 +246,7 @@ plim_err plim_sandbox_enter(const plim_sandbox *box, const plim_sandbox_places *
   plim_err err = read_mounts(&t);
   if (!err) err = find_layers(&t, places->run);
   if (!err) err = plim_sandbox_tree_put_root(&t);
-  if (!err) plim_sandbox_tree_own(&t, "/var/tmp"), plim_sandbox_tree_own(&t, places->start);
+  if (!err) plim_sandbox_tree_own(&t, "/var/tmp", 0), plim_sandbox_tree_own(&t, places->start, 4);
   if (!err) err = make_specials(&t);
   if (!err) err = show_start(&t, places);
   for (size_t i = 0; i < box->writable_count && !err; i++)
