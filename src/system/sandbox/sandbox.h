@@ -16,6 +16,7 @@
 //   not changed in place; folders of that kind can be changed in and below the folder where the program starts, and not
 //   elsewhere. The kernel says EOVERFLOW then. Root is not limited in this way.
 // - /proc shows its own processes, /sys is read-only, /dev has the harmless devices, /run has symbolic links alone.
+// - Without a network, the machine's name is the name of the loopback device (/etc/hosts).
 // - UNIX sockets in an overlay refuse connections. Sockets on a file system that is only read-only do not: the kernel
 //   cannot be told to.
 #ifndef PLIM_SYSTEM_SANDBOX_H

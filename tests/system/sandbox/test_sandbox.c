@@ -391,6 +391,17 @@ TEST(network_if_asked_for) {
   check_sockets(true, "tcp connected\nunix refused\nabstract connected\nown connected\n");
 }
 
+TEST(the_machine_is_found_by_its_name) {
+  NEED_SANDBOX;
+  if (access("/etc/hosts", F_OK) != 0) SKIP("no /etc/hosts");
+  make_scene();
+  trial t = {0};
+  CHECK_STARTS(&t, SHELL("getent hosts $(uname -n)"));
+  CHECK_EXITS(&t, 0);
+  CHECK(strncmp(t.said, "127.0.0.1 ", 10) == 0 && strstr(t.said, "localhost"), "%s", t.said);
+  folder_remove();
+}
+
 // Leaves a process behind that has its own session and writes on.
 static int act_daemon(char **arguments) {
   (void)arguments;
