@@ -12,9 +12,11 @@
 // - Every folder is an overlay: it can be changed, and the changes are visible to the program alone. A file system that
 //   cannot be overlaid is read-only. A folder that contains mount points cannot be overlaid as a whole: its folders are
 //   overlaid one by one, its small files are copies, and its large files (over 16 MiB) are read-only.
-// - Files of other users that the program may write to (through a group, for example) can only be read, and folders of
-//   other users only get new files if the program starts in them. Root is not limited in this way.
+// - Files that belong to other users, or to a group that is not the user's primary one, can be removed and replaced, but
+//   not changed in place; folders of that kind can be changed in and below the folder where the program starts, and not
+//   elsewhere. The kernel says EOVERFLOW then. Root is not limited in this way.
 // - /proc shows its own processes, /sys is read-only, /dev has the harmless devices, /run has symbolic links alone.
+// - Without a network, the machine's name is the name of the loopback device (/etc/hosts).
 // - UNIX sockets in an overlay refuse connections. Sockets on a file system that is only read-only do not: the kernel
 //   cannot be told to.
 #ifndef PLIM_SYSTEM_SANDBOX_H
@@ -25,17 +27,15 @@
 #include "plimsoll.h"
 
 typedef struct {
-  const char *const *
-      arguments; // of the program; ends with NULL; arguments[0] is looked up in the environment's PATH
+  const char *const *arguments;   // ends with NULL; the first is looked up in PATH of `environment`
   const char *const *environment; // ends with NULL
   const char *folder;             // where it starts; NULL: the current folder
   const char *const *writable;    // folders in which changes are kept
   size_t writable_count;
-  const char *
-      scratch; // an existing folder for what the program writes elsewhere; what was put there is removed at the end
-  bool has_network; // otherwise the program has a loopback device of its own and nothing else
-  bool is_open; // run it without a sandbox; plim_sandbox_end still ends everything that it started
-  int output; // file descriptor for standard output and standard error; standard input is /dev/null
+  const char *scratch; // an existing folder; holds what the program writes elsewhere until the end
+  bool has_network;    // otherwise it has a loopback device of its own and nothing else
+  bool is_open;        // run it without a sandbox; everything that it started is still ended
+  int output;          // for standard output and standard error; standard input is /dev/null
 } plim_sandbox;
 
 typedef struct {
@@ -44,8 +44,7 @@ typedef struct {
   int report;    // from the program's first process: errors and the exit status
   bool has_ended;
   int status;
-  char read_only
-      [320]; // folders that the program sees, but cannot write to; separated by ", ", empty if there are none
+  char read_only[320]; // paths that the program cannot change even for itself; separated by ", "
 } plim_sandbox_run;
 
 // Returns when the program runs. Every run that was started must be ended; one that failed must not.

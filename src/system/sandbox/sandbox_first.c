@@ -102,10 +102,7 @@ static plim_err start_program(const plim_sandbox *box, pid_t *program, plim_erro
   if (*program == 0) become_program(box, failed[1]);
   if (*program < 0) why = errno;
   close(failed[1]);
-  ssize_t size = 0;
-  if (*program > 0) do
-      size = read(failed[0], &why, sizeof why); // nothing: the program has started
-    while (size < 0 && errno == EINTR);
+  while (*program > 0 && read(failed[0], &why, sizeof why) < 0 && errno == EINTR) continue;
   close(failed[0]);
   return why ? start_failed(box->arguments[0], why, error) : PLIM_OK;
 }

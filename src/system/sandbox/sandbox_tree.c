@@ -5,7 +5,6 @@
 // folder, always / among them, is split: it becomes a new folder with the same entries, each brought over by itself.
 #include "sandbox_tree.h"
 
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -17,9 +16,14 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#define COPY_LIMIT                                                                                 \
-  (16 * PLIM_MIB) // a larger file of a split folder is read-only: copying it would take too long
-#define COPIES_LIMIT (256 * PLIM_MIB) // and so are further files when this much was copied
+// A larger file of a split folder is read-only, since copying it would take too long, and so are further ones after this
+// many bytes.
+#define COPY_LIMIT (16 * PLIM_MIB)
+#define COPIES_LIMIT (256 * PLIM_MIB)
+
+#define OWN_LAYERS 400 // enough for the folders of a project; each takes a tenth of a millisecond
+
+#define NOBODY 65534 // how ids that a user namespace does not have are shown; Linux fs.overflowuid
 
 plim_err plim_sandbox_tree_cannot(plim_sandbox_tree *t, const char *what, const char *path) {
   int why = errno;
@@ -89,13 +93,13 @@ static void note_read_only(plim_sandbox_tree *t, const char *path) {
     snprintf(text + size, room, "%s...", comma);
 }
 
-// With everything mounted below.
+// With everything mounted below. What cannot be bound, such as an automount point outside, stays empty.
 plim_err plim_sandbox_tree_bind_read_only(plim_sandbox_tree *t, const char *from, const char *to) {
   bool was_writable = may_write(from);
-  if (mount(from, to, NULL, MS_BIND | MS_REC, NULL) != 0 ||
-      !plim_sandbox_tree_restrict(to, MOUNT_ATTR_RDONLY))
+  bool is_bound = mount(from, to, NULL, MS_BIND | MS_REC, NULL) == 0;
+  if (is_bound && !plim_sandbox_tree_restrict(to, MOUNT_ATTR_RDONLY))
     return plim_sandbox_tree_cannot(t, "make this read-only:", from);
-  if (was_writable) note_read_only(t, from);
+  if (was_writable || !is_bound) note_read_only(t, from);
   return PLIM_OK;
 }
 
@@ -193,14 +197,35 @@ static plim_err put_folder(plim_sandbox_tree *t, const char *from, const char *t
   return plim_sandbox_tree_bind_read_only(t, from, to);
 }
 
-// A layer cannot hold what belongs to a user whom the sandbox does not have, except at the top of an overlay.
-void plim_sandbox_tree_own(plim_sandbox_tree *t, const char *folder) {
+// Writing to a folder makes a copy of it in the upper layer, with its owner and group; the kernel refuses (EOVERFLOW) if
+// the sandbox does not have these. The top of an overlay needs no copy, so such a folder gets an overlay of its own.
+static bool own(plim_sandbox_tree *t, const char *folder) {
   char to[PATH_MAX];
   struct stat found;
-  if (lstat(folder, &found) == 0 && S_ISDIR(found.st_mode) && found.st_uid != geteuid() &&
-      may_write(folder) && !plim_mount_points_has(&t->mounts, folder) &&
-      !plim_mount_points_below(&t->mounts, folder) && plim_sandbox_tree_inside(t, folder, to))
-    plim_sandbox_tree_overlay(t, folder, to);
+  if (t->layers >= OWN_LAYERS || lstat(folder, &found) != 0 || !S_ISDIR(found.st_mode))
+    return false;
+  if ((found.st_uid != NOBODY && found.st_gid != NOBODY) || !may_write(folder)) return false;
+  return !plim_mount_points_has(&t->mounts, folder) &&
+         !plim_mount_points_below(&t->mounts, folder) && plim_sandbox_tree_inside(t, folder, to) &&
+         plim_sandbox_tree_overlay(t, folder, to);
+}
+
+static void own_below(plim_sandbox_tree *t, const char *folder, int depth) {
+  DIR *entries = depth > 0 ? opendir(folder) : NULL;
+  for (struct dirent *entry; entries && (entry = readdir(entries));) {
+    char path[PATH_MAX];
+    if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
+    if (entry->d_type != DT_DIR && entry->d_type != DT_UNKNOWN) continue;
+    if (snprintf(path, sizeof path, "%s/%s", folder, entry->d_name) < (int)sizeof path &&
+        own(t, path))
+      own_below(t, path, depth - 1);
+  }
+  if (entries) closedir(entries);
+}
+
+void plim_sandbox_tree_own(plim_sandbox_tree *t, const char *folder, int depth) {
+  own(t, folder);
+  if (strcmp(folder, "/") != 0) own_below(t, folder, depth);
 }
 
 plim_err plim_sandbox_tree_put_root(plim_sandbox_tree *t) {

@@ -17,9 +17,9 @@ typedef struct {
 
 // Brings over everything but what sandbox_system.c makes new.
 plim_err plim_sandbox_tree_put_root(plim_sandbox_tree *t);
-// Gives a folder that was brought over with its parent an overlay of its own if it belongs to another user and the program
-// could write to it.
-void plim_sandbox_tree_own(plim_sandbox_tree *t, const char *folder);
+// Gives a folder, and the folders below it to a depth, overlays of their own where the program could not write otherwise:
+// to those of other users and of the user's other groups.
+void plim_sandbox_tree_own(plim_sandbox_tree *t, const char *folder, int depth);
 // /proc, /sys, /dev and /run.
 bool plim_sandbox_tree_is_special(const char *path);
 

@@ -2,6 +2,7 @@
 // ended, when the caller asks for it and when the caller is killed.
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <linux/sched.h>
 #include <poll.h>
 #include <signal.h>
@@ -140,8 +141,7 @@ static bool may_map_all(void) {
   while (fgets(line, sizeof line, own))
     if (sscanf(line, "CapEff: %llx", &capabilities) == 1) break;
   fclose(own);
-  const unsigned long long set_ids =
-      1ull << 6 | 1ull << 7; // CAP_SETGID and CAP_SETUID, linux/capability.h
+  const unsigned long long set_ids = 1ull << CAP_SETGID | 1ull << CAP_SETUID;
   return (capabilities & set_ids) == set_ids;
 }
 
@@ -205,7 +205,7 @@ noreturn void plim_sandbox_watch(const plim_sandbox *box, int life, int report) 
   sigset_t all;
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, NULL); // what ends the caller must not end the one that cleans up
-  signal(SIGCHLD, SIG_DFL);
+  sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_DFL, .sa_flags = SA_NOCLDSTOP}, NULL);
   setsid();
   keep_files(box->output, life, report);
   plim_sandbox_report failure = {.news = PLIM_SANDBOX_FAILED};

@@ -6,11 +6,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <grp.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -159,6 +161,19 @@ static bool is_possible(plim_error *why) {
 #define CHECK_EXITS(t, code) CHECK_STATUS(t, (code) << 8)
 #define CHECK_EXITS_BY(t, signal) CHECK_STATUS(t, signal)
 
+// Runs a test that changes its process. It returns what is wrong, or NULL.
+static bool in_child(const char *(*run)(void)) {
+  fflush(stdout);
+  pid_t child = fork();
+  if (child == 0) {
+    const char *problem = run();
+    if (problem) printf("%s\n", problem), fflush(stdout);
+    _exit(problem ? 1 : 0);
+  }
+  int status;
+  return waitpid(child, &status, 0) == child && status == 0;
+}
+
 // ---- files ----------------------------------------------------------------------------------------
 
 // What the program must see of its own changes, too: exit 0 only if all of them worked.
@@ -221,6 +236,37 @@ TEST(root_may_use_files_of_others) {
   CHECK_STR(t.said, "1234 600\na script\nx\n99\n");
   CHECK(is_same(folder_path("home"), before), "the home was changed");
   free(before);
+  folder_remove();
+}
+
+// A project that is shared by a group: its folders belong to a group that a user namespace cannot have.
+static const char *run_as_member(void) {
+  const gid_t groups[] = {1234, 1235};
+  if (setgroups(2, groups) != 0 || setgid(1000) != 0 || setuid(1000) != 0) return "no other user";
+  prctl(PR_SET_DUMPABLE, 1, 0, 0, 0); // as a program has that such a user starts
+  char *before = state_of(folder_path("home"));
+  trial t = {0};
+  static const char script[] = "echo new > new && echo new > sub/new && rm sub/old && rm deleted &&"
+                               "mkdir sub/deeper && echo new > sub/deeper/new && cat locked";
+  if (begin(&t, SHELL(script)) != PLIM_OK) return strdup(t.error.message);
+  if (!finish(&t) || t.status != 0) return strdup(t.said);
+  if (!is_same(folder_path("home"), before)) return "the home was changed";
+  free(before);
+  return NULL;
+}
+
+TEST(folders_of_a_group) {
+  NEED_SANDBOX;
+  if (geteuid() != 0) SKIP("only root can be another user");
+  make_scene();
+  const char *const shared[] = {"home", "home/sub", "home/sub/old", "home/deleted", "home/locked"};
+  for (size_t i = 0; i < sizeof shared / sizeof *shared; i++)
+    CHECK(chown(folder_path(shared[i]), i % 2 ? 1000 : 1001, 1234) == 0 &&
+              chmod(folder_path(shared[i]), 02775) == 0,
+          "%s: %s", shared[i], strerror(errno));
+  CHECK(chown(folder_path("scratch"), 1000, 1000) == 0 && chmod(folder_path("."), 0755) == 0, "%s",
+        strerror(errno));
+  CHECK(in_child(run_as_member), "see above");
   folder_remove();
 }
 
@@ -343,6 +389,17 @@ TEST(sockets_are_refused) {
 TEST(network_if_asked_for) {
   NEED_SANDBOX;
   check_sockets(true, "tcp connected\nunix refused\nabstract connected\nown connected\n");
+}
+
+TEST(the_machine_is_found_by_its_name) {
+  NEED_SANDBOX;
+  if (access("/etc/hosts", F_OK) != 0) SKIP("no /etc/hosts");
+  make_scene();
+  trial t = {0};
+  CHECK_STARTS(&t, SHELL("getent hosts $(uname -n)"));
+  CHECK_EXITS(&t, 0);
+  CHECK(strncmp(t.said, "127.0.0.1 ", 10) == 0 && strstr(t.said, "localhost"), "%s", t.said);
+  folder_remove();
 }
 
 // Leaves a process behind that has its own session and writes on.
@@ -557,18 +614,15 @@ TEST(nested_namespaces_are_no_way_out) {
 // ---- kinds of mounts ------------------------------------------------------------------------------
 
 // Runs a test in a mount namespace of its own, with the right to mount.
+static const char *(*run_in_namespace)(void);
+static const char *run_as_root(void) {
+  unsigned uid = geteuid(), gid = getegid();
+  bool is_root = unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0 && map_root(uid, gid);
+  return is_root ? run_in_namespace() : "no namespace";
+}
 static bool in_namespace(const char *(*run)(void)) {
-  fflush(stdout);
-  pid_t child = fork();
-  if (child == 0) {
-    unsigned uid = geteuid(), gid = getegid();
-    bool is_root = unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0 && map_root(uid, gid);
-    const char *problem = is_root ? run() : "no namespace";
-    if (problem) printf("%s\n", problem), fflush(stdout);
-    _exit(problem ? 1 : 0);
-  }
-  int status;
-  return waitpid(child, &status, 0) == child && status == 0;
+  run_in_namespace = run;
+  return in_child(run_as_root);
 }
 
 static bool stack_overlay(const char *lower, const char *name) {
