@@ -16,7 +16,7 @@ import plimsoll_values
 _steps = {}  # id of an optimizer -> steps that it made
 _wanted = int(os.environ.get("PLIMSOLL_STEPS", "0"))  # 0: as many as the program makes
 _folder = os.environ.get("PLIMSOLL_OUT")
-_has_written = False
+_has_written = 0  # the process that has
 _pid = os.getpid()
 
 
@@ -33,13 +33,16 @@ def watch(torch):
     plimsoll_observed.install(torch)
     torch.autograd.backward = _before_backward(torch.autograd.backward)  # Tensor.backward calls it
     atexit.register(_write)
+    os._exit = _before_exit(os._exit)  # forked processes end by it
 
 
 _observed = {}
 
 
 def _record():
-    _torch.cuda.memory._record_memory_history(max_entries=1 << 22, stacks="python")
+    """Stacks of allocations alone: if a free takes a stack while an exception of Python passes through C++ (a checkpoint that
+    stops early), CPython 3.11 loses the exception."""
+    _torch.cuda.memory._record_memory_history(context="alloc", max_entries=1 << 22, stacks="python")
 
 
 def _before_step(optimizer, args, kwargs):
@@ -71,8 +74,15 @@ def _before_backward(function):
     return backward
 
 
+def _before_exit(function):
+    def _exit(status):
+        _write()
+        function(status)
+
+    return _exit
+
+
 def _end():
-    _write()
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
@@ -81,10 +91,10 @@ def _end():
 def _write():
     global _has_written
     uses_card = _torch.cuda.is_initialized()
-    is_child = os.getpid() != _pid  # a worker that was forked; the program's own process writes
-    if _has_written or not _folder or is_child:
+    is_idle = os.getpid() != _pid and not uses_card  # a forked worker that only loads data
+    if _has_written == os.getpid() or not _folder or is_idle:
         return
-    _has_written = True
+    _has_written = os.getpid()
     path = os.path.join(_folder, str(os.getpid()))
     devices = [_torch.cuda.memory_stats(i) for i in range(_torch.cuda.device_count())] if uses_card else []
     wanted = ("allocated_bytes.all.peak", "reserved_bytes.all.peak", "num_alloc_retries", "num_ooms")

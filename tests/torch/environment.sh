@@ -1,0 +1,23 @@
+#!/bin/bash
+# environment.sh: makes a virtual environment with tests/torch/packages.txt in the user's cache folder, once, and prints its
+# folder. Beside it are other versions of transformers (tests/torch/versions.txt), to be put on PYTHONPATH.
+# Exits with 3 if the packages cannot be downloaded.
+set -u
+here=$(dirname "$(realpath "$0")")
+key=$(cat "$here/packages.txt" "$here/versions.txt" | sha256sum | cut -c1-12)
+folder=${XDG_CACHE_HOME:-$HOME/.cache}/plimsoll/test-torch-$key
+if [ -e "$folder/complete" ]; then
+  echo "$folder"
+  exit 0
+fi
+
+pip() { "$folder/bin/python" -m pip --disable-pip-version-check --quiet --no-input "$@" >&2; }
+rm -rf "$folder" && mkdir -p "$folder" && python3 -m venv "$folder" || exit 2
+pip install --no-deps -r "$here/packages.txt" || exit 3
+while read -r version packages; do
+  case $version in '' | '#'*) continue ;; esac
+  # shellcheck disable=SC2086 # one word for each package
+  pip install --no-deps --target "$folder/transformers-$version" $packages || exit 3
+done <"$here/versions.txt"
+touch "$folder/complete"
+echo "$folder"
