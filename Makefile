@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := build
-.PHONY: build test plan bench format bless readme accuracy install clean help
+.PHONY: build test test-torch plan bench format bless readme accuracy install clean help
 
 PREFIX ?= /usr/local
 DEMO ?= plan tests/fixtures/seed0/start_baseline.sh --gpu 24564MiB
@@ -30,6 +30,10 @@ test: ## build and run every test; the last line is "N passed, N failed"
 	@$(MAKE) build $(COMPILE_OR_FAIL)
 	@$(call compile,asan) $(COMPILE_OR_FAIL)
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) tests/all.sh build
+
+test-torch: build ## run recorded programs on the simulated card (installs PyTorch into the cache folder)
+	@tools/need.sh python3 python3-venv python3-pip
+	@tests/torch/all.sh build
 
 plan: build ## build, then run the demonstration
 	@build/plimsoll $(DEMO) || [ $$? -eq 1 ] # 1: it found something

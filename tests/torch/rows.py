@@ -38,14 +38,14 @@ def ids(rows):
 
 
 def sets():
-    """The arguments of a program; OUT is its output."""
+    """The arguments of a program: OUT is its output, CASES a file with the rows' cases, ID a row for each run."""
     zoo, trainers, ada, versions, foreign = (
         rows_of(os.path.join(PROGRAMS, name + ".json")) for name in ("zoo", "trainers", "emulated_ada", "versions", "../foreign")
     )
     yield Set("families", families(), "family_traces.py", ["OUT"])
     yield Set("emulated_ada", ada, "measure.py", ["CASES", "OUT", "--jobs", "2"], env={"NO_CUDNN": "1", "CUBLAS_WORKSPACE_CONFIG": ":4096:2:16:8"})
     yield Set("zoo", zoo, "zoo.py", ["OUT", ids(zoo)], env={"JOBS": "2"})
-    yield Set("trainers", trainers, "trainers.py", ["OUT", ids(trainers)])
+    yield Set("trainers", trainers, "trainers.py", ["OUT", "ID"])
     for version in sorted({r["transformers"] for r in versions}, reverse=True):
         rows = [r for r in versions if r["transformers"] == version]
         yield Set("transformers-" + version, rows, "measure.py", ["CASES", "OUT", "--jobs", "2"], transformers=version)
@@ -58,16 +58,17 @@ def run(plimsoll, environment, one, folder):
     cases = os.path.join(folder, one.name + ".cases.json")
     with open(cases, "w") as f:
         json.dump([dict(r.get("case", {}), id=r["id"]) for r in one.truth], f)
-    arguments = [{"OUT": out, "CASES": cases}.get(a, a) for a in one.arguments]
     env = dict(os.environ, **one.env)
     if one.transformers:
         path = os.path.join(environment, "transformers-" + one.transformers)
         env["PYTHONPATH"] = path
     command = [plimsoll, "simulate", "--gpu", "H200", "--steps", "0", "--writable", folder, "--json", "--"]
-    command += [os.path.join(environment, "bin", "python"), os.path.join(PROGRAMS, one.program)] + arguments
-    done = subprocess.run(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    if done.returncode not in (0, 1):
-        print(done.stderr[-2000:])
+    command += [os.path.join(environment, "bin", "python"), os.path.join(PROGRAMS, one.program)]
+    for row in one.truth if "ID" in one.arguments else [None]:  # one run for each row, or for all
+        words = {"OUT": out, "CASES": cases, "ID": row and row["id"]}
+        done = subprocess.run(command + [words.get(a, a) for a in one.arguments], env=env, capture_output=True, text=True)
+        if done.returncode not in (0, 1):
+            print(done.stderr[-2000:])
     if os.path.isdir(out):
         found = [rows_of(p) for p in glob.glob(os.path.join(out, "*.json"))]
     elif os.path.exists(out):

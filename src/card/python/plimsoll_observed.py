@@ -15,6 +15,7 @@ _passes = 0  # backward passes since the last step
 _lengths = {}  # (sequences, tokens) -> how often a batch had this shape
 MOST_SHAPES = 512
 _met = set()  # modules that the program calls itself
+_described = set()
 _inside = threading.local()
 
 
@@ -135,10 +136,13 @@ def _before_forward(model, args, kwargs):
 
 
 def _look_at_model(model):
-    if "model" in observed:
+    """Of several models, the largest is described."""
+    if id(model) in _described:
         return
+    _described.add(id(model))
     parameters = list(model.parameters())
-    if not any(p.device.type == "cuda" for p in parameters):
+    is_largest = sum(p.numel() for p in parameters) > observed.get("model", {}).get("parameters", 0)
+    if not is_largest or not any(p.device.type == "cuda" for p in parameters):
         return
     by_dtype = {}
     for p in parameters:

@@ -14,6 +14,7 @@ known values. Looking at an unknown value is answered by a rule and noted with t
 """
 import ctypes
 import functools
+import os
 import sys
 import threading
 
@@ -40,6 +41,7 @@ FINITE = {"isfinite": True, "isnan": False, "isinf": False}  # of floats that no
 looked_at = {}  # (file, line) -> [times, what it was told]
 _known = {}  # StorageImpl -> (weak reference, the versions of the tensor that are known)
 _state = threading.local()
+_here = os.path.dirname(__file__) + os.sep
 
 
 def install(torch):
@@ -288,7 +290,7 @@ def _told(dtype):
 
 def _note(t):
     frame = sys._getframe(2)
-    while frame and ("/torch/" in frame.f_code.co_filename or frame.f_code.co_filename == __file__):
+    while frame and ("/torch/" in frame.f_code.co_filename or frame.f_code.co_filename.startswith(_here)):
         frame = frame.f_back
     place = (frame.f_code.co_filename, frame.f_lineno) if frame else ("?", 0)
     entry = looked_at.setdefault(place, [0, str(t.dtype).replace("torch.", ""), _told(t.dtype)])

@@ -1,0 +1,18 @@
+#!/bin/bash
+# all.sh BUILD_DIR: the tests that need PyTorch. Skipped with a notice where the packages cannot be downloaded.
+cd "$(dirname "$0")/../.." || exit 2
+environment=$(tests/torch/environment.sh)
+case $? in
+0) ;;
+3)
+  echo "skipped: the packages of tests/torch/packages.txt cannot be downloaded"
+  echo "0 passed, 0 failed, 1 skipped"
+  exit 0
+  ;;
+*)
+  echo "FAIL no virtual environment"
+  echo "0 passed, 1 failed"
+  exit 1
+  ;;
+esac
+exec python3 tests/torch/rows.py "$1/release/plimsoll" "$environment"
