@@ -9,6 +9,7 @@ rm -rf "$configs" && python3 tests/configs/generate.py "$configs"
 
 commands=(tests/lint.sh tests/wasm.sh "tools/readme.sh --check" "tools/accuracy.py --check $build/plimsoll"
   "python3 tests/io/formats/edit_check.py $build/release/tests/io/formats/dump_edit_readers"
+  "python3 tests/card/layouts_check.py $build/release/tests/card/dump_layouts"
   "python3 tests/io/shell/shell_check.py $build/release/tests/io/shell/dump_shell_flags"
   "python3 tests/io/python/arguments_check.py $build/release/tests/io/python/dump_knobs"
   "python3 tests/io/dialect/dialect_check.py $build/release/tests/io/dialect/dump_dialects tests/fixtures $configs ../shared/configs"

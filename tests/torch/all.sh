@@ -15,4 +15,6 @@ case $? in
   exit 1
   ;;
 esac
-exec python3 tests/torch/rows.py "$1/release/plimsoll" "$environment"
+export PLIMSOLL_CUDA_HEADERS=$environment/headers/11:$environment/headers/12:$environment/headers/13
+exec tests/run.sh "python3 tests/card/layouts_check.py $1/release/tests/card/dump_layouts" \
+  "python3 tests/torch/rows.py $1/release/plimsoll $environment"

@@ -4,7 +4,7 @@
 # Exits with 3 if the packages cannot be downloaded.
 set -u
 here=$(dirname "$(realpath "$0")")
-key=$(cat "$here/packages.txt" "$here/versions.txt" | sha256sum | cut -c1-12)
+key=$(cat "$here/packages.txt" "$here/versions.txt" "$0" | sha256sum | cut -c1-12)
 folder=${XDG_CACHE_HOME:-$HOME/.cache}/plimsoll/test-torch-$key
 if [ -e "$folder/complete" ]; then
   echo "$folder"
@@ -19,5 +19,9 @@ while read -r version packages; do
   # shellcheck disable=SC2086 # one word for each package
   pip install --no-deps --target "$folder/transformers-$version" $packages || exit 3
 done <"$here/versions.txt"
+# Headers of CUDA, to compare layouts with.
+pip install --no-deps --target "$folder/headers/11" nvidia-cuda-runtime-cu11==11.8.89 || exit 3
+pip install --no-deps --target "$folder/headers/12" nvidia-cuda-runtime-cu12==12.1.105 || exit 3
+pip install --no-deps --target "$folder/headers/13" nvidia-cuda-runtime==13.4.92 || exit 3
 touch "$folder/complete"
 echo "$folder"
