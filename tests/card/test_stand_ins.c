@@ -33,6 +33,8 @@ int __cudaPopCallConfiguration(card_dim3 *, card_dim3 *, size_t *, void **);
 int cudaLaunchKernel(void);
 const char *cudaGetErrorString(int);
 int cudaGetDriverEntryPointByVersion(const char *, void **, unsigned, uint64_t, int *);
+int cuCtxGetLimit(size_t *, unsigned);
+int cuCtxSetLimit(unsigned, size_t);
 int cufftXtMakePlanMany(void);
 int cublasSgemm_v2(void *, int, int, int, int, int);
 int cudnnBackendCreateDescriptor(int, void **);
@@ -260,6 +262,16 @@ TEST(a_launch_gets_its_configuration) {
   CHECK(!__cudaPopCallConfiguration(&grid, &block, &shared, &stream), "popped");
   CHECK(grid.z == 3 && block.x == 4 && shared == 7 && stream == (void *)8, "what was pushed");
   CHECK(__cudaPopCallConfiguration(&grid, &block, &shared, &stream), "nothing is left");
+}
+
+// Triton raises the size of printf's buffer only if it is smaller than it wants.
+TEST(a_limit_is_what_was_set) {
+  size_t value = 7;
+  CHECK(open_card(1), "a card");
+  CHECK(!cuCtxGetLimit(&value, 1) && value == 0, "%zu", value);
+  CHECK(!cuCtxSetLimit(1, 16 * MIB) && !cuCtxGetLimit(&value, 1) && value == 16 * MIB, "%zu",
+        value);
+  CHECK(cuCtxSetLimit(1000, 1) && cuCtxGetLimit(&value, 1000), "there is no such limit");
 }
 
 TEST(what_is_not_modelled_is_counted_by_name) {

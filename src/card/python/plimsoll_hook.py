@@ -5,6 +5,7 @@ What it finds goes into the folder $PLIMSOLL_OUT: PID.pickle is PyTorch's own sn
 import atexit
 import ctypes
 import functools
+import importlib.util
 import json
 import os
 import sys
@@ -22,6 +23,7 @@ def watch(torch):
     _torch = torch
     has_values = plimsoll_values.install(torch)
     _observed["values"] = has_values
+    _observed["triton"] = importlib.util.find_spec("triton") is not None  # without it, libraries take other paths
     torch.cuda._lazy_call(_record)
     from torch.optim.optimizer import register_optimizer_step_post_hook
 
