@@ -255,7 +255,7 @@ STAND_IN int cuOccupancyMaxActiveClusters(int *clusters, void *function, const v
 }
 
 static int launch(void) {
-  __atomic_add_fetch(&card_process_here()->launches, 1, __ATOMIC_RELAXED);
+  card_count_launch(card_device(), NULL);
   return CARD_OK;
 }
 STAND_IN int cuLaunchKernel(void) { return launch(); }

@@ -7,7 +7,6 @@
 // ---- the runtime
 ACCEPTED(__cudaInitModule)
 ACCEPTED(__cudaRegisterFatBinaryEnd)
-ACCEPTED(__cudaRegisterFunction)
 ACCEPTED(__cudaRegisterVar)
 ACCEPTED(__cudaUnregisterFatBinary)
 ACCEPTED(cudaDeviceEnablePeerAccess)
