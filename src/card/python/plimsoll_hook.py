@@ -88,6 +88,10 @@ def _write():
             {"file": file, "line": line, "times": times, "type": kind, "told": told}
             for (file, line), (times, kind, told) in plimsoll_values.looked_at.items()
         ],
+        routed=[
+            {"file": file, "line": line, "times": times, "choices": choices, "chosen": chosen}
+            for (file, line), (times, choices, chosen) in plimsoll_values.routed.items()
+        ],
     )
     _torch.cuda.memory._dump_snapshot(path + ".pickle")
     with open(path + ".json", "w") as f:
