@@ -37,6 +37,8 @@ int cudaGetDriverEntryPointByVersion(const char *, void **, unsigned, uint64_t, 
 int cuCtxGetLimit(size_t *, unsigned);
 int cuCtxSetLimit(unsigned, size_t);
 int cufftXtMakePlanMany(void);
+int nvtxRangePushA(void);
+int nvtxRangePop(void);
 int cublasCreate_v2(void **);
 int cublasSgemm_v2(void *, int, int, int, int, int);
 int cudnnBackendCreateDescriptor(int, void **);
@@ -322,6 +324,7 @@ TEST(a_limit_is_what_was_set) {
 
 TEST(what_is_not_modelled_is_counted_by_name) {
   CHECK(open_card(1) && !cufftXtMakePlanMany() && !cufftXtMakePlanMany(), "a card");
+  CHECK(!nvtxRangePushA() && !nvtxRangePop(), "marks for a profiler need no model");
   const card_process *process = card_process_here();
   CHECK(process->unmodelled_count == 1 && process->unmodelled[0].calls == 2 &&
             !strcmp(process->unmodelled[0].name, "cufftXtMakePlanMany"),
