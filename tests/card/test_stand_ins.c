@@ -46,6 +46,7 @@ int cudnnBackendSetAttribute(void *, int, int, int64_t, const void *);
 int cudnnBackendGetAttribute(void *, int, int, int64_t, int64_t *, void *);
 int cudnnBackendDestroyDescriptor(void *);
 void plimsoll_card_answer(uint64_t);
+void plimsoll_card_forget_answer(void);
 
 #define GIB (1ull << 30)
 #define MIB (1ull << 20)
@@ -178,6 +179,9 @@ TEST(small_copies_are_true) {
   plimsoll_card_answer(77);
   CHECK(!cudaMemcpy(&count, a, 8, 2) && count == 77, "an answer is given once");
   CHECK(!cudaMemcpy(&count, b, 8, 2) && count != 77, "and then no more");
+  plimsoll_card_answer(78);
+  plimsoll_card_forget_answer();
+  CHECK(!cudaMemcpy(&count, b, 8, 2) && count != 78, "nor when nobody asked for it in time");
   CHECK(!cudaFree(a) && !cudaFree(b), "freed");
 }
 

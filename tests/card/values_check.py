@@ -42,6 +42,8 @@ near("root", x.float().sqrt().sum().item(), 12.768275)
 # What is unknown: as many elements as there can be, and noted
 unknown = torch.randn(4, 8, device="cuda")
 check("size of an unknown result", len(torch.where(unknown > 0)[0]), 32)
+check("rows of an unknown table", len(torch.unique(unknown, dim=0)), 4)
+check("an empty result", torch.nonzero(x[:0]).shape[0], 0)
 check("it is noted", any(file == __file__ for file, line in plimsoll_values.looked_at), True)
 
 # A router: every expert of a token is another one, and all tokens are distributed, unevenly

@@ -308,39 +308,43 @@ def _finite(value):
     return handler
 
 
-# Operators whose result has a size that depends on values, and what that size is.
+# Operators whose result has a size that depends on values, and the dimension that they work on (None: all elements).
 SIZED = {
-    "aten::nonzero": lambda r, args: r.shape[0],
-    "aten::_unique": lambda r, args: r[0].shape[0],
-    "aten::_unique2": lambda r, args: r[0].shape[0],
-    "aten::unique_consecutive": lambda r, args: r[0].shape[args[3] if len(args) > 3 and args[3] is not None else 0],
-    "aten::unique_dim": lambda r, args: r[0].shape[args[1]],
+    "aten::nonzero": lambda args: None,
+    "aten::_unique": lambda args: None,
+    "aten::_unique2": lambda args: None,
+    "aten::unique_consecutive": lambda args: args[3] if len(args) > 3 else None,
+    "aten::unique_dim": lambda args: args[1],
 }
 
 
 def _follow_sized(overload, keyset, args, kwargs):
     """PyTorch copies the size from the card, or asks for it as a scalar: the card has the answer. The size of an unknown
     result is the largest that it can have."""
+    t = args[0]
+    if not _is_on_card(t) or not t.numel():
+        return _call(overload, keyset, args, kwargs)
+    dim = SIZED[overload._schema.name](args)
     try:
-        result = _compute(overload, args, kwargs, None) if _is_on_card(args[0]) else None
-        count = SIZED[overload._schema.name](result, args) if result is not None else None
+        result = _compute(overload, args, kwargs, None)
+        first = result if isinstance(result, _torch.Tensor) else result[0]
+        count = first.shape[dim or 0]
     except (_Unknown, *FAILURES):
-        result, count = None, args[0].numel()
-        _note(args[0])
-    if count is not None:
-        _card.plimsoll_card_answer(ctypes.c_uint64(count))
+        result, count = None, t.numel() if dim is None else t.shape[dim]
+        _note(t)
+    _card.plimsoll_card_answer(ctypes.c_uint64(count))
     _state.is_counting = True
     try:
         out = _call(overload, keyset, args, kwargs)
     finally:
         _state.is_counting = False
-    outs = [o for o in (out if isinstance(out, (list, tuple)) else (out,)) if _is_on_card(o)]
+        _card.plimsoll_card_forget_answer()
+    outs = out if isinstance(out, (list, tuple)) else (out,)
     if result is not None:
-        try:
-            _write(outs, result)
-        except FAILURES:
-            for o in outs:
-                _forget(o)
+        _write(outs, result)
+    else:
+        for o in outs:
+            _forget(o)
     return out
 
 
