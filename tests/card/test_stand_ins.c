@@ -30,16 +30,23 @@ int cudaStreamCreate(void **);
 int cudaEventCreate(void **);
 unsigned __cudaPushCallConfiguration(card_dim3, card_dim3, size_t, void *);
 int __cudaPopCallConfiguration(card_dim3 *, card_dim3 *, size_t *, void **);
-int cudaLaunchKernel(void);
+int cudaLaunchKernel(const void *);
+void __cudaRegisterFunction(void **, const void *, char *, const char *);
 const char *cudaGetErrorString(int);
 int cudaGetDriverEntryPointByVersion(const char *, void **, unsigned, uint64_t, int *);
+int cuCtxGetLimit(size_t *, unsigned);
+int cuCtxSetLimit(unsigned, size_t);
 int cufftXtMakePlanMany(void);
+int nvtxRangePushA(void);
+int nvtxRangePop(void);
+int cublasCreate_v2(void **);
 int cublasSgemm_v2(void *, int, int, int, int, int);
 int cudnnBackendCreateDescriptor(int, void **);
 int cudnnBackendSetAttribute(void *, int, int, int64_t, const void *);
 int cudnnBackendGetAttribute(void *, int, int, int64_t, int64_t *, void *);
 int cudnnBackendDestroyDescriptor(void *);
 void plimsoll_card_answer(uint64_t);
+void plimsoll_card_forget_answer(void);
 
 #define GIB (1ull << 30)
 #define MIB (1ull << 20)
@@ -172,7 +179,54 @@ TEST(small_copies_are_true) {
   plimsoll_card_answer(77);
   CHECK(!cudaMemcpy(&count, a, 8, 2) && count == 77, "an answer is given once");
   CHECK(!cudaMemcpy(&count, b, 8, 2) && count != 77, "and then no more");
+  plimsoll_card_answer(78);
+  plimsoll_card_forget_answer();
+  CHECK(!cudaMemcpy(&count, b, 8, 2) && count != 78, "nor when nobody asked for it in time");
   CHECK(!cudaFree(a) && !cudaFree(b), "freed");
+}
+
+static void *segments[16];
+static size_t segment_count;
+
+static int64_t mib_above(const char *start, size_t mib) {
+  void **new = &segments[segment_count++];
+  return cudaMalloc(new, mib * MIB) ? INT64_MIN : ((char *)*new - start) / (int64_t)MIB;
+}
+
+// The addresses that an H200 gave to the first segments of a Falcon model, in MiB above the 30 MiB in front of the first.
+TEST(addresses_are_those_that_were_recorded) {
+  static const char normal, fill, gather;
+  void *first = NULL, *handle;
+  CHECK(open_card(8) && !cudaSetDevice(7), "a card that no other test uses");
+  __cudaRegisterFunction(NULL, &gather, NULL, "vectorized_gather_kernel");
+  __cudaRegisterFunction(NULL, &fill, NULL, "vectorized_elementwise_kernel<FillFunctor>");
+  __cudaRegisterFunction(NULL, &normal, NULL, "distribution_elementwise_grid_stride_kernel");
+  CHECK(!cudaMalloc(&first, 2 * MIB), "the first");
+  const char *start = (char *)first - 30 * MIB;
+  int64_t weights = mib_above(start, 254);
+  cudaLaunchKernel(&normal);
+  int64_t small = mib_above(start, 20);
+  int64_t upper = mib_above(start, 32);
+  int64_t lower = mib_above(start, 32);
+  CHECK(weights == -640 && small == 104 && upper == -672 && lower == -704,
+        "%" PRId64 " %" PRId64 " %" PRId64 " %" PRId64, weights, small, upper, lower);
+  cudaLaunchKernel(&fill);
+  lower = mib_above(start, 20);
+  upper = mib_above(start, 32);
+  CHECK(lower == -384 && upper == -364, "where the smaller local memory was: %" PRId64, lower);
+  cudaLaunchKernel(&gather);
+  setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:2:16:8", 1);
+  CHECK(!cublasCreate_v2(&handle), "a handle");
+  unsetenv("CUBLAS_WORKSPACE_CONFIG");
+  int64_t next = mib_above(start, 20);
+  CHECK(next == -332 + 10 + 10, "behind 10 MiB for assert() and 8.1 MiB for cuBLAS: %" PRId64,
+        next);
+  CHECK(!cublasCreate_v2(&handle), "another, with the default of Hopper");
+  next = mib_above(start, 20);
+  CHECK(next == -292 + 2 + 64, "behind 64 MiB for cuBLAS and half of its code: %" PRId64, next);
+  while (segment_count) cudaFree(segments[--segment_count]);
+  cudaFree(first);
+  cudaSetDevice(0);
 }
 
 // The driver's functions, by name.
@@ -233,7 +287,7 @@ static void *allocate_and_free(void *failures) {
     void *a = NULL, *b = NULL, *stream, *event;
     bool ok = !cudaMalloc(&a, 3 * MIB) && !cudaMalloc(&b, 20 * MIB) && a != b;
     ok = ok && !cudaStreamCreate(&stream) && !cudaEventCreate(&event) && stream != event;
-    ok = ok && !cudaLaunchKernel() && !cudaFree(a) && !cudaFree(b);
+    ok = ok && !cudaLaunchKernel(NULL) && !cudaFree(a) && !cudaFree(b);
     if (!ok) __atomic_add_fetch((int *)failures, 1, __ATOMIC_RELAXED);
   }
   return NULL;
@@ -262,8 +316,19 @@ TEST(a_launch_gets_its_configuration) {
   CHECK(__cudaPopCallConfiguration(&grid, &block, &shared, &stream), "nothing is left");
 }
 
+// Triton raises the size of printf's buffer only if it is smaller than it wants.
+TEST(a_limit_is_what_was_set) {
+  size_t value = 7;
+  CHECK(open_card(1), "a card");
+  CHECK(!cuCtxGetLimit(&value, 1) && value == 0, "%zu", value);
+  CHECK(!cuCtxSetLimit(1, 16 * MIB) && !cuCtxGetLimit(&value, 1) && value == 16 * MIB, "%zu",
+        value);
+  CHECK(cuCtxSetLimit(1000, 1) && cuCtxGetLimit(&value, 1000), "there is no such limit");
+}
+
 TEST(what_is_not_modelled_is_counted_by_name) {
   CHECK(open_card(1) && !cufftXtMakePlanMany() && !cufftXtMakePlanMany(), "a card");
+  CHECK(!nvtxRangePushA() && !nvtxRangePop(), "marks for a profiler need no model");
   const card_process *process = card_process_here();
   CHECK(process->unmodelled_count == 1 && process->unmodelled[0].calls == 2 &&
             !strcmp(process->unmodelled[0].name, "cufftXtMakePlanMany"),

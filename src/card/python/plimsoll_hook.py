@@ -5,6 +5,7 @@ What it finds goes into the folder $PLIMSOLL_OUT: PID.pickle is PyTorch's own sn
 import atexit
 import ctypes
 import functools
+import importlib.util
 import json
 import os
 import resource
@@ -25,6 +26,7 @@ def watch(torch):
     _torch = torch
     has_values = plimsoll_values.install(torch)
     _observed["values"] = has_values
+    _observed["triton"] = importlib.util.find_spec("triton") is not None  # without it, libraries take other paths
     torch.cuda._lazy_call(_record)
     from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
@@ -111,6 +113,10 @@ def _write():
         looked_at=[
             {"file": file, "line": line, "times": times, "type": kind, "told": told}
             for (file, line), (times, kind, told) in plimsoll_values.looked_at.items()
+        ],
+        routed=[
+            {"file": file, "line": line, "times": times, "choices": choices, "chosen": chosen}
+            for (file, line), (times, choices, chosen) in plimsoll_values.routed.items()
         ],
     )
     if uses_card:

@@ -10,7 +10,8 @@ paths as without this module.
 torch.tensor() turns that key off while it copies its numbers to the card, so it is wrapped.
 
 A tensor is known when everything it was computed from is known. Floats are known only if they are few and computed from
-known values. Looking at an unknown value is answered by a rule and noted with the line that did it.
+known values. Looking at an unknown value is answered by a rule and noted with the line that did it. A router that chooses
+among experts by unknown floats is taken to choose all of them equally often, which is noted, too.
 """
 import ctypes
 import functools
@@ -26,9 +27,10 @@ MOST_FLOATS = 4096
 # overloads of the operator.
 ELEMENTWISE = """add sub rsub mul div floor_divide remainder fmod pow neg abs sign eq ne lt le gt ge where minimum maximum
 clamp clamp_min clamp_max isin masked_fill bitwise_and bitwise_or bitwise_xor bitwise_not bitwise_left_shift
-bitwise_right_shift logical_and logical_or logical_xor logical_not ceil floor round trunc reciprocal"""
+bitwise_right_shift logical_and logical_or logical_xor logical_not ceil floor round trunc reciprocal
+sqrt rsqrt exp log"""
 REDUCTIONS = """sum prod any all max min amax amin argmax argmin mean cumsum cumprod cummax cummin count_nonzero bincount
-equal"""
+histc equal var std linalg_vector_norm"""
 SHAPES = """cat stack index index_put _index_put_impl index_select index_add index_fill gather scatter scatter_add
 scatter_reduce take roll flip repeat_interleave sort argsort topk tril triu tril_indices triu_indices constant_pad_nd
 searchsorted bucketize unique_dim unique_consecutive _unique _unique2 masked_select masked_scatter nonzero diagonal_copy"""
@@ -36,9 +38,11 @@ CREATION = """arange full full_like zeros zeros_like ones ones_like eye linspace
 new_ones copy _to_copy clone"""
 RANDOM = "randint randint_like randperm multinomial random bernoulli"
 OPERATORS = " ".join([ELEMENTWISE, REDUCTIONS, SHAPES, CREATION, RANDOM]).split()
+MOST_CHOICES = 1024  # more experts than any router has, fewer tokens than any vocabulary
 FINITE = {"isfinite": True, "isnan": False, "isinf": False}  # of floats that nobody computed
 
-looked_at = {}  # (file, line) -> [times, what it was told]
+looked_at = {}  # (file, line) -> [times, type, what it was told]
+routed = {}  # (file, line) -> [times, choices, how many of them are chosen]
 _known = {}  # StorageImpl -> (weak reference, the versions of the tensor that are known)
 _state = threading.local()
 _here = os.path.dirname(__file__) + os.sep
@@ -221,7 +225,16 @@ def _compute(overload, args, kwargs, changed):
         named["generator"] = _generator
     function = overload.overloadpacket if _has_number_for_tensor(overload, args) else overload
     with _torch._C._ExcludeDispatchKeyGuard(_excluded):
-        return function(*host, **named)
+        try:
+            return function(*host, **named)
+        except RuntimeError as error:
+            if changed is not None or "not implemented for" not in str(error):
+                raise
+            return function(*[_as_double(x) for x in host], **named)  # such as histc, which the card has for integers
+
+
+def _as_double(x):
+    return x.double() if isinstance(x, _torch.Tensor) else x
 
 
 def _follow(overload, keyset, args, kwargs):
@@ -229,37 +242,60 @@ def _follow(overload, keyset, args, kwargs):
     copies_out = overload._schema.name == "aten::copy_" and not _is_on_card(args[0]) and _is_on_card(args[1])
     if copies_out:
         return _copy_out(overload, keyset, args, kwargs)
-    result = None
+    if overload._schema.name in SIZED:
+        return _follow_sized(overload, keyset, args, kwargs)
     wants = changed is not None and _could_be_known(changed)
-    if overload._schema.name in SIZED:  # the size of the result depends on values
-        try:
-            result = _compute(overload, args, kwargs, None)
-        except _Unknown:
-            pass
-        if result is not None:
-            SIZED[overload._schema.name](result)
     out = _call(overload, keyset, args, kwargs)
     outs = [o for o in (out if isinstance(out, (list, tuple)) else (out,)) if _is_on_card(o)]
     if not outs or not (wants or any(_could_be_known(o) for o in outs)):
         return out
     try:
-        if result is None:
-            result = _compute(overload, args, kwargs, changed)
+        result = _compute(overload, args, kwargs, changed)
         if changed is not None:
             _mark(changed, True)
-            return out
-        results = result if isinstance(result, (list, tuple)) else (result,)
-        with _torch._C._ExcludeDispatchKeyGuard(_excluded):
-            for o, r in zip(outs, results):
-                _on_host(o).copy_(r)
-                _mark(o, False)
+        else:
+            _write(outs, result)
     except _Unknown:
         for o in outs:
             _forget(o)
-    except (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError):
-        for o in outs:  # the CPU has no such operator, or the program made a mistake that the card would not see
+        if overload._schema.name == "aten::topk":
+            _choose(args[0], outs[1], args[2] if len(args) > 2 else -1)
+    except FAILURES:
+        for o in outs:
             _forget(o)
     return out
+
+
+# The CPU has no such operator, or the program made a mistake that the card would not see.
+FAILURES = (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError)
+
+
+def _write(outs, result):
+    """Copies the results of an operator into its outputs on the card, which are known then."""
+    results = result if isinstance(result, (list, tuple)) else (result,)
+    with _torch._C._ExcludeDispatchKeyGuard(_excluded):
+        for o, r in zip(outs, results):
+            if o.shape == r.shape:  # the card leaves out what was not asked for, such as counts
+                _on_host(o).copy_(r)
+                _mark(o, False)
+            else:
+                _forget(o)
+
+
+def _choose(scores, indices, dim):
+    """A router's choice by scores that nobody computed, as an untrained router chooses: some experts far more often than
+    others. Measured with random weights: the logarithms of the shares are spread like a normal distribution of width 1."""
+    if not indices.numel() or scores.shape[dim] > MOST_CHOICES:
+        return
+    choices, chosen = scores.shape[dim], indices.shape[dim]
+    with _torch._C._ExcludeDispatchKeyGuard(_excluded):
+        host = _on_host(indices).movedim(dim, -1)
+        shares = _torch.special.ndtri((_torch.arange(choices) + 0.5) / choices)
+        noise = _torch.rand(*host.shape[:-1], choices, generator=_generator).clamp_(1e-9, 1 - 1e-6)
+        host.copy_((shares - (-noise.log()).log()).topk(chosen).indices)
+    _mark(indices, False)
+    entry = routed.setdefault(_place(), [0, choices, chosen])
+    entry[0] += 1
 
 
 def _finite(value):
@@ -274,11 +310,45 @@ def _finite(value):
     return handler
 
 
-def _answer_count(count):
+# Operators whose result has a size that depends on values, and the dimension that they work on (None: all elements).
+SIZED = {
+    "aten::nonzero": lambda args: None,
+    "aten::_unique": lambda args: None,
+    "aten::_unique2": lambda args: None,
+    "aten::unique_consecutive": lambda args: args[3] if len(args) > 3 else None,
+    "aten::unique_dim": lambda args: args[1],
+}
+
+
+def _follow_sized(overload, keyset, args, kwargs):
+    """PyTorch copies the size from the card, or asks for it as a scalar: the card has the answer. The size of an unknown
+    result is the largest that it can have."""
+    t = args[0]
+    if not _is_on_card(t) or not t.numel():
+        return _call(overload, keyset, args, kwargs)
+    dim = SIZED[overload._schema.name](args)
+    try:
+        result = _compute(overload, args, kwargs, None)
+        first = result if isinstance(result, _torch.Tensor) else result[0]
+        count = first.shape[dim or 0]
+    except (_Unknown, *FAILURES):
+        result, count = None, t.numel() if dim is None else t.shape[dim]
+        _note(t)
     _card.plimsoll_card_answer(ctypes.c_uint64(count))
+    _state.is_counting = True
+    try:
+        out = _call(overload, keyset, args, kwargs)
+    finally:
+        _state.is_counting = False
+        _card.plimsoll_card_forget_answer()
+    outs = out if isinstance(out, (list, tuple)) else (out,)
+    if result is not None:
+        _write(outs, result)
+    else:
+        for o in outs:
+            _forget(o)
+    return out
 
-
-SIZED = {"aten::nonzero": lambda r: _answer_count(r.shape[0])}
 
 # ---- looking ------------------------------------------------------------------------------------------------
 
@@ -288,12 +358,16 @@ def _told(dtype):
     return True if dtype == _torch.bool else 0
 
 
-def _note(t):
+def _place():
+    """The line of the program, or of a library other than PyTorch, that is being run."""
     frame = sys._getframe(2)
     while frame and ("/torch/" in frame.f_code.co_filename or frame.f_code.co_filename.startswith(_here)):
         frame = frame.f_back
-    place = (frame.f_code.co_filename, frame.f_lineno) if frame else ("?", 0)
-    entry = looked_at.setdefault(place, [0, str(t.dtype).replace("torch.", ""), _told(t.dtype)])
+    return (frame.f_code.co_filename, frame.f_lineno) if frame else ("?", 0)
+
+
+def _note(t):
+    entry = looked_at.setdefault(_place(), [0, str(t.dtype).replace("torch.", ""), _told(t.dtype)])
     entry[0] += 1
 
 
@@ -302,7 +376,7 @@ def _scalar(overload, keyset, args, kwargs):
     if not _is_on_card(t):
         return _call(overload, keyset, args, kwargs)
     answer = _call(overload, keyset, args, kwargs)
-    if _is_known(t):
+    if _is_known(t) or getattr(_state, "is_counting", False):
         return answer
     _note(t)
     return type(answer)(_told(t.dtype))

@@ -63,6 +63,15 @@ void card_unmodelled_call(const char *name);
 // Creates the process's context on the device if it has none; its share is then in use.
 void card_use(int device);
 
+// Counts the launch of a kernel and takes the addresses that the driver needs for it. The name may be NULL: unknown.
+void card_count_launch(int device, const char *kernel);
+
+// Whether the names of kernels do not matter any more on this device.
+bool card_knows_kernels(int device);
+
+// Takes addresses for memory of the driver or of a library, which is part of the context's share.
+void card_take_addresses(int device, uint64_t bytes);
+
 // Reserves memory on a device with an address, as cudaMalloc does. CARD_OK or CARD_OUT_OF_MEMORY.
 int card_malloc(int device, uint64_t bytes, uint64_t *address);
 int card_free(uint64_t address);

@@ -71,6 +71,79 @@ static bool take(holdings *list, uint64_t start, holding *out) {
   return true;
 }
 
+// ---- addresses ------------------------------------------------------------------------------------------
+
+// 0: none is left.
+static uint64_t new_address(int device, uint64_t bytes) {
+  plim_driver driver = plim_address_model_driver(&addresses[device]);
+  uint64_t from_model = driver.reserve(driver.self, bytes);
+  if (from_model == PLIM_UNKNOWN || from_model == PLIM_DRIVER_FAILED) return 0;
+  uint64_t below_top = MODEL_TOP - from_model;
+  if (below_top > span()) {
+    driver.release(driver.self, from_model, bytes);
+    return 0;
+  }
+  return top_of(device) - below_top;
+}
+
+static void give_back_address(int device, uint64_t address, uint64_t bytes) {
+  plim_driver driver = plim_address_model_driver(&addresses[device]);
+  driver.release(driver.self, MODEL_TOP - (top_of(device) - address), bytes);
+}
+
+// ---- what the driver keeps for itself ------------------------------------------------------------------
+
+// The driver's own allocations take addresses between the program's, and so decide which segment lies below which. The
+// context's share, which the record has, contains them; here are only their addresses, as recorded on an H200 (driver 580,
+// CUDA 13, torch 2.11):
+// - 72 MiB and the threads' local memory when a context begins;
+// - 2 MiB for code when the first kernel is launched;
+// - larger local memory when a kernel is launched that does more than draw random numbers. The old one is given back;
+// - 10 MiB when a kernel is launched that checks its arguments: assert() needs buffers.
+#define CONTEXT_ADDRESSES (72ull << 20)
+#define LOCAL_BYTES 1472        // per thread
+#define LARGER_LOCAL_BYTES 1792 // per thread
+#define CODE_ADDRESSES (2ull << 20)
+#define ASSERT_ADDRESSES (10ull << 20)
+
+typedef struct {
+  uint64_t local_memory, local_bytes;
+  bool has_code, has_larger_local_memory, has_assert_buffers;
+} own_memory;
+
+static own_memory own[CARD_MAX_DEVICES];
+
+static const char *const random_kernels[] = {"distribution_elementwise", NULL};
+static const char *const checking_kernels[] = {"gather",     "index_",   "indexSelect", "scatter",
+                                               "pow_tensor", "nll_loss", NULL};
+
+static bool is_among(const char *kernel, const char *const parts[]) {
+  for (; kernel && *parts; parts++)
+    if (strstr(kernel, *parts)) return true;
+  return false;
+}
+
+// Recorded: local memory for 144 multiprocessors, all that the chip has, of which 132 are used. Other cards are assumed to
+// have the same proportion.
+static uint64_t local_memory_bytes(uint64_t bytes_per_thread) {
+  uint64_t multiprocessors = (uint64_t)card()->multiprocessors * 12 / 11;
+  return up(multiprocessors * (uint64_t)card()->threads_per_multiprocessor * bytes_per_thread);
+}
+
+static void take_local_memory(int device, uint64_t bytes_per_thread) {
+  own_memory *mine = &own[device];
+  uint64_t bytes = local_memory_bytes(bytes_per_thread), address = new_address(device, bytes);
+  if (mine->local_memory) give_back_address(device, mine->local_memory, mine->local_bytes);
+  mine->local_memory = address;
+  mine->local_bytes = bytes;
+}
+
+static void begin_addresses(int device) {
+  if (own[device].local_memory) return;
+  new_address(device, CONTEXT_ADDRESSES);
+  take_local_memory(device, LOCAL_BYTES);
+}
+
 // ---- how much is in use -----------------------------------------------------------------------------
 
 static card_holding *holding_of(int device) {
@@ -79,8 +152,9 @@ static card_holding *holding_of(int device) {
 
 static void begin_context(int device) {
   card_holding *mine = holding_of(device);
-  if (!mine->context_bytes && card_record_here())
-    mine->context_bytes = card_record_here()->context_bytes;
+  if (mine->context_bytes || !card_record_here()) return;
+  mine->context_bytes = card_record_here()->context_bytes;
+  begin_addresses(device);
 }
 
 static uint64_t left_on(int device) {
@@ -110,6 +184,41 @@ void card_use(int device) {
   pthread_mutex_unlock(&lock);
 }
 
+static void take_for_kernel(int device, const char *kernel) {
+  own_memory *mine = &own[device];
+  if (!mine->has_code) new_address(device, CODE_ADDRESSES);
+  mine->has_code = true;
+  if (!mine->has_larger_local_memory && !is_among(kernel, random_kernels)) {
+    take_local_memory(device, LARGER_LOCAL_BYTES);
+    new_address(device, CODE_ADDRESSES);
+    mine->has_larger_local_memory = true;
+  }
+  if (!mine->has_assert_buffers && is_among(kernel, checking_kernels)) {
+    new_address(device, ASSERT_ADDRESSES);
+    mine->has_assert_buffers = true;
+  }
+}
+
+bool card_knows_kernels(int device) {
+  return own[device].has_larger_local_memory && own[device].has_assert_buffers;
+}
+
+void card_count_launch(int device, const char *kernel) {
+  __atomic_add_fetch(&card_process_here()->launches, 1, __ATOMIC_RELAXED);
+  if (card_knows_kernels(device)) return; // mostly so, and then without a lock
+  pthread_mutex_lock(&lock);
+  begin_context(device);
+  take_for_kernel(device, kernel);
+  pthread_mutex_unlock(&lock);
+}
+
+void card_take_addresses(int device, uint64_t bytes) {
+  pthread_mutex_lock(&lock);
+  begin_context(device);
+  new_address(device, up(bytes));
+  pthread_mutex_unlock(&lock);
+}
+
 uint64_t card_free_bytes(int device) {
   pthread_mutex_lock(&lock);
   begin_context(device);
@@ -118,25 +227,7 @@ uint64_t card_free_bytes(int device) {
   return bytes;
 }
 
-// ---- addresses ------------------------------------------------------------------------------------------
-
-// 0: none is left.
-static uint64_t new_address(int device, uint64_t bytes) {
-  plim_driver driver = plim_address_model_driver(&addresses[device]);
-  uint64_t from_model = driver.reserve(driver.self, bytes);
-  if (from_model == PLIM_UNKNOWN || from_model == PLIM_DRIVER_FAILED) return 0;
-  uint64_t below_top = MODEL_TOP - from_model;
-  if (below_top > span()) {
-    driver.release(driver.self, from_model, bytes);
-    return 0;
-  }
-  return top_of(device) - below_top;
-}
-
-static void give_back_address(int device, uint64_t address, uint64_t bytes) {
-  plim_driver driver = plim_address_model_driver(&addresses[device]);
-  driver.release(driver.self, MODEL_TOP - (top_of(device) - address), bytes);
-}
+// ---- memory with addresses -----------------------------------------------------------------------------
 
 // Makes the addresses readable and writable for this process. Where the system refuses, copies are not made.
 static void back(uint64_t address, uint64_t bytes) {
@@ -240,6 +331,8 @@ STAND_IN void plimsoll_card_answer(uint64_t count) {
   answer = count;
   has_answer = true;
 }
+
+STAND_IN void plimsoll_card_forget_answer(void) { has_answer = false; }
 
 void card_copy(void *to, const void *from, size_t bytes) {
   bool is_on_card = card_device_of(to) >= 0 || card_device_of(from) >= 0;

@@ -1,4 +1,5 @@
 // cuBLAS and cuBLASLt: products are counted by their shape and not computed. PyTorch brings their workspace itself.
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,8 +14,24 @@ static int count_product(int64_t m, int64_t n, int64_t k, int64_t batch) {
   return CARD_OK;
 }
 
+#define CODE_BYTES (2u << 20) // recorded on an H200: twice for each handle
+
+// What a handle allocates for itself: buffers as ":KIB:COUNT:KIB:COUNT" lists them. The defaults are those of cuBLAS's
+// manual; on an H200 the driver's addresses show the 64 MiB.
+static uint64_t handle_bytes(void) {
+  const char *list = getenv("CUBLAS_WORKSPACE_CONFIG");
+  if (!list) list = card()->major >= 9 ? ":32768:2" : ":4096:2:16:8";
+  uint64_t kib = 0;
+  unsigned size, count;
+  int length;
+  for (; sscanf(list, ":%u:%u%n", &size, &count, &length) == 2; list += length)
+    kib += (uint64_t)size * count;
+  return kib << 10;
+}
+
 STAND_IN int cublasCreate_v2(void **handle) {
-  card_use(card_device());
+  for (int i = 0; i < 2; i++) card_take_addresses(card_device(), CODE_BYTES);
+  card_take_addresses(card_device(), handle_bytes());
   *handle = card_handle();
   return CARD_OK;
 }

@@ -98,6 +98,21 @@ STAND_IN int cuCtxGetDevice(int *device) {
   return CARD_OK;
 }
 
+// CU_LIMIT_*: a limit is what the program last set, such as Triton the size of the buffer for printf.
+static size_t limits[16];
+
+STAND_IN int cuCtxSetLimit(unsigned limit, size_t value) {
+  if (limit >= sizeof limits / sizeof *limits) return CARD_INVALID_VALUE;
+  limits[limit] = value;
+  return CARD_OK;
+}
+
+STAND_IN int cuCtxGetLimit(size_t *value, unsigned limit) {
+  if (limit >= sizeof limits / sizeof *limits) return CARD_INVALID_VALUE;
+  *value = limits[limit];
+  return CARD_OK;
+}
+
 STAND_IN int cuMemGetInfo_v2(size_t *left, size_t *total) {
   *left = card_free_bytes(card_device());
   *total = card()->total_bytes;
@@ -240,7 +255,7 @@ STAND_IN int cuOccupancyMaxActiveClusters(int *clusters, void *function, const v
 }
 
 static int launch(void) {
-  __atomic_add_fetch(&card_process_here()->launches, 1, __ATOMIC_RELAXED);
+  card_count_launch(card_device(), NULL);
   return CARD_OK;
 }
 STAND_IN int cuLaunchKernel(void) { return launch(); }

@@ -1,9 +1,12 @@
 // The CUDA runtime: streams, events and kernels. A kernel is counted and does nothing, so everything is done at once.
+#include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "card.h"
 #include "layouts.h"
+#include "vec.h"
 
 // ---- streams and events ---------------------------------------------------------------------------------
 
@@ -79,10 +82,47 @@ STAND_IN int cudaEventElapsedTime_v2(float *milliseconds, void *begin, void *end
 
 // ---- kernels --------------------------------------------------------------------------------------------
 
-static int launch(void) {
-  card_process *process = card_process_here();
-  __atomic_add_fetch(&process->launches, 1, __ATOMIC_RELAXED);
-  card_use(card_device());
+// A kernel's name comes with its registration, when its library is loaded.
+typedef struct {
+  const void *function;
+  const char *name;
+} named_kernel;
+
+static vec(named_kernel) kernels;
+static bool is_sorted;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static int by_function(const void *a, const void *b) {
+  uintptr_t x = (uintptr_t)((const named_kernel *)a)->function,
+            y = (uintptr_t)((const named_kernel *)b)->function;
+  return (x > y) - (x < y);
+}
+
+// The name belongs to the library, which stays loaded. A name that could not be kept is unknown.
+STAND_IN void __cudaRegisterFunction(void **module, const void *function, char *device_function,
+                                     const char *name) {
+  (void)module, (void)device_function;
+  pthread_mutex_lock(&lock);
+  vec_push(&kernels, (named_kernel){function, name});
+  is_sorted = false;
+  pthread_mutex_unlock(&lock);
+}
+
+// NULL: unknown.
+static const char *name_of(const void *function) {
+  named_kernel wanted = {function, NULL}, *found = NULL;
+  pthread_mutex_lock(&lock);
+  if (!is_sorted && kernels.len) qsort(kernels.at, kernels.len, sizeof wanted, by_function);
+  is_sorted = true;
+  if (kernels.len) found = bsearch(&wanted, kernels.at, kernels.len, sizeof wanted, by_function);
+  const char *name = found ? found->name : NULL;
+  pthread_mutex_unlock(&lock);
+  return name;
+}
+
+static int launch(const void *function) {
+  int device = card_device();
+  card_count_launch(device, card_knows_kernels(device) ? NULL : name_of(function));
   return CARD_OK;
 }
 
@@ -118,10 +158,13 @@ STAND_IN int __cudaGetKernel(void **kernel, const void *function) {
   return CARD_OK;
 }
 
-STAND_IN int __cudaLaunchKernel(void) { return launch(); }
-STAND_IN int cudaLaunchKernel(void) { return launch(); }
-STAND_IN int cudaLaunchKernelExC(void) { return launch(); }
-STAND_IN int cudaLaunchCooperativeKernel(void) { return launch(); }
+STAND_IN int __cudaLaunchKernel(const void *function) { return launch(function); }
+STAND_IN int cudaLaunchKernel(const void *function) { return launch(function); }
+STAND_IN int cudaLaunchCooperativeKernel(const void *function) { return launch(function); }
+STAND_IN int cudaLaunchKernelExC(const void *configuration, const void *function) {
+  (void)configuration;
+  return launch(function);
+}
 
 // CUB and PyTorch size their temporary storage by these.
 STAND_IN int cudaFuncGetAttributes(card_function_attributes *out, const void *function) {
