@@ -9,6 +9,7 @@ import json
 import os
 import sys
 
+import plimsoll_collectives
 import plimsoll_values
 
 _steps = {}  # id of an optimizer -> steps that it made
@@ -21,6 +22,8 @@ def watch(torch):
     global _torch
     _torch = torch
     has_values = plimsoll_values.install(torch)
+    if has_values:
+        plimsoll_collectives.install(torch)
     _observed["values"] = has_values
     torch.cuda._lazy_call(_record)
     from torch.optim.optimizer import register_optimizer_step_post_hook

@@ -30,7 +30,8 @@ REDUCTIONS = """sum prod any all max min amax amin argmax argmin mean cumsum cum
 equal"""
 SHAPES = """cat stack index index_put _index_put_impl index_select index_add index_fill gather scatter scatter_add
 scatter_reduce take roll flip repeat_interleave sort argsort topk tril triu tril_indices triu_indices constant_pad_nd
-searchsorted bucketize unique_dim unique_consecutive _unique _unique2 masked_select masked_scatter nonzero diagonal_copy"""
+searchsorted bucketize unique_dim unique_consecutive _unique _unique2 masked_select masked_scatter nonzero diagonal_copy
+resize"""
 CREATION = """arange full full_like zeros zeros_like ones ones_like eye linspace scalar_tensor fill zero new_full new_zeros
 new_ones copy _to_copy clone"""
 RANDOM = "randint randint_like randperm multinomial random bernoulli"
