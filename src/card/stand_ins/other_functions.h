@@ -384,6 +384,13 @@ ACCEPTED(ncclSignal)
 UNMODELLED(ncclWaitSignal)
 ACCEPTED(ncclWinGetUserPtr)
 
+// ---- NVTX, a library of its own for torch 2.4
+ACCEPTED(nvtxMarkA)
+ACCEPTED(nvtxRangeEnd)
+ACCEPTED(nvtxRangePop)
+ACCEPTED(nvtxRangePushA)
+ACCEPTED(nvtxRangeStartA)
+
 // ---- NVML
 ACCEPTED(nvmlDeviceGetHandleByUUID)
 ACCEPTED(nvmlDeviceGetNvLinkRemoteDeviceType)
