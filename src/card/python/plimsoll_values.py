@@ -242,7 +242,7 @@ def _follow(overload, keyset, args, kwargs):
         return _copy_out(overload, keyset, args, kwargs)
     result = None
     wants = changed is not None and _could_be_known(changed)
-    if overload._schema.name in SIZED and _is_on_card(args[0]):  # the size of the result depends on values
+    if overload._schema.name in SIZED:  # the size of the result depends on values
         try:
             result = _compute(overload, args, kwargs, None)
         except _Unknown:
