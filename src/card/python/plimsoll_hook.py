@@ -11,6 +11,7 @@ import os
 import resource
 import sys
 
+import plimsoll_collectives
 import plimsoll_observed
 import plimsoll_values
 
@@ -25,6 +26,8 @@ def watch(torch):
     global _torch
     _torch = torch
     has_values = plimsoll_values.install(torch)
+    if has_values:
+        plimsoll_collectives.install(torch)
     _observed["values"] = has_values
     _observed["triton"] = importlib.util.find_spec("triton") is not None  # without it, libraries take other paths
     torch.cuda._lazy_call(_record)

@@ -33,7 +33,8 @@ REDUCTIONS = """sum prod any all max min amax amin argmax argmin mean cumsum cum
 histc equal var std linalg_vector_norm"""
 SHAPES = """cat stack index index_put _index_put_impl index_select index_add index_fill gather scatter scatter_add
 scatter_reduce take roll flip repeat_interleave sort argsort topk tril triu tril_indices triu_indices constant_pad_nd
-searchsorted bucketize unique_dim unique_consecutive _unique _unique2 masked_select masked_scatter nonzero diagonal_copy"""
+searchsorted bucketize unique_dim unique_consecutive _unique _unique2 masked_select masked_scatter nonzero diagonal_copy
+resize"""
 CREATION = """arange full full_like zeros zeros_like ones ones_like eye linspace scalar_tensor fill zero new_full new_zeros
 new_ones copy _to_copy clone"""
 RANDOM = "randint randint_like randperm multinomial random bernoulli"
@@ -215,11 +216,23 @@ def _host_argument(x):
     return x
 
 
+COMPARISONS = {"aten::" + name for name in "eq ne lt le gt ge".split()}
+
+
+def _compared(x):
+    """A single float that nobody computed is compared as what the program is told when it looks at it."""
+    if _is_on_card(x) and x.numel() == 1 and x.dtype.is_floating_point and not _is_known(x):
+        _note(x)
+        return _torch.full(x.shape, _told(x.dtype), dtype=x.dtype)
+    return _host_argument(x)
+
+
 def _compute(overload, args, kwargs, changed):
     """The operator on the CPU, in the card's memory. What it changes in place need not be known before if it is filled."""
     name = overload._schema.name
     fills = changed is not None and name in ("aten::copy_", "aten::fill_", "aten::zero_", "aten::random_")
-    host = [_on_host(x) if fills and x is changed else _host_argument(x) for x in args]
+    to_host = _compared if changed is None and name in COMPARISONS else _host_argument
+    host = [_on_host(x) if fills and x is changed else to_host(x) for x in args]
     named = {k: _host_argument(v) for k, v in kwargs.items() if k != "pin_memory"}
     if "generator" in named or any(a.name == "generator" for a in overload._schema.arguments):
         named["generator"] = _generator

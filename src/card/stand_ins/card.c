@@ -11,6 +11,7 @@ static card_record *record; // NULL: there is no card
 static card_process nobody; // the record of a process where there is none, or no room for one more
 static card_process *process = &nobody;
 static card_description description;
+static char folder[4096];
 
 // ---- the description ----------------------------------------------------------------------------
 
@@ -63,6 +64,15 @@ static void after_fork(void) {
   if (record) take_slot();
 }
 
+// The program may change its working folder, so the path becomes an absolute one.
+static void keep_folder(const char *path) {
+  char *whole = realpath(path, NULL), *end = whole ? strrchr(whole, '/') : NULL;
+  if (end) *end = 0;
+  int length = end ? snprintf(folder, sizeof folder, "%s", whole) : -1;
+  if (length < 0 || (size_t)length >= sizeof folder) folder[0] = 0;
+  free(whole);
+}
+
 bool card_open(const char *path) {
   record = card_record_map(path);
   const plim_gpu *gpu = record ? plim_gpu_named(record->gpu) : NULL;
@@ -72,6 +82,7 @@ bool card_open(const char *path) {
     return false;
   }
   describe(gpu);
+  keep_folder(path);
   take_slot();
   return true;
 }
@@ -114,6 +125,7 @@ int card_physical(int number) {
 }
 
 card_record *card_record_here(void) { return record; }
+const char *card_folder(void) { return record && folder[0] ? folder : NULL; }
 card_process *card_process_here(void) { return process; }
 
 // ---- CUDA's version ---------------------------------------------------------------------------------

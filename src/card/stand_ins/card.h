@@ -41,6 +41,9 @@ typedef struct {
 // Takes the card of a record, whose file $PLIMSOLL_CARD names when a program starts. False if it is none.
 bool card_open(const char *record_path);
 
+const char *
+card_folder(void); // of the record, which the processes of a run share; NULL: there is no card
+
 const card_description *card(void);
 int card_device_count(void);   // that the program may see
 int card_physical(int device); // the device of the record that the program sees under this number

@@ -1,27 +1,33 @@
-// NCCL: communicators that know their size and rank; collectives return at once.
-//
-// Processes exchange nothing: what a collective would bring is either floats, which nobody computes, or integers, of which
-// each process keeps its own. All ranks of a training do the same, so a gathered value is the process's own, repeated.
+// NCCL: communicators, groups, and the collectives by name.
 #include <stdlib.h>
 #include <string.h>
 
 #include "card.h"
+#include "nccl_collectives.h"
 
-typedef struct {
-  int size, rank;
-} communicator;
+#define SYSTEM_ERROR 2 // ncclSystemError
 
+typedef card_communicator communicator;
+
+// The first bytes are the name of the exchange.
 typedef struct {
   char bytes[128];
 } unique_id;
 
-static int create(void **out, int size, int rank) {
+static int create(communicator **out, int size, int rank, card_exchange *exchange) {
   communicator *new = malloc(sizeof *new);
-  if (!new) return 2; // ncclSystemError
-  *new = (communicator){size, rank};
+  if (!new) return card_exchange_close(exchange), SYSTEM_ERROR;
+  *new = (communicator){size, rank, exchange};
   *out = new;
   card_use(card_device());
   return CARD_OK;
+}
+
+// The ranks that have the same identifier find each other; where they cannot, a collective is noted.
+static int create_with_id(communicator **out, int size, int rank, const unique_id *id) {
+  card_exchange_name name;
+  memcpy(&name, id, sizeof name);
+  return create(out, size, rank, card_exchange_open(&name, size, rank));
 }
 
 STAND_IN int ncclGetVersion(int *version) {
@@ -30,34 +36,80 @@ STAND_IN int ncclGetVersion(int *version) {
 }
 
 STAND_IN int ncclGetUniqueId(unique_id *out) {
-  memset(out, 7, sizeof *out);
+  card_exchange_name name = card_exchange_new_name();
+  memset(out, 0, sizeof *out);
+  memcpy(out, &name, sizeof name);
   return CARD_OK;
 }
 
-STAND_IN int ncclCommInitRank(void **out, int size, unique_id id, int rank) {
-  (void)id;
-  return create(out, size, rank);
+STAND_IN int ncclCommInitRank(communicator **out, int size, unique_id id, int rank) {
+  return create_with_id(out, size, rank, &id);
 }
 
-STAND_IN int ncclCommInitRankConfig(void **out, int size, unique_id id, int rank, void *config) {
-  (void)id, (void)config;
-  return create(out, size, rank);
+STAND_IN int ncclCommInitRankConfig(communicator **out, int size, unique_id id, int rank,
+                                    void *config) {
+  (void)config;
+  return create_with_id(out, size, rank, &id);
 }
 
-STAND_IN int ncclCommInitRankScalable(void **out, int size, int rank, int ids, unique_id *id,
-                                      void *config) {
-  (void)ids, (void)id, (void)config;
-  return create(out, size, rank);
+// All ranks have the same list of identifiers.
+STAND_IN int ncclCommInitRankScalable(communicator **out, int size, int rank, int ids,
+                                      const unique_id *id, void *config) {
+  (void)ids, (void)config;
+  return create_with_id(out, size, rank, id);
 }
 
-STAND_IN int ncclCommSplit(const communicator *from, int color, int key, void **out, void *config) {
-  (void)config, (void)key;
-  if (color >= 0) return create(out, from->size, from->rank);
+// All ranks in one process, as torch.nn.DataParallel has them.
+STAND_IN int ncclCommInitAll(communicator **out, int size, const int *devices) {
+  (void)devices;
+  card_exchange **exchanges = calloc((size_t)size, sizeof *exchanges);
+  if (!exchanges || !card_exchange_open_all(size, exchanges)) return free(exchanges), SYSTEM_ERROR;
+  int result = CARD_OK;
+  for (int rank = 0; rank < size; rank++)
+    if (create(&out[rank], size, rank, exchanges[rank])) result = SYSTEM_ERROR;
+  free(exchanges);
+  return result;
+}
+
+// What the ranks of a communicator that is split tell each other.
+typedef struct {
+  int color, key;
+  card_exchange_name name; // of the new communicator, if the rank is its first
+} split;
+
+// The new communicator has the ranks of the same color, by key and then by rank.
+static int create_part(communicator **out, const communicator *from, const split *all) {
+  const split *mine = &all[from->rank], *first = mine;
+  int size = 0, rank = 0;
+  for (int i = 0; i < from->size; i++) {
+    if (all[i].color != mine->color) continue;
+    bool is_before = all[i].key < mine->key || (all[i].key == mine->key && i < from->rank);
+    bool is_first = all[i].key < first->key || (all[i].key == first->key && &all[i] < first);
+    size++;
+    rank += is_before;
+    if (is_first) first = &all[i];
+  }
+  return create(out, size, rank, card_exchange_open(&first->name, size, rank));
+}
+
+STAND_IN int ncclCommSplit(communicator *from, int color, int key, communicator **out,
+                           void *config) {
+  (void)config;
+  split mine = {color, key, card_exchange_new_name()};
+  split *all = calloc((size_t)from->size, sizeof *all);
+  int result = SYSTEM_ERROR;
   *out = NULL;
-  return CARD_OK;
+  if (!all) return SYSTEM_ERROR;
+  if (!card_gather_bytes(from, &mine, all, sizeof mine)) {
+    card_unmodelled_call("ncclCommSplit: another rank did not answer");
+    result = color < 0 ? CARD_OK : create(out, from->size, from->rank, NULL);
+  } else result = color < 0 ? CARD_OK : create_part(out, from, all);
+  free(all);
+  return result;
 }
 
 STAND_IN int ncclCommDestroy(communicator *old) {
+  if (old) card_exchange_close(old->exchange);
   free(old);
   return CARD_OK;
 }
@@ -95,38 +147,70 @@ STAND_IN int ncclMemAlloc(void **out, size_t bytes) {
 
 STAND_IN int ncclMemFree(void *pointer) { return card_free((uint64_t)pointer) ? 4 : CARD_OK; }
 
-// ---- collectives ------------------------------------------------------------------------------------------
+// ---- groups and collectives -----------------------------------------------------------------------------
 
-// Bytes of an element, by ncclDataType_t.
-static size_t element_bytes(int type) {
-  static const size_t bytes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
-  return type >= 0 && (size_t)type < sizeof bytes / sizeof *bytes ? bytes[type] : 0;
-}
-
-STAND_IN int ncclAllReduce(const void *from, void *to, size_t count, int type) {
-  if (from != to) card_copy(to, from, count * element_bytes(type));
+STAND_IN int ncclGroupStart(void) {
+  card_group_start();
   return CARD_OK;
 }
 
-STAND_IN int ncclBroadcast(const void *from, void *to, size_t count, int type) {
-  return ncclAllReduce(from, to, count, type);
-}
+STAND_IN int ncclGroupEnd(void) { return card_group_end(); }
 
-STAND_IN int ncclReduce(const void *from, void *to, size_t count, int type) {
-  return to ? ncclAllReduce(from, to, count, type) : CARD_OK;
-}
-
-STAND_IN int ncclAllGather(const void *from, void *to, size_t count, int type,
-                           const communicator *c) {
-  size_t bytes = count * element_bytes(type);
-  for (int i = 0; i < c->size; i++) card_copy((char *)to + (size_t)i * bytes, from, bytes);
+// Collectives with an operation that a program made of a factor: which factor does not matter to floats.
+STAND_IN int ncclRedOpCreatePreMulSum(int *operation) {
+  *operation = 5; // the first after NCCL's own
   return CARD_OK;
+}
+
+STAND_IN int ncclAllReduce(const void *from, void *to, size_t count, int type, int operation,
+                           communicator *c) {
+  return card_collective_do(
+      (card_collective){CARD_ALL_REDUCE, from, to, count, type, operation, 0, c});
+}
+
+STAND_IN int ncclReduce(const void *from, void *to, size_t count, int type, int operation, int root,
+                        communicator *c) {
+  return card_collective_do(
+      (card_collective){CARD_REDUCE, from, to, count, type, operation, root, c});
+}
+
+STAND_IN int ncclBroadcast(const void *from, void *to, size_t count, int type, int root,
+                           communicator *c) {
+  return card_collective_do((card_collective){CARD_BROADCAST, from, to, count, type, 0, root, c});
+}
+
+STAND_IN int ncclBcast(void *data, size_t count, int type, int root, communicator *c) {
+  return ncclBroadcast(data, data, count, type, root, c);
+}
+
+STAND_IN int ncclAllGather(const void *from, void *to, size_t count, int type, communicator *c) {
+  return card_collective_do((card_collective){CARD_ALL_GATHER, from, to, count, type, 0, 0, c});
 }
 
 STAND_IN int ncclReduceScatter(const void *from, void *to, size_t count, int type, int operation,
-                               const communicator *c) {
-  (void)operation;
-  size_t bytes = count * element_bytes(type);
-  card_copy(to, (const char *)from + (size_t)c->rank * bytes, bytes);
-  return CARD_OK;
+                               communicator *c) {
+  return card_collective_do(
+      (card_collective){CARD_REDUCE_SCATTER, from, to, count, type, operation, 0, c});
+}
+
+STAND_IN int ncclAlltoAll(const void *from, void *to, size_t count, int type, communicator *c) {
+  return card_collective_do((card_collective){CARD_ALL_TO_ALL, from, to, count, type, 0, 0, c});
+}
+
+STAND_IN int ncclGather(const void *from, void *to, size_t count, int type, int root,
+                        communicator *c) {
+  return card_collective_do((card_collective){CARD_GATHER, from, to, count, type, 0, root, c});
+}
+
+STAND_IN int ncclScatter(const void *from, void *to, size_t count, int type, int root,
+                         communicator *c) {
+  return card_collective_do((card_collective){CARD_SCATTER, from, to, count, type, 0, root, c});
+}
+
+STAND_IN int ncclSend(const void *from, size_t count, int type, int to, communicator *c) {
+  return card_collective_do((card_collective){CARD_SEND, from, NULL, count, type, 0, to, c});
+}
+
+STAND_IN int ncclRecv(void *to, size_t count, int type, int from, communicator *c) {
+  return card_collective_do((card_collective){CARD_RECEIVE, NULL, to, count, type, 0, from, c});
 }
