@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "card.h"
+#include "card_images.h"
 #include "folder.h"
 #include "layouts.h"
 #include "test.h"
@@ -31,6 +32,8 @@ int cudaEventCreate(void **);
 unsigned __cudaPushCallConfiguration(card_dim3, card_dim3, size_t, void *);
 int __cudaPopCallConfiguration(card_dim3 *, card_dim3 *, size_t *, void **);
 int cudaLaunchKernel(const void *);
+void **__cudaRegisterFatBinary(void *);
+int cudaFuncGetAttributes(card_function_attributes *, const void *);
 void __cudaRegisterFunction(void **, const void *, char *, const char *);
 const char *cudaGetErrorString(int);
 int cudaGetDriverEntryPointByVersion(const char *, void **, unsigned, uint64_t, int *);
@@ -52,6 +55,9 @@ void plimsoll_card_forget_answer(void);
 #define MIB (1ull << 20)
 #define CONTEXT (512 * MIB)
 
+static char record_path[512];
+static void *of_parent;
+
 // A card with 4 GiB, of which the context takes half a GiB.
 static bool open_card(uint32_t devices) {
   static int number;
@@ -59,6 +65,7 @@ static bool open_card(uint32_t devices) {
   plim_error error = {0};
   snprintf(name, sizeof name, "record%d", number++);
   const char *path = folder_path(name);
+  snprintf(record_path, sizeof record_path, "%s", path);
   if (card_record_create(path, "H100", devices, 4 * GIB, CONTEXT, &error))
     return printf("%s\n", error.message), false;
   return card_open(path);
@@ -259,27 +266,149 @@ TEST(expandable_segments_map_pages_into_addresses) {
 
 // ---- processes and threads --------------------------------------------------------------------------------
 
-TEST(processes_share_a_card) {
-  size_t left, total;
-  int pipes[2], status;
-  CHECK(open_card(1) && !pipe(pipes), "a card");
+// Runs `act` in a forked process that has just opened the same record, as a program that was started does.
+static int in_another_process(int (*act)(void)) {
+  int status = -1;
   pid_t child = fork();
   if (child == 0) {
-    void *mine;
-    card_open(folder_path("none")); // as after exec: this process takes a slot of its own
-    _exit(!cudaMalloc(&mine, GIB));
+    card_open(record_path);
+    _exit(act());
   }
-  CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0,
-        "a process without a record has no card");
-  card_record *shared = card_record_here();
-  shared->processes[1] = (card_process){.pid = getppid()};
-  shared->processes[1].devices[0] = (card_holding){.context_bytes = CONTEXT, .used_bytes = GIB};
-  shared->process_count = 2;
-  CHECK(!cudaMemGetInfo(&left, &total) && left == 3 * GIB - 2 * CONTEXT, "another process: %zu",
-        left);
-  shared->processes[1].has_ended = 1;
-  CHECK(!cudaMemGetInfo(&left, &total) && left == 4 * GIB - CONTEXT, "until it ends: %zu", left);
-  close(pipes[0]), close(pipes[1]);
+  return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status)
+                                                                               : -1;
+}
+
+static int take_a_gib(void) {
+  void *mine;
+  return cudaMalloc(&mine, GIB);
+}
+
+static int open_nothing(void) {
+  void *mine;
+  card_open(folder_path("none"));
+  return !cudaMalloc(&mine, GIB);
+}
+
+// Waits for its parent's end of a pipe with a GiB on the card.
+static int pipes[2];
+static int hold_a_gib(void) {
+  char byte;
+  close(pipes[1]);
+  if (take_a_gib()) return 1;
+  return read(pipes[0], &byte, 1) == 0 ? 0 : 1;
+}
+
+static size_t left_here(void) {
+  size_t left = 0, total;
+  return cudaMemGetInfo(&left, &total) ? 0 : left;
+}
+
+TEST(processes_share_a_card) {
+  CHECK(open_card(1) && !pipe(pipes), "a card");
+  CHECK(in_another_process(open_nothing) == 0, "a process without a record has no card");
+  CHECK_U64(left_here(), 4 * GIB - CONTEXT);
+  pid_t child = fork();
+  if (child == 0) {
+    card_open(record_path);
+    _exit(hold_a_gib());
+  }
+  close(pipes[0]);
+  for (int i = 0; i < 12000 && left_here() != 3 * GIB - 2 * CONTEXT; i++) usleep(5000);
+  size_t left = left_here();
+  close(pipes[1]);
+  int status;
+  waitpid(child, &status, 0);
+  CHECK_U64(left, 3 * GIB - 2 * CONTEXT);
+  CHECK_U64(left_here(), 4 * GIB - CONTEXT); // until it ends
+}
+
+TEST(a_forked_process_does_not_own_what_its_parent_holds) {
+  CHECK(open_card(1) && !cudaMalloc(&of_parent, GIB), "a card");
+  pid_t child = fork();
+  int status;
+  if (child == 0) {
+    card_memory_after_fork(); // the library registers it with pthread_atfork
+    _exit(cudaFree(of_parent) ? 0 : 1);
+  }
+  CHECK(waitpid(child, &status, 0) == child && status == 0, "it freed its parent's memory");
+  CHECK_U64(left_here(), 3 * GIB - CONTEXT);
+  CHECK(!cudaFree(of_parent), "the parent cannot");
+}
+
+static int do_nothing(void) { return 0; }
+
+TEST(only_processes_that_use_the_card_are_recorded) {
+  CHECK(open_card(1), "a card");
+  for (int i = 0; i < 600; i++) CHECK(in_another_process(do_nothing) == 0, "process %d", i);
+  CHECK(card_record_here()->process_count == 0, "%u", card_record_here()->process_count);
+  CHECK(in_another_process(take_a_gib) == 0, "one that uses it");
+  CHECK(card_record_here()->process_count == 1, "%u", card_record_here()->process_count);
+}
+
+TEST(a_full_record_refuses_memory) {
+  CHECK(open_card(1), "a card");
+  card_record_here()->process_count = CARD_MAX_PROCESSES;
+  CHECK(take_a_gib() == CARD_OUT_OF_MEMORY, "memory that nobody counts");
+}
+
+// ---- images of kernels ----------------------------------------------------------------------------------
+
+// A wrapper around images of these kinds (1: PTX, 2: machine code) and architectures, up to kind 0.
+static const void *wrap(const int entries[][2]) {
+  static struct {
+    uint32_t magic, version;
+    const void *images;
+    void *file;
+  } wrapper;
+  static unsigned char images[1024];
+  size_t used = 16;
+  for (; (*entries)[0]; entries++, used += 64 + 40) {
+    uint16_t kind = (uint16_t)(*entries)[0];
+    uint32_t header = 64, arch = (uint32_t)(*entries)[1];
+    uint64_t size = 40;
+    memcpy(images + used, &kind, 2);
+    memcpy(images + used + 4, &header, 4);
+    memcpy(images + used + 8, &size, 8);
+    memcpy(images + used + 28, &arch, 4);
+  }
+  uint32_t magic = 0xba55ed50u;
+  uint16_t version = 1, header = 16;
+  uint64_t bytes = used - 16;
+  memcpy(images, &magic, 4);
+  memcpy(images + 4, &version, 2);
+  memcpy(images + 6, &header, 2);
+  memcpy(images + 8, &bytes, 8);
+  wrapper.magic = 0x466243b1u, wrapper.images = images;
+  return &wrapper;
+}
+
+TEST(the_image_is_the_newest_that_the_card_runs) {
+  static const int wheel[][2] = {{2, 75}, {2, 80}, {2, 86}, {2, 90}, {2, 120}, {0, 0}};
+  static const int source[][2] = {{2, 80}, {1, 80}, {0, 0}};
+  const struct {
+    const int (*entries)[2];
+    int capability, binary, ptx;
+  } rows[] = {{wheel, 89, 86, 86},  {wheel, 90, 90, 90}, {wheel, 80, 80, 80},
+              {wheel, 70, 0, 0},    {wheel, 100, 0, 0},  {source, 90, 90, 80},
+              {source, 86, 80, 80}, {source, 75, 0, 0},  {NULL, 89, 89, 89}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    card_image image =
+        card_image_of(rows[i].entries ? wrap(rows[i].entries) : NULL, rows[i].capability);
+    CHECK(image.binary == rows[i].binary && image.ptx == rows[i].ptx, "row %zu: %d %d", i,
+          image.binary, image.ptx);
+  }
+}
+
+TEST(a_kernel_without_an_image_is_refused) {
+  static const int old[][2] = {{2, 75}, {0, 0}};
+  static char kernel;
+  CHECK(open_card(1), "a card");
+  void **module = __cudaRegisterFatBinary((void *)wrap(old));
+  card_function_attributes about;
+  __cudaRegisterFunction(module, &kernel, NULL, "old_kernel");
+  CHECK(cudaLaunchKernel(&kernel) == CARD_NO_IMAGE, "it is launched");
+  CHECK(cudaFuncGetAttributes(&about, &kernel) == CARD_NO_IMAGE, "it has attributes");
+  CHECK(!cudaLaunchKernel(NULL), "others are refused, too");
 }
 
 static void *allocate_and_free(void *failures) {

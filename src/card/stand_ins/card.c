@@ -8,8 +8,11 @@
 #include <unistd.h>
 
 static card_record *record; // NULL: there is no card
-static card_process nobody; // the record of a process where there is none, or no room for one more
+static card_process
+    nobody; // stands for the record of a process that did not use the card yet, or found no room in it
 static card_process *process = &nobody;
+static bool found_no_room;
+static pthread_mutex_t slots = PTHREAD_MUTEX_INITIALIZER;
 static card_description description;
 static char folder[4096];
 
@@ -52,16 +55,39 @@ static void describe(const plim_gpu *gpu) {
 
 // ---- the process ----------------------------------------------------------------------------------
 
-static void take_slot(void) {
-  uint32_t slot = __atomic_fetch_add(&record->process_count, 1, __ATOMIC_SEQ_CST);
-  process = slot < CARD_MAX_PROCESSES ? &record->processes[slot] : &nobody;
-  *process = (card_process){.pid = getpid()};
+// What this process held before it was replaced by exec is gone.
+static void end_earlier_programs(uint32_t count) {
+  for (uint32_t i = 0; i < count; i++)
+    if (record->processes[i].pid == getpid()) record->processes[i].has_ended = 1;
 }
 
-// A forked process that used the card before has its context still in PyTorch's eyes, which refuses to go on; one that did
-// not becomes a process of its own here.
+static void take_slot(void) {
+  uint32_t slot = __atomic_fetch_add(&record->process_count, 1, __ATOMIC_SEQ_CST);
+  end_earlier_programs(slot < CARD_MAX_PROCESSES ? slot : CARD_MAX_PROCESSES);
+  if (slot < CARD_MAX_PROCESSES) {
+    process = &record->processes[slot];
+    *process = (card_process){.pid = getpid()};
+  } else found_no_room = true;
+}
+
+// Most programs of a run (shells, tools, workers that load data) never use the card and need no slot.
+card_process *card_process_here(void) {
+  if (process != &nobody || !record || found_no_room) return process;
+  pthread_mutex_lock(&slots);
+  if (process == &nobody && !found_no_room) take_slot();
+  pthread_mutex_unlock(&slots);
+  return process;
+}
+
+bool card_has_room(void) { return card_process_here() != &nobody || !record; }
+
+// A forked process starts with nothing of its own on the card. One whose parent used the card has the context still in
+// PyTorch's eyes, which refuses to go on.
 static void after_fork(void) {
-  if (record) take_slot();
+  pthread_mutex_init(&slots, NULL);
+  process = &nobody;
+  found_no_room = false;
+  card_memory_after_fork();
 }
 
 // The program may change its working folder, so the path becomes an absolute one.
@@ -83,7 +109,8 @@ bool card_open(const char *path) {
   }
   describe(gpu);
   keep_folder(path);
-  take_slot();
+  process = &nobody;
+  found_no_room = false;
   return true;
 }
 
@@ -126,7 +153,6 @@ int card_physical(int number) {
 
 card_record *card_record_here(void) { return record; }
 const char *card_folder(void) { return record && folder[0] ? folder : NULL; }
-card_process *card_process_here(void) { return process; }
 
 // ---- CUDA's version ---------------------------------------------------------------------------------
 
@@ -181,20 +207,21 @@ void *card_handle(void) {
 }
 
 void card_unmodelled_call(const char *name) {
-  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-  pthread_mutex_lock(&lock);
+  card_process *mine = card_process_here();
+  pthread_mutex_lock(&slots);
   uint32_t i = 0;
-  while (i < process->unmodelled_count && strcmp(process->unmodelled[i].name, name) != 0) i++;
+  while (i < mine->unmodelled_count && strcmp(mine->unmodelled[i].name, name) != 0) i++;
   if (i < CARD_MAX_NAMES) {
-    card_unmodelled *entry = &process->unmodelled[i];
-    if (i == process->unmodelled_count) snprintf(entry->name, sizeof entry->name, "%s", name);
+    card_unmodelled *entry = &mine->unmodelled[i];
+    if (i == mine->unmodelled_count) snprintf(entry->name, sizeof entry->name, "%s", name);
     entry->calls++;
-    if (i == process->unmodelled_count) process->unmodelled_count++;
+    if (i == mine->unmodelled_count) mine->unmodelled_count++;
   }
-  pthread_mutex_unlock(&lock);
+  pthread_mutex_unlock(&slots);
 }
 
 STAND_IN void plimsoll_card_step(uint64_t steps, uint64_t allocated_bytes) {
-  process->steps = steps;
-  process->allocated_bytes = allocated_bytes;
+  card_process *mine = card_process_here();
+  mine->steps = steps;
+  mine->allocated_bytes = allocated_bytes;
 }

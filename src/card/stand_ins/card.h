@@ -20,9 +20,7 @@ enum {
   CARD_INVALID_VALUE = 1,
   CARD_OUT_OF_MEMORY = 2,
   CARD_INVALID_DEVICE = 101,
-  CARD_NOT_FOUND = 500,
-  CARD_NOT_READY = 600,
-  CARD_NOT_SUPPORTED = 801,
+  CARD_NO_IMAGE = 209,
 };
 
 // ---- the card (card.c) ------------------------------------------------------------------------------
@@ -41,14 +39,15 @@ typedef struct {
 // Takes the card of a record, whose file $PLIMSOLL_CARD names when a program starts. False if it is none.
 bool card_open(const char *record_path);
 
-const char *
-card_folder(void); // of the record, which the processes of a run share; NULL: there is no card
+// The folder of the record, which the processes of a run share; NULL: there is no card.
+const char *card_folder(void);
 
 const card_description *card(void);
 int card_device_count(void);   // that the program may see
 int card_physical(int device); // the device of the record that the program sees under this number
 card_record *card_record_here(void);   // NULL: there is no card
-card_process *card_process_here(void); // the record of this process; never NULL
+card_process *card_process_here(void); // the record of this process, which it gets now; never NULL
+bool card_has_room(void);    // false: so many processes used the card that this one has no record
 int card_cuda_version(void); // of the runtime that the program was built for: 12010 is 12.1
 
 // The device of this thread.
@@ -62,6 +61,9 @@ void *card_handle(void);
 void card_unmodelled_call(const char *name);
 
 // ---- memory (card_memory.c) ---------------------------------------------------------------------
+
+// In a process that was forked: what its parent holds is not its own.
+void card_memory_after_fork(void);
 
 // Creates the process's context on the device if it has none; its share is then in use.
 void card_use(int device);
@@ -94,7 +96,7 @@ int card_device_of(const void *pointer);
 bool card_range_of(uint64_t address, uint64_t *start, uint64_t *bytes);
 
 // Copies between host and device or within either. Large copies that involve the device are not made: nobody computes
-// what weights and activations contain. Integers are kept true by values.py, which writes to the same addresses.
+// what weights and activations contain. Integers are kept true by plimsoll_values.py, which writes to the same addresses.
 void card_copy(void *to, const void *from, size_t bytes);
 void card_fill(void *to, int byte, size_t bytes);
 

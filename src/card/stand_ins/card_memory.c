@@ -1,7 +1,8 @@
 // The memory of the simulated devices: which addresses the driver hands out, how much is in use, and what the bytes are.
 //
 // A device address is also an address of this process, mapped without memory behind it: a page takes memory only when
-// something true is written to it. So copies of small tensors, and integers that values.py computes, can be read back.
+// something true is written to it. So copies of small tensors, and integers that plimsoll_values.py computes, can be
+// read back.
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -166,7 +167,7 @@ static uint64_t left_on(int device) {
 static bool charge(int device, uint64_t bytes) {
   begin_context(device);
   card_holding *mine = holding_of(device);
-  if (bytes > left_on(device)) {
+  if (!card_has_room() || bytes > left_on(device)) {
     mine->refusals++;
     return false;
   }
@@ -229,10 +230,14 @@ uint64_t card_free_bytes(int device) {
 
 // ---- memory with addresses -----------------------------------------------------------------------------
 
-// Makes the addresses readable and writable for this process. Where the system refuses, copies are not made.
-static void back(uint64_t address, uint64_t bytes) {
-  mmap((void *)address, bytes, PROT_READ | PROT_WRITE,
-       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+// Makes the addresses readable and writable for this process.
+static bool back(uint64_t address, uint64_t bytes) {
+  void *at = mmap((void *)address, bytes, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+  bool is_there = at == (void *)address;
+  if (!is_there) card_unmodelled_call("addresses of the card: the system refuses them (ulimit -v)");
+  if (!is_there && at != MAP_FAILED) munmap(at, bytes); // an old kernel chose other addresses
+  return is_there;
 }
 
 int card_malloc(int device, uint64_t bytes, uint64_t *address) {
@@ -241,11 +246,13 @@ int card_malloc(int device, uint64_t bytes, uint64_t *address) {
   pthread_mutex_lock(&lock);
   if (size >= bytes && charge(device, size)) {
     *address = new_address(device, size);
-    bool is_listed = *address && add(&allocations, (holding){*address, size, device});
-    if (is_listed) {
-      back(*address, size);
-      result = CARD_OK;
-    } else discharge(device, size);
+    bool is_backed = *address && back(*address, size);
+    if (is_backed && add(&allocations, (holding){*address, size, device})) result = CARD_OK;
+    else {
+      if (is_backed) munmap((void *)*address, size);
+      if (*address) give_back_address(device, *address, size);
+      discharge(device, size);
+    }
   }
   pthread_mutex_unlock(&lock);
   return result;
@@ -270,7 +277,10 @@ int card_free(uint64_t address) {
 int card_reserve(int device, uint64_t bytes, uint64_t *address) {
   pthread_mutex_lock(&lock);
   *address = new_address(device, bytes);
-  if (*address) back(*address, bytes);
+  if (*address && !back(*address, bytes)) {
+    give_back_address(device, *address, bytes);
+    *address = 0;
+  }
   pthread_mutex_unlock(&lock);
   return *address ? CARD_OK : CARD_OUT_OF_MEMORY;
 }
@@ -353,19 +363,20 @@ void card_fill(void *to, int byte, size_t bytes) {
 
 static holdings pinned;
 
-int card_host_alloc(size_t bytes, void **out) {
-  void *at = mmap(NULL, bytes ? bytes : 1, PROT_READ | PROT_WRITE,
-                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+int card_host_alloc(size_t asked, void **out) {
+  size_t bytes = asked ? asked : 1;
+  void *at =
+      mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (at == MAP_FAILED) return CARD_OUT_OF_MEMORY;
   pthread_mutex_lock(&lock);
-  bool is_listed = add(&pinned, (holding){(uint64_t)at, bytes ? bytes : 1, 0});
+  bool is_listed = add(&pinned, (holding){(uint64_t)at, bytes, 0});
   card_process *process = card_process_here();
   if (is_listed) process->pinned_bytes += bytes;
   if (process->pinned_bytes > process->peak_pinned_bytes)
     process->peak_pinned_bytes = process->pinned_bytes;
   pthread_mutex_unlock(&lock);
   if (!is_listed) {
-    munmap(at, bytes ? bytes : 1);
+    munmap(at, bytes);
     return CARD_OUT_OF_MEMORY;
   }
   *out = at;
@@ -391,4 +402,9 @@ bool card_is_pinned(const void *pointer) {
   bool is_inside = found && (uint64_t)pointer - found->start < found->bytes;
   pthread_mutex_unlock(&lock);
   return is_inside;
+}
+
+void card_memory_after_fork(void) {
+  pthread_mutex_init(&lock, NULL);
+  allocations.len = created.len = pinned.len = 0;
 }

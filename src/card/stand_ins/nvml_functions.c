@@ -51,8 +51,10 @@ typedef struct {
 } memory_info;
 
 STAND_IN int nvmlDeviceGetMemoryInfo(void *device, memory_info *out) {
-  uint64_t used = card_record_used(card_record_here(), number_of(device));
-  *out = (memory_info){card()->total_bytes, card()->total_bytes - used, used};
+  if (!card_record_here()) return NVML_NOT_SUPPORTED;
+  uint64_t total = card()->total_bytes,
+           used = card_record_used(card_record_here(), number_of(device));
+  *out = (memory_info){total, used < total ? total - used : 0, used};
   return NVML_OK;
 }
 

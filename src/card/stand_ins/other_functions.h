@@ -750,10 +750,3 @@ ACCEPTED(nvshmemx_putmem_on_stream)
 ACCEPTED(nvshmemx_putmem_signal_on_stream)
 ACCEPTED(nvshmemx_set_attr_uniqueid_args)
 ACCEPTED(nvshmemx_signal_wait_until_on_stream)
-
-// ---- NVTX
-ACCEPTED(nvtxMarkA)
-ACCEPTED(nvtxRangeEnd)
-ACCEPTED(nvtxRangePop)
-ACCEPTED(nvtxRangePushA)
-ACCEPTED(nvtxRangeStartA)

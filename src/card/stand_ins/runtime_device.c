@@ -98,9 +98,9 @@ static const struct {
     {CARD_OUT_OF_MEMORY, "cudaErrorMemoryAllocation", "out of memory"},
     {100, "cudaErrorNoDevice", "no CUDA-capable device is detected"},
     {CARD_INVALID_DEVICE, "cudaErrorInvalidDevice", "invalid device ordinal"},
-    {CARD_NOT_FOUND, "cudaErrorSymbolNotFound", "named symbol not found"},
-    {CARD_NOT_READY, "cudaErrorNotReady", "device not ready"},
-    {CARD_NOT_SUPPORTED, "cudaErrorNotSupported", "operation not supported"},
+    {98, "cudaErrorInvalidDeviceFunction", "invalid device function"},
+    {CARD_NO_IMAGE, "cudaErrorNoKernelImageForDevice",
+     "no kernel image is available for execution on the device"},
 };
 
 const char *card_error_text(int code, bool is_name) {

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "card.h"
+#include "card_images.h"
 #include "layouts.h"
 #include "vec.h"
 
@@ -82,10 +83,15 @@ STAND_IN int cudaEventElapsedTime_v2(float *milliseconds, void *begin, void *end
 
 // ---- kernels --------------------------------------------------------------------------------------------
 
-// A kernel's name comes with its registration, when its library is loaded.
+// A library registers its images first, then its kernels: their names, and which images they are in.
+typedef struct {
+  const void *wrapper; // of the images
+} module;
+
 typedef struct {
   const void *function;
   const char *name;
+  const module *module;
 } named_kernel;
 
 static vec(named_kernel) kernels;
@@ -99,37 +105,47 @@ static int by_function(const void *a, const void *b) {
 }
 
 // The name belongs to the library, which stays loaded. A name that could not be kept is unknown.
-STAND_IN void __cudaRegisterFunction(void **module, const void *function, char *device_function,
+STAND_IN void __cudaRegisterFunction(void **of, const void *function, char *device_function,
                                      const char *name) {
-  (void)module, (void)device_function;
+  (void)device_function;
   pthread_mutex_lock(&lock);
-  vec_push(&kernels, (named_kernel){function, name});
+  vec_push(&kernels, (named_kernel){function, name, (const module *)of});
   is_sorted = false;
   pthread_mutex_unlock(&lock);
 }
 
-// NULL: unknown.
-static const char *name_of(const void *function) {
-  named_kernel wanted = {function, NULL}, *found = NULL;
+static named_kernel kernel_of(const void *function) {
+  named_kernel wanted = {function, NULL, NULL}, *found = NULL;
   pthread_mutex_lock(&lock);
   if (!is_sorted && kernels.len) qsort(kernels.at, kernels.len, sizeof wanted, by_function);
   is_sorted = true;
   if (kernels.len) found = bsearch(&wanted, kernels.at, kernels.len, sizeof wanted, by_function);
-  const char *name = found ? found->name : NULL;
+  named_kernel kernel = found ? *found : wanted;
   pthread_mutex_unlock(&lock);
-  return name;
+  return kernel;
 }
+
+static card_image image_of(const module *of) {
+  return card_image_of(of ? of->wrapper : NULL, card()->major * 10 + card()->minor);
+}
+
+static bool lacks_images; // some library has none for this card
 
 static int launch(const void *function) {
   int device = card_device();
-  card_count_launch(device, card_knows_kernels(device) ? NULL : name_of(function));
+  bool is_known = card_knows_kernels(device) && !lacks_images;
+  named_kernel kernel = is_known ? (named_kernel){0} : kernel_of(function);
+  if (lacks_images && !image_of(kernel.module).binary) return CARD_NO_IMAGE;
+  card_count_launch(device, kernel.name);
   return CARD_OK;
 }
 
-STAND_IN void **__cudaRegisterFatBinary(void *binary) {
-  (void)binary;
-  static void *module[4];
-  return module;
+STAND_IN void **__cudaRegisterFatBinary(void *wrapper) {
+  module *new = malloc(sizeof *new);
+  if (!new) return NULL;
+  *new = (module){wrapper};
+  if (!image_of(new).binary) lacks_images = true;
+  return (void **)new;
 }
 
 // The configuration between <<< and >>> is pushed before the arguments are evaluated and popped by the launch.
@@ -168,12 +184,12 @@ STAND_IN int cudaLaunchKernelExC(const void *configuration, const void *function
 
 // CUB and PyTorch size their temporary storage by these.
 STAND_IN int cudaFuncGetAttributes(card_function_attributes *out, const void *function) {
-  (void)function;
-  const card_description *c = card();
+  card_image image = image_of(kernel_of(function).module);
+  if (!image.binary) return CARD_NO_IMAGE;
   *out = (card_function_attributes){.max_threads_per_block = 1024,
                                     .registers = 32,
-                                    .ptx_version = c->major * 10 + c->minor,
-                                    .binary_version = c->major * 10 + c->minor,
+                                    .ptx_version = image.ptx,
+                                    .binary_version = image.binary,
                                     .max_dynamic_shared_bytes = 48 << 10};
   return CARD_OK;
 }
