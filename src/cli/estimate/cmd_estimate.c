@@ -19,7 +19,8 @@ plim_predict_request estimate_request(const estimate_result *r) {
   return (plim_predict_request){.job = &r->request.job,
                                 .gpu = target->gpu,
                                 .conf = target->conf,
-                                .limit_bytes = r->e.fits ? target->limit_bytes : PLIM_UNKNOWN};
+                                .limit_bytes = r->e.fits ? target->limit_bytes : PLIM_UNKNOWN,
+                                .limit_is_card = r->e.fits && target->limit_is_card};
 }
 
 static plim_err explain(estimate_result *r, plim_error *error) {
