@@ -102,7 +102,7 @@ static void print_tight(const plan_for_card *c) {
   const plim_rung *first = &p->rungs.at[0];
   const plim_estimate *e = &p->tight.e;
   if (!(times_the_speed(&p->tight, first) > 1.01)) return;
-  plan_why_tight(c, e->device_bytes, e->interval_bytes[1], tight, sizeof tight);
+  plan_why_tight(c, e, tight, sizeof tight);
   char settings[256];
   plan_list_settings(&first->choice, &p->tight.choice, settings, sizeof settings);
   snprintf(line, sizeof line,

@@ -60,7 +60,7 @@ static void print_cached(const plan_for_card *c, size_t width) {
   cached_loss x = cached_instead(c);
   char line[512], tight[PLAN_TIGHT_SIZE] = "";
   if (!x.at_once) return;
-  if (!x.e.fits) plan_why_tight(c, x.e.device_bytes, x.e.interval_bytes[1], tight, sizeof tight);
+  plan_why_tight(c, &x.e, tight, sizeof tight);
   int used =
       snprintf(line, sizeof line,
                "a cached loss (CachedMultipleNegativesRankingLoss with mini_batch_size=%lld, "

@@ -18,16 +18,23 @@ static void sentence(const char *text) {
   term_wrap(stdout, text, 0, 0, (size_t)term_width(stdout));
 }
 
-void plan_why_tight(const plan_for_card *c, uint64_t device_bytes, uint64_t most_bytes, char *text,
-                    size_t size) {
+static bool is_safe_without_margin(const plan_for_card *c, const plim_estimate *e) {
+  plim_plan_request asked = c->asked;
+  asked.margin = 0;
+  return plim_is_safe(&asked, e);
+}
+
+void plan_why_tight(const plan_for_card *c, const plim_estimate *e, char *text, size_t size) {
   uint64_t budget = c->request.target.budget_bytes;
   double margin = c->asked.margin;
+  plim_estimate ran = *e;
   *text = 0;
-  if (budget == PLIM_UNKNOWN || device_bytes > budget) return;
+  ran.fits = !e->capped.runs_out; // an estimate of the planner counts as fitting only if it is safe
+  if (!ran.fits || plim_is_safe(&c->asked, &ran)) return;
   if (margin < 0)
-    snprintf(text, size,
-             "with the error margin it may need %s, and %s are available (--margin 0 accepts it)",
-             units_bytes(most_bytes).text, units_bytes(budget).text);
+    snprintf(text, size, "with the error margin it may need %s, and %s are available%s",
+             units_bytes(e->interval_bytes[1]).text, units_bytes(budget).text,
+             is_safe_without_margin(c, &ran) ? " (--margin 0 accepts it)" : "");
   else
     snprintf(text, size, "only %s may be used: --margin keeps %.3g %% of the %s free",
              units_bytes((uint64_t)((1 - margin) * (double)budget)).text, 100 * margin,
@@ -134,10 +141,10 @@ static void print_nothing_fits(const plan_for_card *c) {
   plim_job job = plim_choice_job(&c->asked, &p->smallest.choice);
   char needs[160];
   estimate_needs(e, needs, sizeof needs);
-  plan_why_tight(c, e->device_bytes, e->interval_bytes[1], tight, sizeof tight);
+  plan_why_tight(c, e, tight, sizeof tight);
   snprintf(line, sizeof line, "%s %s: the smallest of %zu candidates needs %s%s%s",
-           p->is_tight ? "NO SAFE PLAN" : "NOTHING FITS", how, p->tried, needs,
-           p->is_tight ? "; " : "", p->is_tight ? tight : "");
+           p->is_tight ? "NO SAFE PLAN" : "NOTHING FITS", how, p->tried, needs, *tight ? "; " : "",
+           tight);
   sentence(line);
   estimate_loading(e, &job, loading, sizeof loading);
   if (!*loading) return;
@@ -151,14 +158,13 @@ static void print_verdict(const plan_for_card *c) {
   const plim_estimate *now = &p->before;
   char needs[ESTIMATE_NEEDS_SIZE], line[320], tight[PLAN_TIGHT_SIZE];
   estimate_needs(now, needs, sizeof needs);
-  plan_why_tight(c, now->device_bytes, now->interval_bytes[1], tight, sizeof tight);
-  bool is_tight = now->has_verdict && now->fits && !plim_is_safe(&c->asked, now);
+  plan_why_tight(c, now, tight, sizeof tight);
   if (now->has_verdict && !now->fits)
     snprintf(line, sizeof line, "\nnow:      needs %s: DOES NOT FIT", needs);
   else
     snprintf(line, sizeof line, "\nnow:      %s, %s per step%s%s",
              units_bytes(now->device_bytes).text, units_seconds(now->step_seconds).text,
-             is_tight ? "; it may not fit: " : "", is_tight ? tight : "");
+             *tight ? "; it may not fit: " : "", tight);
   sentence(line);
   if (!p->rungs.len) {
     print_nothing_fits(c);
@@ -323,10 +329,10 @@ static size_t concession_words(const plim_concession *x, int k, char *text, size
 
 static void print_concession(const plan_for_card *c, const plim_concession *x) {
   const plim_plan *p = &c->plan;
-  char line[768], tight[PLAN_TIGHT_SIZE];
+  char line[768], tight[PLAN_TIGHT_SIZE], needs[ESTIMATE_NEEDS_SIZE];
   size_t used = 0;
-  plan_why_tight(c, x->device_bytes, x->most_bytes, tight, sizeof tight);
-  bool is_tight = *tight && !x->fits;
+  estimate_needs(&x->e, needs, sizeof needs);
+  plan_why_tight(c, &x->e, tight, sizeof tight);
   for (int k = 0; k < x->count; k++)
     used += concession_words(x, k, line + used, sizeof line - used);
   if (x->is_instead)
@@ -338,9 +344,7 @@ static void print_concession(const plan_for_card *c, const plim_concession *x) {
   else if (p->rungs.len)
     snprintf(line + used, sizeof line - used, " saves %s (the run then needs %s)",
              units_bytes((uint64_t)x->saves_bytes).text, units_bytes(x->device_bytes).text);
-  else
-    snprintf(line + used, sizeof line - used, " needs %s%s%s", units_bytes(x->device_bytes).text,
-             is_tight ? "; " : "", is_tight ? tight : "");
+  else snprintf(line + used, sizeof line - used, " needs %s%s%s", needs, *tight ? "; " : "", tight);
   sentence(line);
 }
 
@@ -428,7 +432,7 @@ static void print_without(const plan_for_card *c, const plan_edits *edits,
                           const manual_steps *steps) {
   char line[640], tight[PLAN_TIGHT_SIZE], skipped[96];
   const plim_estimate *e = &edits->as_written;
-  plan_why_tight(c, e->device_bytes, e->interval_bytes[1], tight, sizeof tight);
+  plan_why_tight(c, e, tight, sizeof tight);
   list_steps(steps, edits, skipped, sizeof skipped);
   snprintf(line, sizeof line, "if you %sskip %s, the run needs %s and DOES NOT FIT%s%s",
            edits->write_count ? "apply only the file changes below and " : "", skipped,

@@ -159,11 +159,17 @@ static plim_err refuse_size(plim_error *error) {
   return plim_fail(error, PLIM_ERR_ARGUMENT, "this takes more memory than any address space has");
 }
 
+// Growing a segment in place makes every large block larger than the requests that could reuse it (pytorch#123548).
+static bool keeps_large_blocks(const plim_alloc_conf *conf) {
+  return conf && conf->expandable_segments && conf->max_split_bytes != UINT64_MAX;
+}
+
 plim_err plim_estimate_make(const plim_job *job, const plim_target *target, plim_estimate *out,
                             plim_error *error) {
   *out = (plim_estimate){.context_bytes = context_of(target->gpu),
                          .budget_bytes = target->budget_bytes,
                          .has_verdict = target->limit_bytes != PLIM_UNKNOWN,
+                         .keeps_large_blocks = keeps_large_blocks(target->conf),
                          .step_seconds = NAN,
                          .pass_seconds = NAN,
                          .tokens_per_second = NAN};

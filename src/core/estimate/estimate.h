@@ -43,6 +43,8 @@ typedef struct {
   plim_prediction p;      // the run that fits, or the run on a card that is large enough
   plim_prediction capped; // the run under the limit; equal to p unless it runs out
   bool has_verdict, fits;
+  bool
+      keeps_large_blocks; // max_split_size_mb with expandable segments: large blocks are not reused
   uint64_t context_bytes;
   uint64_t device_bytes; // reserved memory and context
   uint64_t budget_bytes; // PLIM_UNKNOWN: not known

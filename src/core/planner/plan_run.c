@@ -7,9 +7,8 @@
 // In a search, two steps of two forward passes represent all of them: by then gradients live through a forward pass and
 // the optimizer's state exists.
 enum { SEARCH_STEPS = 2 };
-// What is shown runs three steps of at most PLIM_SHOWN_PASSES passes; further passes repeat. For what is compared with
-// the plan, three passes are enough: they reserve the same memory within a segment of 2 MiB.
-enum { COMPARED_PASSES = 3 };
+// What is shown runs three steps of at most PLIM_SHOWN_PASSES passes; further passes repeat. Fragmentation can grow in
+// every one of them, so figures that are compared with each other all come from such runs.
 
 // ---- does it fit ------------------------------------------------------------------------------------
 
@@ -97,20 +96,21 @@ static bool run(plim_search *s, const plim_choice *choice, int passes, bool is_v
   return true;
 }
 
-bool plim_search_show(plim_search *s, const plim_choice *choice, plim_rung *out) {
-  if (!s->failed && !run(s, choice, PLIM_SHOWN_PASSES, false, out)) s->failed = true;
-  return !s->failed;
-}
-
-bool plim_search_compare(plim_search *s, const plim_choice *choice, plim_rung *out) {
-  if (!s->failed && !run(s, choice, COMPARED_PASSES, false, out)) s->failed = true;
-  return !s->failed;
-}
-
 // ---- each candidate once ----------------------------------------------------------------------------
 
 static bool is_same(const plim_choice *a, const plim_choice *b) {
   return memcmp(a, b, sizeof *a) == 0;
+}
+
+bool plim_search_show(plim_search *s, const plim_choice *choice, plim_rung *out) {
+  for (size_t i = 0; i < s->shown.len && !s->failed; i++)
+    if (is_same(&s->shown.at[i].choice, choice)) {
+      *out = s->shown.at[i];
+      return true;
+    }
+  if (!s->failed && !run(s, choice, PLIM_SHOWN_PASSES, false, out)) s->failed = true;
+  if (!s->failed && !vec_push(&s->shown, *out)) s->failed = true;
+  return !s->failed;
 }
 
 static bool is_in_list(const plim_choice *at, size_t count, const plim_choice *choice) {
