@@ -131,17 +131,26 @@ static void report_not_known(check *c) {
 static const struct {
   plim_knob knob;
   const char *name;
-  bool must_be_set; // a run without it is not defined
+  bool must_be_set;        // a run without it is not defined
+  bool matters_to_loading; // and not only to a training step
 } decisive[] = {
-    {PLIM_KNOB_SEQUENCE, "sequence length", true},   {PLIM_KNOB_MICRO_BATCH, "micro batch", true},
-    {PLIM_KNOB_LORA_RANK, "LoRA rank", false},       {PLIM_KNOB_CHECKPOINT, "checkpointing", false},
-    {PLIM_KNOB_QUANTISATION, "quantisation", false},
+    {PLIM_KNOB_SEQUENCE, "sequence length", true, false},
+    {PLIM_KNOB_MICRO_BATCH, "micro batch", true, false},
+    {PLIM_KNOB_LORA_RANK, "LoRA rank", false, true},
+    {PLIM_KNOB_CHECKPOINT, "checkpointing", false, false},
+    {PLIM_KNOB_QUANTISATION, "quantisation", false, true},
 };
 enum { DECISIVE = sizeof decisive / sizeof *decisive };
 
-// The first one that is not known; DECISIVE: all are.
+static bool fails_while_loading(const check *c) {
+  const plim_prediction *p = &c->estimate.capped;
+  return p->runs_out && p->runs_out_at.phase == PLIM_PHASE_LOAD;
+}
+
+// The first one that matters and is not known; DECISIVE: all are known.
 static size_t first_unknown(const check *c) {
   for (size_t i = 0; i < DECISIVE; i++) {
+    if (fails_while_loading(c) && !decisive[i].matters_to_loading) continue;
     bool is_unclear = c->files.project.knobs[decisive[i].knob].origin == PLIM_UNCLEAR;
     if (is_unclear || (decisive[i].must_be_set && !check_number(c, decisive[i].knob))) return i;
   }
@@ -162,8 +171,9 @@ static void print_assumed(const check *c, size_t unknown, char *text, size_t siz
 
 static void explain_failure(const check *c, check_finding *f) {
   char where[128];
-  estimate_place(&c->estimate.capped.runs_out_at, where, sizeof where);
-  check_why(f, "runs out of memory in %s", where);
+  const plim_program_point *at = &c->estimate.capped.runs_out_at;
+  estimate_place(at, where, sizeof where);
+  check_why(f, "runs out of memory %s %s", estimate_place_word(at), where);
 }
 
 static void report_would_not_fit(check *c, size_t unknown, const char *needs) {
@@ -183,16 +193,21 @@ static void report_too_large(check *c) {
   const plim_estimate *e = &c->estimate;
   char needs[ESTIMATE_NEEDS_SIZE];
   size_t unknown = first_unknown(c);
+  uint64_t least = estimate_needed_bytes(e);
   estimate_needs(e, needs, sizeof needs);
+  if (fails_while_loading(c) && !check_number(c, PLIM_KNOB_SEQUENCE)) { // no step can be told
+    least = e->p.loading_bytes + e->context_bytes;
+    snprintf(needs, sizeof needs, "at least %s while loading the model", units_bytes(least).text);
+  }
   if (unknown != DECISIVE) {
     report_would_not_fit(c, unknown, needs);
     return;
   }
   check_finding *f = check_add(c, "fit", CHECK_FAILS, "does not fit: needs %s, %s available", needs,
                                units_bytes(e->budget_bytes).text);
-  snprintf(c->fit, sizeof c->fit, "does not fit: needs %s, %s available",
-           units_bytes(estimate_needed_bytes(e)).text, units_bytes(e->budget_bytes).text);
-  explain_failure(c, f);
+  snprintf(c->fit, sizeof c->fit, "does not fit: needs %s, %s available", units_bytes(least).text,
+           units_bytes(e->budget_bytes).text);
+  if (!strstr(needs, "while loading")) explain_failure(c, f);
   fix_plan(c, f, "");
 }
 
