@@ -431,8 +431,8 @@ static plim_err refuse_unread(project_job *p, const job_args *a, plim_error *err
       return plim_error_file(error, u->why.code, u->name);
     }
     plim_err err =
-        plim_fail(error, PLIM_ERR_ARGUMENT, "line %d refers to %.160s, which does not exist here",
-                  u->line, u->name);
+        plim_fail(error, PLIM_ERR_ARGUMENT, "%.80s:%d refers to %.120s, which does not exist here",
+                  u->from, u->line, u->name);
     plim_error_at(error, u->byte);
     plim_error_hint(error, "create the file, or give its settings as options: --strategy zero2");
     return plim_error_file(error, err, u->from);
