@@ -25,7 +25,7 @@ static void leave_out_bad_conf(job_args *job) {
 
 static plim_err estimate(check *c, uint64_t world, plim_error *error) {
   static const job_args nothing = JOB_DEFAULTS;
-  const char *source;
+  const char *source = NULL;
   c->job = (job_args)JOB_DEFAULTS_WITH(JOB_UNSET);
   c->job.model = c->model;
   c->job.gpu = c->gpu;
@@ -34,7 +34,7 @@ static plim_err estimate(check *c, uint64_t world, plim_error *error) {
   leave_out_bad_conf(&c->job);
   job_request_clear(&c->request); // left by an estimate that failed
   if (!err) err = job_understand(&c->job, &nothing, &c->request, &source, error);
-  err = project_job_blame(&c->files, &c->job, err, error);
+  err = project_job_blame(&c->files, &c->job, &source, err, error);
   if (!err) project_job_place_notes(&c->files, &c->request.notes);
   if (!err && c->request.job.recipe.loss != PLIM_LOSS_CONTRASTIVE)
     c->request.job.recipe.batch *=

@@ -105,7 +105,7 @@ static plim_err plan_card(const plan_args *args, const project_job *files, const
   job.gpu = gpu;
   if (!job.seq) job.seq = plan_fixed_length(args); // the only length that anyone named
   plim_err err = job_understand(&job, args->typed, &c->request, source, error);
-  if (err) return files ? project_job_blame(files, &args->job, err, error) : err;
+  if (err) return files ? project_job_blame(files, &args->job, source, err, error) : err;
   if (files) project_job_place_notes(files, &c->request.notes);
   if (!files && job.strategy && !job_is_typed(&job, &job.strategy))
     plim_note_add(&c->request.notes, "assumed.strategy", "strategy",
@@ -322,7 +322,8 @@ static int run(const cli_call *call) {
                    .samples = args->samples,
                    .price_per_hour = args->price,
                    .sets = &args->set,
-                   .call = call};
+                   .call = call,
+                   .out = args->out};
   plim_error error = {0};
   const char *source = NULL;
   if (!r.cards) return cli_fail("this machine does not have enough memory");

@@ -4,6 +4,7 @@
 
 #include "estimate_result.h"
 #include "plan_show.h"
+#include "quoting.h"
 #include "show_notes.h"
 #include "show_steps.h"
 #include "term.h"
@@ -306,9 +307,19 @@ static void print_host(const plan_for_card *c) {
 
 // ---- the ladder -------------------------------------------------------------------------------------
 
-static void print_ladder(const plan_for_card *c) {
+// "p2.json", quoted for a shell; the name that the examples use if the plan is not saved.
+static const char *plan_name(const plan_result *r, char *text, size_t size) {
+  if (!r->out) return "plan.json";
+  return plim_shell_quote(r->out, text, size) ? text : r->out;
+}
+
+static void print_ladder(const plan_result *r, const plan_for_card *c) {
+  char name[512], heading[640];
   if (c->plan.rungs.len < 2) return;
-  plan_heading("plan (1) and fallbacks that need less memory: plimsoll apply plan.json --rung N");
+  snprintf(heading, sizeof heading, "plan (1) and fallbacks that need less memory%s%.512s%s",
+           r->files ? ": plimsoll apply " : "", r->files ? plan_name(r, name, sizeof name) : "",
+           r->files ? " --rung N" : "");
+  plan_heading(heading);
   plan_print_ladder(&c->plan);
 }
 
@@ -467,7 +478,9 @@ static void print_diff(const plan_result *r, const plan_edits *edits) {
   plim_error error = {0};
   if (plan_diff_of(&r->files->project, edits->writes, edits->write_count, &diff, &error)) return;
   if (diff.len) {
-    plan_heading("changes to your files (--out plan.json, then plimsoll apply plan.json)");
+    plan_heading(r->out ? "changes to your files"
+                        : "changes to your files (to write them: add --out plan.json, then "
+                          "plimsoll apply plan.json)");
     disarmed_write(diff.at, diff.len, stdout);
     plan_print_comments(&r->files->project, edits);
   }
@@ -514,14 +527,25 @@ static void print_one(const plan_result *r, const plan_for_card *c) {
   print_host(c);
   plan_print_questions(c);
   print_concessions(c);
-  print_ladder(c);
+  print_ladder(r, c);
   print_work(r, c);
   print_duration(r, c);
   print_unverified(c);
   plan_print_reproduce(c);
 }
 
+static void print_saved(const plan_result *r) {
+  char name[512], line[1200];
+  const char *path = plan_name(r, name, sizeof name);
+  bool can_apply = r->files && r->cards[0].plan.rungs.len;
+  if (!r->out) return;
+  snprintf(line, sizeof line, "\nsaved to %.500s%s%.500s", path,
+           can_apply ? "; to write the changes: plimsoll apply " : "", can_apply ? path : "");
+  sentence(line);
+}
+
 void plan_print_text(const plan_result *r) {
   if (r->count == 1) print_one(r, &r->cards[0]);
   else plan_print_cards(r);
+  print_saved(r);
 }
