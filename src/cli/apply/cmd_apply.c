@@ -382,6 +382,9 @@ static int run(const cli_call *call) {
   plim_error error = {0};
   plim_err err = args->dry_run ? PLIM_OK : recover(args->outside, &error);
   if (!err) err = plim_text_file_read(call->words.at[0], PLAN_LIMIT, &text, &size, &error);
+  if (err && *error.hint && plim_is_folder(call->words.at[0]))
+    plim_error_hint(
+        &error, "name a saved plan; to save one: plimsoll plan FILES --gpu CARD --out plan.json");
   if (!err) err = plim_plan_file_parse(text, size, args->rung, &plan, &error);
   if (!err) err = check_done(&plan, args, &error);
   bool is_refused = false;

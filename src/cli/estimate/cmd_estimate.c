@@ -54,7 +54,9 @@ static void check_weights(estimate_result *r) {
 }
 
 static int run(const cli_call *call) {
-  const estimate_args *args = call->args;
+  estimate_args given = *(const estimate_args *)call->args, *args = &given;
+  given.job.typed = call;
+  given.job.typed_at = offsetof(estimate_args, job);
   estimate_result result = {.args = &args->job}, *r = &result;
   plim_error error = {0};
   const char *source;

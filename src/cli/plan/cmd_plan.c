@@ -312,6 +312,14 @@ static void note_interrupted(void) {
   fprintf(stderr, "help: %s\n", found.fix);
 }
 
+static plim_err refuse_nothing(plim_error *error) {
+  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "no file and no model is given");
+  plim_error_hint(
+      error,
+      "plimsoll plan train.yaml --gpu 24GiB, or plimsoll plan --model qwen2.5-7b --gpu 24GiB");
+  return err;
+}
+
 static int run(const cli_call *call) {
   plan_args given = *(const plan_args *)call->args, *args = &given;
   args->typed = &((const plan_args *)call->args)->job;
@@ -328,6 +336,7 @@ static int run(const cli_call *call) {
   const char *source = NULL;
   if (!r.cards) return cli_fail("this machine does not have enough memory");
   plim_err err = check_duration(args, &error);
+  if (!err && !call->words.len && !args->job.model) err = refuse_nothing(&error);
   args->job.typed = call;
   args->job.typed_at = offsetof(plan_args, job);
   if (!err && call->words.len) {
