@@ -445,10 +445,9 @@ static void hint_unread(const project_job *p, plim_error *error) {
   for (size_t i = 0; i < p->project.unread.len; i++) {
     const plim_unread *u = p->project.unread.at[i];
     if (u->is_missing || u->part != PLIM_UNREAD_PART) continue;
-    plim_error_hint(error,
-                    "%.80s may set it, but cannot be read: %.100s (%.60s:%d refers to it); "
-                    "fix it first",
-                    u->name, u->why.message, u->from, u->line);
+    char place[24] = "";
+    if (u->why_line) snprintf(place, sizeof place, ":%d", u->why_line);
+    plim_error_hint(error, "fix %.80s%s first: %.120s", u->name, place, u->why.message);
     return;
   }
 }

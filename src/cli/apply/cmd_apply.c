@@ -145,7 +145,7 @@ static plim_err refuse_unknown(const plim_plan_file *plan, const char *name, pli
   close = plim_suggest(name, names, count);
   plim_suggest_list(names, count, count, list, sizeof list);
   plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "--done %.48s: there is no such knob", name);
-  if (!count) plim_error_hint(error, "this rung has no manual steps: leave --done out");
+  if (!count) plim_error_hint(error, "nothing on this rung needs --done: leave it out");
   else
     plim_error_hint(error, "%s%s%smanual steps of this rung: %s", close ? "did you mean " : "",
                     close ? close : "", close ? "? " : "", list);

@@ -31,7 +31,8 @@ static void print_fit(const plim_estimate *e, const char *card) {
   if (e->budget_bytes > e->device_bytes)
     snprintf(spare, sizeof spare, ", %s to spare",
              units_bytes(e->budget_bytes - e->device_bytes).text);
-  if (e->budget_bytes < e->device_bytes) // only with --limit, which PyTorch compares before rounding
+  if (e->budget_bytes <
+      e->device_bytes) // only with --limit, which PyTorch compares before rounding
     snprintf(spare, sizeof spare, ", %s over the limit by rounding up to whole pages",
              units_bytes(e->device_bytes - e->budget_bytes).text);
   else if (e->interval_bytes[1] > e->budget_bytes)

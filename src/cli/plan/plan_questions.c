@@ -13,12 +13,13 @@ typedef struct {
 static const question contrastive = {
     "contrastive",
     "the loss compares the samples of one micro batch with each other, "
-    "so training with a smaller micro batch and accumulation learns "
-    "something else",
+    "so training with a smaller micro batch and accumulation changes "
+    "what the model learns",
     NULL};
 static const question batch_norm = {"batch_norm",
                                     "batch norm averages over one micro batch, so training with a "
-                                    "smaller micro batch and accumulation learns something else",
+                                    "smaller micro batch and accumulation changes what the model "
+                                    "learns",
                                     "SyncBatchNorm averages over all GPUs"};
 
 // The question to ask; NULL if the user has said that the micro batch stays or is free.
