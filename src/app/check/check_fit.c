@@ -143,9 +143,9 @@ static void report_not_known(check *c) {
   char command[COMMAND_SIZE] = "";
   const char *file = c->no_estimate.file;
   bool names_file = !*file || strstr(c->no_estimate.message, file);
-  check_finding *f = check_add(
-      c, "fit.unknown", CHECK_NOTE, "cannot tell whether it fits: %s%s%s%s", c->no_estimate.message,
-      names_file ? "" : " (", names_file ? "" : file, names_file ? "" : ")");
+  check_finding *f =
+      check_add(c, "fit.unknown", CHECK_NOTE, "cannot tell whether it fits: %s%s%s",
+                names_file ? "" : file, names_file ? "" : ": ", c->no_estimate.message);
   const plim_project_knob *world = &c->files.project.knobs[PLIM_KNOB_WORLD];
   if (*world->why && strstr(c->no_estimate.message, world->why)) {
     check_fix(f, "correct one of them, or give the number of GPUs: --world N");

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "catalogue.h"
 #include "cli_alloc.h"
 #include "command.h"
 #include "help_lists.h"
@@ -374,8 +375,9 @@ static bool fail_too_many(parser *p, const char *word) {
   bool describes_run = find_option(p, "model", strlen("model"), 0).option != NULL;
   if (describes_run && !cli_positional_count(p->command->positionals)) {
     FAIL(p, "%s does not read files, but \"%s\" was given", p->command->name, word);
-    if (plim_is_file(word)) HINT(p, "plimsoll plan %s --gpu CARD", word);
-    else HINT(p, "%s --model %s", command, word);
+    bool is_model = plim_catalogue_named(word) && !plim_is_file(word);
+    if (is_model) HINT(p, "%s --model %s", command, word);
+    else HINT(p, "plimsoll plan %s --gpu CARD", word);
     return false;
   }
   FAIL(p, "unexpected argument \"%s\"", word);

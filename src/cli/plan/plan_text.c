@@ -479,8 +479,7 @@ static void print_diff(const plan_result *r, const plan_edits *edits) {
   if (plan_diff_of(&r->files->project, edits->writes, edits->write_count, &diff, &error)) return;
   if (diff.len) {
     plan_heading(r->out ? "changes to your files"
-                        : "changes to your files (to write them: add --out plan.json, then "
-                          "plimsoll apply plan.json)");
+                        : "changes to your files (--out plan.json, then plimsoll apply plan.json)");
     disarmed_write(diff.at, diff.len, stdout);
     plan_print_comments(&r->files->project, edits);
   }

@@ -89,7 +89,6 @@ static bool run(plim_search *s, const plim_choice *choice, int passes, bool is_v
                 plim_rung *out) {
   *out = (plim_rung){
       .choice = *choice, .passes = passes, .changes = distance(choice, &s->plan->before_choice)};
-  s->plan->tried++;
   s->err = estimate(s->r, choice, passes, is_verdict_enough, &out->e, s->error);
   if (s->err) return false;
   fill_time(s->r, out, passes);
@@ -102,6 +101,12 @@ static bool is_same(const plim_choice *a, const plim_choice *b) {
   return memcmp(a, b, sizeof *a) == 0;
 }
 
+static const plim_rung *find_tried(const plim_search *s, const plim_choice *choice) {
+  for (size_t i = 0; i < s->tried.len; i++)
+    if (is_same(&s->tried.at[i].choice, choice)) return &s->tried.at[i];
+  return NULL;
+}
+
 bool plim_search_show(plim_search *s, const plim_choice *choice, plim_rung *out) {
   for (size_t i = 0; i < s->shown.len && !s->failed; i++)
     if (is_same(&s->shown.at[i].choice, choice)) {
@@ -109,6 +114,7 @@ bool plim_search_show(plim_search *s, const plim_choice *choice, plim_rung *out)
       return true;
     }
   if (!s->failed && !run(s, choice, PLIM_SHOWN_PASSES, false, out)) s->failed = true;
+  if (!find_tried(s, choice)) s->plan->tried++;
   if (!s->failed && !vec_push(&s->shown, *out)) s->failed = true;
   return !s->failed;
 }
@@ -125,16 +131,11 @@ static void keep_smallest(plim_plan *plan, const plim_rung *rung) {
     plan->smallest = *rung;
 }
 
-static const plim_rung *find_tried(const plim_search *s, const plim_choice *choice) {
-  for (size_t i = 0; i < s->tried.len; i++)
-    if (is_same(&s->tried.at[i].choice, choice)) return &s->tried.at[i];
-  return NULL;
-}
-
 // Returns false if it is not supported or the search failed.
 static bool run_once(plim_search *s, const plim_choice *choice, bool is_verdict_enough,
                      plim_rung *out) {
   if (s->failed || is_in_list(s->refused.at, s->refused.len, choice)) return false;
+  s->plan->tried++;
   if (run(s, choice, PLIM_SEARCH_PASSES, is_verdict_enough, out)) return true;
   bool is_passed_over = s->err != PLIM_ERR_NOMEM; // an unsupported combination
   if (is_passed_over) s->err = PLIM_OK;
