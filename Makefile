@@ -21,6 +21,7 @@ COMPILE_OR_FAIL = || { echo "the build failed"; echo "0 passed, 1 failed"; exit 
 
 build: ## build the program to build/plimsoll, with man pages and completions beside it
 	@tools/need.sh $(BUILD_PACKAGES)
+	@[ -e build/release/plimsoll ] || echo "building; this takes a minute or two"
 	@$(call compile,release)
 	@ln -sfn release/plimsoll build/plimsoll
 	@tools/pages.sh build/plimsoll build

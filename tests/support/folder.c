@@ -9,8 +9,17 @@
 #include <unistd.h>
 
 static char folder[64];
+static pid_t owner; // of the folder; children that end must leave it
 
+static void remove_own(void) {
+  if (owner == getpid()) folder_remove();
+}
+
+// A test that fails returns before it removes its folder: the next one does, or the end of the program.
 static bool make_in(const char *parent) {
+  if (!owner) atexit(remove_own);
+  remove_own();
+  owner = getpid();
   snprintf(folder, sizeof folder, "%s/plimsoll-test-XXXXXX", parent);
   return mkdtemp(folder);
 }

@@ -126,11 +126,20 @@ static void show(check_finding *f, const variable *x, size_t byte) {
   if (value) check_show(f, text, (size_t)(value - text) + byte);
 }
 
+// A question is not a fix: "did you mean max_split_size_mb?" becomes "write max_split_size_mb".
+static void fix_as_hinted(check_finding *f, const char *hint) {
+  static const char question[] = "did you mean ";
+  size_t n = sizeof question - 1;
+  bool asks = strncmp(hint, question, n) == 0;
+  if (asks) check_fix(f, "write %.*s", (int)strcspn(hint + n, "?"), hint + n);
+  else check_fix(f, "%s", hint);
+}
+
 static void refuse(check *c, const variable *x, const variable *instead, const plim_error *error) {
   check_finding *f = check_add(c, "allocator.invalid", instead ? CHECK_WARNING : CHECK_FAILS,
                                "%s: %s", names[x->name], error->message);
   show(f, x, error->byte == PLIM_UNKNOWN ? 0 : (size_t)error->byte);
-  check_fix(f, "%s", error->hint);
+  fix_as_hinted(f, error->hint);
   if (instead) check_why(f, "PyTorch would refuse this value; %s is used instead", instead->where);
   else
     check_why(

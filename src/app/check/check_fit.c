@@ -25,7 +25,7 @@ static void leave_out_bad_conf(job_args *job) {
 
 static plim_err estimate(check *c, uint64_t world, plim_error *error) {
   static const job_args nothing = JOB_DEFAULTS;
-  const char *source;
+  const char *source = NULL;
   c->job = (job_args)JOB_DEFAULTS_WITH(JOB_UNSET);
   c->job.model = c->model;
   c->job.gpu = c->gpu;
@@ -34,7 +34,7 @@ static plim_err estimate(check *c, uint64_t world, plim_error *error) {
   leave_out_bad_conf(&c->job);
   job_request_clear(&c->request); // left by an estimate that failed
   if (!err) err = job_understand(&c->job, &nothing, &c->request, &source, error);
-  err = project_job_blame(&c->files, &c->job, err, error);
+  err = project_job_blame(&c->files, &c->job, &source, err, error);
   if (!err) project_job_place_notes(&c->files, &c->request.notes);
   if (!err && c->request.job.recipe.loss != PLIM_LOSS_CONTRASTIVE)
     c->request.job.recipe.batch *=
@@ -87,13 +87,42 @@ static void list_files(const check *c, char *text, size_t size) {
     if (!add_path(p->files.at[i]->path, text, size)) return;
 }
 
-static void fix_plan(const check *c, check_finding *f, const char *before) {
+enum { COMMAND_SIZE = 400 };
+
+// "plimsoll plan train.py --gpu "24GiB"": the files and the options that were given to check.
+static void plan_command(const check *c, char *text, size_t size) {
   char files[160], model[96] = "", gpu[64] = "", world[32] = "";
   list_files(c, files, sizeof files);
   if (c->model) snprintf(model, sizeof model, " --model %.80s", c->model);
   if (c->gpu) snprintf(gpu, sizeof gpu, " --gpu \"%.48s\"", c->gpu);
   if (c->world) snprintf(world, sizeof world, " --world %llu", (unsigned long long)c->world);
-  check_fix(f, "%splimsoll plan%s%s%s%s --out plan.json", before, files, model, gpu, world);
+  snprintf(text, size, "plimsoll plan%s%s%s%s", files, model, gpu, world);
+}
+
+static void fix_plan(const check *c, check_finding *f, const char *before) {
+  char command[COMMAND_SIZE];
+  plan_command(c, command, sizeof command);
+  check_fix(f, "%s%s --out plan.json", before, command);
+}
+
+// Whether a text names an option that check does not have.
+static bool has_foreign_option(const char *text) {
+  static const char *const own[] = {"--model", "--world", "--gpu", "--set"};
+  for (const char *at = strstr(text, "--"); at; at = strstr(at + 2, "--")) {
+    bool is_own = false;
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+      is_own |= strncmp(at, own[i], strlen(own[i])) == 0;
+    if (!is_own) return true;
+  }
+  return false;
+}
+
+// Where the options of a hint begin: "create the file, or give its settings as options: --strategy zero2". NULL if it
+// names them within a sentence, or in a command.
+static const char *options_of(const char *hint) {
+  const char *at = strncmp(hint, "--", 2) == 0 ? hint : strstr(hint, ": --");
+  if (!at || strstr(hint, "plimsoll ")) return NULL;
+  return at == hint ? at : at + 2;
 }
 
 // Whether the reason is a count that was reported as invalid already.
@@ -107,41 +136,52 @@ static bool is_invalid_count(const check *c) {
   return false;
 }
 
-// If the hint is an option that only `plan` has, the fix is a plan command.
+// If the hint has options that only `plan` has, the fix is a plan command.
 static void report_not_known(check *c) {
   if (is_invalid_count(c)) return;
-  static const char *const own[] = {"--model", "--world", "--gpu", "--set"};
   const char *hint = c->no_estimate.hint;
-  char files[160] = "";
-  bool is_of_plan = strncmp(hint, "--", 2) == 0;
-  for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-    is_of_plan = is_of_plan && strncmp(hint, own[i], strlen(own[i])) != 0;
-  check_finding *f = check_add(c, "fit.unknown", CHECK_NOTE, "cannot tell whether it fits: %s",
-                               c->no_estimate.message);
+  char command[COMMAND_SIZE] = "";
+  const char *file = c->no_estimate.file;
+  bool names_file = !*file || strstr(c->no_estimate.message, file);
+  check_finding *f =
+      check_add(c, "fit.unknown", CHECK_NOTE, "cannot tell whether it fits: %s%s%s",
+                names_file ? "" : file, names_file ? "" : ": ", c->no_estimate.message);
   const plim_project_knob *world = &c->files.project.knobs[PLIM_KNOB_WORLD];
   if (*world->why && strstr(c->no_estimate.message, world->why)) {
     check_fix(f, "correct one of them, or give the number of GPUs: --world N");
     return;
   }
-  if (is_of_plan) list_files(c, files, sizeof files);
-  check_fix(f, "%s%s%s%s", is_of_plan ? "plimsoll plan" : "", files, is_of_plan ? " " : "", hint);
+  const char *options = options_of(hint);
+  bool is_of_plan = options && has_foreign_option(options);
+  if (is_of_plan) plan_command(c, command, sizeof command);
+  int before = is_of_plan ? (int)(options - hint) : 0;
+  check_fix(f, "%.*s%s%s%s", before, hint, command, is_of_plan ? " " : "", hint + before);
 }
 
 // What decides the memory of a run; a failure is certain only if all of it is known.
 static const struct {
   plim_knob knob;
   const char *name;
-  bool must_be_set; // a run without it is not defined
+  bool must_be_set;        // a run without it is not defined
+  bool matters_to_loading; // and not only to a training step
 } decisive[] = {
-    {PLIM_KNOB_SEQUENCE, "sequence length", true},   {PLIM_KNOB_MICRO_BATCH, "micro batch", true},
-    {PLIM_KNOB_LORA_RANK, "LoRA rank", false},       {PLIM_KNOB_CHECKPOINT, "checkpointing", false},
-    {PLIM_KNOB_QUANTISATION, "quantisation", false},
+    {PLIM_KNOB_SEQUENCE, "sequence length", true, false},
+    {PLIM_KNOB_MICRO_BATCH, "micro batch", true, false},
+    {PLIM_KNOB_LORA_RANK, "LoRA rank", false, true},
+    {PLIM_KNOB_CHECKPOINT, "checkpointing", false, false},
+    {PLIM_KNOB_QUANTISATION, "quantisation", false, true},
 };
 enum { DECISIVE = sizeof decisive / sizeof *decisive };
 
-// The first one that is not known; DECISIVE: all are.
+static bool fails_while_loading(const check *c) {
+  const plim_prediction *p = &c->estimate.capped;
+  return p->runs_out && p->runs_out_at.phase == PLIM_PHASE_LOAD;
+}
+
+// The first one that matters and is not known; DECISIVE: all are known.
 static size_t first_unknown(const check *c) {
   for (size_t i = 0; i < DECISIVE; i++) {
+    if (fails_while_loading(c) && !decisive[i].matters_to_loading) continue;
     bool is_unclear = c->files.project.knobs[decisive[i].knob].origin == PLIM_UNCLEAR;
     if (is_unclear || (decisive[i].must_be_set && !check_number(c, decisive[i].knob))) return i;
   }
@@ -162,8 +202,9 @@ static void print_assumed(const check *c, size_t unknown, char *text, size_t siz
 
 static void explain_failure(const check *c, check_finding *f) {
   char where[128];
-  estimate_place(&c->estimate.capped.runs_out_at, where, sizeof where);
-  check_why(f, "runs out of memory in %s", where);
+  const plim_program_point *at = &c->estimate.capped.runs_out_at;
+  estimate_place(at, where, sizeof where);
+  check_why(f, "runs out of memory %s %s", estimate_place_word(at), where);
 }
 
 static void report_would_not_fit(check *c, size_t unknown, const char *needs) {
@@ -183,16 +224,21 @@ static void report_too_large(check *c) {
   const plim_estimate *e = &c->estimate;
   char needs[ESTIMATE_NEEDS_SIZE];
   size_t unknown = first_unknown(c);
+  uint64_t least = estimate_needed_bytes(e);
   estimate_needs(e, needs, sizeof needs);
+  if (fails_while_loading(c) && !check_number(c, PLIM_KNOB_SEQUENCE)) { // no step can be told
+    least = e->p.loading_bytes + e->context_bytes;
+    snprintf(needs, sizeof needs, "at least %s while loading the model", units_bytes(least).text);
+  }
   if (unknown != DECISIVE) {
     report_would_not_fit(c, unknown, needs);
     return;
   }
   check_finding *f = check_add(c, "fit", CHECK_FAILS, "does not fit: needs %s, %s available", needs,
                                units_bytes(e->budget_bytes).text);
-  snprintf(c->fit, sizeof c->fit, "does not fit: needs %s, %s available",
-           units_bytes(estimate_needed_bytes(e)).text, units_bytes(e->budget_bytes).text);
-  explain_failure(c, f);
+  snprintf(c->fit, sizeof c->fit, "does not fit: needs %s, %s available", units_bytes(least).text,
+           units_bytes(e->budget_bytes).text);
+  if (!strstr(needs, "while loading")) explain_failure(c, f);
   fix_plan(c, f, "");
 }
 
@@ -264,16 +310,21 @@ static void report_verdict(check *c) {
   else report_fits(c);
 }
 
-// A note may end in an option of `plan`, which check does not have: "...: add --loss full".
+// A note may end in an option of `plan`, which check does not have: "...: add --loss full", "... (--columns N to
+// change)".
 static void report_note(check *c, const plim_note *note) {
-  const char *option = strstr(note->message, ": add --");
-  char files[160];
-  int length = option ? (int)(option - note->message) : (int)strlen(note->message);
+  const char *add = strstr(note->message, ": add --"), *change = strstr(note->message, " (--");
+  const char *end = change ? strstr(change, " to change)") : NULL;
+  bool is_change = !add && end && has_foreign_option(change);
+  const char *option = add ? add + strlen(": add ") : is_change ? change + strlen(" (") : NULL;
+  int length = (int)((add ? add : is_change ? change : strchr(note->message, 0)) - note->message);
   check_finding *f = check_add(c, "fit.assumed", CHECK_NOTE, "%.*s", length, note->message);
   check_at_note(f, note);
   if (!option) return;
-  list_files(c, files, sizeof files);
-  check_fix(f, "to predict that: plimsoll plan%s %s", files, option + strlen(": add "));
+  char command[COMMAND_SIZE];
+  plan_command(c, command, sizeof command);
+  int size = (int)(is_change ? (size_t)(end - option) : strlen(option));
+  check_fix(f, "to %s: %s %.*s", is_change ? "change it" : "predict that", command, size, option);
 }
 
 static void report_assumed(check *c) {

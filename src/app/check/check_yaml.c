@@ -350,5 +350,5 @@ void check_yaml(check *c) {
     files++;
   }
   if (files && c->findings.len == before)
-    check_add(c, "yaml", CHECK_OK, "YAML: no value is read as another type than intended");
+    check_add(c, "yaml", CHECK_OK, "YAML: every value has the intended type");
 }

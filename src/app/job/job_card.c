@@ -138,6 +138,7 @@ plim_err job_understand_target(const job_args *args, job_request *r, const char 
       return understand_conf(args, r, source, error);
     }
     r->target.limit_bytes = args->limit_bytes;
+    r->target.limit_is_card = false;
     r->target.budget_bytes = args->limit_bytes + PLIM_CONTEXT_MIB * PLIM_MIB;
     char card[40];
     snprintf(card, sizeof card, "%.39s", r->card);

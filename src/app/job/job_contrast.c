@@ -110,10 +110,12 @@ static uint64_t cached_batch(const project_job *p) {
 static uint64_t columns_of(project_job *p, const job_texts *found) {
   if (found->columns) return found->columns;
   if (found->data_columns) {
-    plim_note_add(
-        &p->notes, "assumed.columns", NULL,
-        "assuming %llu texts per sample, from the name of the data set (--columns N to change)",
-        (unsigned long long)found->data_columns);
+    plim_note_add(&p->notes, "assumed.columns", NULL,
+                  found->is_of_example ? "%llu texts per sample, as in this InputExample"
+                                       : "assuming %llu texts per sample, from the name of the "
+                                         "data set (--columns N to change)",
+                  (unsigned long long)found->data_columns);
+    plim_note_at(&p->notes, found->data_file, found->data_line);
     return found->data_columns;
   }
   if (p->project.dialect == PLIM_DIALECT_SENTENCE)

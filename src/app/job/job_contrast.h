@@ -18,6 +18,9 @@ void project_job_contrast(project_job *p, job_args *args);
 typedef struct {
   int pairwise, others;           // number of losses within a sample, and of those across a batch
   uint64_t columns, data_columns; // according to the loss and to the data; 0: not known
+  bool is_of_example;    // data_columns are those of an InputExample, not of a data set's name
+  const char *data_file; // where they stand
+  int data_line;
 } job_texts;
 job_texts project_job_texts(const plim_project *p);
 

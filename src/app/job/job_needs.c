@@ -4,12 +4,16 @@
 
 #include "units.h"
 
-// With expandable segments, max_split_size never reuses its large blocks: reserved memory grows until a limit is
-// reached. Then only the memory in use can be reported. What loading reserved does not grow.
+// Reserved memory that exceeds the memory in use by less than this is ordinary fragmentation.
+#define GROWTH 1.1
+
+// If large blocks are never reused, reserved memory grows until a limit is reached. Then only the memory in use can be
+// reported. What loading reserved does not grow.
 bool estimate_is_endless(const plim_estimate *e) {
   bool is_too_much = e->has_verdict && !e->fits;
   uint64_t in_use = e->p.peak_allocated_bytes, loading = e->p.loading_bytes;
-  return is_too_much && e->p.peak_reserved_bytes > 2 * (in_use > loading ? in_use : loading);
+  double kept = (double)(in_use > loading ? in_use : loading);
+  return is_too_much && e->keeps_large_blocks && (double)e->p.peak_reserved_bytes > GROWTH * kept;
 }
 
 static uint64_t loading_bytes(const plim_estimate *e) {

@@ -108,7 +108,8 @@ static plim_err understand_length(const job_args *args, job_request *r, plim_err
     plim_note_add(&r->notes, "assumed.length", "sequence",
                   "no sequence length is given: assuming %llu tokens (--seq N to change)",
                   (unsigned long long)length);
-  plim_err err = check_count("--seq", length, most, error);
+  bool is_typed_zero = !args->seq && job_is_typed(args, &args->seq);
+  plim_err err = check_count("--seq", is_typed_zero ? 0 : length, most, error);
   if (err && args->seq > most && most < 1 << 20)
     plim_error_hint(error, "the model supports at most %llu tokens", (unsigned long long)most);
   r->job.recipe.length = (int64_t)length;
@@ -131,10 +132,12 @@ static plim_err understand_optimizer(const job_args *args, job_request *r, plim_
     snprintf(list + used, sizeof list - used, "%s%s", count ? ", " : "", name);
   }
   const char *close = plim_suggest(args->optimizer, names, count);
-  plim_err err =
-      plim_fail(error, PLIM_ERR_ARGUMENT, "there is no optimizer \"%.64s\"", args->optimizer);
+  plim_err err = close ? plim_fail(error, PLIM_ERR_ARGUMENT, "there is no optimizer \"%.64s\"",
+                                   args->optimizer)
+                       : plim_fail(error, PLIM_ERR_ARGUMENT,
+                                   "the optimizer \"%.64s\" is not supported yet", args->optimizer);
   if (close) plim_error_hint(error, "did you mean %s?", close);
-  else plim_error_hint(error, "known: %s", list);
+  else plim_error_hint(error, "supported: %s", list);
   return err;
 }
 
@@ -280,7 +283,8 @@ static plim_err understand_recipe(const job_args *args, job_request *r, plim_err
   if (!err) err = check_count("--accumulate", args->accumulate, 1 << 16, error);
   if (!err) err = check_count("--steps", args->steps, 1000, error);
   if (!err) err = check_count("--loss-chunk", chunk_of(args), 1 << 20, error);
-  if (!err && args->target_seq) err = check_count("--target-seq", args->target_seq, 1 << 20, error);
+  if (!err && (args->target_seq || job_is_typed(args, &args->target_seq)))
+    err = check_count("--target-seq", args->target_seq, 1 << 20, error);
   if (!err) err = check_sharding(args, error);
   if (!err) err = understand_length(args, r, error);
   if (!err) err = understand_optimizer(args, r, error);

@@ -431,8 +431,8 @@ static plim_err refuse_unread(project_job *p, const job_args *a, plim_error *err
       return plim_error_file(error, u->why.code, u->name);
     }
     plim_err err =
-        plim_fail(error, PLIM_ERR_ARGUMENT, "line %d refers to %.160s, which does not exist here",
-                  u->line, u->name);
+        plim_fail(error, PLIM_ERR_ARGUMENT, "%.80s:%d refers to %.120s, which does not exist here",
+                  u->from, u->line, u->name);
     plim_error_at(error, u->byte);
     plim_error_hint(error, "create the file, or give its settings as options: --strategy zero2");
     return plim_error_file(error, err, u->from);
@@ -445,10 +445,9 @@ static void hint_unread(const project_job *p, plim_error *error) {
   for (size_t i = 0; i < p->project.unread.len; i++) {
     const plim_unread *u = p->project.unread.at[i];
     if (u->is_missing || u->part != PLIM_UNREAD_PART) continue;
-    plim_error_hint(error,
-                    "%.80s may set it, but cannot be read: %.100s (%.60s:%d refers to it); "
-                    "fix it first",
-                    u->name, u->why.message, u->from, u->line);
+    char place[24] = "";
+    if (u->why_line) snprintf(place, sizeof place, ":%d", u->why_line);
+    plim_error_hint(error, "fix %.80s%s first: %.120s", u->name, place, u->why.message);
     return;
   }
 }

@@ -27,9 +27,10 @@ void project_job_clear(project_job *p);
 plim_err project_job_fill(project_job *p, job_args *args, plim_error *error);
 
 // If an error is about an option that was not typed, rewrites it to name the file that set the value
-// (project_job_blame.c).
-plim_err project_job_blame(const project_job *p, const job_args *args, plim_err err,
-                           plim_error *error);
+// (project_job_blame.c). *source is the text that the error's byte counts in, or NULL; it becomes NULL if the byte then
+// counts in the file.
+plim_err project_job_blame(const project_job *p, const job_args *args, const char **source,
+                           plim_err err, plim_error *error);
 
 // Adds notes on everything that is unclear or predicted as something else. Call it when the arguments are filled in
 // (project_job_notes.c).

@@ -3,6 +3,19 @@
 
 #include "project_job.h"
 
+// "two.py:2 loads gpt2 and two.py:3 loads gpt2-medium"; false: the files do not name two models.
+static bool explain_two(const project_job *p, char *text, size_t size) {
+  const plim_project_knob *model = &p->project.knobs[PLIM_KNOB_MODEL];
+  const plim_knob_place *a = &model->places[0], *b = a + 1;
+  if (model->place_count < 2 || !a->setting || !b->setting) return false;
+  const plim_value *one = &a->setting->value, *other = &b->setting->value;
+  if (one->kind != PLIM_VALUE_TEXT || other->kind != PLIM_VALUE_TEXT) return false;
+  snprintf(text, size, "%.60s:%d names %.60s, but %.60s:%d names %.60s",
+           p->project.files.at[a->file]->path, a->setting->line, one->text,
+           p->project.files.at[b->file]->path, b->setting->line, other->text);
+  return true;
+}
+
 static plim_err refuse_nameless(const project_job *p, plim_error *error) {
   const plim_project_knob *model = &p->project.knobs[PLIM_KNOB_MODEL];
   const char *missing = p->project.missing;
@@ -20,13 +33,17 @@ static plim_err refuse_nameless(const project_job *p, plim_error *error) {
         "name a model of the same shape with --model NAME, or give the path of its config.json");
     return err;
   }
+  char two[300];
+  bool is_two = is_unclear && explain_two(p, two, sizeof two);
   err = plim_fail(error, PLIM_ERR_ARGUMENT, "%s%s%s%.120s%s",
                   is_unclear ? "the model is not known: " : "the files do not name the model",
-                  is_unclear ? model->why : "", missing ? "; the files refer to " : "",
-                  missing ? missing : "", missing ? ", which was not found" : "");
+                  is_two       ? two
+                  : is_unclear ? model->why
+                               : "",
+                  missing ? "; the files refer to " : "", missing ? missing : "",
+                  missing ? ", which was not found" : "");
   if (missing) plim_error_hint(error, "add %.160s to the command, or give --model NAME", missing);
-  else if (is_unclear && model->place_count > 1 &&
-           model->places[0].setting->value.kind == PLIM_VALUE_TEXT)
+  else if (is_two)
     plim_error_hint(error, "choose one: --model %.160s", model->places[0].setting->value.text);
   else
     plim_error_hint(error, "--model NAME: a name from plimsoll help models, or a Hugging Face id "

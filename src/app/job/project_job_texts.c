@@ -114,18 +114,29 @@ static uint64_t columns_of_example(const plim_python_name *call) {
 }
 
 typedef struct {
+  const plim_project_file *file;
   job_texts *out;
-  uint64_t of_config, of_example; // columns of the data; 0: not known
 } found_calls;
+
+// A data set's name says more than the first of several examples.
+static void take_data(const found_calls *found, const plim_python_name *name, bool is_of_example) {
+  job_texts *out = found->out;
+  if (out->data_columns && (is_of_example || !out->is_of_example)) return;
+  uint64_t columns = is_of_example ? columns_of_example(name) : columns_of_config(name);
+  if (!columns) return;
+  out->data_columns = columns;
+  out->is_of_example = is_of_example;
+  out->data_file = found->file->path;
+  out->data_line = 1;
+  for (const char *at = found->file->text; at < name->text; at++) out->data_line += *at == '\n';
+}
 
 static bool take_call(void *context, const plim_python_name *name) {
   found_calls *found = context;
   if (!name->is_called) return true;
   if (is_loss(name)) take_loss(name, found->out);
-  if (is_text(name, "load_dataset") && !found->of_config)
-    found->of_config = columns_of_config(name);
-  if (is_text(name, "InputExample") && !found->of_example)
-    found->of_example = columns_of_example(name);
+  if (is_text(name, "load_dataset")) take_data(found, name, false);
+  if (is_text(name, "InputExample")) take_data(found, name, true);
   return true;
 }
 
@@ -135,10 +146,8 @@ job_texts project_job_texts(const plim_project *p) {
   for (size_t i = 0; i < p->files.len; i++) {
     const plim_project_file *f = p->files.at[i];
     if (f->settings.format != PLIM_FORMAT_PYTHON) continue;
-    found_calls calls = {.out = &found};
+    found_calls calls = {f, &found};
     plim_python_names(f->text, f->size, take_call, &calls);
-    if (!found.data_columns)
-      found.data_columns = calls.of_config ? calls.of_config : calls.of_example;
   }
   if (found.pairwise + found.others > 1)
     found.columns = 0; // it is not known which loss uses how many

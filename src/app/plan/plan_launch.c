@@ -194,7 +194,50 @@ static bool own_line(const launch *l, char *text, size_t size) {
   return is_factory || is_lightning;
 }
 
-static void make_line(const launch *l, char *text, size_t size) {
+static bool names_file(const plim_project_file *f, const char *name) {
+  for (size_t i = 0; i < f->settings.at.len; i++) {
+    const plim_value *value = &f->settings.at.at[i].value;
+    if (value->kind == PLIM_VALUE_TEXT && strcmp(value->text, name) == 0) return true;
+  }
+  return false;
+}
+
+// Whether all files are in the folder that the first `size` characters of f's path name, and f refers to one of them by
+// a path that only exists from there.
+static bool must_start_in(const plim_project *p, const plim_project_file *f, size_t size) {
+  bool is_named = false;
+  for (size_t i = 0; i < p->files.len; i++) {
+    const char *path = p->files.at[i]->path;
+    if (strncmp(path, f->path, size) != 0) return false;
+    is_named |= !plim_is_file(path + size) && names_file(f, path + size);
+  }
+  return is_named;
+}
+
+// "cd conf && llamafactory-cli train train.yaml", if conf/train.yaml refers to ds.json beside it. A launch command of
+// the user already knows where it runs.
+static void start_in_folder(const launch *l, char *text, size_t size) {
+  const plim_project *p = project_of(l);
+  char line[1024], folder[512];
+  size_t length = 0, used;
+  for (size_t i = 0; p && !plan_command_file(p) && !length && i < p->files.len; i++) {
+    const char *path = p->files.at[i]->path, *slash = strrchr(path, '/');
+    size_t own = slash ? (size_t)(slash - path) + 1 : 0;
+    if (own && own < sizeof folder && must_start_in(p, p->files.at[i], own)) length = own;
+    snprintf(folder, sizeof folder, "%.*s", (int)own, path);
+  }
+  if (!length) return;
+  snprintf(line, sizeof line, "%s", text);
+  used = (size_t)snprintf(text, size, "cd %.*s && ", (int)length - 1, folder);
+  for (const char *at = line; *at && used + 1 < size; at++) {
+    bool is_word = at == line || at[-1] == ' ';
+    if (is_word && strncmp(at, folder, length) == 0) at += length;
+    text[used++] = *at;
+  }
+  text[used < size ? used : size - 1] = 0;
+}
+
+static void choose_line(const launch *l, char *text, size_t size) {
   const char *config = accelerate_file(l);
   bool is_new = is_zero(l) && !l->is_written && !l->own_file && !l->own_sharding;
   const char *deepspeed = is_new ? " --deepspeed ds_config.json" : "";
@@ -206,6 +249,11 @@ static void make_line(const launch *l, char *text, size_t size) {
   else if (is_zero(l) && !l->own_sharding && l->nodes == 1 && !is_module)
     snprintf(text, size, "deepspeed --num_gpus %d %s%s", l->per_node, l->script, deepspeed);
   else torchrun_line(l, deepspeed, text, size);
+}
+
+static void make_line(const launch *l, char *text, size_t size) {
+  choose_line(l, text, size);
+  start_in_folder(l, text, size);
 }
 
 // On several machines, the command has to run once per machine; Slurm does that.

@@ -32,6 +32,7 @@ typedef struct {
   uint64_t own_batch;       // the effective batch that the files set; 0: none
   const cli_strings *sets;  // values of --set
   const cli_call *call;     // the command line
+  const char *out;          // the file that the plan was saved to; NULL: none
 } plan_result;
 
 // Fills in the command that predicts the first rung.

@@ -145,7 +145,7 @@ static plim_err refuse_unknown(const plim_plan_file *plan, const char *name, pli
   close = plim_suggest(name, names, count);
   plim_suggest_list(names, count, count, list, sizeof list);
   plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "--done %.48s: there is no such knob", name);
-  if (!count) plim_error_hint(error, "this rung has no manual steps: leave --done out");
+  if (!count) plim_error_hint(error, "nothing on this rung needs --done: leave it out");
   else
     plim_error_hint(error, "%s%s%smanual steps of this rung: %s", close ? "did you mean " : "",
                     close ? close : "", close ? "? " : "", list);
@@ -382,6 +382,9 @@ static int run(const cli_call *call) {
   plim_error error = {0};
   plim_err err = args->dry_run ? PLIM_OK : recover(args->outside, &error);
   if (!err) err = plim_text_file_read(call->words.at[0], PLAN_LIMIT, &text, &size, &error);
+  if (err && *error.hint && plim_is_folder(call->words.at[0]))
+    plim_error_hint(
+        &error, "name a saved plan; to save one: plimsoll plan FILES --gpu CARD --out plan.json");
   if (!err) err = plim_plan_file_parse(text, size, args->rung, &plan, &error);
   if (!err) err = check_done(&plan, args, &error);
   bool is_refused = false;

@@ -19,7 +19,8 @@ plim_predict_request estimate_request(const estimate_result *r) {
   return (plim_predict_request){.job = &r->request.job,
                                 .gpu = target->gpu,
                                 .conf = target->conf,
-                                .limit_bytes = r->e.fits ? target->limit_bytes : PLIM_UNKNOWN};
+                                .limit_bytes = r->e.fits ? target->limit_bytes : PLIM_UNKNOWN,
+                                .limit_is_card = r->e.fits && target->limit_is_card};
 }
 
 static plim_err explain(estimate_result *r, plim_error *error) {
@@ -53,7 +54,9 @@ static void check_weights(estimate_result *r) {
 }
 
 static int run(const cli_call *call) {
-  const estimate_args *args = call->args;
+  estimate_args given = *(const estimate_args *)call->args, *args = &given;
+  given.job.typed = call;
+  given.job.typed_at = offsetof(estimate_args, job);
   estimate_result result = {.args = &args->job}, *r = &result;
   plim_error error = {0};
   const char *source;

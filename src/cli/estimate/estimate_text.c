@@ -27,11 +27,15 @@ static void print_subject(const estimate_result *r) {
 }
 
 static void print_fit(const plim_estimate *e, const char *card) {
-  char text[384], spare[64] = "", tight[96] = "";
+  char text[384], spare[96] = "", tight[96] = "";
   if (e->budget_bytes > e->device_bytes)
     snprintf(spare, sizeof spare, ", %s to spare",
              units_bytes(e->budget_bytes - e->device_bytes).text);
-  if (e->interval_bytes[1] > e->budget_bytes)
+  if (e->budget_bytes <
+      e->device_bytes) // only with --limit, which PyTorch compares before rounding
+    snprintf(spare, sizeof spare, ", %s over the limit by rounding up to whole pages",
+             units_bytes(e->device_bytes - e->budget_bytes).text);
+  else if (e->interval_bytes[1] > e->budget_bytes)
     snprintf(tight, sizeof tight, "; with the error margin it may need %s, so it may not fit",
              units_bytes(e->interval_bytes[1]).text);
   snprintf(text, sizeof text, "%s of the %s available%s%s%s", units_bytes(e->device_bytes).text,

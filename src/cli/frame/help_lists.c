@@ -143,7 +143,7 @@ static void print_gpus(FILE *out) {
                                         {"fp16", .right = true},
                                         {"fp32", .right = true},
                                         {"cc", .right = true},
-                                        {"open"}};
+                                        {"unsure"}};
   term_table *t = term_table_new(columns, 9);
   for (size_t i = 0; i < plim_gpu_count; i++) {
     const plim_gpu *gpu = &plim_gpus[i];
@@ -165,7 +165,7 @@ static void print_gpus(FILE *out) {
                  "as 24GiB; plimsoll plan takes several, separated by commas. MiB: what the "
                  "driver reports; usable: what CUDA programs can allocate (-: not known). bf16, "
                  "fp16, fp32: dense "
-                 "TFLOP/s with float32 accumulation. cc: compute capability. open: figures "
+                 "TFLOP/s with float32 accumulation. cc: compute capability. unsure: figures "
                  "without a public source (m: memory; s: bandwidth, fp32 and compute capability; "
                  "r: bf16 and fp16 rates).");
 }

@@ -1,13 +1,16 @@
 #include "parse.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "catalogue.h"
 #include "cli_alloc.h"
 #include "command.h"
 #include "help_lists.h"
 #include "suggest.h"
+#include "text_file.h"
 #include "units.h"
 
 static const char *const color_choices[] = {"auto", "always", "never", NULL};
@@ -139,14 +142,15 @@ static const struct {
     [CLI_SETTINGS] = {add_string, NULL},
 };
 
-// The whole number that was probably meant by 1k or 8.0; false: none.
+// The whole number that was probably meant by 1k, 8.0 or 1e6; false: none.
 static bool meant_number(const char *wrong, char *text, size_t size) {
   size_t digits = strspn(wrong, "0123456789");
-  if (!digits || digits > 6) return false;
-  bool is_kilo = wrong[digits] == 'k' || wrong[digits] == 'K';
-  long value = atol(wrong) * (is_kilo ? 1024 : 1);
-  snprintf(text, size, "%ld", value);
-  return value > 0;
+  if (!digits) return false;
+  char *end;
+  double value = floor(strtod(wrong, &end));
+  if (*end == 'k' || *end == 'K') value *= 1024;
+  snprintf(text, size, "%.0f", value);
+  return value > 0 && value < 1e9;
 }
 
 // An example of a valid value, for the hint.
@@ -379,7 +383,9 @@ static bool fail_too_many(parser *p, const char *word) {
   bool describes_run = find_option(p, "model", strlen("model"), 0).option != NULL;
   if (describes_run && !cli_positional_count(p->command->positionals)) {
     FAIL(p, "%s does not read files, but \"%s\" was given", p->command->name, word);
-    HINT(p, "plimsoll plan %s --gpu CARD", word);
+    bool is_model = plim_catalogue_named(word) && !plim_is_file(word);
+    if (is_model) HINT(p, "%s --model %s", command, word);
+    else HINT(p, "plimsoll plan %s --gpu CARD", word);
     return false;
   }
   FAIL(p, "unexpected argument \"%s\"", word);

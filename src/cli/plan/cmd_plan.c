@@ -105,7 +105,7 @@ static plim_err plan_card(const plan_args *args, const project_job *files, const
   job.gpu = gpu;
   if (!job.seq) job.seq = plan_fixed_length(args); // the only length that anyone named
   plim_err err = job_understand(&job, args->typed, &c->request, source, error);
-  if (err) return files ? project_job_blame(files, &args->job, err, error) : err;
+  if (err) return files ? project_job_blame(files, &args->job, source, err, error) : err;
   if (files) project_job_place_notes(files, &c->request.notes);
   if (!files && job.strategy && !job_is_typed(&job, &job.strategy))
     plim_note_add(&c->request.notes, "assumed.strategy", "strategy",
@@ -312,6 +312,14 @@ static void note_interrupted(void) {
   fprintf(stderr, "help: %s\n", found.fix);
 }
 
+static plim_err refuse_nothing(plim_error *error) {
+  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "no file and no model is given");
+  plim_error_hint(
+      error,
+      "plimsoll plan train.yaml --gpu 24GiB, or plimsoll plan --model qwen2.5-7b --gpu 24GiB");
+  return err;
+}
+
 static int run(const cli_call *call) {
   plan_args given = *(const plan_args *)call->args, *args = &given;
   args->typed = &((const plan_args *)call->args)->job;
@@ -322,11 +330,13 @@ static int run(const cli_call *call) {
                    .samples = args->samples,
                    .price_per_hour = args->price,
                    .sets = &args->set,
-                   .call = call};
+                   .call = call,
+                   .out = args->out};
   plim_error error = {0};
   const char *source = NULL;
   if (!r.cards) return cli_fail("this machine does not have enough memory");
   plim_err err = check_duration(args, &error);
+  if (!err && !call->words.len && !args->job.model) err = refuse_nothing(&error);
   args->job.typed = call;
   args->job.typed_at = offsetof(plan_args, job);
   if (!err && call->words.len) {

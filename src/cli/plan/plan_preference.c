@@ -26,14 +26,21 @@ static const char *const left_out[] = {
     [PLIM_PASSED_CODE] = ", not counting those that need changes to your code",
     [PLIM_PASSED_LIGER] = ", not counting Liger-Kernel, which your code would have to turn on"};
 
+// The same as the start of the sentence that tells how fast it would be.
+static const char *const faster_with[] = {[PLIM_PASSED_NONE] = "",
+                                          [PLIM_PASSED_HOST] = "faster with offload",
+                                          [PLIM_PASSED_WAY] = "faster with another strategy",
+                                          [PLIM_PASSED_CODE] = "faster with changes to your code",
+                                          [PLIM_PASSED_LIGER] = "faster with Liger-Kernel"};
+
 static void print_first(const plan_for_card *c) {
   const plim_plan *p = &c->plan;
-  const char *learned = p->concedes ? ", changing as little of what the model learns as possible"
+  const char *learned = p->concedes ? " and changes as little as possible of what the model learns"
                         : is_any_allowed(&c->asked) ? " without changing what the model learns"
                                                     : "";
   char line[320];
-  snprintf(line, sizeof line, "the fastest of %zu candidates that fits%s%s", p->tried,
-           left_out[p->passed], learned);
+  snprintf(line, sizeof line, "the fastest of %zu candidates that fits%s%s", p->tried, learned,
+           left_out[p->passed]);
   printf("%10s", "");
   sentence(line);
 }
@@ -87,10 +94,9 @@ static void print_faster(const plim_plan *p) {
   else // steps of different batches do not compare
     snprintf(speed, sizeof speed, "%s tokens per second",
              units_count((uint64_t)p->faster.tokens_per_second).text);
-  snprintf(
-      line, sizeof line,
-      "what is not counted would be faster: %s (%.2f x the speed) with batch %s; to use it, add%s",
-      speed, times_the_speed(&p->faster, &p->rungs.at[0]), settings, flags);
+  snprintf(line, sizeof line, "%s: %s (%.2f x the speed) with batch %s; to use it, add%s",
+           faster_with[p->passed], speed, times_the_speed(&p->faster, &p->rungs.at[0]), settings,
+           flags);
   printf("%10s", "");
   sentence(line);
 }
@@ -102,7 +108,7 @@ static void print_tight(const plan_for_card *c) {
   const plim_rung *first = &p->rungs.at[0];
   const plim_estimate *e = &p->tight.e;
   if (!(times_the_speed(&p->tight, first) > 1.01)) return;
-  plan_why_tight(c, e->device_bytes, e->interval_bytes[1], tight, sizeof tight);
+  plan_why_tight(c, e, tight, sizeof tight);
   char settings[256];
   plan_list_settings(&first->choice, &p->tight.choice, settings, sizeof settings);
   snprintf(line, sizeof line,

@@ -13,12 +13,13 @@ typedef struct {
 static const question contrastive = {
     "contrastive",
     "the loss compares the samples of one micro batch with each other, "
-    "so training with a smaller micro batch and accumulation learns "
-    "something else",
+    "so training with a smaller micro batch and accumulation changes "
+    "what the model learns",
     NULL};
 static const question batch_norm = {"batch_norm",
                                     "batch norm averages over one micro batch, so training with a "
-                                    "smaller micro batch and accumulation learns something else",
+                                    "smaller micro batch and accumulation changes what the model "
+                                    "learns",
                                     "SyncBatchNorm averages over all GPUs"};
 
 // The question to ask; NULL if the user has said that the micro batch stays or is free.
@@ -60,7 +61,7 @@ static void print_cached(const plan_for_card *c, size_t width) {
   cached_loss x = cached_instead(c);
   char line[512], tight[PLAN_TIGHT_SIZE] = "";
   if (!x.at_once) return;
-  if (!x.e.fits) plan_why_tight(c, x.e.device_bytes, x.e.interval_bytes[1], tight, sizeof tight);
+  plan_why_tight(c, &x.e, tight, sizeof tight);
   int used =
       snprintf(line, sizeof line,
                "a cached loss (CachedMultipleNegativesRankingLoss with mini_batch_size=%lld, "

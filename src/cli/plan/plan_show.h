@@ -27,10 +27,8 @@ char *plan_json(const plan_result *r);       // the document; free() it
 void plan_heading(const char *text);
 
 enum { PLAN_TIGHT_SIZE = 200 };
-// Why something is not accepted although it needs less than the card has: the margin. Empty where it needs more than
-// the card has. `most_bytes` is the upper end of the error margin.
-void plan_why_tight(const plan_for_card *c, uint64_t device_bytes, uint64_t most_bytes, char *text,
-                    size_t size);
+// Why something is not accepted although it would run: the margin. Empty if it is accepted, or runs out of memory.
+void plan_why_tight(const plan_for_card *c, const plim_estimate *e, char *text, size_t size);
 
 // Allocator settings longer than this do not go into a table's cell.
 enum { PLAN_LONG_CONF = 24 };

@@ -4,6 +4,7 @@
 
 #include "estimate_result.h"
 #include "plan_show.h"
+#include "quoting.h"
 #include "show_notes.h"
 #include "show_steps.h"
 #include "term.h"
@@ -18,16 +19,23 @@ static void sentence(const char *text) {
   term_wrap(stdout, text, 0, 0, (size_t)term_width(stdout));
 }
 
-void plan_why_tight(const plan_for_card *c, uint64_t device_bytes, uint64_t most_bytes, char *text,
-                    size_t size) {
+static bool is_safe_without_margin(const plan_for_card *c, const plim_estimate *e) {
+  plim_plan_request asked = c->asked;
+  asked.margin = 0;
+  return plim_is_safe(&asked, e);
+}
+
+void plan_why_tight(const plan_for_card *c, const plim_estimate *e, char *text, size_t size) {
   uint64_t budget = c->request.target.budget_bytes;
   double margin = c->asked.margin;
+  plim_estimate ran = *e;
   *text = 0;
-  if (budget == PLIM_UNKNOWN || device_bytes > budget) return;
+  ran.fits = !e->capped.runs_out; // an estimate of the planner counts as fitting only if it is safe
+  if (!ran.fits || plim_is_safe(&c->asked, &ran)) return;
   if (margin < 0)
-    snprintf(text, size,
-             "with the error margin it may need %s, and %s are available (--margin 0 accepts it)",
-             units_bytes(most_bytes).text, units_bytes(budget).text);
+    snprintf(text, size, "with the error margin it may need %s, and %s are available%s",
+             units_bytes(e->interval_bytes[1]).text, units_bytes(budget).text,
+             is_safe_without_margin(c, &ran) ? " (--margin 0 accepts it)" : "");
   else
     snprintf(text, size, "only %s may be used: --margin keeps %.3g %% of the %s free",
              units_bytes((uint64_t)((1 - margin) * (double)budget)).text, 100 * margin,
@@ -134,10 +142,10 @@ static void print_nothing_fits(const plan_for_card *c) {
   plim_job job = plim_choice_job(&c->asked, &p->smallest.choice);
   char needs[160];
   estimate_needs(e, needs, sizeof needs);
-  plan_why_tight(c, e->device_bytes, e->interval_bytes[1], tight, sizeof tight);
+  plan_why_tight(c, e, tight, sizeof tight);
   snprintf(line, sizeof line, "%s %s: the smallest of %zu candidates needs %s%s%s",
-           p->is_tight ? "NO SAFE PLAN" : "NOTHING FITS", how, p->tried, needs,
-           p->is_tight ? "; " : "", p->is_tight ? tight : "");
+           p->is_tight ? "NO SAFE PLAN" : "NOTHING FITS", how, p->tried, needs, *tight ? "; " : "",
+           tight);
   sentence(line);
   estimate_loading(e, &job, loading, sizeof loading);
   if (!*loading) return;
@@ -151,14 +159,13 @@ static void print_verdict(const plan_for_card *c) {
   const plim_estimate *now = &p->before;
   char needs[ESTIMATE_NEEDS_SIZE], line[320], tight[PLAN_TIGHT_SIZE];
   estimate_needs(now, needs, sizeof needs);
-  plan_why_tight(c, now->device_bytes, now->interval_bytes[1], tight, sizeof tight);
-  bool is_tight = now->has_verdict && now->fits && !plim_is_safe(&c->asked, now);
+  plan_why_tight(c, now, tight, sizeof tight);
   if (now->has_verdict && !now->fits)
     snprintf(line, sizeof line, "\nnow:      needs %s: DOES NOT FIT", needs);
   else
     snprintf(line, sizeof line, "\nnow:      %s, %s per step%s%s",
              units_bytes(now->device_bytes).text, units_seconds(now->step_seconds).text,
-             is_tight ? "; it may not fit: " : "", is_tight ? tight : "");
+             *tight ? "; it may not fit: " : "", tight);
   sentence(line);
   if (!p->rungs.len) {
     print_nothing_fits(c);
@@ -300,9 +307,19 @@ static void print_host(const plan_for_card *c) {
 
 // ---- the ladder -------------------------------------------------------------------------------------
 
-static void print_ladder(const plan_for_card *c) {
+// "p2.json", quoted for a shell; the name that the examples use if the plan is not saved.
+static const char *plan_name(const plan_result *r, char *text, size_t size) {
+  if (!r->out) return "plan.json";
+  return plim_shell_quote(r->out, text, size) ? text : r->out;
+}
+
+static void print_ladder(const plan_result *r, const plan_for_card *c) {
+  char name[512], heading[640];
   if (c->plan.rungs.len < 2) return;
-  plan_heading("plan (1) and fallbacks that need less memory: plimsoll apply plan.json --rung N");
+  snprintf(heading, sizeof heading, "plan (1) and fallbacks that need less memory%s%.512s%s",
+           r->files ? ": plimsoll apply " : "", r->files ? plan_name(r, name, sizeof name) : "",
+           r->files ? " --rung N" : "");
+  plan_heading(heading);
   plan_print_ladder(&c->plan);
 }
 
@@ -323,10 +340,10 @@ static size_t concession_words(const plim_concession *x, int k, char *text, size
 
 static void print_concession(const plan_for_card *c, const plim_concession *x) {
   const plim_plan *p = &c->plan;
-  char line[768], tight[PLAN_TIGHT_SIZE];
+  char line[768], tight[PLAN_TIGHT_SIZE], needs[ESTIMATE_NEEDS_SIZE];
   size_t used = 0;
-  plan_why_tight(c, x->device_bytes, x->most_bytes, tight, sizeof tight);
-  bool is_tight = *tight && !x->fits;
+  estimate_needs(&x->e, needs, sizeof needs);
+  plan_why_tight(c, &x->e, tight, sizeof tight);
   for (int k = 0; k < x->count; k++)
     used += concession_words(x, k, line + used, sizeof line - used);
   if (x->is_instead)
@@ -338,9 +355,7 @@ static void print_concession(const plan_for_card *c, const plim_concession *x) {
   else if (p->rungs.len)
     snprintf(line + used, sizeof line - used, " saves %s (the run then needs %s)",
              units_bytes((uint64_t)x->saves_bytes).text, units_bytes(x->device_bytes).text);
-  else
-    snprintf(line + used, sizeof line - used, " needs %s%s%s", units_bytes(x->device_bytes).text,
-             is_tight ? "; " : "", is_tight ? tight : "");
+  else snprintf(line + used, sizeof line - used, " needs %s%s%s", needs, *tight ? "; " : "", tight);
   sentence(line);
 }
 
@@ -428,7 +443,7 @@ static void print_without(const plan_for_card *c, const plan_edits *edits,
                           const manual_steps *steps) {
   char line[640], tight[PLAN_TIGHT_SIZE], skipped[96];
   const plim_estimate *e = &edits->as_written;
-  plan_why_tight(c, e->device_bytes, e->interval_bytes[1], tight, sizeof tight);
+  plan_why_tight(c, e, tight, sizeof tight);
   list_steps(steps, edits, skipped, sizeof skipped);
   snprintf(line, sizeof line, "if you %sskip %s, the run needs %s and DOES NOT FIT%s%s",
            edits->write_count ? "apply only the file changes below and " : "", skipped,
@@ -463,7 +478,8 @@ static void print_diff(const plan_result *r, const plan_edits *edits) {
   plim_error error = {0};
   if (plan_diff_of(&r->files->project, edits->writes, edits->write_count, &diff, &error)) return;
   if (diff.len) {
-    plan_heading("changes to your files (--out plan.json, then plimsoll apply plan.json)");
+    plan_heading(r->out ? "changes to your files"
+                        : "changes to your files (--out plan.json, then plimsoll apply plan.json)");
     disarmed_write(diff.at, diff.len, stdout);
     plan_print_comments(&r->files->project, edits);
   }
@@ -510,14 +526,25 @@ static void print_one(const plan_result *r, const plan_for_card *c) {
   print_host(c);
   plan_print_questions(c);
   print_concessions(c);
-  print_ladder(c);
+  print_ladder(r, c);
   print_work(r, c);
   print_duration(r, c);
   print_unverified(c);
   plan_print_reproduce(c);
 }
 
+static void print_saved(const plan_result *r) {
+  char name[512], line[1200];
+  const char *path = plan_name(r, name, sizeof name);
+  bool can_apply = r->files && r->cards[0].plan.rungs.len;
+  if (!r->out) return;
+  snprintf(line, sizeof line, "\nsaved to %.500s%s%.500s", path,
+           can_apply ? "; to write the changes: plimsoll apply " : "", can_apply ? path : "");
+  sentence(line);
+}
+
 void plan_print_text(const plan_result *r) {
   if (r->count == 1) print_one(r, &r->cards[0]);
   else plan_print_cards(r);
+  print_saved(r);
 }

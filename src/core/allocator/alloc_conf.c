@@ -147,8 +147,20 @@ static plim_err check_not_below_segment(parser *p, const char *key, const char *
              (unsigned long long)smallest);
 }
 
+// Whether the string turns expandable segments on, before or after the present place.
+static bool has_expandable(const parser *p) {
+  parser look = {.text = p->text};
+  for (next(&look); !at_end(&look); next(&look)) {
+    if (!token_is(&look, "expandable_segments")) continue;
+    next(&look);
+    next(&look);
+    if (token_is(&look, "True")) return true;
+  }
+  return false;
+}
+
 static plim_err read_max_split(parser *p) {
-  static const char hint[] = "max_split_size_mb:128";
+  const char *hint = has_expandable(p) ? "remove max_split_size_mb" : "max_split_size_mb:128";
   uint64_t mb = 0;
   plim_err err = read_mb(p, "max_split_size_mb", hint, &mb);
   if (!err) err = check_not_below_segment(p, "max_split_size_mb", hint, mb);

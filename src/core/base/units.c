@@ -99,6 +99,11 @@ plim_err units_parse_u64(const char *text, uint64_t *value, plim_error *error) {
   const char *p = text;
   uint64_t read;
   if (!read_digits(&p, &read)) return fail_large(error, text);
+  if (*text == '-' && is_digit(text[1])) {
+    plim_fail(error, PLIM_ERR_ARGUMENT, "\"%s\" is negative", text);
+    plim_error_at(error, 0);
+    return PLIM_ERR_ARGUMENT;
+  }
   if (p == text || *p) return fail_at(error, text, p, "a whole number");
   *value = read;
   return PLIM_OK;

@@ -16,8 +16,10 @@ const char *const plim_component_names[PLIM_COMPONENTS] = {
 
 plim_target plim_target_gpu(const plim_gpu *gpu) {
   uint64_t total = gpu->cuda_mib ? gpu->cuda_mib : gpu->memory_mib;
-  return (plim_target){
-      .gpu = gpu, .budget_bytes = total * PLIM_MIB, .limit_bytes = plim_gpu_usable_bytes(gpu)};
+  return (plim_target){.gpu = gpu,
+                       .budget_bytes = total * PLIM_MIB,
+                       .limit_bytes = plim_gpu_usable_bytes(gpu),
+                       .limit_is_card = true};
 }
 
 plim_target plim_target_any(void) {
@@ -29,7 +31,8 @@ plim_target plim_target_size(uint64_t bytes) {
   uint64_t context = PLIM_CONTEXT_MIB * PLIM_MIB;
   return (plim_target){.gpu = plim_gpu_named("H200"),
                        .budget_bytes = bytes,
-                       .limit_bytes = bytes > context ? bytes - context : 0};
+                       .limit_bytes = bytes > context ? bytes - context : 0,
+                       .limit_is_card = true};
 }
 
 static uint64_t context_of(const plim_gpu *gpu) {
@@ -41,8 +44,11 @@ static uint64_t context_of(const plim_gpu *gpu) {
 // If the run under the limit runs out of memory, e->p is the prediction for a card that is large enough.
 static plim_err predict_both(const plim_job *job, const plim_target *target, plim_estimate *e,
                              plim_error *error) {
-  plim_predict_request request = {
-      .job = job, .gpu = target->gpu, .conf = target->conf, .limit_bytes = target->limit_bytes};
+  plim_predict_request request = {.job = job,
+                                  .gpu = target->gpu,
+                                  .conf = target->conf,
+                                  .limit_bytes = target->limit_bytes,
+                                  .limit_is_card = target->limit_is_card};
   bool needs_both = target->limit_bytes != PLIM_UNKNOWN && !target->is_verdict_enough;
   plim_err err = needs_both ? plim_predict_both(&request, &e->capped, &e->p, error)
                             : plim_predict(&request, &e->capped, error);
@@ -153,20 +159,24 @@ static plim_err refuse_size(plim_error *error) {
   return plim_fail(error, PLIM_ERR_ARGUMENT, "this takes more memory than any address space has");
 }
 
+// Growing a segment in place makes every large block larger than the requests that could reuse it (pytorch#123548).
+static bool keeps_large_blocks(const plim_alloc_conf *conf) {
+  return conf && conf->expandable_segments && conf->max_split_bytes != UINT64_MAX;
+}
+
 plim_err plim_estimate_make(const plim_job *job, const plim_target *target, plim_estimate *out,
                             plim_error *error) {
   *out = (plim_estimate){.context_bytes = context_of(target->gpu),
                          .budget_bytes = target->budget_bytes,
                          .has_verdict = target->limit_bytes != PLIM_UNKNOWN,
+                         .keeps_large_blocks = keeps_large_blocks(target->conf),
                          .step_seconds = NAN,
                          .pass_seconds = NAN,
                          .tokens_per_second = NAN};
   plim_err err = is_beyond(job) ? refuse_size(error) : predict_both(job, target, out, error);
   if (err || (target->is_verdict_enough && out->capped.runs_out)) return err;
   if (out->p.runs_out) return refuse_size(error);
-  out->fits = !out->capped.runs_out &&
-              (target->budget_bytes == PLIM_UNKNOWN ||
-               out->capped.peak_reserved_bytes + out->context_bytes <= target->budget_bytes);
+  out->fits = !out->capped.runs_out;
   fill_unverified(out, job, target->gpu);
   fill_budget(out);
   fill_interval(out, job);

@@ -19,9 +19,13 @@ extern const char *const plim_component_names[PLIM_COMPONENTS]; // "weights", "a
 
 // The card to run on.
 typedef struct {
-  const plim_gpu *gpu;         // NULL: not known; kernels then run as on an H200
-  uint64_t budget_bytes;       // memory of the whole card; PLIM_UNKNOWN: not known
-  uint64_t limit_bytes;        // the most that the allocator may reserve; PLIM_UNKNOWN: no limit
+  const plim_gpu *gpu;   // NULL: not known; kernels then run as on an H200
+  uint64_t budget_bytes; // memory of the whole card; PLIM_UNKNOWN: not known
+  uint64_t limit_bytes;  // the most that the allocator may reserve; PLIM_UNKNOWN: no limit
+  // The limit is the memory that the card has: the driver refuses more. Otherwise it is that of
+  // set_per_process_memory_fraction, which PyTorch compares with a request before it rounds the request up to pages of
+  // an expandable segment, so reserved memory can exceed the limit by a page.
+  bool limit_is_card;
   const plim_alloc_conf *conf; // NULL: PyTorch's defaults
   // Faster: a run that runs out of memory ends there, and what it would need stays 0.
   bool is_verdict_enough;
@@ -39,6 +43,8 @@ typedef struct {
   plim_prediction p;      // the run that fits, or the run on a card that is large enough
   plim_prediction capped; // the run under the limit; equal to p unless it runs out
   bool has_verdict, fits;
+  bool
+      keeps_large_blocks; // max_split_size_mb with expandable segments: large blocks are not reused
   uint64_t context_bytes;
   uint64_t device_bytes; // reserved memory and context
   uint64_t budget_bytes; // PLIM_UNKNOWN: not known

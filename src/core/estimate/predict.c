@@ -33,7 +33,9 @@ bool predict_collects_garbage(const follower *f) {
 // If a request may come near the limit, the run without a limit continues separately from here.
 static void fork_if_near(follower *f, uint64_t bytes) {
   predict_device *near = &f->devices[0], *far = &f->devices[1];
+  const plim_alloc_conf *conf = f->request->conf;
   uint64_t reserved = plim_allocator_stats(near->allocator)->now.reserved_bytes;
+  if (conf && conf->expandable_segments) reserved += conf->large_segment_bytes; // rounding to pages
   if (!predict_collects_garbage(f) && // garbage collection starts long before the limit
       reserved + plim_allocator_segment_request(near->allocator, bytes) <= f->request->limit_bytes)
     return;
@@ -211,17 +213,18 @@ static bool run(follower *f) {
 
 // ---- devices ----------------------------------------------------------------------------------------
 
-static bool device_open(predict_device *l, const plim_alloc_conf *conf, uint64_t limit_bytes,
+static bool device_open(predict_device *l, const plim_predict_request *request,
                         plim_prediction *out) {
   static const uint64_t streams[PLIM_STREAMS] = {0, 1, 2};
   plim_address_model_init(&l->addresses);
   plim_allocator_options options = {.streams = streams,
                                     .stream_count = PLIM_STREAMS,
                                     .driver = plim_address_model_driver(&l->addresses),
-                                    .limit_bytes = limit_bytes,
-                                    .capacity_bytes = PLIM_UNKNOWN,
+                                    .limit_bytes = request->limit_bytes,
+                                    .capacity_bytes = request->limit_is_card ? request->limit_bytes
+                                                                             : PLIM_UNKNOWN,
                                     .range_bytes = PLIM_UNKNOWN};
-  if (conf) options.conf = *conf;
+  if (request->conf) options.conf = *request->conf;
   else plim_alloc_conf_parse("", &options.conf, NULL);
   *out = (plim_prediction){0};
   l->out = out;
@@ -237,8 +240,7 @@ static plim_err predict(follower *f, plim_prediction *out, plim_error *error) {
   plim_err err = plim_job_check(&job, error);
   if (err) return err;
   f->count = 1;
-  bool ok =
-      device_open(&f->devices[0], request.conf, request.limit_bytes, out) && run(f) && !f->failed;
+  bool ok = device_open(&f->devices[0], &request, out) && run(f) && !f->failed;
   for (int i = 0; i < f->count; i++) {
     plim_allocator_delete(f->devices[i].allocator);
     plim_address_model_clear(&f->devices[i].addresses);

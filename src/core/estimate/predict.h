@@ -29,6 +29,7 @@ typedef struct {
   const plim_gpu *gpu;           // NULL: unknown; kernels then run as on an H200
   const plim_alloc_conf *conf;   // NULL: PyTorch's defaults
   uint64_t limit_bytes;          // the most that the allocator may reserve; PLIM_UNKNOWN: no limit
+  bool limit_is_card;            // as in plim_target
   const plim_observer *observer; // NULL: none
   bool runs_all;        // runs repeating rounds, too, for an observer that needs every event
   uint64_t shown_event; // an event that the observer needs to see even if it repeats; 0: none

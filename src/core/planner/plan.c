@@ -57,6 +57,20 @@ static void look_for_smallest(plim_search *s) {
   plim_concession_fits(s, &all, &smallest);
 }
 
+// Runs in full what is told beside the plan, so that its figures compare with those of the plan. What turns out to be
+// something else is not told.
+static void show_what_is_told(plim_search *s) {
+  plim_plan *plan = s->plan;
+  plim_choice smallest = plan->smallest.choice, tight = plan->tight.choice,
+              own = plan->own_sharding.choice;
+  if (!plan->rungs.len && plan->smallest.e.device_bytes)
+    plim_search_show(s, &smallest, &plan->smallest);
+  if (plan->tight.e.device_bytes) plim_search_show(s, &tight, &plan->tight);
+  if (!plan->tight.e.fits || plim_is_safe(s->r, &plan->tight.e)) plan->tight = (plim_rung){0};
+  if (plan->own_sharding.e.device_bytes) plim_search_show(s, &own, &plan->own_sharding);
+  if (!plim_is_safe(s->r, &plan->own_sharding.e)) plan->own_sharding = (plim_rung){0};
+}
+
 static void climb(plim_search *s, const plim_concessions *concessions) {
   plim_search_concessions(s, concessions);
   if (!s->failed) plim_build_ladder(s, concessions);
@@ -115,8 +129,10 @@ static void search(plim_search *s) {
          plim_find_concessions(s, (plim_concession_kind){0}, &next, &concessions))
     climb(s, &concessions);
   if (!plan->rungs.len && !s->failed) look_for_smallest(s);
+  if (!s->failed) show_what_is_told(s);
   plan->concedes = plan->concedes && plan->rungs.len;
-  plan->is_tight = !plan->rungs.len && plan->smallest.e.fits;
+  plan->is_tight =
+      !plan->rungs.len && plan->smallest.e.fits && !plim_is_safe(s->r, &plan->smallest.e);
   if (!s->failed && plan->rungs.len) plim_explain_changes(s);
   if (!s->failed && plan->smallest.e.device_bytes) plim_list_concessions(s);
 }
@@ -152,6 +168,7 @@ plim_err plim_plan_make(const plim_plan_request *request, plim_plan *out, plim_e
   if (!err) err = check_ways(request, error);
   if (!err && look_at_own(&s)) search(&s);
   vec_free(&s.tried);
+  vec_free(&s.shown);
   vec_free(&s.refused);
   vec_free(&s.out);
   vec_free(&s.fitting);

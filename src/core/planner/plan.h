@@ -105,9 +105,9 @@ typedef struct {
   int count; // number of knobs
   plim_knob knob[PLIM_MAX_CONCEDED];
   int64_t from[PLIM_MAX_CONCEDED], to[PLIM_MAX_CONCEDED];
-  bool fits;             // together with the best values of the other knobs
-  uint64_t device_bytes; // with those values
-  uint64_t most_bytes;   // the same at the upper end of the estimate's error margin
+  plim_estimate e;       // together with the best values of the other knobs
+  bool fits;             // it does, and leaves the margin free
+  uint64_t device_bytes; // memory that a card must have for it
   int64_t saves_bytes;   // compared with the plan; negative: it costs memory
   double tokens_per_second;
   bool is_instead; // replaces what the plan moves to the host

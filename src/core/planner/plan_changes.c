@@ -61,7 +61,7 @@ static void add_change(plim_search *s, plim_knob knob) {
                              .from = own->at[knob],
                              .to = chosen.choice.at[knob]};
   plim_choice back = plim_reverted(s, &chosen.choice, knob);
-  if (!plim_search_compare(s, &back, &without)) return;
+  if (!plim_search_show(s, &back, &without)) return;
   change.saves_bytes = (int64_t)without.e.device_bytes - (int64_t)chosen.e.device_bytes;
   bool compares = s->r->effective_batch || batch_of(&without.choice) == batch_of(&chosen.choice);
   change.costs_seconds = compares ? chosen.step_seconds - without.step_seconds : NAN;

@@ -98,6 +98,7 @@ typedef struct {
   const plim_plan_request *r;
   plim_plan *plan;
   vec(plim_rung) tried;     // every candidate that ran
+  vec(plim_rung) shown;     // every candidate that ran in full
   vec(plim_choice) refused; // candidates that are not supported
   vec(plim_choice) out;     // candidates that run out of memory
   vec(plim_rung) fitting;   // candidates that fit on the current level
@@ -121,8 +122,6 @@ const plim_rung *plim_search_time(plim_search *s, const plim_choice *choice);
 bool plim_search_runs_out(plim_search *s, const plim_choice *choice);
 // Runs a candidate with the passes that a plan shows. Returns false if the search failed.
 bool plim_search_show(plim_search *s, const plim_choice *choice, plim_rung *out);
-// The same for a candidate that is only compared with the plan.
-bool plim_search_compare(plim_search *s, const plim_choice *choice, plim_rung *out);
 // Whether no allocator settings could make it fit, because its live tensors alone are too large.
 bool plim_is_hopeless(const plim_plan_request *r, const plim_estimate *e);
 

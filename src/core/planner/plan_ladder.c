@@ -89,19 +89,9 @@ static uint64_t lowest_so_far(const plim_plan *plan) {
   return n ? plan->rungs.at[n - 1].e.device_bytes : UINT64_MAX;
 }
 
-// Fewer passes than the first rung was run with can need less memory: the same settings are still no fallback.
-static bool is_rung(const plim_plan *plan, const plim_choice *choice) {
-  for (size_t i = 0; i < plan->rungs.len; i++)
-    if (memcmp(&plan->rungs.at[i].choice, choice, sizeof *choice) == 0) return true;
-  return false;
-}
-
-// With more passes it must still fit and be below the previous rungs in memory and speed; the first rung is run in
-// full.
+// Run in full it must still fit and be below the previous rungs in memory and speed.
 static bool show(plim_search *s, const plim_choice *choice, standard by, plim_rung *out) {
-  if (is_rung(s->plan, choice)) return false;
-  if (!plim_search_compare(s, choice, out) || !plim_is_safe(s->r, &out->e)) return false;
-  if (!s->plan->rungs.len && !plim_search_show(s, choice, out)) return false;
+  if (!plim_search_show(s, choice, out)) return false;
   bool is_faster = out->tokens_per_second > by.no_faster;
   return plim_is_safe(s->r, &out->e) && out->e.device_bytes < lowest_so_far(s->plan) && !is_faster;
 }
@@ -188,7 +178,7 @@ static void refine(plim_search *s) {
   for (int i = 0; i < NEAREST && !s->failed; i++) {
     plim_rung *x = fastest_of(s, PLIM_SEARCH_PASSES), *best = fastest_of(s, INT32_MAX), more;
     if (!x || sure_speed(s, x) < NEAR * sure_speed(s, best)) return;
-    if (!plim_search_compare(s, &x->choice, &more)) return;
+    if (!plim_search_show(s, &x->choice, &more)) return;
     if (plim_is_safe(s->r, &more.e)) *x = more;
     else leave_out(s, x);
   }
@@ -205,7 +195,7 @@ static void note_faster(plim_search *s) {
     if (s->fitting.at[i].tokens_per_second > best->tokens_per_second) best = &s->fitting.at[i];
   plan->passed = PLIM_PASSED_NONE;
   if (!is_clearly_faster(best, first)) return;
-  if (!plim_search_compare(s, &best->choice, &plan->faster)) return;
+  if (!plim_search_show(s, &best->choice, &plan->faster)) return;
   bool is_so = plim_is_safe(s->r, &plan->faster.e) && is_clearly_faster(&plan->faster, first);
   if (is_so) plan->passed = plim_why_passed(s->r, &plan->faster.choice, &first->choice);
 }
@@ -225,7 +215,7 @@ static void note_liger(plim_search *s, const plim_concessions *concessions) {
   const plim_rung *x = plim_choice_is_sound(s->r, &candidate)
                            ? plim_fastest_split(&w, &candidate, best.tokens_per_second)
                            : NULL;
-  if (!x || !plim_search_compare(s, &x->choice, &shown) || !plim_is_safe(s->r, &shown.e)) return;
+  if (!x || !plim_search_show(s, &x->choice, &shown) || !plim_is_safe(s->r, &shown.e)) return;
   if (!is_clearly_faster(&shown, &best)) return;
   plan->faster = shown;
   plan->passed = PLIM_PASSED_LIGER;

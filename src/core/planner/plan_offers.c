@@ -5,11 +5,10 @@ static bool is_open(const plim_plan_request *r, plim_knob knob) {
   return plim_knob_changes_learning(r, knob) && !r->allowed[knob] && !r->domains[knob].count;
 }
 
-static void add(plim_search *s, const plim_concessions *l, const plim_rung *got, bool is_safe) {
+static void add(plim_search *s, const plim_concessions *l, const plim_rung *got) {
   plim_plan *plan = s->plan;
-  plim_concession c = {.fits = is_safe,
-                       .device_bytes = plim_needed_bytes(&got->e),
-                       .most_bytes = got->e.interval_bytes[1]};
+  plim_concession c = {
+      .e = got->e, .fits = plim_is_safe(s->r, &got->e), .device_bytes = plim_needed_bytes(&got->e)};
   const plim_rung *than = plan->rungs.len ? &plan->rungs.at[0] : &plan->smallest;
   plim_choice had = plan->rungs.len ? than->choice : plim_concession_of(s).at;
   for (size_t i = 0; i < plim_conceded_knob_count; i++) {
@@ -24,6 +23,12 @@ static void add(plim_search *s, const plim_concessions *l, const plim_rung *got,
   if (c.count && !vec_push(&plan->concessions, c)) s->failed = true;
 }
 
+// Runs an offer in full, as the plan is, and says whether it still fits.
+static bool fits_in_full(plim_search *s, plim_rung *x) {
+  plim_choice choice = x->choice;
+  return plim_search_show(s, &choice, x) && plim_is_safe(s->r, &x->e);
+}
+
 // What one knob gains in addition to the plan: its first step that is worth mentioning.
 #define WORTH_NAMING 0.01 // at least this fraction of the plan's memory
 
@@ -35,10 +40,11 @@ static void offer_saving(plim_search *s, plim_knob knob) {
     plim_choice choice = plan->choice;
     choice.at[knob] = concessions.at.at[knob] = d.at[i];
     if (knob == PLIM_KNOB_MICRO_BATCH && !plim_set_accumulation(s->r, &choice)) continue;
-    const plim_rung *x = plim_search_run(s, &choice);
-    double saved = x ? (double)plan->e.device_bytes - (double)x->e.device_bytes : 0;
+    plim_rung shown;
+    if (!plim_search_run(s, &choice) || !plim_search_show(s, &choice, &shown)) continue;
+    double saved = (double)plan->e.device_bytes - (double)shown.e.device_bytes;
     if (saved < WORTH_NAMING * (double)plan->e.device_bytes) continue;
-    add(s, &concessions, x, plim_is_safe(s->r, &x->e));
+    add(s, &concessions, &shown);
     return;
   }
 }
@@ -90,10 +96,11 @@ static bool offer_instead(plim_search *s, plim_knob knob) {
   const plim_rung *best = fastest_on(s, &concessions);
   if (!best) return false;
   plim_rung shown = *best;
+  if (!fits_in_full(s, &shown)) return false;
   plim_concessions told = {.r = s->r, .at = *plan};
   told.at.at[knob] = concessions.at.at[knob];
   size_t before = s->plan->concessions.len;
-  add(s, &told, &shown, true);
+  add(s, &told, &shown);
   if (s->plan->concessions.len > before) s->plan->concessions.at[before].is_instead = true;
   return true;
 }
@@ -107,14 +114,14 @@ static bool offer_fitting(plim_search *s, plim_knob knob, const plim_concessions
   bool fits = false;
   for (int i = 1; i < d.count && !fits && !s->failed; i++) {
     concessions.at.at[knob] = d.at[i];
-    fits = plim_concession_fits(s, &concessions, NULL);
+    bool may_fit = plim_concession_fits(s, &concessions, NULL), is_last = i + 1 == d.count;
+    if (may_fit || is_last) plim_concession_fits(s, &concessions, &smallest);
+    if ((may_fit || is_last) && smallest.e.device_bytes) fits = fits_in_full(s, &smallest);
   }
-  if (d.count > 1) plim_concession_fits(s, &concessions, &smallest);
   double needed = (double)plim_needed_bytes(&smallest.e);
   bool helps = needed < (1 - WORTH_NAMING) * (double)plim_needed_bytes(&without->e);
   s->plan->smallest = *without; // the smallest allowed candidate; offers do not count
-  if (smallest.e.device_bytes && (fits || helps) && !s->failed)
-    add(s, &concessions, &smallest, fits);
+  if (smallest.e.device_bytes && (fits || helps) && !s->failed) add(s, &concessions, &smallest);
   return fits;
 }
 
@@ -125,9 +132,9 @@ static bool offer_several(plim_search *s, const plim_rung *without) {
   size_t from = 0;
   bool fits =
       plim_find_concessions(s, (plim_concession_kind){.is_offered = true}, &from, &concessions) &&
-      plim_concession_fits(s, &concessions, &smallest);
+      plim_concession_fits(s, &concessions, &smallest) && fits_in_full(s, &smallest);
   s->plan->smallest = *without;
-  if (fits) add(s, &concessions, &smallest, true);
+  if (fits) add(s, &concessions, &smallest);
   return fits;
 }
 

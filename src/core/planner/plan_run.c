@@ -7,9 +7,8 @@
 // In a search, two steps of two forward passes represent all of them: by then gradients live through a forward pass and
 // the optimizer's state exists.
 enum { SEARCH_STEPS = 2 };
-// What is shown runs three steps of at most PLIM_SHOWN_PASSES passes; further passes repeat. For what is compared with
-// the plan, three passes are enough: they reserve the same memory within a segment of 2 MiB.
-enum { COMPARED_PASSES = 3 };
+// What is shown runs three steps of at most PLIM_SHOWN_PASSES passes; further passes repeat. Fragmentation can grow in
+// every one of them, so figures that are compared with each other all come from such runs.
 
 // ---- does it fit ------------------------------------------------------------------------------------
 
@@ -90,27 +89,34 @@ static bool run(plim_search *s, const plim_choice *choice, int passes, bool is_v
                 plim_rung *out) {
   *out = (plim_rung){
       .choice = *choice, .passes = passes, .changes = distance(choice, &s->plan->before_choice)};
-  s->plan->tried++;
   s->err = estimate(s->r, choice, passes, is_verdict_enough, &out->e, s->error);
   if (s->err) return false;
   fill_time(s->r, out, passes);
   return true;
 }
 
-bool plim_search_show(plim_search *s, const plim_choice *choice, plim_rung *out) {
-  if (!s->failed && !run(s, choice, PLIM_SHOWN_PASSES, false, out)) s->failed = true;
-  return !s->failed;
-}
-
-bool plim_search_compare(plim_search *s, const plim_choice *choice, plim_rung *out) {
-  if (!s->failed && !run(s, choice, COMPARED_PASSES, false, out)) s->failed = true;
-  return !s->failed;
-}
-
 // ---- each candidate once ----------------------------------------------------------------------------
 
 static bool is_same(const plim_choice *a, const plim_choice *b) {
   return memcmp(a, b, sizeof *a) == 0;
+}
+
+static const plim_rung *find_tried(const plim_search *s, const plim_choice *choice) {
+  for (size_t i = 0; i < s->tried.len; i++)
+    if (is_same(&s->tried.at[i].choice, choice)) return &s->tried.at[i];
+  return NULL;
+}
+
+bool plim_search_show(plim_search *s, const plim_choice *choice, plim_rung *out) {
+  for (size_t i = 0; i < s->shown.len && !s->failed; i++)
+    if (is_same(&s->shown.at[i].choice, choice)) {
+      *out = s->shown.at[i];
+      return true;
+    }
+  if (!s->failed && !run(s, choice, PLIM_SHOWN_PASSES, false, out)) s->failed = true;
+  if (!find_tried(s, choice)) s->plan->tried++;
+  if (!s->failed && !vec_push(&s->shown, *out)) s->failed = true;
+  return !s->failed;
 }
 
 static bool is_in_list(const plim_choice *at, size_t count, const plim_choice *choice) {
@@ -125,16 +131,11 @@ static void keep_smallest(plim_plan *plan, const plim_rung *rung) {
     plan->smallest = *rung;
 }
 
-static const plim_rung *find_tried(const plim_search *s, const plim_choice *choice) {
-  for (size_t i = 0; i < s->tried.len; i++)
-    if (is_same(&s->tried.at[i].choice, choice)) return &s->tried.at[i];
-  return NULL;
-}
-
 // Returns false if it is not supported or the search failed.
 static bool run_once(plim_search *s, const plim_choice *choice, bool is_verdict_enough,
                      plim_rung *out) {
   if (s->failed || is_in_list(s->refused.at, s->refused.len, choice)) return false;
+  s->plan->tried++;
   if (run(s, choice, PLIM_SEARCH_PASSES, is_verdict_enough, out)) return true;
   bool is_passed_over = s->err != PLIM_ERR_NOMEM; // an unsupported combination
   if (is_passed_over) s->err = PLIM_OK;

@@ -191,6 +191,12 @@ static bool is_near_nan(const char *text, size_t size, int position) {
   return false;
 }
 
+static bool is_blank(const char *text, size_t size) {
+  size_t i = 0;
+  while (i < size && strchr(" \t\r\n", text[i]) && text[i]) i++;
+  return i == size;
+}
+
 plim_err plim_model_config_parse(const char *text, size_t size, plim_model_source *out,
                                  plim_error *error) {
   *out = (plim_model_source){.dtype = PLIM_DTYPE_COUNT};
@@ -204,6 +210,8 @@ plim_err plim_model_config_parse(const char *text, size_t size, plim_model_sourc
                     why.line);
     plim_error_hint(error, "replace it with a number or null");
     plim_error_at(error, why.position > 0 ? (uint64_t)why.position : 0);
+  } else if (!root && is_blank(text, size)) {
+    err = plim_fail(error, PLIM_ERR_PARSE, "the file is empty");
   } else if (!root) {
     err = plim_fail(error, PLIM_ERR_PARSE, "this is not valid JSON: line %d, %.160s", why.line,
                     why.text);

@@ -22,6 +22,9 @@ bool plim_model_is_path(const char *what) {
   const char *slash = strchr(what, '/');
   bool is_id = slash && slash != what && slash[1] && !strchr(slash + 1, '/');
   if (is_id && is_folder_name(what, (size_t)(slash - what))) return true;
+  size_t size = strlen(what);
+  if (size > 5 && strcmp(what + size - 5, ".json") == 0)
+    return true; // no repository has such a name
   return slash && (!is_id || *what == '.' || *what == '~');
 }
 

@@ -229,6 +229,8 @@ static plim_err read_root(const json_t *root, uint64_t rung, plim_plan_file *out
 
 static plim_err is_no_json(const json_error_t *why, plim_error *error) {
   char what[sizeof why->text + 64];
+  if (json_error_code(why) == json_error_premature_end_of_input && why->position == 0)
+    return is_no_plan(error, "the file is empty");
   snprintf(what, sizeof what, "its JSON is invalid at line %d: %s", why->line, why->text);
   plim_text_disarm(what);
   return is_no_plan(error, what);

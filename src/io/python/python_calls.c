@@ -100,8 +100,9 @@ static bool is_model_class(const plim_py_reader *r, size_t i) {
          !has_part(r, i, "Token") && !has_part(r, i, "Config") && !has_part(r, i, "Processor");
 }
 
-const char *plim_py_model_argument(const plim_py_reader *r, size_t first, size_t last) {
+const char *plim_py_first_argument(const plim_py_reader *r, size_t first, size_t last) {
   if (plim_py_is_text(r, last, "SentenceTransformer")) return "model_name_or_path";
+  if (last > first && plim_py_is_text(r, last, "fit")) return "train_objectives";
   bool loads = last > first && plim_py_is_text(r, last, "from_pretrained");
   if (!loads || !is_model_class(r, last - 2)) return NULL;
   return has_part(r, last - 2, "Fast") ? "model_name" : "pretrained_model_name_or_path";

@@ -15,7 +15,7 @@
 //   function.name           a local variable, assigned once and surely, to a literal; of two functions of
 //                           one name the second is function#2
 //   ....from_pretrained.pretrained_model_name_or_path  the first argument of what loads a model, if it has
-//                           no name; likewise SentenceTransformer's
+//                           no name; likewise SentenceTransformer's, and model.fit.train_objectives
 //   gradient_checkpointing_enable  and a few like it: a call that is a setting by its name; no change
 //
 // What is DERIVED, though it looks like a literal (span and text are then the whole entry): assignments
@@ -170,8 +170,8 @@ void plim_py_flag_method(plim_py_reader *r, size_t last);
 bool plim_py_names_evaluation(const plim_py_reader *r, size_t i, size_t end);
 // Whether the first argument of the call is for evaluation: DataLoader(val_data, ...).
 bool plim_py_takes_evaluation(const plim_py_reader *r, size_t open);
-// The name of the first argument of a call if it is the model to load; NULL otherwise.
-const char *plim_py_model_argument(const plim_py_reader *r, size_t first, size_t last);
+// The name of the first argument of a call if it is the model to load or the data to train on; NULL otherwise.
+const char *plim_py_first_argument(const plim_py_reader *r, size_t first, size_t last);
 // True if the call is of a special kind and was read: add_argument, os.environ.setdefault, dict.
 bool plim_py_special_call(plim_py_reader *r, size_t first, size_t last, size_t open);
 // Reads field(default=...) of a dataclass as the value of the current path. False if it is anything else.

@@ -449,7 +449,7 @@ static void read_call(plim_py_reader *r, size_t first, size_t last, size_t open)
     if (size) {
       plim_py_push(r, name, size);
       if (!plim_py_autocast(r, first, last, open))
-        read_arguments(r, open, plim_py_model_argument(r, first, last), false);
+        read_arguments(r, open, plim_py_first_argument(r, first, last), false);
       plim_py_add_defaults(r, last, open);
     } else plim_py_walk(r, open + 1, plim_py_at(r, open)->match);
   }

@@ -10,6 +10,8 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "text_file.h"
+
 enum {
   BUFFER_BYTES = 256 * 1024, // stays in the second-level cache
   RAW_BYTES = 64 * 1024,
@@ -232,6 +234,12 @@ plim_err plim_input_open(plim_input *input, const char *path, plim_error *error)
   if (fd < 0 && errno == ENOENT)
     return plim_fail(error, PLIM_ERR_IO, "%.200s does not exist", path);
   if (fd < 0) return plim_fail(error, PLIM_ERR_IO, "cannot open: %s", strerror(errno));
+  if (plim_is_folder(path)) {
+    close(fd);
+    plim_fail(error, PLIM_ERR_IO, "cannot open %.200s: this is a folder", path);
+    plim_error_hint(error, "name the file to read");
+    return PLIM_ERR_IO;
+  }
   return start(input, fd, NULL, 0, error);
 }
 

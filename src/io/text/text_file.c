@@ -92,8 +92,8 @@ plim_err plim_text_file_read(const char *path, size_t limit, char **text, size_t
     if (is_missing) plim_fail(error, code, "%.200s does not exist", path);
     else plim_fail(error, code, "cannot open %.200s: %s", path, why);
     if (is_folder)
-      plim_error_hint(error,
-                      "name the files to read; to list them, run plimsoll check in that folder");
+      plim_error_hint(error, "name the files to read: the configuration and the script that starts "
+                             "the run");
     return plim_error_file(error, code, path);
   }
   plim_err err = read_open(in, limit, text, size, error);

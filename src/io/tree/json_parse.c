@@ -261,6 +261,7 @@ plim_err plim_json_parse(const char *text, size_t size, plim_tree *out, plim_err
   plim_err err = plim_tree_too_long(size, error);
   if (!err) err = plim_utf8_open(text, size, &p.at, error);
   if (!err) err = skip_space(&p);
+  if (!err && p.at == size) err = plim_fail(error, PLIM_ERR_PARSE, "the file is empty");
   if (!err) err = take_value(&p);
   if (!err) err = skip_space(&p);
   if (!err && p.at < size) err = refuse(&p, "there is text after the end of the value");

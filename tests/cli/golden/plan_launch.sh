@@ -31,3 +31,7 @@ $PLIMSOLL plan ds.sh ds.json -m llama-3.1-8b -s 1024 --gpu 24GiB --fix strategy=
 echo "== plain python gives DeepSpeed no RANK; what a diff writes is not to do"
 echo 'python train.py --model_name_or_path qwen2.5-1.5b --per_device_train_batch_size 1 --bf16 --max_length 1024' > one.sh
 $PLIMSOLL plan one.sh -s 1024 --gpu 12GiB --fix strategy=zero3 --fix offload=parameters --fix chunked_loss=off | todo
+echo "== a file that is found beside another is found where the run starts"
+mkdir conf && cp fixtures/check/offload.yaml fixtures/check/offload.json conf
+$PLIMSOLL plan conf/offload.yaml --world 4 --gpu 80GiB | grep 'llamafactory-cli'
+cp conf/offload.json . && $PLIMSOLL plan conf/offload.yaml --world 4 --gpu 80GiB | grep 'llamafactory-cli'

@@ -15,3 +15,6 @@ plan() { $PLIMSOLL plan train.yaml --gpu 24GiB --try micro_batch=1 "$@" >/dev/nu
   $PLIMSOLL estimate -m gpt2 --svg new.svg >/dev/null && $PLIMSOLL estimate -m gpt2 --svg new.svg >/dev/null
   echo "exit $?"
 } 2>&1 | sed "s,$PWD,HERE,"
+# The text names the file that the plan was saved to, and how to apply it.
+$PLIMSOLL plan train.yaml --gpu 24GiB --out "my plan.json" | grep -E 'apply|saved|^changes to'
+$PLIMSOLL plan -m gpt2 --gpu 24GiB --out options.json | grep -E 'apply|saved|^plan \(1\)'

@@ -27,3 +27,15 @@ script "MultipleNegativesRankingLoss(model)" 'data = load_dataset("sentence-tran
 script "MultipleNegativesRankingLoss(model)" 'data = load_dataset("sentence-transformers/all-nli", "pair")'
 script "MultipleNegativesRankingLoss(model)" 'data = [InputExample(texts=[a, b(1, 2), c[0, 1]]) for a, b, c in rows]'
 script "MatryoshkaLoss(model, losses.TripletLoss(model), [768, 64])" ""
+# model.fit trains on the DataLoader that it is given, with or without the argument's name.
+for objectives in "" "train_objectives="; do
+  cat > fit.py <<PY
+from sentence_transformers import SentenceTransformer, InputExample, losses
+from torch.utils.data import DataLoader
+model = SentenceTransformer("bert-base-uncased")
+data = [InputExample(texts=[a, b, c]) for a, b, c in rows]
+loader = DataLoader(data, shuffle=True, batch_size=64)
+model.fit(${objectives}[(loader, losses.MultipleNegativesRankingLoss(model))], epochs=1)
+PY
+  $PLIMSOLL plan fit.py --gpu 24GiB | grep -E '^card|texts per sample'
+done

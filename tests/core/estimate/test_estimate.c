@@ -80,6 +80,31 @@ TEST(every_limit_gives_a_verdict_and_more_is_never_worse) {
   CHECK(fitted, "nothing fits");
 }
 
+// Expandable segments are mapped in pages that are larger than most requests. A card has no memory for a page beyond
+// its end, while set_per_process_memory_fraction is compared with the request alone.
+TEST(pages_of_expandable_segments_end_where_the_card_ends) {
+  plim_job job = job_of("tiny-llama");
+  plim_alloc_conf conf;
+  plim_alloc_conf_parse("expandable_segments:True,max_split_size_mb:32", &conf, NULL);
+  bool is_above_fraction = false;
+  for (uint64_t mib = 300; mib <= 520; mib += 5) {
+    plim_target card = plim_target_size((mib + PLIM_CONTEXT_MIB) * PLIM_MIB), fraction = card;
+    plim_estimate e;
+    card.conf = fraction.conf = &conf;
+    fraction.limit_is_card = false;
+    CHECK(!plim_estimate_make(&job, &card, &e, NULL), "%llu MiB", (unsigned long long)mib);
+    CHECK(e.fits || e.capped.runs_out_bytes, "%llu MiB: no request failed",
+          (unsigned long long)mib);
+    CHECK(!e.fits || e.device_bytes <= e.budget_bytes, "%llu MiB: the card ends before",
+          (unsigned long long)mib);
+    CHECK(!plim_estimate_make(&job, &fraction, &e, NULL), "%llu MiB", (unsigned long long)mib);
+    CHECK(e.fits || e.capped.runs_out_bytes, "%llu MiB: no request failed",
+          (unsigned long long)mib);
+    is_above_fraction |= e.fits && e.device_bytes > e.budget_bytes;
+  }
+  CHECK(is_above_fraction, "a page never goes beyond the fraction");
+}
+
 // The head on top of an encoder is unknown, but it needs little memory.
 TEST(an_encoders_own_loss_is_not_verified) {
   plim_estimate e;

@@ -48,6 +48,71 @@ TEST(the_smallest_choice_counts_allowed_concessions) {
   plim_plan_clear(&all);
 }
 
+// Whether the rung has the figures that its settings have when they are run by themselves.
+static bool is_run_in_full(const plim_plan_request *r, const plim_rung *x) {
+  plim_estimate e;
+  if (plim_choice_estimate(r, &x->choice, &e, NULL)) return false;
+  if (e.device_bytes != x->e.device_bytes)
+    printf("  %lld x %lld is said to need %.2f GiB, and needs %.2f\n",
+           (long long)x->choice.at[PLIM_KNOB_MICRO_BATCH],
+           (long long)x->choice.at[PLIM_KNOB_ACCUMULATE], (double)x->e.device_bytes / PLIM_GIB,
+           (double)e.device_bytes / PLIM_GIB);
+  return e.device_bytes == x->e.device_bytes;
+}
+
+// Fragmentation grows in the third step here, so figures of shorter runs are lower. Equal settings have equal figures.
+TEST(all_that_is_told_is_run_in_full) {
+  plim_plan_request r = request("t5", "flan-t5-large", 4, 2048);
+  plim_plan plan;
+  r.job.recipe.accumulate = 8;
+  r.effective_batch = 32;
+  r.target = plim_target_size(24 * PLIM_GIB);
+  CHECK(make(&r, &plan) && plan.rungs.len > 3, "a ladder");
+  for (size_t i = 0; i < plan.rungs.len; i++)
+    CHECK(is_run_in_full(&r, &plan.rungs.at[i]), "%zu", i);
+  for (size_t i = 0; i < plan.changes.len; i++)
+    if (plan.changes.at[i].knob == PLIM_KNOB_MICRO_BATCH && plan.rungs.at[0].changes == 2)
+      CHECK(plan.changes.at[i].saves_bytes ==
+                (int64_t)plan.before.device_bytes - (int64_t)plan.rungs.at[0].e.device_bytes,
+            "the change alone is the difference to now");
+  plim_plan_clear(&plan);
+  r.target = plim_target_size(4 * PLIM_GIB);
+  CHECK(make(&r, &plan) && !plan.rungs.len && is_run_in_full(&r, &plan.smallest), "the smallest");
+  plim_plan_clear(&plan);
+}
+
+// Where large blocks are not reused, memory grows with every pass until the card is full. What fits for two passes may
+// not fit for eight.
+TEST(an_offer_that_fits_is_a_plan_once_it_is_allowed) {
+  static const uint64_t cards[] = {24, 27, 32};
+  for (int i = 0; i < 3; i++) {
+    plim_plan_request r = request("qwen2", "qwen2.5-7b", 2, 2048);
+    plim_plan plan, allowed;
+    r.job.dtype = PLIM_FP16;
+    r.job.recipe.autocast = PLIM_FP16;
+    r.job.recipe.checkpoint = PLIM_CHECKPOINT_ON;
+    r.job.recipe.accumulate = 8;
+    r.job.lora = (plim_lora){.rank = 128, .targets = PLIM_ALL_LINEAR};
+    r.alloc_conf = "max_split_size_mb:128,expandable_segments:True";
+    r.effective_batch = 16;
+    r.holds_others = true;
+    r.domains[PLIM_KNOB_MICRO_BATCH] = (plim_domain){1, {1}};
+    r.target = plim_target_size(cards[i] * PLIM_GIB);
+    CHECK(make(&r, &plan), "a plan");
+    CHECK(plan.rungs.len || is_run_in_full(&r, &plan.smallest), "the smallest");
+    CHECK(!plan.is_tight || !plim_is_safe(&r, &plan.smallest.e), "tight means not safe");
+    for (size_t k = 0; k < plan.concessions.len && !plan.rungs.len; k++) {
+      if (!plan.concessions.at[k].fits || plan.concessions.at[k].count > 1) continue;
+      plim_plan_request more = r;
+      more.allowed[plan.concessions.at[k].knob[0]] = true;
+      CHECK(make(&more, &allowed) && allowed.rungs.len, "%llu GiB: --allow %s does not fit",
+            (unsigned long long)cards[i], plim_knob_table[plan.concessions.at[k].knob[0]].name);
+      plim_plan_clear(&allowed);
+    }
+    plim_plan_clear(&plan);
+  }
+}
+
 TEST(checkpoints_that_a_family_lacks_are_refused) {
   plim_plan_request r = request("mpnet", "all-mpnet-base-v2", 16, 128);
   plim_plan plan;

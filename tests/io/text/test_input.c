@@ -228,7 +228,7 @@ TEST(unreadable_files_are_reported) {
   CHECK(plim_input_open(&input, "/no/such/file", &error) == PLIM_ERR_IO, "%s", error.message);
   CHECK_STR(error.message, "/no/such/file does not exist");
   CHECK(plim_input_open(&input, "/", &error) == PLIM_ERR_IO, "%s", error.message);
-  CHECK_STR(error.message, "cannot read: Is a directory");
+  CHECK_STR(error.message, "cannot open /: this is a folder");
 }
 
 TEST_MAIN

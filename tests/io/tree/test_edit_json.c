@@ -32,10 +32,9 @@ TEST(invalid_json_is_refused_with_the_position) {
     const char *text;
     uint64_t byte;
   } cases[] = {
-      {"", 0},         {"{", 1},         {"{\"a\" 1}", 5},      {"{\"a\": }", 6},
-      {"{'a': 1}", 1}, {"[1,,2]", 3},    {"[01]", 2},           {"[1.]", 2},
-      {"[+1]", 1},     {"[\"\\x\"]", 3}, {"[\"a\nb\"]", 3},     {"[1] 2", 4},
-      {"[\"a", 3},     {"[tru]", 1},     {"{\"a\": 1 /* }", 8}, {"[\"\xff\"]", 2},
+      {"{", 1},     {"{\"a\" 1}", 5}, {"{\"a\": }", 6}, {"{'a': 1}", 1},       {"[1,,2]", 3},
+      {"[01]", 2},  {"[1.]", 2},      {"[+1]", 1},      {"[\"\\x\"]", 3},      {"[\"a\nb\"]", 3},
+      {"[1] 2", 4}, {"[\"a", 3},      {"[tru]", 1},     {"{\"a\": 1 /* }", 8}, {"[\"\xff\"]", 2},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     plim_settings s;
@@ -43,6 +42,17 @@ TEST(invalid_json_is_refused_with_the_position) {
     const char *text = cases[i].text;
     CHECK(plim_settings_read(PLIM_FORMAT_JSON, text, strlen(text), &s, &error), "%s", text);
     CHECK(error.byte == cases[i].byte, "%s: byte %d: %s", text, (int)error.byte, error.message);
+  }
+}
+
+TEST(json_without_a_value_is_an_empty_file) {
+  static const char *const cases[] = {"", " \n", "// only a comment\n"};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    plim_settings s;
+    plim_error error = {0};
+    const char *text = cases[i];
+    CHECK(plim_settings_read(PLIM_FORMAT_JSON, text, strlen(text), &s, &error), "%s", text);
+    CHECK_STR(error.message, "the file is empty");
   }
 }
 

@@ -344,7 +344,8 @@ static plim_err refuse(const search *s, const source *x, plim_error *error) {
                            "would change too",
                            x->setting->key, list, is_one ? "is" : "are");
   plim_error_hint(
-      error, "if that is what you want, edit %.60s; otherwise write a number of its own for each",
+      error,
+      "if that is what you want, edit %.60s; otherwise write a separate number in each place",
       x->setting->key);
   return plim_error_file_of(s->p, s->shown_in[0], err, error);
 }

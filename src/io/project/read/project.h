@@ -78,6 +78,7 @@ typedef struct {
   bool shares;     // it configures DeepSpeed, FSDP or accelerate
   bool is_missing; // it does not exist
   plim_error why;  // if it exists: why it cannot be read
+  int why_line;    // the line that `why` is about; 0: none
   size_t byte;     // where `from` refers to it
   int line;
 } plim_unread;

@@ -33,6 +33,17 @@ static int line_of(const char *text, size_t byte) {
   return line;
 }
 
+static int line_of_error(const char *path, const plim_error *why) {
+  enum { MOST_BYTES = 16 << 20 };
+  char *text;
+  size_t size;
+  if (why->byte == PLIM_UNKNOWN || plim_text_file_read(path, MOST_BYTES, &text, &size, NULL))
+    return 0;
+  int line = why->byte <= size ? line_of(text, (size_t)why->byte) : 0;
+  free(text);
+  return line;
+}
+
 plim_err plim_unread_add(plim_project *p, const plim_naming *by, const char *name,
                          const plim_error *why, plim_error *error) {
   if (is_known(p, name, by->part)) return PLIM_OK;
@@ -46,6 +57,7 @@ plim_err plim_unread_add(plim_project *p, const plim_naming *by, const char *nam
                      .byte = by->byte,
                      .line = line_of(by->from->text, by->byte)};
   if (why) u->why = *why;
+  if (why) u->why_line = line_of_error(name, why);
   if (u->name && u->from && vec_push(&p->unread, u)) return PLIM_OK;
   free_unread(u);
   return plim_no_memory(error);
