@@ -124,14 +124,18 @@ void check_fix(check_finding *f, const char *format, ...) {
 static bool is_inside(char c) { return ((unsigned char)c & 0xC0) == 0x80; } // of a UTF-8 character
 
 void check_show(check_finding *f, const char *text, size_t byte) {
-  enum { BEFORE = 56, SHOWN = 72 };
+  enum {
+    BEFORE = 56,
+    SHOWN = 72,
+    INSIDE = 3
+  }; // INSIDE: bytes of a UTF-8 character after its first
   size_t start = byte;
   while (start > 0 && text[start - 1] != '\n') start--;
   if (byte - start > BEFORE && strcspn(text + start, "\n") > SHOWN) start = byte - BEFORE;
-  while (start < byte && is_inside(text[start])) start++;
+  for (int i = 0; i < INSIDE && start < byte && is_inside(text[start]); i++) start++;
   size_t size = strcspn(text + start, "\n");
   if (size > SHOWN) size = SHOWN;
-  while (size > 0 && is_inside(text[start + size])) size--;
+  for (int i = 0; i < INSIDE && size > 0 && is_inside(text[start + size]); i++) size--;
   snprintf(f->excerpt, sizeof f->excerpt, "%.*s", (int)size, text + start);
   for (char *at = f->excerpt; *at; at++)
     if (*at == '\t') *at = ' ';
