@@ -68,32 +68,8 @@ static void print_card(const check *c, char *text, size_t size) {
   snprintf(text, size, "%s%s", has_name ? " on " : "", has_name ? c->request.card : "");
 }
 
-// Adds a path to a command, quoted; false if it does not fit.
-static bool add_path(const char *path, char *text, size_t size) {
-  size_t used = strlen(text);
-  if (used + 2 > size || !plim_shell_quote(path, text + used + 1, size - used - 1)) {
-    text[used] = 0;
-    return false;
-  }
-  text[used] = ' ';
-  return true;
-}
-
-// Lists the paths that fit on a line; files to which they refer are found again.
-static void list_files(const check *c, char *text, size_t size) {
-  const plim_project *p = &c->files.project;
-  *text = 0;
-  for (size_t i = 0; i < p->files.len; i++)
-    if (!add_path(p->files.at[i]->path, text, size)) return;
-}
-
-static void fix_plan(const check *c, check_finding *f, const char *before) {
-  char files[160], model[96] = "", gpu[64] = "", world[32] = "";
-  list_files(c, files, sizeof files);
-  if (c->model) snprintf(model, sizeof model, " --model %.80s", c->model);
-  if (c->gpu) snprintf(gpu, sizeof gpu, " --gpu \"%.48s\"", c->gpu);
-  if (c->world) snprintf(world, sizeof world, " --world %llu", (unsigned long long)c->world);
-  check_fix(f, "%splimsoll plan%s%s%s%s --out plan.json", before, files, model, gpu, world);
+static void fix_plan(check *c, check_finding *f, const char *before) {
+  check_fix(f, "%s%s --out plan.json", before, check_plan_command(c));
 }
 
 // Whether the reason is a count that was reported as invalid already.
@@ -112,7 +88,6 @@ static void report_not_known(check *c) {
   if (is_invalid_count(c)) return;
   static const char *const own[] = {"--model", "--world", "--gpu", "--set"};
   const char *hint = c->no_estimate.hint;
-  char files[160] = "";
   bool is_of_plan = strncmp(hint, "--", 2) == 0;
   for (size_t i = 0; i < sizeof own / sizeof *own; i++)
     is_of_plan = is_of_plan && strncmp(hint, own[i], strlen(own[i])) != 0;
@@ -123,8 +98,7 @@ static void report_not_known(check *c) {
     check_fix(f, "correct one of them, or give the number of GPUs: --world N");
     return;
   }
-  if (is_of_plan) list_files(c, files, sizeof files);
-  check_fix(f, "%s%s%s%s", is_of_plan ? "plimsoll plan" : "", files, is_of_plan ? " " : "", hint);
+  check_fix(f, "%s%s%s", is_of_plan ? check_plan_command(c) : "", is_of_plan ? " " : "", hint);
 }
 
 // What decides the memory of a run; a failure is certain only if all of it is known.
@@ -267,13 +241,11 @@ static void report_verdict(check *c) {
 // A note may end in an option of `plan`, which check does not have: "...: add --loss full".
 static void report_note(check *c, const plim_note *note) {
   const char *option = strstr(note->message, ": add --");
-  char files[160];
   int length = option ? (int)(option - note->message) : (int)strlen(note->message);
   check_finding *f = check_add(c, "fit.assumed", CHECK_NOTE, "%.*s", length, note->message);
   check_at_note(f, note);
   if (!option) return;
-  list_files(c, files, sizeof files);
-  check_fix(f, "to predict that: plimsoll plan%s %s", files, option + strlen(": add "));
+  check_fix(f, "to predict that: %s %s", check_plan_command(c), option + strlen(": add "));
 }
 
 static void report_assumed(check *c) {
@@ -334,20 +306,30 @@ static bool is_recognised(check *c, const char *name) {
 // Looks whether there is something to check, without checking it.
 void check_folder(check *c) {
   struct dirent **entries;
-  char list[200] = "";
+  char *list = NULL;
+  size_t size;
   if (c->files.project.files.len) return;
+  FILE *out = open_memstream(&list, &size);
+  if (!out) {
+    c->has_no_memory = true;
+    return;
+  }
   int count = scandir(".", &entries, NULL, alphasort);
   for (int i = 0, looked = 0; i < count; i++) {
     const char *name = entries[i]->d_name;
-    if (is_candidate(name) && looked++ < MAX_LOOKED_AT && is_recognised(c, name))
-      add_path(name, list, sizeof list);
+    if (is_candidate(name) && looked++ < MAX_LOOKED_AT && is_recognised(c, name)) {
+      fputc(' ', out);
+      plim_shell_quote(out, name);
+    }
     free(entries[i]);
   }
   if (count < 0 && errno == ENOMEM) c->has_no_memory = true;
   if (count >= 0) free(entries);
-  if (!*list) return;
+  if (!plim_stream_end(out, &list)) list = NULL;
+  const char *names = check_keep(c, list);
+  if (!*names) return;
   check_finding *f =
       check_add(c, "files.here", CHECK_NOTE,
-                "training configurations in this folder that were not checked:%s", list);
-  check_fix(f, "plimsoll check%s", list);
+                "training configurations in this folder that were not checked:%s", names);
+  check_fix(f, "plimsoll check%s", names);
 }

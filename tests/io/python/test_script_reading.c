@@ -347,7 +347,10 @@ TEST(modules_are_those_of_import_statements) {
       "def f():\n    from . import inner\ntext = 'import other'\n# import comment\n"
       "import e; from g import h\ntry: import i\nexcept: pass\nimport\nfrom\nfrom import import\n";
   char found[256] = "";
-  plim_python_modules(script, strlen(script), add_module, found);
+  plim_python_code code;
+  CHECK(!plim_python_code_read(script, strlen(script), &code), "out of memory");
+  CHECK(!plim_python_modules(&code, add_module, found), "out of memory");
+  plim_python_code_clear(&code);
   CHECK(!strcmp(found, "a b.c ..config.base ..config.base.x ..config.base.y .inner e g g.h i "),
         "%s", found);
 }
@@ -359,22 +362,39 @@ TEST(comments_strings_and_imports_are_not_code) {
                                "model.to(torch.bfloat16)\n";
   static const char *const absent[] = {"torch.utils.checkpoint", "PeftModel", "fully_shard(",
                                        "model.half()", "is_trainable=True"};
+  plim_python_code code;
+  CHECK(!plim_python_code_read(script, strlen(script), &code), "out of memory");
   for (size_t i = 0; i < sizeof absent / sizeof *absent; i++)
-    CHECK(!plim_python_has(script, strlen(script), absent[i]), "%s", absent[i]);
-  CHECK(plim_python_has(script, strlen(script), ".to(torch.bfloat16)"), "code");
-  CHECK(plim_python_has(script, strlen(script), "MyPeftModel("), "in a bracket");
-  CHECK(plim_python_has(script, strlen(script), "*PeftModel("), "the end of a name");
-  CHECK(plim_python_has(script, strlen(script), "MyPeft*"), "the beginning of one");
-  CHECK(!plim_python_has(script, strlen(script), "MyPeft"), "a name is compared whole");
-  static const char spaced[] = "m = load(name, device_map = 'auto')\nok = device_map == 1\n";
-  CHECK(plim_python_find(spaced, strlen(spaced), "device_map=", 0) == 15, "blanks do not matter");
-  CHECK(plim_python_find(spaced, strlen(spaced), "device_map=", 16) == SIZE_MAX,
-        "a comparison is no argument");
+    CHECK(!plim_python_has(&code, absent[i]), "%s", absent[i]);
+  CHECK(plim_python_has(&code, ".to(torch.bfloat16)"), "code");
+  CHECK(plim_python_has(&code, "MyPeftModel("), "in a bracket");
+  CHECK(plim_python_has(&code, "*PeftModel("), "the end of a name");
+  CHECK(plim_python_has(&code, "MyPeft*"), "the beginning of one");
+  CHECK(!plim_python_has(&code, "MyPeft"), "a name is compared whole");
+  plim_python_code_clear(&code);
   CHECK(!READ({"train.py", "class PreferenceArguments:\n    model: str = 'Qwen/Qwen2.5-7B'\n"
                            "class RefArguments:\n    model: str = 'Qwen/Qwen2.5-1.5B'\n"
                            "DataLoader(d, batch_size=4)\n"}),
         "%s", error.message);
   CHECK(says("model=Qwen/Qwen2.5-7B"), "a preference is no reference");
+}
+
+TEST(code_is_found_between_two_bytes) {
+  static const char script[] = "m = load(name, device_map = 'auto')\nok = device_map == 1\n"
+                               "x = [1, [2, 3], f(4, 5),]\nm2 = load(device_map='cpu')\n";
+  plim_python_code code;
+  CHECK(!plim_python_code_read(script, strlen(script), &code), "out of memory");
+  size_t second = (size_t)(strstr(script, "device_map='cpu'") - script);
+  CHECK(plim_python_find(&code, "device_map=", 0, SIZE_MAX) == 15, "blanks do not matter");
+  CHECK(plim_python_find(&code, "device_map=", 16, SIZE_MAX) == second,
+        "a comparison is no argument");
+  CHECK(plim_python_find(&code, "device_map=", 16, second) == SIZE_MAX, "it begins at the end");
+  CHECK(plim_python_find(&code, "device_map=", 16, second + 1) == second, "one byte further");
+  CHECK(plim_python_find(&code, "device_map=", 15, 16) == 15, "a single byte");
+  CHECK(plim_python_find(&code, "device_map=", second, sizeof script - 1) == second, "to the end");
+  CHECK(plim_python_find(&code, "load(", sizeof script - 1, SIZE_MAX) == SIZE_MAX, "at the end");
+  CHECK(plim_python_items(&code, (size_t)(strstr(script, "x =") - script)) == 3, "items");
+  plim_python_code_clear(&code);
 }
 
 // None is not a batch size: a command must set it, otherwise it is unclear.

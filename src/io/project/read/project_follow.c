@@ -219,7 +219,7 @@ static void take_module(void *context, const plim_python_module *module) {
 
 static plim_err follow_imports(plim_project *p, const plim_project_file *f, plim_error *error) {
   following all = {p, f, error, PLIM_OK};
-  plim_err err = plim_python_modules(f->text, f->size, take_module, &all);
+  plim_err err = plim_python_modules(&f->code, take_module, &all);
   return err ? plim_no_memory(error) : all.err;
 }
 
@@ -258,8 +258,8 @@ static void take_string(void *context, const char *text, size_t size) {
 
 static plim_err follow_texts(plim_project *p, const plim_project_file *f, plim_error *error) {
   following all = {p, f, error, PLIM_OK};
-  plim_err err = plim_python_strings(f->text, f->size, take_string, &all);
-  return err ? plim_no_memory(error) : all.err;
+  plim_python_strings(&f->code, (plim_span){0, f->size}, take_string, &all);
+  return all.err;
 }
 
 // Follows values of a configuration that are paths: deepspeed: ds.json, deepspeed_config_file: ...
