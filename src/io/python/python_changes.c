@@ -26,22 +26,26 @@ static void note_key(plim_py_reader *r, const char *key, size_t size) {
   if (!vec_push(&r->names.changed, plim_text_hash(0, key, size))) plim_py_no_memory(r);
 }
 
+// Notes the key that consists of these parts.
+static void note_joined(plim_py_reader *r, const char *head, size_t head_size, const char *middle,
+                        const char *tail, size_t tail_size) {
+  plim_chars key = {0};
+  if (plim_chars_add(&key, head, head_size) && plim_chars_add_text(&key, middle) &&
+      plim_chars_add(&key, tail, tail_size))
+    note_key(r, key.at, key.len);
+  else plim_py_no_memory(r);
+  vec_free(&key);
+}
+
 // Notes a changed key: of the module, of the current function, and of the call that created it: config = Config(...).
 static void note_both_keys(plim_py_reader *r, const plim_chars *key) {
   const char *path = r->names.paths.at[r->block->scope];
   const char *dot = memchr(key->at, '.', key->len);
   size_t size = dot ? (size_t)(dot - key->at) : key->len;
   const char *call = plim_py_alias(&r->names, r->block->scope, key->at, size);
-  plim_chars own = {0};
   note_key(r, key->at, key->len);
-  if (path && plim_chars_add_text(&own, path) && vec_push(&own, '.') &&
-      plim_chars_add(&own, key->at, key->len))
-    note_key(r, own.at, own.len);
-  own.len = 0;
-  if (call && plim_chars_add_text(&own, call) &&
-      plim_chars_add(&own, key->at + size, key->len - size))
-    note_key(r, own.at, own.len);
-  vec_free(&own);
+  if (path) note_joined(r, path, strlen(path), ".", key->at, key->len);
+  if (call) note_joined(r, call, strlen(call), "", key->at + size, key->len - size);
 }
 
 void plim_py_note_parameter_change(plim_py_reader *r, size_t name) {
@@ -80,13 +84,9 @@ void plim_py_note_overridden(plim_py_reader *r, size_t name, size_t key, size_t 
 
 void plim_py_note_own_change(plim_py_reader *r) {
   const char *dot = memchr(r->scratch.at, '.', r->scratch.len);
-  plim_chars key = {0};
   if (!dot || !r->class_path.len) return;
   size_t skipped = (size_t)(dot - r->scratch.at);
-  if (plim_chars_add(&key, r->class_path.at, r->class_path.len) &&
-      plim_chars_add(&key, dot, r->scratch.len - skipped))
-    note_key(r, key.at, key.len);
-  vec_free(&key);
+  note_joined(r, r->class_path.at, r->class_path.len, "", dot, r->scratch.len - skipped);
 }
 
 void plim_py_note_mutation(plim_py_reader *r, size_t name) {
