@@ -145,6 +145,17 @@ TEST(plan_for_a_script) {
   folder_remove();
 }
 
+// The command that starts the plan on several machines, with the words of the user's own command.
+TEST(plan_for_two_machines) {
+  make_project();
+  folder_write_text("run.sh", "python train.py --config train.yaml --model_name_or_path tiny-llama "
+                              "--per_device_train_batch_size 2 --bf16\n");
+  folder_write_text("train.py", "TrainingArguments('o', per_device_train_batch_size=2)\n");
+  TRY("plan", folder_path("run.sh"), "-s", "64", "--world", "4", "--nodes", "2", "--gpu", "4GiB",
+      "--try", "micro_batch=2");
+  folder_remove();
+}
+
 TEST(check) {
   make_project();
   TRY("check", folder_path("train.yaml"), "--gpu", "4GiB");
