@@ -168,9 +168,7 @@ void check_at(check_finding *f, const check_place *place) {
 }
 
 void check_at_byte(check_finding *f, const plim_project_file *file, size_t byte) {
-  int line = 1;
-  for (size_t i = 0; i < byte; i++) line += file->text[i] == '\n';
-  check_at_line(f, file->path, line);
+  check_at_line(f, file->path, plim_line_at(&f->owner->lines, file->text, byte));
 }
 
 void check_at_note(check_finding *f, const plim_note *note) {

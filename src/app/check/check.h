@@ -69,7 +69,8 @@ typedef struct check {
   char unread[256];
 
   vec(check_finding) findings;
-  vec(char *) texts;  // of the findings
+  vec(char *) texts; // of the findings
+  plim_line_counter lines;
   bool has_no_memory; // memory ran out, and a finding is lost
   check_finding lost; // check_add returns this one instead
 } check;

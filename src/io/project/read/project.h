@@ -97,6 +97,8 @@ typedef struct {
 typedef struct {
   vec(plim_project_file *) files;
   vec(plim_unread *) unread;
+  plim_hash unread_names; // index into unread by the name's hash
+  plim_line_counter lines;
   vec(plim_binding *) bindings;
   plim_notes notes; // contradictions, and files that could not be read
   char *missing;    // a configuration that a file refers to and that does not exist; NULL: none
