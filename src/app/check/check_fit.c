@@ -248,6 +248,15 @@ static void report_note(check *c, const plim_note *note) {
   check_fix(f, "to predict that: %s %s", check_plan_command(c), option + strlen(": add "));
 }
 
+// Settings of the files that do nothing in this run. The other notes of the request are about options.
+static void report_idle(check *c) {
+  for (size_t i = 0; i < c->request.notes.list.len; i++) {
+    const plim_note *note = &c->request.notes.list.at[i];
+    if (strcmp(note->code, "no_effect") != 0) continue;
+    check_at_note(check_add(c, "fit.no_effect", CHECK_NOTE, "%s", note->message), note);
+  }
+}
+
 static void report_assumed(check *c) {
   const plim_model_source *model = &c->request.source;
   if (*c->request.card_note) check_add(c, "fit.assumed", CHECK_NOTE, "%s", c->request.card_note);
@@ -275,6 +284,7 @@ void check_fit(check *c) {
   }
   report_verdict(c);
   report_assumed(c);
+  report_idle(c);
 }
 
 // ---- the folder -------------------------------------------------------------------------------------

@@ -6,10 +6,6 @@
 
 enum { MAX_PASSES = 64 }; // through functions that pass their arguments on
 
-static bool is_own(const plim_py_reader *r, size_t name) {
-  return plim_py_is_text(r, name, "self") || plim_py_is_text(r, name, "cls");
-}
-
 // Functions that return a dict of all names of the module, of the function or of an object.
 static bool is_namespace(const plim_py_reader *r, size_t name) {
   return plim_py_is_text(r, name, "globals") || plim_py_is_text(r, name, "locals") ||
@@ -51,7 +47,8 @@ static void note_both_keys(plim_py_reader *r, const plim_chars *key) {
 void plim_py_note_parameter_change(plim_py_reader *r, size_t name) {
   const char *text = plim_py_text(r, name);
   size_t size = plim_py_size(r, name);
-  if (is_own(r, name) || !plim_py_is_parameter(&r->names, r->block->scope, text, size)) return;
+  if (plim_py_is_own(r, name) || !plim_py_is_parameter(&r->names, r->block->scope, text, size))
+    return;
   const plim_py_holder *function = plim_py_function_at(&r->names, r->block->scope);
   if (function) plim_py_add_changer(&r->names, function->name, function->size);
 }
@@ -90,7 +87,7 @@ void plim_py_note_own_change(plim_py_reader *r) {
 }
 
 void plim_py_note_mutation(plim_py_reader *r, size_t name) {
-  bool is_any_field = is_own(r, name) && r->class_path.len; // self.__dict__.update(...)
+  bool is_any_field = plim_py_is_own(r, name) && r->class_path.len; // self.__dict__.update(...)
   if (is_any_field) note_key(r, r->class_path.at, r->class_path.len);
   if (is_namespace(r, name)) r->names.is_rewritten = true;
   plim_py_note_parameter_change(r, name);
@@ -124,7 +121,7 @@ void plim_py_note_targets(plim_py_reader *r, size_t i, size_t end) {
     if (plim_py_is(r, i + 1, end, '(')) note_namespace(r, i, end);
     else if (is_element && plim_py_reference_key(r, i, stop, &r->scratch)) {
       plim_py_note_parameter_change(r, i);
-      if (is_own(r, i)) plim_py_note_own_change(r);
+      if (plim_py_is_own(r, i)) plim_py_note_own_change(r);
       else note_both_keys(r, &r->scratch);
     } else if (is_element) plim_py_note_mutation(r, i);
   }

@@ -73,6 +73,18 @@ TEST(check_suggests_a_whole_command) {
   folder_remove();
 }
 
+TEST(check_names_settings_without_effect) {
+  begin();
+  given("train.yaml", "model_name_or_path: microsoft/mpnet-base\noutput_dir: o\nmax_length: 128\n"
+                      "learning_rate: 1.0e-4\nper_device_train_batch_size: 2\n"
+                      "gradient_checkpointing: true\n");
+  c.gpu = "24GiB";
+  GO();
+  CHECK_FOUND("fit.no_effect", CHECK_NOTE);
+  CHECK_SAYS(found("fit.no_effect")->what, "checkpoint, which your files set, has no effect");
+  CHECK(found("fit.no_effect")->line == 6, "line %d", found("fit.no_effect")->line);
+}
+
 TEST(check_of_an_unknown_model) {
   begin();
   given_axolotl(1, "");
