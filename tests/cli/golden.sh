@@ -4,7 +4,8 @@
 # --bless writes those files from the present output.
 #
 # Each runs in an empty directory with links `truth` and `fixtures` to those of tests/. $PLIMSOLL is the program;
-# `part NAME` prints a heading and goes on in a new directory with the same links.
+# `part NAME` prints a heading and goes on in a new directory with the same links. Nothing of the caller's environment
+# that plimsoll reads is left, and there is no cache of models.
 set -u
 bless=false
 if [ "$1" = --bless ]; then bless=true && shift; fi
@@ -14,8 +15,13 @@ golden=$here/golden
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-export PLIMSOLL LC_ALL=C here golden work
-unset PYTORCH_CUDA_ALLOC_CONF PYTORCH_ALLOC_CONF NO_COLOR CLICOLOR_FORCE CLICOLOR COLUMNS MANWIDTH
+for variable in $(compgen -e); do
+  case $variable in
+  CUDA_* | PYTORCH_* | HF_* | HUGGINGFACE_* | TRANSFORMERS_* | PLIMSOLL_* | XDG_* | LC_*) unset "$variable" ;;
+  esac
+done
+unset NO_COLOR CLICOLOR_FORCE CLICOLOR COLUMNS MANWIDTH
+export PLIMSOLL LC_ALL=C here golden work HF_HOME=$work/nowhere
 
 # run NAME: writes stdout, stderr and exit to $work/NAME/.
 run() {

@@ -1,11 +1,13 @@
 // Any texts as the files of one run are refused with a message, or read together without harm. A change of a knob is
-// refused with a message, or leaves files that read back, including the files that it creates.
+// refused with a message, or leaves files that read back, including the files that it creates. Any byte of any text can be
+// shown, in an error and in a finding.
 #include <stdlib.h>
 #include <string.h>
 
+#include "check.h"
 #include "formats.h"
 #include "project_change.h"
-#include "project_job.h"
+#include "report.h"
 
 enum { MAX_FILES = 5, MAX_BYTES = 6000, SEPARATOR = 0x1e };
 
@@ -18,6 +20,22 @@ static const char *const paths[] = {"train.py",    "launch.sh",  "train.yaml",  
                                     "utils.py",    "fsdp.yaml",  "plimsoll.yaml", "Dockerfile",
                                     "conf/a.yaml", "titan.toml", "run.sh"};
 
+// Shows a byte of the text as the report of an error and as a finding do.
+static void show(const char *bytes, size_t size, plim_error error, uint64_t byte) {
+  char *printed, text[MAX_BYTES + 1];
+  size_t length;
+  check_finding finding = {0};
+  memcpy(text, bytes, size);
+  text[size] = 0;
+  FILE *out = open_memstream(&printed, &length);
+  expect(out);
+  plim_error_at(&error, byte);
+  cli_report_text(out, &error, text);
+  expect(!fclose(out) && length);
+  free(printed);
+  check_show(&finding, text, (size_t)byte % (strlen(text) + 1));
+}
+
 static plim_err add_all(plim_project *p, const char *at, size_t size, plim_error *error) {
   plim_err err = PLIM_OK;
   const char *end = at + size;
@@ -26,6 +44,9 @@ static plim_err add_all(plim_project *p, const char *at, size_t size, plim_error
     if (!stop) stop = end;
     const char *path = paths[(unsigned char)*at % (sizeof paths / sizeof *paths)];
     if (at < stop) err = plim_project_add(p, path, at + 1, (size_t)(stop - at - 1), error);
+    if (err) show(at + 1, (size_t)(stop - at - 1), *error, error->byte);
+    else if (at < stop)
+      show(at + 1, (size_t)(stop - at - 1), (plim_error){0}, (uint64_t)(stop - at) * 3 / 4);
     at = stop + 1;
   }
   return err;

@@ -38,6 +38,14 @@ static const struct {
 };
 enum { OTHERS = sizeof others / sizeof *others };
 
+// The keys that set this knob together, in the dialect or in one that it is based on; NULL if one key sets it.
+static inline const char *keys_set_together(plim_dialect dialect, plim_knob knob) {
+  for (; dialect != PLIM_DIALECTS; dialect = plim_dialect_table[dialect].base)
+    for (const plim_key_set *set = plim_dialect_table[dialect].sets; set && set->keys; set++)
+      if (set->knob == knob) return set->keys;
+  return NULL;
+}
+
 // The value of a text such as "4", "0.25" or "on".
 static inline plim_value value_from(const char *text) {
   char *end;

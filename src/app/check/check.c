@@ -2,6 +2,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "text.h"
@@ -72,6 +73,7 @@ plim_err check_read(check *c, const char *const *files, size_t count, const cli_
   plim_error why = {0};
   plim_err err = project_job_open(&c->files, files, count, sets, error);
   if (err) return err;
+  c->sets = sets;
   c->trains = !plim_run_settings_of(&c->files.project, &c->files.run, &why);
   if (why.code != PLIM_ERR_NOMEM) return PLIM_OK;
   project_job_clear(&c->files);
@@ -83,55 +85,72 @@ void check_clear(check *c) {
   job_request_clear(&c->request);
   vec_free(&c->processes);
   vec_free(&c->findings);
+  for (size_t i = 0; i < c->texts.len; i++) free(c->texts.at[i]);
+  vec_free(&c->texts);
 }
 
 // ---- findings ---------------------------------------------------------------------------------------
 
-static void print_into(char *text, size_t size, const char *format, va_list args)
-    __attribute__((format(printf, 3, 0)));
+const char *check_keep(check *c, char *text) {
+  if (text && vec_push(&c->texts, text)) {
+    plim_text_disarm(text);
+    return text;
+  }
+  free(text);
+  c->has_no_memory = true;
+  return "";
+}
 
-static void print_into(char *text, size_t size, const char *format, va_list args) {
-  vsnprintf(text, size, format, args);
-  plim_text_disarm(text);
+static char *print(const char *format, va_list args) __attribute__((format(printf, 1, 0)));
+
+static char *print(const char *format, va_list args) {
+  char *text;
+  return vasprintf(&text, format, args) < 0 ? NULL : text;
 }
 
 check_finding *check_add(check *c, const char *id, check_severity severity, const char *format,
                          ...) {
-  check_finding finding = {.id = id, .severity = severity, .caret = -1};
+  check_finding finding = {.id = id, .severity = severity, .caret = -1, .owner = c};
   va_list args;
   va_start(args, format);
-  print_into(finding.what, sizeof finding.what, format, args);
+  finding.what = check_keep(c, print(format, args));
   va_end(args);
+  finding.why = finding.fix = finding.file = "";
   if (vec_push(&c->findings, finding)) return &c->findings.at[c->findings.len - 1];
   c->has_no_memory = true;
+  c->lost = finding;
   return &c->lost;
 }
 
 void check_why(check_finding *f, const char *format, ...) {
   va_list args;
   va_start(args, format);
-  print_into(f->why, sizeof f->why, format, args);
+  f->why = check_keep(f->owner, print(format, args));
   va_end(args);
 }
 
 void check_fix(check_finding *f, const char *format, ...) {
   va_list args;
   va_start(args, format);
-  print_into(f->fix, sizeof f->fix, format, args);
+  f->fix = check_keep(f->owner, print(format, args));
   va_end(args);
 }
 
 static bool is_inside(char c) { return ((unsigned char)c & 0xC0) == 0x80; } // of a UTF-8 character
 
 void check_show(check_finding *f, const char *text, size_t byte) {
-  enum { BEFORE = 56, SHOWN = 72 };
+  enum {
+    BEFORE = 56,
+    SHOWN = 72,
+    INSIDE = 3
+  }; // INSIDE: bytes of a UTF-8 character after its first
   size_t start = byte;
   while (start > 0 && text[start - 1] != '\n') start--;
   if (byte - start > BEFORE && strcspn(text + start, "\n") > SHOWN) start = byte - BEFORE;
-  while (start < byte && is_inside(text[start])) start++;
+  for (int i = 0; i < INSIDE && start < byte && is_inside(text[start]); i++) start++;
   size_t size = strcspn(text + start, "\n");
   if (size > SHOWN) size = SHOWN;
-  while (size > 0 && is_inside(text[start + size])) size--;
+  for (int i = 0; i < INSIDE && size > 0 && is_inside(text[start + size]); i++) size--;
   snprintf(f->excerpt, sizeof f->excerpt, "%.*s", (int)size, text + start);
   for (char *at = f->excerpt; *at; at++)
     if (*at == '\t') *at = ' ';
@@ -139,33 +158,24 @@ void check_show(check_finding *f, const char *text, size_t byte) {
   f->caret = (int)(byte - start);
 }
 
+void check_at_line(check_finding *f, const char *file, int line) {
+  f->file = check_keep(f->owner, strdup(file));
+  f->line = line;
+}
+
 void check_at(check_finding *f, const check_place *place) {
-  snprintf(f->file, sizeof f->file, "%s", place->file->path);
-  plim_text_disarm(f->file);
-  f->line = place->setting->line;
+  check_at_line(f, place->file->path, place->setting->line);
+}
+
+void check_at_byte(check_finding *f, const plim_project_file *file, size_t byte) {
+  check_at_line(f, file->path, plim_line_at(&f->owner->lines, file->text, byte));
+}
+
+void check_at_note(check_finding *f, const plim_note *note) {
+  if (note->file) check_at_line(f, note->file, note->line);
 }
 
 void check_print_place(const check_place *place, const char *otherwise, char *text, size_t size) {
   if (place->file) snprintf(text, size, "%.80s:%d", place->file->path, place->setting->line);
   else snprintf(text, size, "%s", otherwise);
-}
-
-void check_at_line(check_finding *f, const char *file, int line) {
-  snprintf(f->file, sizeof f->file, "%s", file);
-  plim_text_disarm(f->file);
-  f->line = line;
-}
-
-void check_at_byte(check_finding *f, const plim_project_file *file, size_t byte) {
-  snprintf(f->file, sizeof f->file, "%s", file->path);
-  plim_text_disarm(f->file);
-  f->line = 1;
-  for (size_t i = 0; i < byte; i++) f->line += file->text[i] == '\n';
-}
-
-void check_at_note(check_finding *f, const plim_note *note) {
-  if (!note->file) return;
-  snprintf(f->file, sizeof f->file, "%s", note->file);
-  plim_text_disarm(f->file);
-  f->line = note->line;
 }

@@ -18,14 +18,17 @@
 
 typedef enum { CHECK_OK, CHECK_NOTE, CHECK_WARNING, CHECK_FAILS, CHECK_SEVERITIES } check_severity;
 
+struct check;
+
 typedef struct {
   const char *id; // "allocator.invalid": stable, for programs
   check_severity severity;
-  char what[320]; // one line
-  char why[480];  // why it matters; this and all below may be empty
-  char fix[480];  // what to type
-  char file[256]; // the file it is in
-  int line;       // 0: none
+  const char *what;    // one line; this and the other texts belong to the check
+  const char *why;     // why it matters; this and all below may be empty
+  const char *fix;     // what to type
+  const char *file;    // the file it is in
+  int line;            // 0: none
+  struct check *owner; // has the texts
   char excerpt[96];
   int caret; // column of the excerpt, from 0; -1: there is no excerpt
 } check_finding;
@@ -50,7 +53,8 @@ typedef struct check {
   size_t hidden_cards; // cards after those, which the run does not see
   vec(check_process) processes;
   project_job files;
-  bool trains; // the files are a training configuration
+  const cli_strings *sets; // as typed; NULL: none
+  bool trains;             // the files are a training configuration
 
   // What follows from the files; 0: not known.
   int64_t micro_batch, accumulate, ranks, effective_batch;
@@ -65,6 +69,8 @@ typedef struct check {
   char unread[256];
 
   vec(check_finding) findings;
+  vec(char *) texts; // of the findings
+  plim_line_counter lines;
   bool has_no_memory; // memory ran out, and a finding is lost
   check_finding lost; // check_add returns this one instead
 } check;
@@ -96,6 +102,11 @@ check_finding *check_add(check *c, const char *id, check_severity severity, cons
     __attribute__((format(printf, 4, 5)));
 void check_why(check_finding *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void check_fix(check_finding *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
+// Hands a text over to the check, which frees it. NULL means that memory has run out; then the result is "".
+const char *check_keep(check *c, char *text);
+// "plimsoll plan train.py --gpu "24GiB"": plans what is checked, with the files and options that were typed. Valid as long
+// as the check (check_command.c).
+const char *check_plan_command(check *c);
 // Shows the line of `text` that contains the byte, with a caret below it.
 void check_show(check_finding *f, const char *text, size_t byte);
 

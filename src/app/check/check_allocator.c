@@ -1,5 +1,6 @@
 // Checks of PYTORCH_CUDA_ALLOC_CONF and PYTORCH_ALLOC_CONF, wherever they are set.
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "alloc_conf.h"
@@ -39,8 +40,8 @@ static bool is_setdefault(const check_place *place) {
   const char *text = place->file->text;
   size_t start = place->setting->span.begin;
   while (start > 0 && text[start - 1] != '\n') start--;
-  return plim_python_find(text, place->file->size, "setdefault(", start) <
-         place->setting->span.begin;
+  size_t end = place->setting->span.begin;
+  return plim_python_find(&place->file->code, "setdefault(", start, end) != SIZE_MAX;
 }
 
 static void add(variables *v, int name, const char *text, check_place place) {
@@ -112,11 +113,15 @@ static const variable *in_force(const variables *v, int name) {
 
 // ---- whether they are valid -------------------------------------------------------------------------
 
-static void show(check_finding *f, const variable *x, size_t byte) {
-  char line[512];
+static void show(check *c, check_finding *f, const variable *x, size_t byte) {
   if (!x->place.file) {
-    snprintf(line, sizeof line, "%s=%s", names[x->name], x->text);
-    check_show(f, line, strnlen(names[x->name], sizeof line) + 1 + byte);
+    char *line;
+    if (asprintf(&line, "%s=%s", names[x->name], x->text) < 0) {
+      c->has_no_memory = true;
+      return;
+    }
+    check_show(f, line, strlen(names[x->name]) + 1 + byte);
+    free(line);
     return;
   }
   const plim_span span = x->place.setting->span;
@@ -138,7 +143,7 @@ static void fix_as_hinted(check_finding *f, const char *hint) {
 static void refuse(check *c, const variable *x, const variable *instead, const plim_error *error) {
   check_finding *f = check_add(c, "allocator.invalid", instead ? CHECK_WARNING : CHECK_FAILS,
                                "%s: %s", names[x->name], error->message);
-  show(f, x, error->byte == PLIM_UNKNOWN ? 0 : (size_t)error->byte);
+  show(c, f, x, error->byte == PLIM_UNKNOWN ? 0 : (size_t)error->byte);
   fix_as_hinted(f, error->hint);
   if (instead) check_why(f, "PyTorch would refuse this value; %s is used instead", instead->where);
   else
@@ -256,7 +261,7 @@ static void compare_names(check *c, const variable *older, const variable *newer
     check_finding *f = check_add(c, "allocator.name", CHECK_WARNING, "only %s is set (%s)",
                                  names[1], newer->where);
     check_why(f, "torch 2.9 and older ignore this name without a warning");
-    if (newer->is_valid) check_fix(f, "export %s=%.200s", names[OLDER_NAME], newer->text);
+    if (newer->is_valid) check_fix(f, "export %s=%s", names[OLDER_NAME], newer->text);
     else check_fix(f, "rename it to %s", names[OLDER_NAME]);
   }
 }

@@ -141,7 +141,7 @@ static bool has_arguments_above(const plim_project_file *f, size_t byte) {
   static const char *const words[] = {"*TrainingArguments(", "SFTConfig(", "HfArgumentParser(",
                                       "TrlParser(", "HfDeepSpeedConfig("};
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-    if (plim_python_find(f->text, f->size, words[i], 0) < byte) return true;
+    if (plim_python_find(&f->code, words[i], 0, byte) != SIZE_MAX) return true;
   return false;
 }
 
@@ -149,7 +149,7 @@ static void check_map_of_stage_3(check *c) {
   size_t byte = 0;
   const plim_project_file *file = check_code(c, "device_map=", &byte);
   if (!file || !check_says(c, PLIM_KNOB_STRATEGY, "zero3")) return;
-  if (plim_python_find(file->text, file->size, "device_map=None", byte) == byte) return;
+  if (plim_python_find(&file->code, "device_map=None", byte, byte + 1) == byte) return;
   bool fails = has_arguments_above(file, byte);
   check_finding *f = check_add(c, "conflict.zero3_device_map", fails ? CHECK_FAILS : CHECK_WARNING,
                                "device_map with ZeRO-3");

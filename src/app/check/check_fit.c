@@ -68,41 +68,8 @@ static void print_card(const check *c, char *text, size_t size) {
   snprintf(text, size, "%s%s", has_name ? " on " : "", has_name ? c->request.card : "");
 }
 
-// Adds a path to a command, quoted; false if it does not fit.
-static bool add_path(const char *path, char *text, size_t size) {
-  size_t used = strlen(text);
-  if (used + 2 > size || !plim_shell_quote(path, text + used + 1, size - used - 1)) {
-    text[used] = 0;
-    return false;
-  }
-  text[used] = ' ';
-  return true;
-}
-
-// Lists the paths that fit on a line; files to which they refer are found again.
-static void list_files(const check *c, char *text, size_t size) {
-  const plim_project *p = &c->files.project;
-  *text = 0;
-  for (size_t i = 0; i < p->files.len; i++)
-    if (!add_path(p->files.at[i]->path, text, size)) return;
-}
-
-enum { COMMAND_SIZE = 400 };
-
-// "plimsoll plan train.py --gpu "24GiB"": the files and the options that were given to check.
-static void plan_command(const check *c, char *text, size_t size) {
-  char files[160], model[96] = "", gpu[64] = "", world[32] = "";
-  list_files(c, files, sizeof files);
-  if (c->model) snprintf(model, sizeof model, " --model %.80s", c->model);
-  if (c->gpu) snprintf(gpu, sizeof gpu, " --gpu \"%.48s\"", c->gpu);
-  if (c->world) snprintf(world, sizeof world, " --world %llu", (unsigned long long)c->world);
-  snprintf(text, size, "plimsoll plan%s%s%s%s", files, model, gpu, world);
-}
-
-static void fix_plan(const check *c, check_finding *f, const char *before) {
-  char command[COMMAND_SIZE];
-  plan_command(c, command, sizeof command);
-  check_fix(f, "%s%s --out plan.json", before, command);
+static void fix_plan(check *c, check_finding *f, const char *before) {
+  check_fix(f, "%s%s --out plan.json", before, check_plan_command(c));
 }
 
 // Whether a text names an option that check does not have.
@@ -140,7 +107,6 @@ static bool is_invalid_count(const check *c) {
 static void report_not_known(check *c) {
   if (is_invalid_count(c)) return;
   const char *hint = c->no_estimate.hint;
-  char command[COMMAND_SIZE] = "";
   const char *file = c->no_estimate.file;
   bool names_file = !*file || strstr(c->no_estimate.message, file);
   check_finding *f =
@@ -153,9 +119,9 @@ static void report_not_known(check *c) {
   }
   const char *options = options_of(hint);
   bool is_of_plan = options && has_foreign_option(options);
-  if (is_of_plan) plan_command(c, command, sizeof command);
   int before = is_of_plan ? (int)(options - hint) : 0;
-  check_fix(f, "%.*s%s%s%s", before, hint, command, is_of_plan ? " " : "", hint + before);
+  check_fix(f, "%.*s%s%s%s", before, hint, is_of_plan ? check_plan_command(c) : "",
+            is_of_plan ? " " : "", hint + before);
 }
 
 // What decides the memory of a run; a failure is certain only if all of it is known.
@@ -321,10 +287,18 @@ static void report_note(check *c, const plim_note *note) {
   check_finding *f = check_add(c, "fit.assumed", CHECK_NOTE, "%.*s", length, note->message);
   check_at_note(f, note);
   if (!option) return;
-  char command[COMMAND_SIZE];
-  plan_command(c, command, sizeof command);
   int size = (int)(is_change ? (size_t)(end - option) : strlen(option));
-  check_fix(f, "to %s: %s %.*s", is_change ? "change it" : "predict that", command, size, option);
+  check_fix(f, "to %s: %s %.*s", is_change ? "change it" : "predict that", check_plan_command(c),
+            size, option);
+}
+
+// Settings of the files that do nothing in this run. The other notes of the request are about options.
+static void report_idle(check *c) {
+  for (size_t i = 0; i < c->request.notes.list.len; i++) {
+    const plim_note *note = &c->request.notes.list.at[i];
+    if (strcmp(note->code, "no_effect") != 0) continue;
+    check_at_note(check_add(c, "fit.no_effect", CHECK_NOTE, "%s", note->message), note);
+  }
 }
 
 static void report_assumed(check *c) {
@@ -354,6 +328,7 @@ void check_fit(check *c) {
   }
   report_verdict(c);
   report_assumed(c);
+  report_idle(c);
 }
 
 // ---- the folder -------------------------------------------------------------------------------------
@@ -385,20 +360,30 @@ static bool is_recognised(check *c, const char *name) {
 // Looks whether there is something to check, without checking it.
 void check_folder(check *c) {
   struct dirent **entries;
-  char list[200] = "";
+  char *list = NULL;
+  size_t size;
   if (c->files.project.files.len) return;
+  FILE *out = open_memstream(&list, &size);
+  if (!out) {
+    c->has_no_memory = true;
+    return;
+  }
   int count = scandir(".", &entries, NULL, alphasort);
   for (int i = 0, looked = 0; i < count; i++) {
     const char *name = entries[i]->d_name;
-    if (is_candidate(name) && looked++ < MAX_LOOKED_AT && is_recognised(c, name))
-      add_path(name, list, sizeof list);
+    if (is_candidate(name) && looked++ < MAX_LOOKED_AT && is_recognised(c, name)) {
+      fputc(' ', out);
+      plim_shell_quote(out, name);
+    }
     free(entries[i]);
   }
   if (count < 0 && errno == ENOMEM) c->has_no_memory = true;
   if (count >= 0) free(entries);
-  if (!*list) return;
+  if (!plim_stream_end(out, &list)) list = NULL;
+  const char *names = check_keep(c, list);
+  if (!*names) return;
   check_finding *f =
       check_add(c, "files.here", CHECK_NOTE,
-                "training configurations in this folder that were not checked:%s", list);
-  check_fix(f, "plimsoll check%s", list);
+                "training configurations in this folder that were not checked:%s", names);
+  check_fix(f, "plimsoll check%s", names);
 }

@@ -1,5 +1,5 @@
 // Checks for DeepSpeed runs that are started without a launcher.
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "check.h"
@@ -20,23 +20,28 @@ static bool needs_launcher(const check *c) {
   return is_zero && c->files.project.dialect != PLIM_DIALECT_LIGHTNING && !sets_ranks(c);
 }
 
-static void fix_launcher(const check *c, check_finding *f, const char *file) {
-  char script[200];
+static void fix_launcher(check *c, check_finding *f, const char *file) {
+  char *script;
   long long gpus = check_local_world(c);
-  plan_script(&c->files.project, &(plan_edits){0}, script, sizeof script);
+  if (plan_script(&c->files.project, &(plan_edits){0}, &script, NULL)) {
+    c->has_no_memory = true;
+    return;
+  }
   bool is_module =
       strncmp(script, "-m ", 3) == 0; // the deepspeed launcher has a different flag for modules
   check_fix(f, "in %.80s: %s %lld %s", file,
             is_module ? "torchrun --nproc_per_node" : "deepspeed --num_gpus", gpus, script);
+  free(script);
 }
 
 // deepspeed.init_distributed reads RANK, WORLD_SIZE and MASTER_ADDR; without them it tries MPI, which is rarely installed.
 void check_launcher(check *c) {
-  const char *file = plan_command_file(&c->files.project);
+  const char *file;
+  if (plan_command_file(&c->files.project, &file, NULL)) c->has_no_memory = true;
   if (!c->trains || !file || !needs_launcher(c) || !project_job_is_plain(&c->files)) return;
   check_finding *f = check_add(c, "conflict.no_launcher", CHECK_FAILS,
                                "DeepSpeed is on, but the run is started with plain python");
-  snprintf(f->file, sizeof f->file, "%s", file);
+  check_at_line(f, file, 0);
   check_why(f, "DeepSpeed needs a launcher even for one GPU: without RANK and MASTER_ADDR it tries "
                "MPI, and fails with \"No module named 'mpi4py'\"");
   fix_launcher(c, f, file);

@@ -39,11 +39,11 @@ static size_t indent_of(const char *text, size_t byte) {
 }
 
 // Whether both are in the same function, or both outside any, in this order.
-static bool are_in_order(const char *text, size_t size, size_t first, size_t second) {
-  size_t define = plim_python_find(text, size, "def", first);
-  while (define < second && indent_of(text, define))
-    define = plim_python_find(text, size, "def", define + 1);
-  return define > second && indent_of(text, first) == indent_of(text, second);
+static bool are_in_order(const plim_project_file *f, size_t first, size_t second) {
+  size_t define = plim_python_find(&f->code, "def", first, second);
+  while (define < second && indent_of(f->text, define))
+    define = plim_python_find(&f->code, "def", define + 1, second);
+  return define > second && indent_of(f->text, first) == indent_of(f->text, second);
 }
 
 // transformers prepares zero.Init when TrainingArguments are created (its DeepSpeed guide).
@@ -64,9 +64,7 @@ static void check_order(check *c) {
   for (size_t i = 0; loads[i] && !file; i++) file = check_code(c, loads[i], &byte);
   if (!file || !is_zero3(c)) return;
   size_t loaded = first_of(c, file, loads), prepared = first_of(c, file, prepares);
-  if (prepared == SIZE_MAX || prepared < loaded ||
-      !are_in_order(file->text, file->size, loaded, prepared))
-    return;
+  if (prepared == SIZE_MAX || prepared < loaded || !are_in_order(file, loaded, prepared)) return;
   check_finding *f = check_add(c, "loading.order", CHECK_WARNING,
                                "the model is loaded before TrainingArguments are created");
   check_at_byte(f, file, loaded);
@@ -101,7 +99,7 @@ static void check_evaluation(check *c) {
   const plim_project_file *file = check_code(c, "compute_metrics=", &byte);
   bool is_language = check_code(c, "*ForCausalLM", NULL) || check_code(c, "*ForMaskedLM", NULL);
   if (!file || !is_language || !evaluates(c) || lets_logits_go(c)) return;
-  if (plim_python_find(file->text, file->size, "compute_metrics=None", byte) == byte) return;
+  if (plim_python_find(&file->code, "compute_metrics=None", byte, byte + 1) == byte) return;
   check_finding *f = check_add(c, "loading.logits", CHECK_WARNING,
                                "evaluation keeps all logits on the card, for compute_metrics");
   check_at_byte(f, file, byte);

@@ -79,7 +79,7 @@ const plim_project_file *check_code(const check *c, const char *piece, size_t *b
   for (size_t i = 0; i < p->files.len; i++) {
     const plim_project_file *f = p->files.at[i];
     bool is_code = f->settings.format == PLIM_FORMAT_PYTHON;
-    size_t at = is_code ? plim_python_find(f->text, f->size, piece, 0) : SIZE_MAX;
+    size_t at = is_code ? plim_python_find(&f->code, piece, 0, SIZE_MAX) : SIZE_MAX;
     if (at != SIZE_MAX && byte) *byte = at;
     if (at != SIZE_MAX) return f;
   }

@@ -1,6 +1,7 @@
 // Checks for multi-line commands that end too early, so that the options after that line are lost, and for variables
 // that are not exported.
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "alloc_conf.h"
@@ -88,16 +89,17 @@ static bool is_refused(const char *name, const char *value, plim_error *error) {
   return plim_alloc_conf_parse(value, &conf, error) != PLIM_OK;
 }
 
-static void fix_export(check_finding *f, const char *name, const char *text, size_t size) {
+// `typed` is the value as it is written, with its quotes.
+static void fix_export(check_finding *f, const char *name, const char *typed) {
   plim_error error = {0};
-  char typed[256], value[256];
-  snprintf(typed, sizeof typed, "%.*s", (int)size, text);
   const char *bare = typed + strspn(typed, "\"'");
-  snprintf(value, sizeof value, "%.*s", (int)strcspn(bare, "\"'"), bare);
-  if (!*value) check_fix(f, "delete the line: %s has no value", name);
+  char *value = strndup(bare, strcspn(bare, "\"'"));
+  if (!value) f->owner->has_no_memory = true;
+  else if (!*value) check_fix(f, "delete the line: %s has no value", name);
   else if (is_refused(name, value, &error))
     check_fix(f, "export %s with a valid value (%.160s)", name, error.message);
   else check_fix(f, "export %s=%s", name, typed);
+  free(value);
 }
 
 static void check_exports(check *c, const plim_project_file *file) {
@@ -111,7 +113,10 @@ static void check_exports(check *c, const plim_project_file *file) {
                                  "%s is set but not exported, so it has no effect", name);
     check_at_line(f, file->path, s->line);
     check_why(f, "a shell variable reaches the programs that the script starts only with export");
-    fix_export(f, name, file->text + s->span.begin, s->span.end - s->span.begin);
+    char *typed = strndup(file->text + s->span.begin, s->span.end - s->span.begin);
+    if (typed) fix_export(f, name, typed);
+    else c->has_no_memory = true;
+    free(typed);
   }
 }
 

@@ -84,7 +84,7 @@ static bool is_read_by_omegaconf(const check *c) {
   for (size_t i = 0; i < c->files.project.files.len; i++) {
     const plim_project_file *f = c->files.project.files.at[i];
     for (size_t k = 0; f->settings.format == PLIM_FORMAT_PYTHON && k < 2; k++)
-      if (plim_python_imports(f->text, f->size, words[k])) return true;
+      if (plim_python_imports(&f->code, words[k])) return true;
   }
   return false;
 }

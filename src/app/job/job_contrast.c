@@ -95,7 +95,7 @@ static bool has_cached_loss(const plim_project *p) {
   for (size_t i = 0; i < p->files.len; i++) {
     const plim_project_file *f = p->files.at[i];
     for (size_t k = 0; f->settings.format == PLIM_FORMAT_PYTHON && k < 2; k++)
-      if (plim_python_has(f->text, f->size, calls[k])) return true;
+      if (plim_python_has(&f->code, calls[k])) return true;
   }
   return false;
 }

@@ -50,6 +50,7 @@ plim_err project_job_open(project_job *p, const char *const *files, size_t count
   plim_err err = PLIM_OK;
   *p = (project_job){0};
   for (size_t i = 0; !err && i < count; i++) err = plim_project_read(&p->project, files[i], error);
+  p->named_count = p->project.files.len;
   if (!err) err = plim_project_follow(&p->project, error);
   for (size_t i = 0; !err && sets && i < sets->len; i++) err = bind(p, sets->at[i], error);
   if (!err) err = plim_project_finish(&p->project, error);

@@ -7,6 +7,8 @@
 
 typedef struct {
   plim_project project;
+  size_t
+      named_count; // the first files of the project, which were named; the others were found from them
   plim_run_settings run;
   plim_notes notes;     // assumptions, and what is not modelled
   char *targets;        // owned

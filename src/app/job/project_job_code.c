@@ -9,7 +9,7 @@ const char *project_job_calls(const project_job *p, const char *word) {
   for (size_t i = 0; i < p->project.files.len; i++) {
     const plim_project_file *f = p->project.files.at[i];
     bool is_code = f->settings.format == PLIM_FORMAT_PYTHON;
-    if (is_code && plim_python_has(f->text, f->size, word)) return f->path;
+    if (is_code && plim_python_has(&f->code, word)) return f->path;
   }
   return NULL;
 }

@@ -4,7 +4,6 @@
 
 #include "job_contrast.h"
 #include "python_code.h"
-#include "python_lexer.h"
 
 // Losses within one sample, and the number of texts they use; 0: any number. All other losses compare samples of a
 // batch with each other, or choose among them. From the classes of sentence_transformers/losses.
@@ -77,40 +76,16 @@ static void take_config(void *context, const char *text, size_t size) {
 }
 
 // load_dataset("sentence-transformers/all-nli", "triplet"): its configurations are named by their columns.
-static uint64_t columns_of_config(const plim_python_name *call) {
+static uint64_t columns_of_config(const plim_python_code *code, const plim_python_name *call) {
   uint64_t columns = 0;
-  plim_python_strings(call->arguments, call->arguments_size, take_config, &columns);
+  plim_python_strings(code, call->arguments, take_config, &columns);
   return columns;
-}
-
-static bool is_sign(const plim_py_lexer *x, size_t i, char c) {
-  return x->tokens.at[i].kind == PLIM_PY_OPERATOR && x->tokens.at[i].what == (uint8_t)c;
-}
-
-// The number of items of the list that opens at this token; a trailing comma does not add one.
-static uint64_t items_of(const plim_py_lexer *x, size_t open) {
-  size_t close = x->tokens.at[open].match;
-  uint64_t items = 0;
-  for (size_t i = open + 1; i < close; items++) {
-    while (i < close && !is_sign(x, i, ','))
-      i = (x->tokens.at[i].match > i ? x->tokens.at[i].match : i) + 1;
-    i++;
-  }
-  return items;
 }
 
 // InputExample(texts=[a, b, c])
-static uint64_t columns_of_example(const plim_python_name *call) {
-  size_t at = plim_python_find(call->arguments, call->arguments_size, "texts=[", 0);
-  plim_py_lexer x;
-  uint64_t columns = 0;
-  if (at == SIZE_MAX || plim_py_lexer_open(&x, call->arguments, call->arguments_size, NULL))
-    return 0;
-  while (!columns && plim_py_next_line(&x))
-    for (size_t i = 0; i + 2 < x.tokens.len && !columns; i++)
-      if (x.tokens.at[i].begin == at) columns = items_of(&x, i + 2);
-  plim_py_lexer_close(&x);
-  return columns;
+static uint64_t columns_of_example(const plim_python_code *code, const plim_python_name *call) {
+  size_t at = plim_python_find(code, "texts=[", call->arguments.begin, call->arguments.end);
+  return at == SIZE_MAX ? 0 : plim_python_items(code, at);
 }
 
 typedef struct {
@@ -122,7 +97,8 @@ typedef struct {
 static void take_data(const found_calls *found, const plim_python_name *name, bool is_of_example) {
   job_texts *out = found->out;
   if (out->data_columns && (is_of_example || !out->is_of_example)) return;
-  uint64_t columns = is_of_example ? columns_of_example(name) : columns_of_config(name);
+  const plim_python_code *code = &found->file->code;
+  uint64_t columns = is_of_example ? columns_of_example(code, name) : columns_of_config(code, name);
   if (!columns) return;
   out->data_columns = columns;
   out->is_of_example = is_of_example;
@@ -147,7 +123,7 @@ job_texts project_job_texts(const plim_project *p) {
     const plim_project_file *f = p->files.at[i];
     if (f->settings.format != PLIM_FORMAT_PYTHON) continue;
     found_calls calls = {f, &found};
-    plim_python_names(f->text, f->size, take_call, &calls);
+    plim_python_names(&f->code, take_call, &calls);
   }
   if (found.pairwise + found.others > 1)
     found.columns = 0; // it is not known which loss uses how many

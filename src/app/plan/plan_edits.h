@@ -51,12 +51,13 @@ plim_err plan_comments(const plim_project *project, const plim_knob_change *chan
                        char **text, plim_error *error);
 
 // The script with its arguments and the values that `edits` write, to append to a launcher's options: "train.py
-// --lr 1e-4", with ... for what only the user knows (plan_script.c). `project` may be NULL.
-void plan_script(const plim_project *project, const plan_edits *edits, char *text, size_t size);
+// --lr 1e-4", with ... for what only the user knows (plan_script.c). `project` may be NULL; the caller frees the text.
+plim_err plan_script(const plim_project *project, const plan_edits *edits, char **text,
+                     plim_error *error);
 // The path of the first file of an ecosystem that is not a command line; NULL: none.
 const char *plan_file_of(const plim_project *project, plim_dialect dialect);
 // The path of the file with the launch command; NULL: none.
-const char *plan_command_file(const plim_project *project);
+plim_err plan_command_file(const plim_project *project, const char **path, plim_error *error);
 // Whether the user's command already starts this number of GPUs.
 bool plan_is_started(const plim_project *project, int world);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "project_share.h"
+#include "quoting.h"
 
 typedef struct {
   const plan_result *r;
@@ -17,7 +18,8 @@ typedef struct {
   const char *own_sharding; // the ecosystem's own setting for the strategy; NULL: none
   const char *own_file;     // the project's DeepSpeed or accelerate file, if the strategy needs one
   bool wraps_layers;        // checkpointing is planned, and only the new file can set it
-  char script[512];         // what is started
+  const plan_edits *edits;
+  const char *script; // what is started; only while the command is written
 } launch;
 
 static bool is_zero(const launch *l) { return l->strategy >= PLIM_SHARD_ZERO1; }
@@ -109,33 +111,32 @@ static bool counts_otherwise(const launch *l) {
 }
 
 // Machines connect to HEAD, the machine on which Slurm's batch script runs.
-static void accelerate_line(const launch *l, const char *config, char *text, size_t size) {
-  char machines[192] = "";
+static void accelerate_line(const launch *l, const char *config, FILE *out) {
+  fprintf(out, "accelerate launch --config_file ");
+  plim_shell_quote(out, config);
   if (l->nodes > 1)
-    snprintf(machines, sizeof machines,
-             " --num_machines %d --num_processes %d --machine_rank $SLURM_NODEID"
-             " --main_process_ip $HEAD --main_process_port 29500",
-             l->nodes, l->world);
-  else if (counts_otherwise(l))
-    snprintf(machines, sizeof machines, " --num_processes %d", l->world);
-  snprintf(text, size, "accelerate launch --config_file %s%s %s", config, machines, l->script);
+    fprintf(out,
+            " --num_machines %d --num_processes %d --machine_rank $SLURM_NODEID"
+            " --main_process_ip $HEAD --main_process_port 29500",
+            l->nodes, l->world);
+  else if (counts_otherwise(l)) fprintf(out, " --num_processes %d", l->world);
+  fprintf(out, " %s", l->script);
 }
 
-static void torchrun_line(const launch *l, const char *deepspeed, char *text, size_t size) {
-  snprintf(text, size, "torchrun --nnodes %d --nproc_per_node %d%s %s%s", l->nodes, l->per_node,
-           l->nodes > 1 ? " --rdzv_backend c10d --rdzv_endpoint $HEAD:29500" : "", l->script,
-           deepspeed);
+static void torchrun_line(const launch *l, const char *deepspeed, FILE *out) {
+  fprintf(out, "torchrun --nnodes %d --nproc_per_node %d%s %s%s", l->nodes, l->per_node,
+          l->nodes > 1 ? " --rdzv_backend c10d --rdzv_endpoint $HEAD:29500" : "", l->script,
+          deepspeed);
 }
 
 // LLaMA-Factory starts torchrun on its own, controlled by environment variables; one of them selects its version 1.
-static void factory_line(const launch *l, plim_dialect dialect, char *text, size_t size) {
-  char machines[128] = "";
-  const char *version = dialect == PLIM_DIALECT_LLAMA_FACTORY_V1 ? "USE_V1=1 " : "";
+static void factory_line(const launch *l, plim_dialect dialect, FILE *out) {
+  fprintf(out, "%sFORCE_TORCHRUN=1", dialect == PLIM_DIALECT_LLAMA_FACTORY_V1 ? "USE_V1=1 " : "");
   if (l->nodes > 1)
-    snprintf(machines, sizeof machines,
-             " NNODES=%d NODE_RANK=$SLURM_NODEID MASTER_ADDR=$HEAD MASTER_PORT=29500", l->nodes);
-  snprintf(text, size, "%sFORCE_TORCHRUN=1%s NPROC_PER_NODE=%d llamafactory-cli train %s", version,
-           machines, l->per_node, plan_file_of(project_of(l), dialect));
+    fprintf(out, " NNODES=%d NODE_RANK=$SLURM_NODEID MASTER_ADDR=$HEAD MASTER_PORT=29500",
+            l->nodes);
+  fprintf(out, " NPROC_PER_NODE=%d llamafactory-cli train ", l->per_node);
+  plim_shell_quote(out, plan_file_of(project_of(l), dialect));
 }
 
 // The distributed recipe that the file's comment names; else the standard one for what it trains.
@@ -154,14 +155,16 @@ static void tune_recipe(const launch *l, const plim_project_file *f, char *name,
   }
 }
 
-static void tune_line(const launch *l, const plim_project_file *f, char *text, size_t size) {
-  char recipe[64], machines[96] = "";
+static void tune_line(const launch *l, const plim_project_file *f, FILE *out) {
+  char recipe[64];
   tune_recipe(l, f, recipe, sizeof recipe);
+  fprintf(out, "tune run ");
   if (l->nodes > 1)
-    snprintf(machines, sizeof machines,
-             "--nnodes %d --rdzv_backend c10d --rdzv_endpoint $HEAD:29500 ", l->nodes);
-  snprintf(text, size, "tune run %s--nproc_per_node %d %s --config %s", machines, l->per_node,
-           recipe, f->path);
+    fprintf(out, "--nnodes %d --rdzv_backend c10d --rdzv_endpoint $HEAD:29500 ", l->nodes);
+  fprintf(out, "--nproc_per_node %d ", l->per_node);
+  plim_shell_quote(out, recipe);
+  fprintf(out, " --config ");
+  plim_shell_quote(out, f->path);
 }
 
 static const plim_project_file *tune_file(const plim_project *p) {
@@ -173,24 +176,24 @@ static const plim_project_file *tune_file(const plim_project *p) {
 }
 
 // The command for programs that can be started in one way only; false: this is not one.
-static bool only_line(const launch *l, char *text, size_t size) {
+static bool only_line(const launch *l, FILE *out) {
   const plim_project *p = project_of(l);
   plim_dialect dialect = p ? p->dialect : PLIM_DIALECTS;
   const plim_project_file *tune = dialect == PLIM_DIALECT_TORCHTUNE ? tune_file(p) : NULL;
   bool is_version_1 = dialect == PLIM_DIALECT_LLAMA_FACTORY_V1 && plan_file_of(p, dialect);
-  if (tune) tune_line(l, tune, text, size);
-  if (is_version_1) factory_line(l, dialect, text, size);
+  if (tune) tune_line(l, tune, out);
+  if (is_version_1) factory_line(l, dialect, out);
   return tune || is_version_1;
 }
 
 // The command for programs that start their own processes; false: this is not one.
-static bool own_line(const launch *l, char *text, size_t size) {
+static bool own_line(const launch *l, FILE *out) {
   const plim_project *p = project_of(l);
   plim_dialect dialect = p ? p->dialect : PLIM_DIALECTS;
   bool is_factory = dialect == PLIM_DIALECT_LLAMA_FACTORY && plan_file_of(p, dialect);
   bool is_lightning = dialect == PLIM_DIALECT_LIGHTNING && l->nodes == 1;
-  if (is_factory) factory_line(l, dialect, text, size);
-  if (is_lightning) snprintf(text, size, "python %s", l->script);
+  if (is_factory) factory_line(l, dialect, out);
+  if (is_lightning) fprintf(out, "python %s", l->script);
   return is_factory || is_lightning;
 }
 
@@ -214,54 +217,79 @@ static bool must_start_in(const plim_project *p, const plim_project_file *f, siz
   return is_named;
 }
 
-// "cd conf && llamafactory-cli train train.yaml", if conf/train.yaml refers to ds.json beside it. A launch command of
-// the user already knows where it runs.
-static void start_in_folder(const launch *l, char *text, size_t size) {
+// The folder in which the run must start, with its slash: that of conf/train.yaml if it refers to ds.json beside it. ""
+// if there is none; a launch command of the user already knows where it runs.
+static plim_err folder_of(const launch *l, char *folder, size_t size, plim_error *error) {
   const plim_project *p = project_of(l);
-  char line[1024], folder[512];
-  size_t length = 0, used;
-  for (size_t i = 0; p && !plan_command_file(p) && !length && i < p->files.len; i++) {
+  const char *own_command = NULL;
+  plim_err err = p ? plan_command_file(p, &own_command, error) : PLIM_OK;
+  *folder = 0;
+  for (size_t i = 0; !err && p && !own_command && !*folder && i < p->files.len; i++) {
     const char *path = p->files.at[i]->path, *slash = strrchr(path, '/');
     size_t own = slash ? (size_t)(slash - path) + 1 : 0;
-    if (own && own < sizeof folder && must_start_in(p, p->files.at[i], own)) length = own;
-    snprintf(folder, sizeof folder, "%.*s", (int)own, path);
+    if (own && own < size && must_start_in(p, p->files.at[i], own))
+      snprintf(folder, size, "%.*s", (int)own, path);
   }
-  if (!length) return;
-  snprintf(line, sizeof line, "%s", text);
-  used = (size_t)snprintf(text, size, "cd %.*s && ", (int)length - 1, folder);
-  for (const char *at = line; *at && used + 1 < size; at++) {
-    bool is_word = at == line || at[-1] == ' ';
-    if (is_word && strncmp(at, folder, length) == 0) at += length;
-    text[used++] = *at;
-  }
-  text[used < size ? used : size - 1] = 0;
+  return err;
 }
 
-static void choose_line(const launch *l, char *text, size_t size) {
+// "cd conf && llamafactory-cli train train.yaml" for "llamafactory-cli train conf/train.yaml".
+static plim_err start_in_folder(const launch *l, char **line, plim_error *error) {
+  char folder[512], *text = NULL;
+  size_t size = 0, length;
+  plim_err err = folder_of(l, folder, sizeof folder, error);
+  length = strlen(folder);
+  if (err || !length) return err;
+  FILE *out = open_memstream(&text, &size);
+  if (!out) return plim_no_memory(error);
+  folder[length - 1] = 0;
+  fprintf(out, "cd ");
+  plim_shell_quote(out, folder);
+  fprintf(out, " && ");
+  folder[length - 1] = '/';
+  for (const char *at = *line; *at; at++) {
+    bool is_start = at == *line || strchr(" '", at[-1]);
+    if (is_start && strncmp(at, folder, length) == 0) at += length;
+    fputc(*at, out);
+  }
+  if (!plim_stream_end(out, &text)) return plim_no_memory(error);
+  free(*line);
+  *line = text;
+  return PLIM_OK;
+}
+
+static void write_line(const launch *l, FILE *out) {
   const char *config = accelerate_file(l);
   bool is_new = is_zero(l) && !l->is_written && !l->own_file && !l->own_sharding;
   const char *deepspeed = is_new ? " --deepspeed ds_config.json" : "";
   bool is_module =
       strncmp(l->script, "-m ", 3) == 0; // the deepspeed launcher has a different flag for modules
-  if (only_line(l, text, size)) return;
-  if (config && !is_new) accelerate_line(l, config, text, size);
-  else if (own_line(l, text, size)) return;
+  if (only_line(l, out)) return;
+  if (config && !is_new) accelerate_line(l, config, out);
+  else if (own_line(l, out)) return;
   else if (is_zero(l) && !l->own_sharding && l->nodes == 1 && !is_module)
-    snprintf(text, size, "deepspeed --num_gpus %d %s%s", l->per_node, l->script, deepspeed);
-  else torchrun_line(l, deepspeed, text, size);
+    fprintf(out, "deepspeed --num_gpus %d %s%s", l->per_node, l->script, deepspeed);
+  else torchrun_line(l, deepspeed, out);
 }
 
-static void make_line(const launch *l, char *text, size_t size) {
-  choose_line(l, text, size);
-  start_in_folder(l, text, size);
-}
-
-// On several machines, the command has to run once per machine; Slurm does that.
-static void make_batch_line(const launch *l, const char *line, char *text, size_t size) {
-  snprintf(text, size,
-           "sbatch --nodes %d --ntasks-per-node 1 --gpus-per-node %d --wrap \\\n"
-           "  'export HEAD=$(hostname); srun bash -c '\\''%s'\\'",
-           l->nodes, l->per_node, line);
+// On several machines, the command has to run once per machine; Slurm does that. The line is quoted twice: for bash on
+// each machine, and for the batch script.
+static plim_err make_batch_line(const launch *l, const char *line, char **text, plim_error *error) {
+  char *script = NULL;
+  size_t size = 0;
+  FILE *out = open_memstream(&script, &size);
+  if (!out) return plim_no_memory(error);
+  fprintf(out, "export HEAD=$(hostname); srun bash -c ");
+  plim_shell_quote(out, line);
+  if (!plim_stream_end(out, &script)) return plim_no_memory(error);
+  out = open_memstream(text, &size);
+  if (out) {
+    fprintf(out, "sbatch --nodes %d --ntasks-per-node 1 --gpus-per-node %d --wrap \\\n  ", l->nodes,
+            l->per_node);
+    plim_shell_quote(out, script);
+  }
+  free(script);
+  return out && plim_stream_end(out, text) ? PLIM_OK : plim_no_memory(error);
 }
 
 // ---- the launch of a plan ---------------------------------------------------------------------------
@@ -287,13 +315,13 @@ static void find_start(launch *l, const plan_for_card *c, const plan_edits *edit
   static const plan_edits none = {0};
   const plim_project *p = project_of(l);
   if (!edits) edits = &none;
+  l->edits = edits;
   l->wraps_layers = lacks_checkpoint(c, l->choice, edits);
   l->is_written = p && !is_left_to_hand(edits);
   l->is_started = p && plan_is_started(p, l->world);
   if (p) l->own_sharding = plim_project_own_sharding(p, plim_strategy_names[l->strategy]);
   if (is_zero(l)) l->own_file = plan_file_of(p, PLIM_DIALECT_DEEPSPEED);
   if (l->strategy == PLIM_SHARD_FSDP2) l->own_file = plan_file_of(p, PLIM_DIALECT_ACCELERATE);
-  plan_script(p, edits, l->script, sizeof l->script);
 }
 
 // Writes the file that a strategy needs if the user's files do not set it; NULL: none.
@@ -350,19 +378,38 @@ static plim_err write_text(const launch *l, file_writer *write, char **text, pli
   return plim_stream_end(out, text) ? PLIM_OK : plim_no_memory(error);
 }
 
+static plim_err make_line(launch *l, char **line, plim_error *error) {
+  char *script;
+  plim_err err = plan_script(project_of(l), l->edits, &script, error);
+  if (err) return err;
+  l->script = script;
+  err = write_text(l, write_line, line, error);
+  if (!err) err = start_in_folder(l, line, error);
+  l->script = NULL;
+  free(script);
+  return err;
+}
+
 plim_err plan_launch_of(const plan_result *r, const plan_for_card *c, const plan_edits *edits,
                         plan_launch *out, plim_error *error) {
   launch l;
   file_writer *write;
   *out = (plan_launch){0};
   if (!find_launch(r, c, edits, &l)) return PLIM_OK;
-  char line[sizeof out->command];
-  make_line(&l, line, sizeof line);
-  if (!starts_as_ever(&l)) memcpy(out->command, line, sizeof line);
-  if (!starts_as_ever(&l) && l.nodes > 1)
-    make_batch_line(&l, line, out->sbatch, sizeof out->sbatch);
+  plim_err err = starts_as_ever(&l) ? PLIM_OK : make_line(&l, &out->command, error);
+  if (!err && out->command && l.nodes > 1)
+    err = make_batch_line(&l, out->command, &out->sbatch, error);
   out->file = new_file(&l, &write);
-  return out->file ? write_text(&l, write, &out->text, error) : PLIM_OK;
+  if (!err && out->file) err = write_text(&l, write, &out->text, error);
+  if (err) plan_launch_clear(out);
+  return err;
+}
+
+void plan_launch_clear(plan_launch *l) {
+  free(l->command);
+  free(l->sbatch);
+  free(l->text);
+  *l = (plan_launch){0};
 }
 
 // ---- steps ------------------------------------------------------------------------------------------
@@ -370,7 +417,9 @@ plim_err plan_launch_of(const plan_result *r, const plan_for_card *c, const plan
 // Adds the step that changes the existing files, instead of creating another file.
 static plim_err add_in_own(const launch *l, manual_steps *out, plim_error *error) {
   const plim_sharding *how = &l->job.sharding;
-  const char *script = project_of(l) ? plan_command_file(project_of(l)) : NULL;
+  const char *script = NULL;
+  plim_err err = project_of(l) ? plan_command_file(project_of(l), &script, error) : PLIM_OK;
+  if (err) return err;
   if (l->own_sharding && *l->own_sharding == '-')
     return manual_step_add(out, "setting", PLIM_KNOB_STRATEGY, NULL, error,
                            "strategy %s: add %s to the launch command%s%s",
@@ -406,27 +455,32 @@ static plim_err add_file(const launch *l, manual_steps *out, plim_error *error) 
   return err;
 }
 
-static plim_err add_command(const launch *l, manual_steps *out, plim_error *error) {
-  const char *file = project_of(l) ? plan_command_file(project_of(l)) : NULL;
-  char line[1024], batch[1280], lines[sizeof line + sizeof batch + 64];
-  make_line(l, line, sizeof line);
-  if (l->nodes > 1) {
-    make_batch_line(l, line, batch, sizeof batch);
-    snprintf(lines, sizeof lines, "%s\n%s\n", line, batch);
-    return manual_step_add(
+static plim_err add_command(launch *l, manual_steps *out, plim_error *error) {
+  const char *file = NULL;
+  char *line = NULL, *batch = NULL, *lines = NULL;
+  plim_err err = project_of(l) ? plan_command_file(project_of(l), &file, error) : PLIM_OK;
+  if (!err) err = make_line(l, &line, error);
+  if (!err && l->nodes > 1) err = make_batch_line(l, line, &batch, error);
+  if (!err && asprintf(&lines, "%s\n%s%s", line, batch ? batch : "", batch ? "\n" : "") < 0)
+    lines = NULL, err = plim_no_memory(error);
+  const char *why =
+      is_zero(l) && l->world == 1 ? " (DeepSpeed needs a launcher even for one GPU)" : "";
+  if (!err && batch)
+    err = manual_step_add(
         out, "command", PLIM_KNOBS, lines, error,
         "without Slurm, on each machine: set HEAD to the host name of the first "
         "machine%s, then run the first command. With Slurm: run only the sbatch "
         "command, once",
         strstr(line, "SLURM") ? " and SLURM_NODEID to this machine's own number (0, 1, ...)" : "");
-  }
-  snprintf(lines, sizeof lines, "%s\n", line);
-  const char *why =
-      is_zero(l) && l->world == 1 ? " (DeepSpeed needs a launcher even for one GPU)" : "";
-  if (file)
-    return manual_step_add(out, "command", PLIM_KNOBS, lines, error,
-                           "in %s, replace the launch command%s", file, why);
-  return manual_step_add(out, "command", PLIM_KNOBS, lines, error, "start it with%s", why);
+  else if (!err && file)
+    err = manual_step_add(out, "command", PLIM_KNOBS, lines, error,
+                          "in %s, replace the launch command%s", file, why);
+  else if (!err)
+    err = manual_step_add(out, "command", PLIM_KNOBS, lines, error, "start it with%s", why);
+  free(line);
+  free(batch);
+  free(lines);
+  return err;
 }
 
 plim_err plan_launch_steps(const plan_result *r, const plan_for_card *c, const plan_edits *edits,

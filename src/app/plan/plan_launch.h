@@ -5,15 +5,16 @@
 #include "manual_steps.h"
 
 typedef struct {
-  char command[1024]; // empty: the present command works
-  char sbatch[1280];  // the same through Slurm, for several machines; empty: one machine
-  const char *file;   // name of a new file to create; NULL: none
-  char *text;         // its text; owned
+  char *command;    // NULL: the present command works; owned, as are the other two
+  char *sbatch;     // the same through Slurm, for several machines; NULL: one machine
+  const char *file; // name of a new file to create; NULL: none
+  char *text;       // its text
 } plan_launch;
 
-// For the first rung; all empty for one GPU without DeepSpeed. `edits` may be NULL. Fails only if memory runs out.
+// For the first rung; all NULL for one GPU without DeepSpeed. `edits` may be NULL. Fails only if memory runs out.
 plim_err plan_launch_of(const plan_result *r, const plan_for_card *c, const plan_edits *edits,
                         plan_launch *out, plim_error *error);
+void plan_launch_clear(plan_launch *launch);
 
 // Adds the manual steps: a new file, settings in the user's files, the command.
 plim_err plan_launch_steps(const plan_result *r, const plan_for_card *c, const plan_edits *edits,

@@ -7,6 +7,7 @@
 #include "job_effects.h"
 #include "suggest.h"
 #include "units.h"
+#include "value.h"
 
 // The command line's option for a knob; NULL: none.
 static const cli_option *option_of(plim_knob knob) {
@@ -131,7 +132,7 @@ static plim_err read_domain(plim_plan_request *r, const char *option, const char
   char *copy = strdup(text), *values = copy ? strchr(copy, '=') : NULL;
   plim_knob knob = PLIM_KNOBS;
   plim_err err = PLIM_OK;
-  if (!copy) return plim_fail(error, PLIM_ERR_NOMEM, "this machine does not have enough memory");
+  if (!copy) return plim_no_memory(error);
   if (!values || !values[1]) err = no_value_given(option, text, error);
   else {
     *values++ = 0;
@@ -170,8 +171,8 @@ static void allow_all(plim_plan_request *r) {
 
 // Reads --allow KNOB,KNOB or --allow all.
 static plim_err allow(plim_plan_request *r, const char *text, plim_error *error) {
-  char copy[256], *rest = copy, *name;
-  snprintf(copy, sizeof copy, "%s", text);
+  char *copy = strdup(text), *rest = copy, *name;
+  if (!copy) return plim_no_memory(error);
   plim_err err = PLIM_OK;
   while (!err && (name = strsep(&rest, ","))) {
     plim_knob knob;
@@ -180,6 +181,7 @@ static plim_err allow(plim_plan_request *r, const char *text, plim_error *error)
     else err = knob_of("--allow", name, &knob, error);
     if (!err && !is_all) r->allowed[knob] = true;
   }
+  free(copy);
   return err;
 }
 

@@ -6,6 +6,7 @@
 
 #include "job_effects.h"
 #include "plan_result.h"
+#include "quoting.h"
 
 // ---- a job as its options ---------------------------------------------------------------------------
 
@@ -123,32 +124,13 @@ static job_args args_of(const plan_result *r, const plan_for_card *c, const plim
 
 // ---- options as a command ---------------------------------------------------------------------------
 
-static bool is_plain(const char *text) {
-  static const char *const safe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                  "-_./:,=+@%";
-  return *text && !text[strspn(text, safe)];
-}
-
-// Writes a word in single quotes, in which only single quotes need escaping.
-static void put_word(FILE *out, const char *text) {
-  if (is_plain(text)) {
-    fputs(text, out);
-    return;
-  }
-  fputc('\'', out);
-  for (; *text; text++)
-    if (*text == '\'') fputs("'\\''", out);
-    else fputc(*text, out);
-  fputc('\'', out);
-}
-
 static void put_value(FILE *out, const cli_option *o, const void *at) {
   switch (o->kind) {
   case CLI_UINT:
   case CLI_BYTES: fprintf(out, "%llu", (unsigned long long)*(const uint64_t *)at); break;
   case CLI_NUMBER: fprintf(out, "%g", *(const double *)at); break;
   case CLI_CHOICE: fputs(o->choices[*(const int *)at], out); break;
-  default: put_word(out, *(const char *const *)at); break;
+  default: plim_shell_quote(out, *(const char *const *)at); break;
   }
 }
 

@@ -4,8 +4,9 @@
 #include <string.h>
 
 #include "command_words.h"
+#include "literals.h"
 #include "plan_edits.h"
-#include "python_code.h"
+#include "quoting.h"
 
 static bool is_command(const plim_project_file *f) {
   return f->settings.format == PLIM_FORMAT_SHELL || f->settings.format == PLIM_FORMAT_DOCKERFILE;
@@ -46,15 +47,15 @@ typedef struct {
   size_t command; // the command of the last word
   bool is_launched, is_before_module;
   bool is_found, is_whole; // is_whole: nothing was left out
-  char *text;
-  size_t room, used, head; // head: of the script, or of -m MODULE
+  plim_chars text;         // ends in no 0
+  size_t head;             // of the script, or of -m MODULE
+  bool is_out;             // memory has run out
 } finding;
 
-static bool can_put(const finding *f, size_t size) { return f->used + size + 6 < f->room; }
-
 static void put(finding *f, const char *word, size_t size) {
-  f->used += (size_t)snprintf(f->text + f->used, f->room - f->used, "%s%.*s", f->used ? " " : "",
-                              (int)size, word);
+  bool is_first = !f->text.len;
+  if ((!is_first && !vec_push(&f->text, ' ')) || !plim_chars_add(&f->text, word, size))
+    f->is_out = true;
 }
 
 static bool is_plain(const char *word, size_t size) {
@@ -65,16 +66,15 @@ static bool is_plain(const char *word, size_t size) {
 }
 
 static void begin(finding *f, const char *word, size_t size) {
-  if (!can_put(f, size + 3)) return;
   if (f->is_before_module) put(f, "-m", 2);
   put(f, word, size);
-  f->head = f->used;
+  f->head = f->text.len;
   f->is_found = f->is_whole = true;
 }
 
 // A variable or quoted text, which only the shell knows, becomes "...".
 static void add(finding *f, const char *word, size_t size) {
-  f->is_whole = f->is_whole && is_plain(word, size) && can_put(f, size);
+  f->is_whole = f->is_whole && is_plain(word, size);
   if (f->is_whole) put(f, word, size);
 }
 
@@ -91,36 +91,44 @@ static void look_at(void *to, size_t command, const char *word, size_t size) {
   f->is_launched |= is_launcher(word, size);
 }
 
-static bool find_in_text(plim_format format, const char *file, size_t size, char *text,
-                         size_t room) {
-  finding f = {.text = text, .room = room};
-  *text = 0;
-  if (plim_command_words(format, file, size, look_at, &f) || !f.is_found) return false;
-  if (!f.is_whole) snprintf(text + f.head, room - f.head, " ...");
-  return true;
+// *out is the script with its arguments, to be freed; NULL if there is none. What cannot be read has none.
+static plim_err find_in_text(plim_format format, const char *file, size_t size, char **out) {
+  finding f = {0};
+  plim_err err = plim_command_words(format, file, size, look_at, &f);
+  if (f.is_found && !f.is_whole) {
+    f.text.len = f.head;
+    put(&f, "...", 3);
+  }
+  if (!vec_push(&f.text, 0) || f.is_out) err = PLIM_ERR_NOMEM;
+  *out = !err && f.is_found ? f.text.at : NULL;
+  if (!*out) vec_free(&f.text);
+  return err == PLIM_ERR_NOMEM ? err : PLIM_OK;
 }
 
-static bool find_in_command(const plim_project *p, const plim_edit_set *edits, char *text,
-                            size_t room) {
-  bool is_found = false;
-  for (size_t i = 0; i < p->files.len && !is_found; i++) {
+static plim_err find_in_command(const plim_project *p, const plim_edit_set *edits, char **out) {
+  plim_err err = PLIM_OK;
+  *out = NULL;
+  for (size_t i = 0; i < p->files.len && !*out && err != PLIM_ERR_NOMEM; i++) {
     char *file = NULL;
     size_t size;
     if (!is_command(p->files.at[i])) continue;
-    if (!plim_project_text(p, i, edits, &file, &size, NULL))
-      is_found = find_in_text(p->files.at[i]->settings.format, file, size, text, room);
+    err = plim_project_text(p, i, edits, &file, &size, NULL);
+    if (!err) err = find_in_text(p->files.at[i]->settings.format, file, size, out);
     free(file);
   }
-  return is_found;
+  return err == PLIM_ERR_NOMEM ? err : PLIM_OK;
 }
 
-const char *plan_command_file(const plim_project *p) {
-  char text[512];
-  for (size_t i = 0; i < p->files.len; i++) {
+plim_err plan_command_file(const plim_project *p, const char **path, plim_error *error) {
+  *path = NULL;
+  for (size_t i = 0; i < p->files.len && !*path; i++) {
     const plim_project_file *f = p->files.at[i];
-    if (find_in_text(f->settings.format, f->text, f->size, text, sizeof text)) return f->path;
+    char *text;
+    if (find_in_text(f->settings.format, f->text, f->size, &text)) return plim_no_memory(error);
+    if (text) *path = f->path;
+    free(text);
   }
-  return NULL;
+  return PLIM_OK;
 }
 
 // ---- in a project -----------------------------------------------------------------------------------
@@ -134,11 +142,13 @@ static const struct {
     {PLIM_DIALECT_LLAMA_FACTORY, "llamafactory.launcher"},
 };
 
-static bool find_trainer(const plim_project *p, char *text, size_t room) {
+// False: none of them trains.
+static bool write_trainer(const plim_project *p, FILE *out) {
   for (size_t i = 0; i < sizeof trainers / sizeof *trainers; i++) {
     const char *file = plan_file_of(p, trainers[i].dialect);
     if (p->dialect != trainers[i].dialect || !file) continue;
-    snprintf(text, room, "-m %s %s", trainers[i].module, file);
+    fprintf(out, "-m %s ", trainers[i].module);
+    plim_shell_quote(out, file);
     return true;
   }
   return false;
@@ -150,30 +160,46 @@ static bool takes_arguments(const plim_project_file *f) {
   static const char *const code[] = {"*ArgumentParser", "sys.argv", "LightningCLI", "fire.Fire",
                                      "TrlParser"};
   for (size_t i = 0; i < sizeof modules / sizeof *modules; i++)
-    if (plim_python_imports(f->text, f->size, modules[i])) return true;
+    if (plim_python_imports(&f->code, modules[i])) return true;
   for (size_t i = 0; i < sizeof code / sizeof *code; i++)
-    if (plim_python_has(f->text, f->size, code[i])) return true;
+    if (plim_python_has(&f->code, code[i])) return true;
   return false;
 }
 
-void plan_script(const plim_project *p, const plan_edits *edits, char *text, size_t room) {
-  plim_edit_set written = {0};
-  if (!p) {
-    snprintf(text, room, "train.py ...");
-    return;
-  }
-  if (edits->write_count) plim_project_set(p, edits->writes, edits->write_count, &written, NULL);
-  bool is_found = find_in_command(p, &written, text, room);
-  plim_edit_set_clear(&written);
-  if (is_found || find_trainer(p, text, room)) return;
-  snprintf(text, room, "train.py ...");
+static void write_script(const plim_project *p, FILE *out) {
   for (size_t i = 0; i < p->files.len; i++) {
     const plim_project_file *f = p->files.at[i];
     bool trains = f->settings.format == PLIM_FORMAT_PYTHON && f->is.dialect != PLIM_DIALECTS;
     if (!trains) continue;
-    snprintf(text, room, "%s%s", f->path, takes_arguments(f) ? " ..." : "");
+    plim_shell_quote(out, f->path);
+    if (takes_arguments(f)) fputs(" ...", out);
     return;
   }
+  fputs("train.py ...", out);
+}
+
+// In a command of the user's, with the values that are written there.
+static plim_err own_script(const plim_project *p, const plan_edits *edits, char **out) {
+  plim_edit_set written = {0};
+  plim_err err = PLIM_OK;
+  if (edits->write_count)
+    err = plim_project_set(p, edits->writes, edits->write_count, &written, NULL);
+  if (err != PLIM_ERR_NOMEM) err = find_in_command(p, &written, out);
+  plim_edit_set_clear(&written);
+  return err;
+}
+
+plim_err plan_script(const plim_project *p, const plan_edits *edits, char **text,
+                     plim_error *error) {
+  size_t size;
+  *text = NULL;
+  if (p && own_script(p, edits, text)) return plim_no_memory(error);
+  if (*text) return PLIM_OK;
+  FILE *out = open_memstream(text, &size);
+  if (!out) return plim_no_memory(error);
+  if (!p) fputs("train.py ...", out);
+  else if (!write_trainer(p, out)) write_script(p, out);
+  return plim_stream_end(out, text) ? PLIM_OK : plim_no_memory(error);
 }
 
 static bool has_command(const plim_project *p) {

@@ -48,23 +48,29 @@ static void print_place(FILE *out, const plim_error *error, const line *where) {
   fputc('\n', out);
 }
 
+static bool is_inside(char c) { return ((unsigned char)c & 0xC0) == 0x80; } // of a UTF-8 character
+
 // Shows the line with a caret. Of long lines, the part around the error is shown; tabs become blanks, so that the caret
-// is in the right column.
+// is in the right column. The bytes need not be UTF-8.
 static void print_line(FILE *out, const line *where) {
-  enum { BEFORE = 50, SHOWN = 70 };
+  enum {
+    BEFORE = 50,
+    SHOWN = 70,
+    INSIDE = 3
+  }; // INSIDE: bytes of a UTF-8 character after its first
   size_t from = where->column > BEFORE ? where->column - BEFORE : 0;
-  while (from > 0 && ((unsigned char)where->start[from] & 0xC0) == 0x80) from--;
+  for (int i = 0; i < INSIDE && from > 0 && is_inside(where->start[from]); i++) from--;
   size_t until = where->bytes - from > SHOWN ? from + SHOWN : where->bytes;
-  while (until < where->bytes && ((unsigned char)where->start[until] & 0xC0) == 0x80) until++;
+  for (int i = 0; i < INSIDE && until < where->bytes && is_inside(where->start[until]); i++)
+    until++;
   char shown[BEFORE + SHOWN + 16], before[BEFORE + 8];
   snprintf(shown, sizeof shown, "%.*s", (int)(until - from), where->start + from);
   for (char *at = shown; *at; at++)
     if (*at == '\t') *at = ' ';
   plim_text_disarm(shown);
   fprintf(out, "   |  %s", shown);
-  size_t length = where->column - from;
-  memcpy(before, where->start + from, length);
-  before[length] = '\0';
+  snprintf(before, sizeof before, "%.*s", (int)(where->column - from), where->start + from);
+  plim_text_disarm(before);
   fprintf(out, "\n   |  %*s", (int)term_text_width(before), "");
   term_print(out, TERM_RED, "^");
   fputc('\n', out);
@@ -153,17 +159,6 @@ int cli_fail(const char *format, ...) {
   plim_error error;
   plim_fail(&error, PLIM_ERR_ARGUMENT, "%s", message);
   return cli_report(&error, NULL);
-}
-
-void cli_warn(const char *format, ...) {
-  char message[sizeof((plim_error *)0)->message];
-  va_list args;
-  va_start(args, format);
-  vsnprintf(message, sizeof message, format, args);
-  va_end(args);
-  term_print(stderr, TERM_YELLOW, "warning:");
-  fputc(' ', stderr);
-  term_say(stderr, message, 9, 9);
 }
 
 // ---- the end ----------------------------------------------------------------------------------

@@ -32,9 +32,6 @@ void cli_report_text(FILE *out, const plim_error *error, const char *source);
 // Reports what a printf format says, in the same form.
 int cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-// A warning on stderr: "warning: ...".
-void cli_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
 // To be called last: flushes stdout and returns `status`, or CLI_ERROR with a message if not all
 // output could be written. A reader that left early (| head) is no error.
 int cli_finish_output(int status);

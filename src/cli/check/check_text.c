@@ -21,12 +21,20 @@ static size_t width(void) { return (size_t)term_width(stdout); }
 // ---- one finding ------------------------------------------------------------------------------------
 
 // Some findings name the place in their sentence.
+static bool names_place(const check_finding *f) {
+  size_t length = strlen(f->file), digits = 0;
+  char line[16] = "";
+  if (f->line) digits = (size_t)snprintf(line, sizeof line, ":%d", f->line);
+  for (const char *at = f->what; (at = strstr(at, f->file)); at++)
+    if (strncmp(at + length, line, digits) == 0) return true;
+  return false;
+}
+
 static void print_place(const check_finding *f) {
-  char place[sizeof f->file + 16];
-  if (!*f->file) return;
-  int used = snprintf(place, sizeof place, "%s", f->file);
-  if (f->line) snprintf(place + used, sizeof place - (size_t)used, ":%d", f->line);
-  if (!strstr(f->what, place)) printf("%*s--> %s\n", INDENT, "", place);
+  if (!*f->file || names_place(f)) return;
+  printf("%*s--> %s", INDENT, "", f->file);
+  if (f->line) printf(":%d", f->line);
+  printf("\n");
 }
 
 static void print_excerpt(const check_finding *f) {

@@ -1,19 +1,11 @@
 #include "typed_line.h"
 
-#include <string.h>
-
 #include "command.h"
+#include "quoting.h"
 
 static void word(FILE *out, const char *text) {
-  static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                              "_-+=./:,@%";
-  if (*text && text[strspn(text, plain)] == 0) {
-    fprintf(out, " %s", text);
-    return;
-  }
-  fputs(" '", out);
-  for (; *text; text++) *text == '\'' ? fputs("'\\''", out) : fputc(*text, out);
-  fputc('\'', out);
+  fputc(' ', out);
+  plim_shell_quote(out, text);
 }
 
 static void strings(FILE *out, const cli_option *o, const cli_strings *given) {

@@ -137,8 +137,7 @@ static plim_err plan_card(const plan_args *args, const project_job *files, const
 
 // Whether a script uses torch.nn.BatchNorm1d or a similar class, or SyncBatchNorm.
 static bool has_batch_norm(const plim_project_file *f) {
-  return f->settings.format == PLIM_FORMAT_PYTHON &&
-         plim_python_has(f->text, f->size, "*BatchNorm*");
+  return f->settings.format == PLIM_FORMAT_PYTHON && plim_python_has(&f->code, "*BatchNorm*");
 }
 
 // Notes that the allocator settings come from the environment.

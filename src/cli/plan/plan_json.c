@@ -229,8 +229,8 @@ static void launch(json_writer *j, const plan_result *r, const plan_for_card *c)
     plan_edits_or_end(&r->files->project, c, &c->plan.rungs.at[0], &edits);
   if (plan_launch_of(r, c, r->files ? &edits : NULL, &l, NULL)) cli_out_of_memory();
   jsonw_object(j, "launch");
-  jsonw_string_or_null(j, "command", l.command);
-  jsonw_string_or_null(j, "sbatch", l.sbatch);
+  jsonw_string(j, "command", l.command);
+  jsonw_string(j, "sbatch", l.sbatch);
   jsonw_array(j, "files");
   if (l.file) {
     jsonw_object(j, NULL);
@@ -240,7 +240,7 @@ static void launch(json_writer *j, const plan_result *r, const plan_for_card *c)
   }
   jsonw_end(j);
   jsonw_end(j);
-  free(l.text);
+  plan_launch_clear(&l);
 }
 
 static void members(json_writer *j, const plan_result *r, const plan_for_card *c) {

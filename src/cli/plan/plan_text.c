@@ -310,7 +310,11 @@ static void print_host(const plan_for_card *c) {
 // "p2.json", quoted for a shell; the name that the examples use if the plan is not saved.
 static const char *plan_name(const plan_result *r, char *text, size_t size) {
   if (!r->out) return "plan.json";
-  return plim_shell_quote(r->out, text, size) ? text : r->out;
+  FILE *out = fmemopen(text, size, "w"); // ends the text with a 0 byte
+  if (!out) return r->out;
+  plim_shell_quote(out, r->out);
+  bool fits = fclose(out) == 0;
+  return fits ? text : r->out;
 }
 
 static void print_ladder(const plan_result *r, const plan_for_card *c) {

@@ -1,12 +1,15 @@
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 
+#include "cli_alloc.h"
 #include "quoting.h"
 #include "show_notes.h"
 #include "simulate_report.h"
 #include "term.h"
 #include "units.h"
+#include "value.h"
 
 static void sentence(const char *text) {
   term_wrap(stdout, text, 0, 2, (size_t)term_width(stdout));
@@ -17,14 +20,17 @@ static const char *plural(uint64_t count) { return count == 1 ? "" : "s"; }
 // ---- what ran ---------------------------------------------------------------------------------------
 
 static void print_command(const simulate_report *r) {
-  char line[1024] = "";
+  char *line = NULL;
+  size_t size;
+  FILE *out = open_memstream(&line, &size);
+  if (!out) cli_out_of_memory();
   for (const char *const *word = r->request->command; *word; word++) {
-    size_t used = strlen(line);
-    char quoted[512];
-    bool fits = plim_shell_quote(*word, quoted, sizeof quoted);
-    snprintf(line + used, sizeof line - used, "%s%s", used ? " " : "", fits ? quoted : "...");
+    if (word != r->request->command) fputc(' ', out);
+    plim_shell_quote(out, *word);
   }
+  if (!plim_stream_end(out, &line)) cli_out_of_memory();
   term_print(stdout, TERM_BOLD, "%s\n", line);
+  free(line);
 }
 
 static void print_where(const simulate_report *r) {

@@ -221,11 +221,6 @@ static void matmul8_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, 
   drop(t, &rows);
 }
 
-void plim_tape_set_outliers(plim_tape *t, const uint32_t *counts, size_t count) {
-  plim_state(t)->outliers = counts;
-  plim_state(t)->outlier_count = count;
-}
-
 static int64_t next_outliers(plim_tape *t) {
   if (!plim_state(t)->outlier_count || plim_state(t)->is_stopped) return 0;
   plim_state(t)->outlier_count--;

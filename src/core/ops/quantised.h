@@ -26,10 +26,6 @@ typedef struct plim_quant {
 // Replaces the weight's storage by the packed one and sets its `quant`.
 void plim_quantise(plim_tape *t, plim_tensor *weight, plim_weights_kind kind);
 
-// How many columns each LLM.int8() product, in order of execution, computes separately because they hold values of 6
-// or more. That depends on the data; products beyond `count` have none. `counts` is borrowed.
-void plim_tape_set_outliers(plim_tape *t, const uint32_t *counts, size_t count);
-
 // x @ weight.T + bias; bias may be NULL.
 plim_tensor *plim_quantised_linear(plim_tape *t, plim_tensor *x, plim_tensor *weight,
                                    plim_tensor *bias);

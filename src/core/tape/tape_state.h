@@ -21,7 +21,9 @@ typedef struct {
   int64_t padding;          // padded positions in every row
   bool has_own_linear;      // DeepSpeed's linear: the weight's gradient is not a view
   plim_tensor *nested_code; // bitsandbytes' table of 8-bit values
-  const uint32_t *outliers; // outlier columns of each 8-bit product still to come
+  // How many columns each LLM.int8() product still to come computes separately because they hold values of 6 or more. That
+  // depends on the data; products after these have none. Borrowed; only recordings know it.
+  const uint32_t *outliers;
   size_t outlier_count;
   struct plim_shards *shards; // NULL if the model is not sharded; not owned
   bool wraps_layers;          // checkpoints are CheckpointWrappers, not the model's own

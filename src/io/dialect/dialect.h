@@ -203,9 +203,6 @@ bool plim_key_inverse(const plim_key *key, const plim_value *value, plim_value *
 // Whether the value is among the words of the row.
 bool plim_key_knows(const plim_key *key, const char *value);
 
-// The keys that set this knob together, in the dialect or in one that it is based on; NULL if one key sets it.
-const char *plim_dialect_set(plim_dialect dialect, plim_knob knob);
-
 // Whether the row applies to the setting. With is_nested it is enough if the end of the key matches.
 bool plim_key_is_of(const plim_key *key, const plim_setting *setting, bool is_nested);
 

@@ -331,10 +331,3 @@ bool plim_key_inverse(const plim_key *key, const plim_value *value, plim_value *
   }
   return false;
 }
-
-const char *plim_dialect_set(plim_dialect dialect, plim_knob knob) {
-  for (; dialect != PLIM_DIALECTS; dialect = plim_dialect_table[dialect].base)
-    for (const plim_key_set *set = plim_dialect_table[dialect].sets; set && set->keys; set++)
-      if (set->knob == knob) return set->keys;
-  return NULL;
-}

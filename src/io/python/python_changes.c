@@ -6,10 +6,6 @@
 
 enum { MAX_PASSES = 64 }; // through functions that pass their arguments on
 
-static bool is_own(const plim_py_reader *r, size_t name) {
-  return plim_py_is_text(r, name, "self") || plim_py_is_text(r, name, "cls");
-}
-
 // Functions that return a dict of all names of the module, of the function or of an object.
 static bool is_namespace(const plim_py_reader *r, size_t name) {
   return plim_py_is_text(r, name, "globals") || plim_py_is_text(r, name, "locals") ||
@@ -26,28 +22,33 @@ static void note_key(plim_py_reader *r, const char *key, size_t size) {
   if (!vec_push(&r->names.changed, plim_text_hash(0, key, size))) plim_py_no_memory(r);
 }
 
+// Notes the key that consists of these parts.
+static void note_joined(plim_py_reader *r, const char *head, size_t head_size, const char *middle,
+                        const char *tail, size_t tail_size) {
+  plim_chars key = {0};
+  if (plim_chars_add(&key, head, head_size) && plim_chars_add_text(&key, middle) &&
+      plim_chars_add(&key, tail, tail_size))
+    note_key(r, key.at, key.len);
+  else plim_py_no_memory(r);
+  vec_free(&key);
+}
+
 // Notes a changed key: of the module, of the current function, and of the call that created it: config = Config(...).
 static void note_both_keys(plim_py_reader *r, const plim_chars *key) {
   const char *path = r->names.paths.at[r->block->scope];
   const char *dot = memchr(key->at, '.', key->len);
   size_t size = dot ? (size_t)(dot - key->at) : key->len;
   const char *call = plim_py_alias(&r->names, r->block->scope, key->at, size);
-  plim_chars own = {0};
   note_key(r, key->at, key->len);
-  if (path && plim_chars_add_text(&own, path) && vec_push(&own, '.') &&
-      plim_chars_add(&own, key->at, key->len))
-    note_key(r, own.at, own.len);
-  own.len = 0;
-  if (call && plim_chars_add_text(&own, call) &&
-      plim_chars_add(&own, key->at + size, key->len - size))
-    note_key(r, own.at, own.len);
-  vec_free(&own);
+  if (path) note_joined(r, path, strlen(path), ".", key->at, key->len);
+  if (call) note_joined(r, call, strlen(call), "", key->at + size, key->len - size);
 }
 
 void plim_py_note_parameter_change(plim_py_reader *r, size_t name) {
   const char *text = plim_py_text(r, name);
   size_t size = plim_py_size(r, name);
-  if (is_own(r, name) || !plim_py_is_parameter(&r->names, r->block->scope, text, size)) return;
+  if (plim_py_is_own(r, name) || !plim_py_is_parameter(&r->names, r->block->scope, text, size))
+    return;
   const plim_py_holder *function = plim_py_function_at(&r->names, r->block->scope);
   if (function) plim_py_add_changer(&r->names, function->name, function->size);
 }
@@ -80,17 +81,13 @@ void plim_py_note_overridden(plim_py_reader *r, size_t name, size_t key, size_t 
 
 void plim_py_note_own_change(plim_py_reader *r) {
   const char *dot = memchr(r->scratch.at, '.', r->scratch.len);
-  plim_chars key = {0};
   if (!dot || !r->class_path.len) return;
   size_t skipped = (size_t)(dot - r->scratch.at);
-  if (plim_chars_add(&key, r->class_path.at, r->class_path.len) &&
-      plim_chars_add(&key, dot, r->scratch.len - skipped))
-    note_key(r, key.at, key.len);
-  vec_free(&key);
+  note_joined(r, r->class_path.at, r->class_path.len, "", dot, r->scratch.len - skipped);
 }
 
 void plim_py_note_mutation(plim_py_reader *r, size_t name) {
-  bool is_any_field = is_own(r, name) && r->class_path.len; // self.__dict__.update(...)
+  bool is_any_field = plim_py_is_own(r, name) && r->class_path.len; // self.__dict__.update(...)
   if (is_any_field) note_key(r, r->class_path.at, r->class_path.len);
   if (is_namespace(r, name)) r->names.is_rewritten = true;
   plim_py_note_parameter_change(r, name);
@@ -124,7 +121,7 @@ void plim_py_note_targets(plim_py_reader *r, size_t i, size_t end) {
     if (plim_py_is(r, i + 1, end, '(')) note_namespace(r, i, end);
     else if (is_element && plim_py_reference_key(r, i, stop, &r->scratch)) {
       plim_py_note_parameter_change(r, i);
-      if (is_own(r, i)) plim_py_note_own_change(r);
+      if (plim_py_is_own(r, i)) plim_py_note_own_change(r);
       else note_both_keys(r, &r->scratch);
     } else if (is_element) plim_py_note_mutation(r, i);
   }

@@ -146,13 +146,13 @@ void plim_py_mutate(plim_py_names *n, const char *name, size_t size, uint32_t li
   bool is_first = !find(n, MUTATED, 0, name, size);
   plim_py_mutation mutation = {name, (uint32_t)size, line};
   if (!is_first) return;
-  put(n, file_under(MUTATED, 0, name, size), (uint32_t)n->mutations.len);
   if (!vec_push(&n->mutations, mutation)) n->is_out_of_memory = true;
+  else put(n, file_under(MUTATED, 0, name, size), (uint32_t)n->mutations.len - 1);
 }
 
 uint32_t plim_py_mutation_line(const plim_py_names *n, const char *name, size_t size) {
   uint32_t *found = find(n, MUTATED, 0, name, size);
-  return found && *found < n->mutations.len ? n->mutations.at[*found].line : 1;
+  return found ? n->mutations.at[*found].line : 1;
 }
 
 void plim_py_touch(plim_py_names *n, const char *name, size_t size) {
@@ -221,8 +221,8 @@ void plim_py_count_call(plim_py_names *n, const char *name, size_t size) {
 }
 
 void plim_py_add_alias(plim_py_names *n, plim_py_holder alias) {
-  put(n, file_under(ALIAS, alias.scope, alias.name, alias.size), (uint32_t)n->aliases.len);
   if (!vec_push(&n->aliases, alias)) n->is_out_of_memory = true;
+  else put(n, file_under(ALIAS, alias.scope, alias.name, alias.size), (uint32_t)n->aliases.len - 1);
 }
 
 const char *plim_py_alias(const plim_py_names *n, uint32_t scope, const char *name, size_t size) {
@@ -258,8 +258,8 @@ bool plim_py_is_only(const plim_py_names *n, const plim_py_local_name *local) {
 }
 
 void plim_py_add_reference(plim_py_names *n, plim_py_reference reference) {
-  put(n, file_under(REFERENCE, reference.setting, "", 0), (uint32_t)n->references.len);
   if (!vec_push(&n->references, reference)) n->is_out_of_memory = true;
+  else put(n, file_under(REFERENCE, reference.setting, "", 0), (uint32_t)n->references.len - 1);
 }
 
 // ---- resolving --------------------------------------------------------------------------------------

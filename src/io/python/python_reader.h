@@ -119,6 +119,10 @@ bool plim_py_is(const plim_py_reader *r, size_t i, size_t end, uint8_t operator_
 bool plim_py_is_word(const plim_py_reader *r, size_t i, size_t end, uint8_t word);
 bool plim_py_is_name(const plim_py_reader *r, size_t i, size_t end); // a name, not a keyword
 bool plim_py_is_text(const plim_py_reader *r, size_t i, const char *name);
+// Whether it is self or cls.
+static inline bool plim_py_is_own(const plim_py_reader *r, size_t i) {
+  return plim_py_is_text(r, i, "self") || plim_py_is_text(r, i, "cls");
+}
 // The token after this one or, if it opens a bracket, after the bracket.
 size_t plim_py_skip(const plim_py_reader *r, size_t i);
 // The first such operator outside of brackets and of lambdas' parameters; `end` if there is none.
@@ -130,7 +134,6 @@ void plim_py_no_memory(plim_py_reader *r);
 
 // Paths. Push returns the size to pass to pop.
 size_t plim_py_push(plim_py_reader *r, const char *text, size_t size);
-size_t plim_py_push_escaped(plim_py_reader *r, const char *text, size_t size);
 void plim_py_pop(plim_py_reader *r, size_t size);
 
 // Adds the key of an entry, {"lr": 1} or {0: 1}. False if it is anything else.

@@ -123,23 +123,19 @@ static bool is_environment(const plim_chars *key) {
   return key->len > 11 && memcmp(key->at, "os.environ.", 11) == 0;
 }
 
-static bool is_own(const plim_py_reader *r, size_t name) {
-  return plim_py_is_text(r, name, "self") || plim_py_is_text(r, name, "cls");
-}
-
 // Reads CONFIG["lr"] = 1, args.lr = 1 and os.environ["X"] = "1". Environment variables are global wherever they are
 // set; other assignments are certain only at module level.
 void plim_py_assign_element(plim_py_reader *r, size_t target, size_t i, size_t end) {
   plim_py_note_touch(r, target);
   bool is_in_function = r->block->where == PLIM_PY_IN_FUNCTION && !is_environment(&r->scratch);
   if (is_in_function) plim_py_note_parameter_change(r, target);
-  if (is_in_function && !is_own(r, target)) plim_py_note_local_change(r);
+  if (is_in_function && !plim_py_is_own(r, target)) plim_py_note_local_change(r);
   bool is_certain = is_environment(&r->scratch) ||
                     (r->block->where == PLIM_PY_IN_MODULE && !r->block->is_uncertain);
   bool is_left_out = r->block->where == PLIM_PY_IN_CLASS ||
-                     (is_own(r, target) && r->block->where == PLIM_PY_IN_FUNCTION);
+                     (plim_py_is_own(r, target) && r->block->where == PLIM_PY_IN_FUNCTION);
   if (is_left_out) {
-    if (is_own(r, target)) plim_py_note_own_change(r);
+    if (plim_py_is_own(r, target)) plim_py_note_own_change(r);
     plim_py_walk(r, i, end);
     return;
   }
@@ -190,7 +186,7 @@ static bool is_element(plim_py_reader *r, size_t i, size_t end) {
 
 static void augment(plim_py_reader *r, size_t i, size_t sign, size_t end) {
   if (r->block->where == PLIM_PY_IN_FUNCTION) plim_py_note_parameter_change(r, i);
-  if (is_element(r, i, sign) && r->block->where != PLIM_PY_IN_CLASS && !is_own(r, i)) {
+  if (is_element(r, i, sign) && r->block->where != PLIM_PY_IN_CLASS && !plim_py_is_own(r, i)) {
     plim_py_note_touch(r, i);
     plim_py_note_local_change(r);
     size_t before = plim_py_push(r, r->scratch.at, r->scratch.len);

@@ -28,12 +28,6 @@ static bool add_escaped(plim_chars *out, const char *text, size_t size) {
   return ok;
 }
 
-size_t plim_py_push_escaped(plim_py_reader *r, const char *text, size_t size) {
-  size_t before = plim_py_push(r, "", 0);
-  if (!add_escaped(&r->path, text, size)) plim_py_no_memory(r);
-  return before;
-}
-
 void plim_py_pop(plim_py_reader *r, size_t size) { r->path.len = size; }
 
 // The last line of a token. Settings of one statement often end with the same token, so the last result is kept.

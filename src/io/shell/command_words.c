@@ -27,7 +27,7 @@ typedef struct {
   bool has_array; // ENTRYPOINT is an array, and CMD contains its arguments
 } start;
 
-static bool is_array(const plim_docker *d) {
+static bool is_array(plim_docker *d) {
   plim_arguments words = {0};
   bool is = plim_docker_array(d, &words);
   vec_free(&words);

@@ -222,7 +222,7 @@ static size_t skip_blanks(const plim_docker *d, size_t at) {
   return at;
 }
 
-bool plim_docker_array(const plim_docker *d, plim_arguments *out) {
+bool plim_docker_array(plim_docker *d, plim_arguments *out) {
   size_t at = d->rest.begin, last = d->rest.end - 1;
   out->len = 0;
   if (d->rest.end - at < 2 || d->line.at[at] != '[' || d->line.at[last] != ']') return false;
@@ -230,7 +230,8 @@ bool plim_docker_array(const plim_docker *d, plim_arguments *out) {
     size_t end = d->line.at[at] == '"' ? string_end(d, at) : 0;
     if (!end) return false;
     plim_span word = {at, end};
-    if (!vec_push(out, plim_argument_at(d->line.at, word, PLIM_WORD_ELEMENT))) return false;
+    d->is_out |= !vec_push(out, plim_argument_at(d->line.at, word, PLIM_WORD_ELEMENT));
+    if (d->is_out) return false;
     at = skip_blanks(d, end);
     if (at == last) return true;
     if (d->line.at[at] != ',') return false;

@@ -35,7 +35,8 @@ typedef struct {
 // The next pair from *at on; false if there is none.
 bool plim_docker_pair_next(const plim_docker *d, bool is_env, size_t *at, plim_docker_pair *out);
 
-// The strings of a JSON array. Returns false if the instruction is not an array; then the shell runs the line.
-bool plim_docker_array(const plim_docker *d, plim_arguments *out);
+// The strings of a JSON array. Returns false if the instruction is not an array, so that the shell runs the line, and when
+// out of memory (d->is_out).
+bool plim_docker_array(plim_docker *d, plim_arguments *out);
 
 #endif

@@ -158,7 +158,7 @@ static void place_found(plim_shell_scanner *f, size_t from, const plim_docker *d
   }
 }
 
-static plim_err find_in_instruction(plim_shell_scanner *f, const plim_docker *d,
+static plim_err find_in_instruction(plim_shell_scanner *f, plim_docker *d,
                                     const docker_image *image) {
   plim_arguments words = {0};
   plim_shell_view view = {0};
@@ -185,7 +185,7 @@ static bool is_instruction(const plim_docker *d) {
   return true;
 }
 
-static void note_entry(const plim_docker *d, docker_image *image) {
+static void note_entry(plim_docker *d, docker_image *image) {
   plim_arguments words = {0};
   image->has_entry = true;
   image->has_array_entry = plim_docker_array(d, &words);
@@ -224,7 +224,7 @@ static plim_err find_in_force(plim_shell_scanner *f, const plim_docker_stages *s
   d.comments = &f->comments;
   while (!err && plim_docker_next(&d))
     if (plim_docker_in_force(stages, &d)) err = find_in_instruction(f, &d, &image);
-  if (!err && (d.is_out || f->is_out)) err = plim_no_memory(error);
+  if (err == PLIM_ERR_NOMEM || (!err && (d.is_out || f->is_out))) err = plim_no_memory(error);
   plim_docker_end(&d);
   return err;
 }
@@ -274,12 +274,13 @@ static void look_at(const plim_docker *d, last_stage *l) {
     if (pair.has_value && !pair.is_rest) l->model = plim_docker_place(d, pair.value);
 }
 
-static last_stage find_last_stage(const plim_settings *s) {
+static plim_err find_last_stage(const plim_settings *s, last_stage *l, plim_error *error) {
   plim_docker d = plim_docker_begin(s->text, s->size);
-  last_stage l = {.cmd = PLIM_NOWHERE, .entry = PLIM_NOWHERE};
-  while (plim_docker_next(&d)) look_at(&d, &l);
+  *l = (last_stage){.cmd = PLIM_NOWHERE, .entry = PLIM_NOWHERE};
+  while (plim_docker_next(&d)) look_at(&d, l);
+  bool is_out = d.is_out;
   plim_docker_end(&d);
-  return l;
+  return is_out ? plim_no_memory(error) : PLIM_OK;
 }
 
 static const char *line_feed(const plim_settings *s) {
@@ -340,17 +341,19 @@ typedef struct {
   size_t group;
 } target;
 
-// Finds the end of the training command; false unless the shell command has exactly one.
-static bool find_shell_target(const plim_docker *d, target *out) {
+// Finds the end of the training command; false unless the shell command has exactly one, and when out of memory.
+static bool find_shell_target(plim_docker *d, target *out) {
   plim_settings scratch = {0};
   plim_shell_scanner f = {.s = &scratch};
   plim_shell_view view;
   plim_arguments words = {0};
   plim_span text = shell_text(d);
-  bool is_one = !find_shell(&f, d, &view) && view.trainings.len == 1;
+  if (find_shell(&f, d, &view)) d->is_out = true;
+  bool is_one = !d->is_out && view.trainings.len == 1;
   if (is_one) {
     size_t command = view.trainings.at[0];
-    is_one = plim_shell_arguments(&view, d->line.at + text.begin, command, &words) && words.len;
+    d->is_out = !plim_shell_arguments(&view, d->line.at + text.begin, command, &words);
+    is_one = !d->is_out && words.len;
     if (is_one) {
       plim_span last = words.at[words.len - 1].span;
       move(&last, text.begin);
@@ -365,18 +368,19 @@ static bool find_shell_target(const plim_docker *d, target *out) {
   return is_one;
 }
 
-static bool is_array_at(const plim_settings *s, size_t begin, bool *is_training) {
+static bool is_array_at(const plim_settings *s, size_t begin, bool *is_training, bool *is_out) {
   plim_docker d = plim_docker_begin(s->text, s->size);
   plim_arguments words = {0};
   bool is_array = begin != PLIM_NOWHERE && go_to(&d, begin) && plim_docker_array(&d, &words);
   *is_training =
       is_array && plim_command_kind_of(d.line.at, words.at, words.len, false).is_training;
+  *is_out |= d.is_out;
   vec_free(&words);
   plim_docker_end(&d);
   return is_array;
 }
 
-static bool find_array_target(const plim_docker *d, size_t stage, target *out) {
+static bool find_array_target(plim_docker *d, size_t stage, target *out) {
   plim_arguments words = {0};
   bool is_array = plim_docker_array(d, &words) && words.len;
   if (is_array)
@@ -386,10 +390,10 @@ static bool find_array_target(const plim_docker *d, size_t stage, target *out) {
 }
 
 // The instruction to which arguments are added: CMD, if there is no ENTRYPOINT or both are arrays; else ENTRYPOINT.
-static size_t choose(const plim_settings *s, const last_stage *l, bool *is_sure) {
+static size_t choose(const plim_settings *s, const last_stage *l, bool *is_sure, bool *is_out) {
   bool runs_entry, runs_cmd;
-  bool is_entry_array = is_array_at(s, l->entry, &runs_entry);
-  bool is_cmd_array = is_array_at(s, l->cmd, &runs_cmd);
+  bool is_entry_array = is_array_at(s, l->entry, &runs_entry, is_out);
+  bool is_cmd_array = is_array_at(s, l->cmd, &runs_cmd, is_out);
   *is_sure = runs_entry || runs_cmd;
   if (l->entry == PLIM_NOWHERE || (is_entry_array && is_cmd_array)) return l->cmd;
   return l->entry;
@@ -402,8 +406,8 @@ static plim_err insert_words(const plim_settings *s, const last_stage *l, const 
   plim_docker d = plim_docker_begin(s->text, s->size);
   plim_bytes words = {0}, separator = {0};
   target t = {0};
-  bool is_sure;
-  size_t begin = choose(s, l, &is_sure);
+  bool is_sure, is_out = false;
+  size_t begin = choose(s, l, &is_sure, &is_out);
   bool is_there = begin != PLIM_NOWHERE && go_to(&d, begin) &&
                   ((is_sure && find_array_target(&d, l->stage, &t)) || find_shell_target(&d, &t));
   plim_err err =
@@ -412,6 +416,7 @@ static plim_err insert_words(const plim_settings *s, const last_stage *l, const 
           : plim_fail(error, PLIM_ERR_UNSUPPORTED,
                       "%.96s cannot be added: no CMD or ENTRYPOINT in this file starts a training",
                       key);
+  if (is_out || d.is_out) err = plim_no_memory(error);
   if (!err) err = plim_new_words(&f, t.group, key, value, t.place, &words, error);
   if (!err && !add_separator(&d, t.last, t.place == PLIM_WORD_ELEMENT, &separator))
     err = plim_no_memory(error);
@@ -426,8 +431,9 @@ static plim_err insert_words(const plim_settings *s, const last_stage *l, const 
 
 static plim_err insert(const plim_settings *s, const char *key, const plim_value *value,
                        plim_edit *out, plim_error *error) {
-  last_stage l = find_last_stage(s);
-  plim_err err;
+  last_stage l;
+  plim_err err = find_last_stage(s, &l, error);
+  if (err) return err;
   if (plim_settings_find(s, key))
     return plim_fail(error, PLIM_ERR_ARGUMENT, "%.96s is already set", key);
   if (!l.has_stage)

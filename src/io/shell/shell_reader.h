@@ -41,6 +41,8 @@ typedef struct {
   bool is_joined; // "${ARGS[*]}": one word
 } shell_list_use;
 
+typedef enum { SHELL_NEVER, SHELL_ON, SHELL_OFF } shell_switch;
+
 typedef struct {
   plim_shell_scanner *f;
   const char *text;
@@ -59,7 +61,8 @@ typedef struct {
   vec(shell_list_use) uses;
   plim_names changed;            // variables that are set by other means than assignments
   plim_names exported;           // variables that some command exports
-  bool exports_all;              // set -a
+  shell_switch export_of_all;    // set -a, up to the current command
+  size_t off_scope;              // of the last set +a
   plim_names evaluated;          // lists that eval runs
   vec(size_t) assigned_defaults; // offsets of the names of `: ${NAME:=...}`
 } shell_reader;

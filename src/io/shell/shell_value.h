@@ -108,6 +108,9 @@ plim_err plim_shell_value_change(const plim_settings *s, const plim_setting *set
                                  plim_find find, const plim_value *value, plim_edit *out,
                                  plim_error *error);
 
+// The flag and its value, if it has one, with the separator before them.
+plim_span plim_shell_value_words(const plim_settings *s, const plim_shell_value *found);
+
 // Removes a flag with its value, an override, or a variable on a line of its own that nothing else reads.
 plim_err plim_shell_value_remove(const plim_settings *s, const plim_setting *setting,
                                  plim_find find, plim_edit *out, plim_error *error);

@@ -123,16 +123,6 @@ static const plim_shell_value *flag_with_bool(const plim_shell_scanner *f, size_
   return NULL;
 }
 
-// Removes a flag without a value, together with the space before it.
-static plim_err remove_flag(const plim_settings *s, const plim_shell_value *found, plim_edit *out,
-                            plim_error *error) {
-  plim_span span = found->word;
-  for (size_t i = found->gap; found->gap && i < span.begin; i++)
-    if (!strchr(" \t\r\n\\,", s->text[i])) return plim_edit_make(span, "", out, error);
-  if (found->gap) span.begin = found->gap;
-  return plim_edit_make(span, "", out, error);
-}
-
 // Adds a value after a flag that had none.
 static plim_err give_value(const plim_shell_value *found, const plim_bytes *text, plim_edit *out,
                            plim_error *error) {
@@ -162,7 +152,8 @@ static plim_err change_bare(const plim_settings *s, const plim_shell_scanner *f,
   plim_err err;
   if (value->kind == PLIM_VALUE_BOOL && value->flag)
     return plim_edit_make(found->span, "", out, error);
-  if (value->kind == PLIM_VALUE_BOOL && !model) return remove_flag(s, found, out, error);
+  if (value->kind == PLIM_VALUE_BOOL && !model)
+    return plim_edit_make(plim_shell_value_words(s, found), "", out, error);
   if (model) old_text(model, s->text, &old);
   if (plim_value_to_text(value, old.len ? old.at : "", &text, &is_out))
     err = give_value(found, &text, out, error);

@@ -5,8 +5,7 @@
 #include "removal.h"
 #include "shell_value.h"
 
-// The flag and its value, with the separator before them.
-static plim_span words_of(const plim_settings *s, const plim_shell_value *found) {
+plim_span plim_shell_value_words(const plim_settings *s, const plim_shell_value *found) {
   plim_span span = found->word;
   if (found->span.end > span.end) span.end = found->span.end;
   for (size_t i = found->gap; found->gap && i < span.begin; i++)
@@ -64,7 +63,7 @@ plim_err plim_shell_value_remove(const plim_settings *s, const plim_setting *set
     err = plim_removal_refuse(setting, "it is no longer where it was read", error);
   else if (!err && found->kind == PLIM_FOUND_VARIABLE)
     err = remove_variable(s, setting, found, out, error);
-  else if (!err) err = plim_span_remove(s, setting, words_of(s, found), out, error);
+  else if (!err) err = plim_span_remove(s, setting, plim_shell_value_words(s, found), out, error);
   plim_scanner_clear(&f);
   plim_settings_clear(&again);
   return err;

@@ -208,15 +208,41 @@ bool shell_is_export(const shell_reader *r, size_t program) {
   return exports;
 }
 
-// export A B=1, declare -x A; set -a, set -o allexport.
+static void export_name(shell_reader *r, const char *key) {
+  plim_scanner_name(r->f, &r->exported, key);
+}
+
+// set -a or set +a, also as set -o allexport.
+static void turn_export_of_all(shell_reader *r, char sign) {
+  if (sign == '-') r->export_of_all = SHELL_ON;
+  else if (r->export_of_all == SHELL_ON) r->export_of_all = SHELL_OFF;
+  r->off_scope = shell_command(r)->scope;
+}
+
+// Whether set -a is in force. set +a counts where it has surely run.
+static bool exports_all(const shell_reader *r) {
+  if (r->export_of_all != SHELL_OFF) return r->export_of_all == SHELL_ON;
+  return !plim_shell_has_run(&r->view->script.scopes, r->off_scope, shell_command(r)->scope);
+}
+
+// The options of set, up to the first word that is none.
+static void note_set(shell_reader *r, size_t first) {
+  for (size_t i = first; i < r->words.len; i++) {
+    plim_span word = r->words.at[i].span;
+    char sign = r->text[word.begin];
+    if (!strchr("-+", sign) || is_word(r, i, "--") || word.end - word.begin < 2) return;
+    bool has_name = false;
+    for (size_t at = word.begin + 1; at < word.end; at++) {
+      if (r->text[at] == 'a') turn_export_of_all(r, sign);
+      has_name |= r->text[at] == 'o';
+    }
+    if (has_name && is_word(r, ++i, "allexport")) turn_export_of_all(r, sign);
+  }
+}
+
+// export A B=1, declare -x A.
 static void note_exports(shell_reader *r, size_t program) {
-  bool is_set = is_word(r, program, "set"), is_long = is_word(r, program + 1, "-o");
-  plim_span option =
-      is_set && program + 1 < r->words.len ? r->words.at[program + 1].span : (plim_span){0};
-  if (is_set && option.end && r->text[option.begin] == '-')
-    r->exports_all |= is_long
-                          ? is_word(r, program + 2, "allexport")
-                          : memchr(r->text + option.begin, 'a', option.end - option.begin) != NULL;
+  if (is_word(r, program, "set")) note_set(r, program + 1);
   if (!plim_shell_is_declaration(r->text, &r->words.at[program]) || !shell_is_export(r, program))
     return;
   for (size_t i = program + 1; i < r->words.len; i++) {
@@ -224,27 +250,54 @@ static void note_exports(shell_reader *r, size_t program) {
     size_t n = 0;
     while (name.begin + n < name.end && plim_shell_is_name(r->text[name.begin + n], n == 0)) n++;
     name.end = name.begin + n;
-    if (n) plim_scanner_name(r->f, &r->exported, shell_variable_key(r, name));
+    if (n) export_name(r, shell_variable_key(r, name));
   }
+}
+
+// The NAME of a NAME=$NAME, NAME="$NAME" or NAME=${NAME whose $ is at this byte; empty: it is none.
+static plim_span handed_on(const char *text, plim_span within, size_t dollar) {
+  size_t sign = dollar, used = dollar + 1;
+  sign -= sign > within.begin && (text[sign - 1] == '"' || text[sign - 1] == '\'');
+  if (sign == within.begin || text[sign - 1] != '=') return (plim_span){0};
+  plim_span name = {sign - 1, sign - 1};
+  while (name.begin > within.begin && plim_shell_is_name(text[name.begin - 1], false)) name.begin--;
+  size_t n = name.end - name.begin;
+  used += used < within.end && text[used] == '{';
+  bool is_same = n && used + n <= within.end && memcmp(text + used, text + name.begin, n) == 0 &&
+                 (used + n == within.end || !plim_shell_is_name(text[used + n], false));
+  return is_same ? name : (plim_span){0};
 }
 
 // -e NAME=$NAME, env "NAME=${NAME}": a value that is passed on by hand.
-static void note_handed_on(shell_reader *r) {
-  const char *end = r->text + r->size, *at = r->text;
-  for (; (at = memchr(at, '$', (size_t)(end - at))); at++) {
-    const char *before = at - (at > r->text && strchr("'\"", at[-1]));
-    if (before == r->text || before[-1] != '=') continue;
-    plim_span name = {.begin = (size_t)(at + 1 - r->text)};
-    name.begin += name.begin < r->size && r->text[name.begin] == '{';
-    name.end = name.begin;
-    while (name.end < r->size && plim_shell_is_name(r->text[name.end], name.end == name.begin))
-      name.end++;
-    if (name.end > name.begin) plim_scanner_name(r->f, &r->exported, shell_variable_key(r, name));
+static void note_handed_on(shell_reader *r, plim_span within) {
+  for (size_t at = within.begin; at < within.end; at++) {
+    if (r->text[at] != '$') continue;
+    plim_span name = handed_on(r->text, within, at);
+    if (name.end) export_name(r, shell_variable_key(r, name));
   }
 }
 
+// In words that a program gets, in lists, and in here-documents, which follow the words. NAME=${NAME:-1} alone passes
+// nothing on.
+static void note_all_handed_on(shell_reader *r) {
+  const plim_shell_script *script = &r->view->script;
+  const plim_shell_command *c = shell_command(r);
+  size_t n = shell_is_list(c) ? 0 : shell_count_assignments(r->text, &r->words);
+  bool has_program = n < r->words.len && !plim_shell_is_declaration(r->text, &r->words.at[n]);
+  shell_assignment to;
+  for (size_t i = 0; i < r->words.len; i++) {
+    bool is_set = !has_program && shell_is_assignment(r->text, &r->words.at[i], &to);
+    note_handed_on(r, is_set ? r->words.at[i].tail : r->words.at[i].span);
+  }
+  if (!c->has_here_document || !r->words.len) return;
+  bool is_last = r->command + 1 == script->commands.len;
+  size_t next = is_last ? r->size : script->commands.at[r->command + 1].begin;
+  size_t end = r->words.at[r->words.len - 1].span.end;
+  if (end < next) note_handed_on(r, (plim_span){end, next});
+}
+
 bool shell_is_exported(const shell_reader *r, const char *key) {
-  return r->exports_all || plim_names_count(&r->exported, key);
+  return plim_names_count(&r->exported, key);
 }
 
 // ---- what is set ------------------------------------------------------------------------------------
@@ -320,6 +373,7 @@ static void note_assignment(shell_reader *r, const plim_argument *a, bool is_las
   shell_assignment to;
   if (!shell_is_assignment(r->text, a, &to)) return;
   const char *key = shell_variable_key(r, to.name);
+  if (exports_all(r)) export_name(r, key);
   if (to.is_element) {
     change_oddly(r, to.name);
     return;
@@ -344,6 +398,7 @@ static void note_defaults(shell_reader *r) {
     plim_span name = plim_shell_assigned_default(r->text, r->words.at[i].span);
     if (!name.end) continue;
     const char *key = shell_variable_key(r, name);
+    if (exports_all(r)) export_name(r, key);
     plim_scanner_name(r->f, &r->f->set, key);
     if (shell_is_before_opaque(r)) plim_scanner_name(r->f, &r->f->set, key);
     if (!vec_push(&r->assigned_defaults, name.begin)) r->f->is_out = true;
@@ -385,6 +440,7 @@ static bool is_plain_declaration(const shell_reader *r, size_t first) {
 
 static void visit_variables(shell_reader *r) {
   const plim_shell_command *c = shell_command(r);
+  note_all_handed_on(r);
   if (shell_is_list(c) || c->substitutions) return;
   size_t n = shell_count_assignments(r->text, &r->words);
   bool is_all = n == r->words.len;
@@ -434,10 +490,10 @@ static void note_all(shell_reader *r) {
   r->f->set.len = r->f->lists.len = r->locals.len = r->list_sets.len = 0;
   r->lists.len = r->changed.len = r->exported.len = 0;
   r->evaluated.len = r->assigned_defaults.len = 0;
+  r->export_of_all = SHELL_NEVER;
   shell_for_each_command(r, visit_opaque);
   if (r->locals.len) qsort(r->locals.at, r->locals.len, sizeof *r->locals.at, by_local);
   shell_for_each_command(r, visit_variables);
-  note_handed_on(r);
   note_changed(r);
   plim_names_sort(&r->f->set);
   plim_names_sort(&r->f->lists);

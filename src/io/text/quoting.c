@@ -334,21 +334,16 @@ bool plim_word_write(plim_word_context place, const char *old, size_t old_size, 
   return finish(&k, is_right, is_out);
 }
 
-bool plim_shell_quote(const char *text, char *out, size_t size) {
+void plim_shell_quote(FILE *out, const char *text) {
   static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                               "_-+=./:,@%";
-  bool is_plain = *text && *text != '-' && text[strspn(text, plain)] == 0;
-  size_t used = 0;
-  if (!is_plain && used < size) out[used++] = '\'';
-  for (; *text; text++) {
-    const char *piece = *text == '\'' ? "'\\''" : (char[]){*text, 0};
-    size_t length = strlen(piece);
-    if (used + length + 2 > size) return false;
-    memcpy(out + used, piece, length);
-    used += length;
+  if (*text && text[strspn(text, plain)] == 0) {
+    fputs(text, out);
+    return;
   }
-  if (used + 2 > size) return false;
-  if (!is_plain) out[used++] = '\'';
-  out[used] = 0;
-  return true;
+  fputc('\'', out);
+  for (; *text; text++) // within single quotes, only they need escaping
+    if (*text == '\'') fputs("'\\''", out);
+    else fputc(*text, out);
+  fputc('\'', out);
 }

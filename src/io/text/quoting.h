@@ -3,6 +3,8 @@
 #ifndef PLIM_IO_QUOTING_H
 #define PLIM_IO_QUOTING_H
 
+#include <stdio.h>
+
 #include "value.h"
 
 typedef enum {
@@ -31,9 +33,8 @@ bool plim_word_read(plim_word_context place, const char *text, plim_span span, p
 bool plim_word_write(plim_word_context place, const char *old, size_t old_size, const char *value,
                      plim_bytes *out, bool *is_out);
 
-// Writes a word that a shell reads as this text: unquoted if possible, otherwise in single quotes. Returns false if it
-// does not fit into `out`.
-bool plim_shell_quote(const char *text, char *out, size_t size);
+// Writes a word that a shell reads as this text: unquoted if possible, otherwise in single quotes.
+void plim_shell_quote(FILE *out, const char *text);
 
 // The value that a text stands for: a number, true or false, or the text itself. `text` must outlive it.
 plim_value plim_value_of_text(const char *text);

@@ -36,6 +36,14 @@ bool plim_value_same(const plim_value *a, const plim_value *b) {
   return has_text ? strcmp(a->text, b->text) == 0 : a->flag == b->flag;
 }
 
+int plim_line_at(plim_line_counter *counter, const char *text, size_t byte) {
+  plim_line_counter at = *counter;
+  if (at.text != text || at.byte > byte) at = (plim_line_counter){text, 0, 1};
+  for (; at.byte < byte; at.byte++) at.line += text[at.byte] == '\n';
+  *counter = at;
+  return at.line;
+}
+
 char *plim_copy_of(const char *text, size_t size) {
   char *copy = malloc(size + 1);
   if (!copy) return NULL;

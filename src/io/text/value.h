@@ -41,6 +41,16 @@ void plim_value_print(const plim_value *value, char *text, size_t size);
 // Whether two values are equal; 1 equals 1.0.
 bool plim_value_same(const plim_value *a, const plim_value *b);
 
+// Counts lines. It remembers the last place, so that asking for many bytes of a text in their order takes one pass.
+typedef struct {
+  const char *text; // of the last question; it must not change
+  size_t byte;
+  int line;
+} plim_line_counter;
+
+// The line of a byte, from 1.
+int plim_line_at(plim_line_counter *counter, const char *text, size_t byte);
+
 // A copy of `size` bytes followed by a 0 byte; the caller frees it. NULL when out of memory. Unlike with strndup, the
 // text may contain 0 bytes.
 char *plim_copy_of(const char *text, size_t size);

@@ -20,6 +20,35 @@ TEST(check_points_at_the_byte_in_the_environment) {
   CHECK_SAYS(f->fix, "max_split_size_mb:128");
 }
 
+// However long the value is: the part around the byte is shown, and a command that is suggested is whole.
+TEST(check_of_long_values) {
+  enum { REPEATS = 40 };
+  static const char item[] = "max_split_size_mb:200,";
+  char value[REPEATS * sizeof item + 32] = "", script[sizeof value + 64], want[sizeof value + 64];
+  for (int i = 0; i < REPEATS; i++) strcat(value, item);
+  char *end = strchr(value, 0);
+  strcpy(end, "max_split_size_mb:8");
+  begin();
+  cuda_conf = value;
+  GO();
+  CHECK_FOUND("allocator.invalid", CHECK_FAILS);
+  const check_finding *f = found("allocator.invalid");
+  CHECK_STR(f->excerpt + f->caret, "8");
+  strcpy(end, "max_split_size_mb:201");
+  begin();
+  conf = value;
+  GO();
+  snprintf(want, sizeof want, "export PYTORCH_CUDA_ALLOC_CONF=%s", value);
+  CHECK_STR(found("allocator.name")->fix, want);
+  begin();
+  snprintf(script, sizeof script, "PYTORCH_CUDA_ALLOC_CONF=\"%s\"\npython train.py\n", value);
+  given("run.sh", script);
+  given("train.py", trainer);
+  GO();
+  snprintf(want, sizeof want, "export PYTORCH_CUDA_ALLOC_CONF=\"%s\"", value);
+  CHECK_STR(found("shell.unexported")->fix, want);
+}
+
 TEST(check_points_at_the_byte_in_files) {
   static const struct {
     const char *name, *text;

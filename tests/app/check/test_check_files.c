@@ -163,4 +163,19 @@ TEST(check_of_batch_size_in_axolotl) {
   CHECK(k->origin == PLIM_UNCLEAR && strstr(k->why, "batch_size is 32"), "%s", k->why);
 }
 
+// The path of a finding is whole: programs open it.
+TEST(check_names_a_file_in_deep_folders) {
+  char name[300];
+  for (size_t i = 0; i < sizeof name; i++) name[i] = i % 50 == 49 ? '/' : 'd';
+  strcpy(name + sizeof name - 8, "/run.sh");
+  begin();
+  folder_write_text(name, "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True\npython train.py\n");
+  const char *path = folder_path(name);
+  CHECK(!check_read(&c, &path, 1, NULL, &error), "%s", error.message);
+  check_all(&c, NULL);
+  CHECK_FOUND("shell.unexported", CHECK_WARNING);
+  CHECK_STR(found("shell.unexported")->file, path);
+  folder_remove();
+}
+
 TEST_MAIN

@@ -43,6 +43,48 @@ TEST(check_of_an_unknown_length) {
   CHECK_STR(c.fit, "sequence length unknown");
 }
 
+// The command has every file and option that was typed, whole and quoted, and no file that is found from them.
+TEST(check_suggests_a_whole_command) {
+  char name[2][200], want[2048], set[512];
+  for (int i = 0; i < 2; i++) {
+    memset(name[i], 'a' + i, sizeof name[i]);
+    strcpy(name[i] + sizeof name[i] - 11, " name.yaml");
+  }
+  begin();
+  given("import.py", "import found\n");
+  given("found.py", "x = 1\n");
+  file_count--;
+  given(name[0], "per_device_train_batch_size: 64\nmax_length: 8192\noutput_dir: o\n"
+                 "learning_rate: 1.0e-4\nmodel_name_or_path: qwen2.5-7b\n");
+  given(name[1], "x: 1\n");
+  snprintf(set, sizeof set, "micro_batch=%s:per_device_train_batch_size", files[1]);
+  const char *typed[] = {set};
+  c.model = "qwen2.5-7b";
+  c.gpu = "24GiB";
+  snprintf(
+      want, sizeof want,
+      "plimsoll plan %s '%s' '%s' --set '%s' --model qwen2.5-7b --gpu \"24GiB\" --out plan.json",
+      files[0], files[1], files[2], set);
+  CHECK(!check_read(&c, files, file_count, &(cli_strings){.at = typed, .len = 1}, &error), "%s",
+        error.message);
+  CHECK(!check_all(&c, NULL), "out of memory");
+  CHECK_FOUND("fit", CHECK_FAILS);
+  CHECK_STR(found("fit")->fix, want);
+  folder_remove();
+}
+
+TEST(check_names_settings_without_effect) {
+  begin();
+  given("train.yaml", "model_name_or_path: microsoft/mpnet-base\noutput_dir: o\nmax_length: 128\n"
+                      "learning_rate: 1.0e-4\nper_device_train_batch_size: 2\n"
+                      "gradient_checkpointing: true\n");
+  c.gpu = "24GiB";
+  GO();
+  CHECK_FOUND("fit.no_effect", CHECK_NOTE);
+  CHECK_SAYS(found("fit.no_effect")->what, "checkpoint, which your files set, has no effect");
+  CHECK(found("fit.no_effect")->line == 6, "line %d", found("fit.no_effect")->line);
+}
+
 TEST(check_of_an_unknown_model) {
   begin();
   given_axolotl(1, "");

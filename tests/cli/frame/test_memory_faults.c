@@ -10,9 +10,9 @@
 #include "test.h"
 
 #ifdef TEST_SANITIZED
-enum { MAX_RUNS = 20 }; // in a process of its own, each run takes ten times as long
+enum { MAX_RUNS = 20, MAX_EACH = 40 }; // in a process of its own, each run takes ten times as long
 #else
-enum { MAX_RUNS = 200 };
+enum { MAX_RUNS = 200, MAX_EACH = 100000 };
 #endif
 enum { MAX_WORDS = 16, MAX_OUTPUT = 1 << 16 };
 
@@ -81,13 +81,13 @@ static size_t try_one(const char *const *words, size_t at, bool stays) {
   return 1;
 }
 
-// Fails every allocation of a small command; of a larger one, as many as there is time for, evenly distributed.
-static void try_every_request(const char *const *words) {
+// Fails every allocation of a small command; of a larger one, at most `most`, evenly distributed.
+static void try_requests(const char *const *words, size_t most) {
   run(words, FAULT_NEVER, false, &undisturbed);
   CHECK(undisturbed.status == 0 || undisturbed.status == 1, "exit %d: %s", undisturbed.status,
         undisturbed.err);
   bool all = getenv("FAULT_EVERY"); // however long it takes
-  size_t step = all ? 1 : undisturbed.requests / MAX_RUNS + 1, wrong = 0;
+  size_t step = all ? 1 : undisturbed.requests / most + 1, wrong = 0;
   for (size_t at = 0; at < undisturbed.requests; at += step)
     wrong += try_one(words, at, false) + try_one(words, at, true);
   printf("  %zu requests, every %zu\n", undisturbed.requests, step);
@@ -95,7 +95,9 @@ static void try_every_request(const char *const *words) {
   CHECK(!wrong, "%zu wrong ends", wrong);
 }
 
-#define TRY(...) try_every_request((const char *const[]){__VA_ARGS__, NULL})
+#define TRY(...) try_requests((const char *const[]){__VA_ARGS__, NULL}, MAX_RUNS)
+// For small files: each request, except under a sanitizer, where that takes minutes.
+#define TRY_EACH(...) try_requests((const char *const[]){__VA_ARGS__, NULL}, MAX_EACH)
 
 TEST(estimate) { TRY("estimate", "-m", "tiny-llama", "-b", "2", "-s", "128", "--steps", "2"); }
 
@@ -143,6 +145,17 @@ TEST(plan_for_a_script) {
   folder_remove();
 }
 
+// The command that starts the plan on several machines, with the words of the user's own command.
+TEST(plan_for_two_machines) {
+  make_project();
+  folder_write_text("run.sh", "python train.py --config train.yaml --model_name_or_path tiny-llama "
+                              "--per_device_train_batch_size 2 --bf16\n");
+  folder_write_text("train.py", "TrainingArguments('o', per_device_train_batch_size=2)\n");
+  TRY("plan", folder_path("run.sh"), "-s", "64", "--world", "4", "--nodes", "2", "--gpu", "4GiB",
+      "--try", "micro_batch=2");
+  folder_remove();
+}
+
 TEST(check) {
   make_project();
   TRY("check", folder_path("train.yaml"), "--gpu", "4GiB");
@@ -160,6 +173,53 @@ TEST(check_of_files_that_others_refer_to) {
   folder_write_text("helpers.py", "x = 1\n");
   folder_write_text("more.yaml", "a: 1\t\na: 2\n");
   TRY("check", folder_path("run.sh"), "--gpu", "4GiB");
+  folder_remove();
+}
+
+// Names for the result of a call and for other settings, changed keys of both, adapters, code that is searched for.
+static const char script_of_names[] =
+    "import os, helpers\n"
+    "from transformers import AutoModelForCausalLM, Trainer, TrainingArguments\n"
+    "os.environ.setdefault('PYTORCH_CUDA_ALLOC_CONF', 'expandable_segments:True')\n"
+    "RANK = 8\nDEFAULTS = {'r': RANK, 'lr': 1e-4}\n"
+    "class Settings:\n    length: int = 64\n"
+    "    def __init__(self):\n        self.length = 32\n        self.rate['x'] = 1\n"
+    "def main(args):\n"
+    "    config = TrainingArguments('o', per_device_train_batch_size=2,\n"
+    "        gradient_checkpointing=True, bf16=True, learning_rate=DEFAULTS['lr'])\n"
+    "    config.gradient_accumulation_steps = 2\n"
+    "    config.extra['a'], other = 1, 2\n"
+    "    DEFAULTS['lr'] = 2e-4\n"
+    "    setattr(config, 'max_steps', 3)\n"
+    "    DEFAULTS.pop('lr')\n"
+    "    model = AutoModelForCausalLM.from_pretrained('tiny-llama')\n"
+    "    model = get_peft_model(model, LoraConfig(r=DEFAULTS['r']))\n"
+    "    model.gradient_checkpointing_enable({'use_reentrant': True})\n"
+    "    Trainer(model, config, train_dataset=load_dataset('x', 'pair')).train()\n"
+    "p.add_argument('--length', type=int, default=64)\n"
+    "main(p.parse_args())\n";
+
+TEST(check_of_a_script_with_many_names) {
+  make_project();
+  folder_write_text("train.py", script_of_names);
+  folder_write_text("helpers.py", "from . import more\nfully_shard(model)\n");
+  TRY_EACH("check", folder_path("train.py"), "--gpu", "4GiB");
+  folder_remove();
+}
+
+// An image whose command is an array, beside a shell script with a list and a variable.
+TEST(check_of_an_image) {
+  make_project();
+  folder_write_text("Dockerfile", "FROM a AS build\nFROM build\nENV LENGTH=64 PYTORCH_ALLOC_CONF="
+                                  "expandable_segments:True\n"
+                                  "ENTRYPOINT [\"torchrun\", \"--nproc_per_node\", \"1\"]\n"
+                                  "CMD [\"train.py\", \"--config\", \"train.yaml\", "
+                                  "\"--per_device_train_batch_size\", \"2\"]\n");
+  folder_write_text("train.py", "TrainingArguments('o', per_device_train_batch_size=2)\n");
+  folder_write_text("run.sh", "set -e -a\nARGS=(--bf16 --max_length $LENGTH)\nset +a\n"
+                              "PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:8\n"
+                              "python train.py \"${ARGS[@]}\" --config train.yaml\n");
+  TRY_EACH("check", folder_path("Dockerfile"), folder_path("run.sh"), "--gpu", "4GiB");
   folder_remove();
 }
 

@@ -226,6 +226,18 @@ TEST(reports_show_file_line_and_caret) {
   CHECK_STR(report("", 99, "ab"), "error: wrong\n   |  ab\n   |    ^\n");
 }
 
+// Only the part around the byte is shown, even if the line consists of bytes that look like the inside of a character.
+TEST(reports_of_lines_that_are_not_utf8_stay_short) {
+  char line[4096], shown[64];
+  memset(line, 0x80, sizeof line);
+  line[sizeof line - 1] = 0;
+  const char *text = report("", 4000, line);
+  const char *caret = strchr(text, '^');
+  snprintf(shown, sizeof shown, "\n   |  %*s^\n", 53, "");
+  CHECK(caret && strlen(text) < 300, "%zu bytes", strlen(text));
+  CHECK(strstr(text, shown) != NULL, "the caret is elsewhere:\n%s", text);
+}
+
 TEST(long_lines_are_shown_around_the_offence) {
   char source[400];
   memset(source, 'x', sizeof source - 1);

@@ -47,7 +47,7 @@ cat > tune.yaml <<'END'
 # tune run --nnodes 1 qat_lora_finetune_distributed --config llama3_2/3B_qat_lora
 tokenizer:
   _component_: torchtune.models.llama3.llama3_tokenizer
-  path: /tmp/t
+  path: nowhere/t
   max_seq_len: 512
 model:
   _component_: torchtune.models.llama3_2.llama3_2_1b

@@ -37,3 +37,8 @@ for file in train.yaml ds.json train.toml train.py; do
 done
 rm -rf "$work"
 ) 2>&1 || echo "exit $?"
+(
+part a_long_list
+# A list is read to its end, however long it is.
+$PLIMSOLL plan -m tiny-llama --gpu 24GiB --allow "$(printf 'lora_rank,%.0s' {1..30})nonsense"
+) 2>&1 || echo "exit $?"

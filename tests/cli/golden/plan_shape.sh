@@ -39,7 +39,7 @@ cat > tune.yaml <<'END'
 model: {_component_: torchtune.models.llama2.llama2, vocab_size: 32000, num_layers: 4, num_heads: 8, num_kv_heads: 4,
   embed_dim: 512, max_seq_len: 512}
 tokenizer: {_component_: torchtune.models.llama2.llama2_tokenizer, path: t.model, max_seq_len: 512}
-checkpointer: {_component_: torchtune.training.FullModelHFCheckpointer, checkpoint_dir: /tmp/mine/}
+checkpointer: {_component_: torchtune.training.FullModelHFCheckpointer, checkpoint_dir: ./models/mine/}
 optimizer: {_component_: torch.optim.AdamW, fused: true}
 loss: {_component_: torchtune.modules.loss.LinearCrossEntropyLoss}
 batch_size: 2

@@ -11,7 +11,7 @@ tokenizer:
   max_seq_len: 2048
 checkpointer:
   _component_: torchtune.training.FullModelHFCheckpointer
-  checkpoint_dir: /tmp/Qwen2_5-7B-Instruct
+  checkpoint_dir: ./models/Qwen2_5-7B-Instruct
 optimizer:
   _component_: torch.optim.AdamW
   fused: True
@@ -25,12 +25,12 @@ END
 $PLIMSOLL plan recipe.yaml --gpu 24GiB | sed -n 1,3p
 echo "== a function of any size: by the folder's name"
 sed -i 's/lora_qwen2_5_7b_instruct/lora_qwen2/' recipe.yaml
-sed -i 's|/tmp/Qwen2_5-7B-Instruct|/models/Qwen2.5-7B-Instruct/|' recipe.yaml
+sed -i 's|./models/Qwen2_5-7B-Instruct|./models/Qwen2.5-7B-Instruct/|' recipe.yaml
 $PLIMSOLL plan recipe.yaml --gpu 24GiB | sed -n 1,4p
 echo "== no place for a loss of one's own, nor for another way to share"
 $PLIMSOLL plan recipe.yaml --gpu 24GiB | grep -E "chunked|strategy|^planned|^NOTHING"
 echo "== none of both"
-sed -i 's|/models/Qwen2.5-7B-Instruct/|/models/mine|' recipe.yaml
+sed -i 's|./models/Qwen2.5-7B-Instruct/|./models/mine|' recipe.yaml
 $PLIMSOLL plan recipe.yaml --gpu 24GiB
 ) 2>&1 || echo "exit $?"
 (
@@ -46,7 +46,7 @@ tokenizer:
   _component_: torchtune.models.qwen2_5.qwen2_5_tokenizer
   max_seq_len: 1024
 checkpointer:
-  checkpoint_dir: /tmp/Qwen2.5-0.5B-Instruct
+  checkpoint_dir: ./models/Qwen2.5-0.5B-Instruct
 optimizer:
   _component_: torch.optim.AdamW
   fused: True  # the fast one

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cases.h"
-#include "quantised.h"
+#include "tape_state.h"
 #include "test.h"
 #include "truth.h"
 
@@ -59,7 +59,7 @@ static bool job_of(const char *name, plim_job *job, numbers *outliers, numbers *
 static bool run_tape(const plim_job *job, const numbers *outliers, bool trains, stream *out) {
   plim_tape *t = plim_tape_new((plim_tape_sink){append, out});
   if (t) case_begin(job, t);
-  if (t) plim_tape_set_outliers(t, outliers->at, outliers->len);
+  if (t) plim_state(t)->outliers = outliers->at, plim_state(t)->outlier_count = outliers->len;
   plim_model *m = t ? plim_job_load(t, job) : NULL;
   bool ok = m && (!trains || plim_train(t, m, &job->recipe));
   plim_model_delete(m);

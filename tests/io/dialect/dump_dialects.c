@@ -53,7 +53,7 @@ static void try_value(const plim_project *p, plim_knob knob, const char *to) {
   size_t size = 0;
   json_t *line = json_pack("{s:s, s:s, s:s, s:o}", "file", p->files.at[0]->path, "knob",
                            plim_knob_table[knob].name, "to", to, "keys", keys_of(p, knob));
-  const char *set = plim_dialect_set(p->files.at[0]->is.dialect, knob);
+  const char *set = keys_set_together(p->files.at[0]->is.dialect, knob);
   if (set) json_object_set_new(line, "set", json_string(set));
   plim_err err = plim_project_set(p, &change, 1, &edits, &error);
   if (!err) err = plim_project_text(p, 0, &edits, &text, &size, &error);

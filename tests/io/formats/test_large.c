@@ -1,11 +1,12 @@
-// The time for reading and changing a file must grow linearly with its size, not quadratically as if every setting was
+// The time for reading, changing and checking a file must grow linearly with its size, not quadratically as if every setting was
 // searched linearly. The test compares the CPU times of a file and of one four times as large; because caches and
 // other processes disturb them, one good try of several is enough.
 #include <math.h>
 #include <stdlib.h>
 #include <time.h>
 
-#include "project.h"
+#include "check.h"
+#include "folder.h"
 #include "project_change.h"
 #include "test.h"
 
@@ -60,6 +61,19 @@ static const large files[] = {
     {"Dockerfile", "FROM x\n", "ENV VARIABLE_%d=8\n",
      "CMD python train.py --per_device_train_batch_size 8\n"},
     {"keys.toml", "", "key_%d = 8\n", "per_device_train_batch_size = 8\n"},
+};
+
+// More to follow and to find: words of commands, files that are missing, variables, lines that are cut.
+static const large checked[] = {
+    {"torchrun.sh", "", "torchrun --nproc_per_node 2 train.py --seed %d --fp16 True\n", ""},
+    {"one_line.sh", "python train.py", " --seed x%d.yaml", "\n"},
+    {"missing.sh", "", "python train.py --config conf/%d.yaml\n", ""},
+    {"cut.sh", "", "python train.py \\\n# %d\n  --lr 1\n", ""},
+    {"environment.sh", "", "PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:%d\n", "python train.py\n"},
+    {"environment.py", "import os\n",
+     "os.environ['PYTORCH_CUDA_ALLOC_CONF'] = 'max_split_size_mb:%d'\n", CALL},
+    {"texts.py", "", "f(open('conf/%d.yaml'))\n", CALL},
+    {"imports.py", "", "import module_%d\n", CALL},
 };
 
 // Two files that refer to each other: references to another module, arguments that a command sets.
@@ -117,19 +131,55 @@ static double seconds_of(const large *file, size_t count, int copies) {
   return ok ? seconds : NAN;
 }
 
-static bool is_read_in_time(const large *file, size_t count) {
+static char *no_environment(const char *name) { return (void)name, NULL; }
+
+// The same for check, which also follows what the file refers to.
+static double seconds_of_check(const large *file, size_t count, int copies) {
+  check *c = calloc(1, sizeof *c);
+  plim_error error = {0};
+  char *text = text_of(file, copies);
+  (void)count;
+  if (!c || !text) return NAN;
+  c->root = "";
+  c->environment = no_environment;
+  folder_make_in_memory();
+  folder_write_text(file->path, text);
+  const char *path = folder_path(file->path);
+  clock_t begin = clock();
+  plim_err err = check_read(c, &path, 1, NULL, &error);
+  if (!err) err = check_all(c, &error);
+  double seconds = (double)(clock() - begin) / CLOCKS_PER_SEC;
+  printf("%-14s %5.1f MB %5.2f s %zu findings %s\n", file->path, (double)strlen(text) / 1e6,
+         seconds, c->findings.len, error.message);
+  check_clear(c);
+  folder_remove();
+  free(c);
+  free(text);
+  return err ? NAN : seconds;
+}
+
+typedef double measure(const large *file, size_t count, int copies);
+
+static bool is_in_time(measure *seconds, const large *file, size_t count) {
   for (int i = 0; i < TRIES; i++) {
-    double once = seconds_of(file, count, COPIES);
-    if (seconds_of(file, count, LARGER * COPIES) < MOST_TIMES * once + NOISE_SECONDS) return true;
+    double once = seconds(file, count, COPIES);
+    if (seconds(file, count, LARGER * COPIES) < MOST_TIMES * once + NOISE_SECONDS) return true;
   }
   return false;
 }
 
 TEST(large_files_are_read_and_changed_in_time) {
   for (size_t i = 0; i < sizeof files / sizeof *files; i++)
-    test_count(files[i].path, is_read_in_time(&files[i], 1));
+    test_count(files[i].path, is_in_time(seconds_of, &files[i], 1));
   for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
-    test_count(pairs[i][0].path, is_read_in_time(pairs[i], 2));
+    test_count(pairs[i][0].path, is_in_time(seconds_of, pairs[i], 2));
+}
+
+TEST(large_files_are_checked_in_time) {
+  for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+    test_count(files[i].path, is_in_time(seconds_of_check, &files[i], 1));
+  for (size_t i = 0; i < sizeof checked / sizeof *checked; i++)
+    test_count(checked[i].path, is_in_time(seconds_of_check, &checked[i], 1));
 }
 
 TEST_MAIN

@@ -209,7 +209,7 @@ static bool is_changed_well(plim_knob knob, const plim_value *value, const plim_
   if (edits->files.len) return true; // tests/cli/golden/apply_share_*
   if (plim_project_text(&project, 0, edits, &text, &size, &error)) return false;
   size_t lines = lines_that_differ(project.files.at[0]->text, text);
-  bool ok = lines == 1 || plim_dialect_set(project.files.at[0]->is.dialect, knob);
+  bool ok = lines == 1 || keys_set_together(project.files.at[0]->is.dialect, knob);
   if (!ok) printf("%zu edits, %zu lines\n", edits->at.len, lines);
   ok = ok && !plim_project_add(&again, project.files.at[0]->path, text, size, &error) &&
        !plim_project_finish(&again, &error) && knobs_are_as(&again, &project, knob, value);

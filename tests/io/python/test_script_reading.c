@@ -2,13 +2,8 @@
 // are called, autocast by the position of its arguments, conditions by the files that decide them.
 #include <string.h>
 
-#include "project.h"
-#include "project_change.h"
+#include "projects.h"
 #include "python_code.h"
-#include "test.h"
-
-static plim_project project;
-static plim_error error;
 
 typedef struct {
   const char *path, *text;
@@ -24,31 +19,7 @@ static plim_err read_all(const file *files) {
   return err ? err : plim_project_finish(&project, &error);
 }
 
-#define READ(...) read_all((const file[]){__VA_ARGS__, {NULL, NULL}})
-
-static bool is_value(plim_knob knob, const char *want) {
-  char text[256];
-  const plim_project_knob *k = &project.knobs[knob];
-  if (k->origin == PLIM_UNCLEAR) snprintf(text, sizeof text, "unclear");
-  else plim_value_print(&k->value, text, sizeof text);
-  if (strcmp(text, want) == 0) return true;
-  printf("%s is %s (%s), not %s\n", plim_knob_table[knob].name, text, k->why, want);
-  return false;
-}
-
-// Whether all of "micro_batch=4 checkpoint=on" are true. Prints those that are not.
-static bool says(const char *expected) {
-  bool ok = true;
-  for (const char *at = expected; *at; at += strcspn(at, " "), at += *at == ' ') {
-    char name[64], want[128];
-    int name_size = (int)strcspn(at, "="), size = (int)strcspn(at, " ");
-    snprintf(name, sizeof name, "%.*s", name_size, at);
-    snprintf(want, sizeof want, "%.*s", size - name_size - 1, at + name_size + 1);
-    plim_knob knob = plim_knob_named(name);
-    ok = knob != PLIM_KNOBS && is_value(knob, want) && ok;
-  }
-  return ok;
-}
+#define READ_TEXTS(...) read_all((const file[]){__VA_ARGS__, {NULL, NULL}})
 
 #define SWITCHES                                                                                   \
   "p.add_argument('--lora', action='store_true')\n"                                                \
@@ -105,10 +76,11 @@ TEST(adapters_count_if_they_are_applied) {
   for (size_t i = 0; i < sizeof adapters / sizeof *adapters; i++) {
     char text[1024], want[32];
     snprintf(text, sizeof text, SWITCHES "%s", adapters[i].text);
-    CHECK(!READ({"train.py", text}, {"run.sh", "python train.py\n"}), "%s", error.message);
+    CHECK(!READ_TEXTS({"train.py", text}, {"run.sh", "python train.py\n"}), "%s", error.message);
     snprintf(want, sizeof want, "lora_rank=%s", adapters[i].without);
     CHECK(says(want), "%s, without --lora", adapters[i].what);
-    CHECK(!READ({"train.py", text}, {"run.sh", "python train.py --lora\n"}), "%s", error.message);
+    CHECK(!READ_TEXTS({"train.py", text}, {"run.sh", "python train.py --lora\n"}), "%s",
+          error.message);
     snprintf(want, sizeof want, "lora_rank=%s", adapters[i].with);
     CHECK(says(want), "%s, with --lora", adapters[i].what);
   }
@@ -121,9 +93,10 @@ TEST(choices_between_two_values_are_decided) {
       "m = AutoModel.from_pretrained('a/b', dtype=torch.bfloat16 if args.lora else 'float32')\n"
       "t = TrainingArguments('o', gradient_checkpointing=not args.lora,\n"
       "    bf16=is_bfloat16_supported(), fp16=not is_bfloat16_supported())\n";
-  CHECK(!READ({"train.py", text}, {"run.sh", "python train.py\n"}), "%s", error.message);
+  CHECK(!READ_TEXTS({"train.py", text}, {"run.sh", "python train.py\n"}), "%s", error.message);
   CHECK(says("dtype=fp32 checkpoint=on precision=bf16"), "without --lora");
-  CHECK(!READ({"train.py", text}, {"run.sh", "python train.py --lora\n"}), "%s", error.message);
+  CHECK(!READ_TEXTS({"train.py", text}, {"run.sh", "python train.py --lora\n"}), "%s",
+        error.message);
   CHECK(says("dtype=bf16 checkpoint=off precision=bf16"), "with --lora");
 }
 
@@ -155,7 +128,7 @@ TEST(autocast_computes_in_what_it_is_given) {
              "p.add_argument('--full', action='store_true')\nargs = p.parse_args()\n"
              "DataLoader(data, batch_size=4)\nwith %s:\n    loss = model(x)\n",
              autocasts[i].call);
-    CHECK(!READ({"train.py", text}), "%s", error.message);
+    CHECK(!READ_TEXTS({"train.py", text}), "%s", error.message);
     snprintf(want, sizeof want, "precision=%s", autocasts[i].precision);
     CHECK(says(want), "%s", autocasts[i].call);
   }
@@ -209,8 +182,8 @@ TEST(a_condition_on_the_last_of_many_parts) {
   for (int i = 0; i < PARTS; i++)
     n += (size_t)snprintf(text + n, sizeof text - n, "p%d = cfg['train']\n", i);
   snprintf(text + n, sizeof text - n, GUARDED("p399['lora']"));
-  CHECK(!READ({"train.py", text}, {"conf/train.yaml", "lora: false\ntrain:\n  lora: true\n"}), "%s",
-        error.message);
+  CHECK(!READ_TEXTS({"train.py", text}, {"conf/train.yaml", "lora: false\ntrain:\n  lora: true\n"}),
+        "%s", error.message);
   CHECK(says("lora_rank=16"), "the last part");
 }
 
@@ -221,8 +194,9 @@ TEST(conditions_on_values_of_a_configuration) {
              "%s\nDataLoader(data, batch_size=4)\nif %s:\n"
              "    get_peft_model(m, LoraConfig(r=16))\n",
              loads[i].load, loads[i].condition);
-    CHECK(!READ({"train.py", text}, {"conf/train.yaml", "lora: true\ntrain:\n  lora: false\n"}),
-          "%s", error.message);
+    CHECK(
+        !READ_TEXTS({"train.py", text}, {"conf/train.yaml", "lora: true\ntrain:\n  lora: false\n"}),
+        "%s", error.message);
     snprintf(want, sizeof want, "lora_rank=%s", loads[i].rank);
     CHECK(says(want), "%s", loads[i].what);
   }
@@ -233,10 +207,10 @@ TEST(a_command_chooses_the_configuration) {
       "p.add_argument('--config', default='a.yaml')\nargs = p.parse_args()\n"
       "cfg = load(args.config)\n" GUARDED("cfg['lora']");
   static const char a[] = "lora: false\n", b[] = "lora: true\n";
-  CHECK(!READ({"train.py", script}, {"a.yaml", a}, {"b.yaml", b}), "%s", error.message);
+  CHECK(!READ_TEXTS({"train.py", script}, {"a.yaml", a}, {"b.yaml", b}), "%s", error.message);
   CHECK(says("lora_rank=unknown"), "the default");
-  CHECK(!READ({"train.py", script}, {"a.yaml", a}, {"b.yaml", b},
-              {"run.sh", "python train.py --config b.yaml\n"}),
+  CHECK(!READ_TEXTS({"train.py", script}, {"a.yaml", a}, {"b.yaml", b},
+                    {"run.sh", "python train.py --config b.yaml\n"}),
         "%s", error.message);
   CHECK(says("lora_rank=16"), "the other");
 }
@@ -245,10 +219,10 @@ TEST(conditions_on_fields_and_on_arguments_of_other_modules) {
   static const char script[] = "from options import args\n" GUARDED("args.use_lora");
   static const char options[] = "p.add_argument('--use-lora', action='store_true')\n"
                                 "args = p.parse_args()\n";
-  CHECK(!READ({"train.py", script}, {"options.py", options}), "%s", error.message);
+  CHECK(!READ_TEXTS({"train.py", script}, {"options.py", options}), "%s", error.message);
   CHECK(says("lora_rank=unknown"), "the default");
-  CHECK(!READ({"train.py", script}, {"options.py", options},
-              {"run.sh", "python train.py --use-lora\n"}),
+  CHECK(!READ_TEXTS({"train.py", script}, {"options.py", options},
+                    {"run.sh", "python train.py --use-lora\n"}),
         "%s", error.message);
   CHECK(says("lora_rank=16"), "given");
   static const char fields[] = "@dataclass\nclass ModelArguments:\n"
@@ -257,10 +231,10 @@ TEST(conditions_on_fields_and_on_arguments_of_other_modules) {
       "from fields import ModelArguments\n"
       "model_args, targs = HfArgumentParser((ModelArguments, TrainingArguments))"
       ".parse_args_into_dataclasses()\n" GUARDED("model_args.use_lora");
-  CHECK(!READ({"train.py", parsed}, {"fields.py", fields}), "%s", error.message);
+  CHECK(!READ_TEXTS({"train.py", parsed}, {"fields.py", fields}), "%s", error.message);
   CHECK(says("lora_rank=unknown"), "a field's default");
-  CHECK(!READ({"train.py", parsed}, {"fields.py", fields},
-              {"run.sh", "python train.py --use_lora True\n"}),
+  CHECK(!READ_TEXTS({"train.py", parsed}, {"fields.py", fields},
+                    {"run.sh", "python train.py --use_lora True\n"}),
         "%s", error.message);
   CHECK(says("lora_rank=16"), "a field by its flag");
 }
@@ -272,22 +246,22 @@ TEST(hydra_decides_conditions) {
       "    if cfg.model.lora:\n        get_peft_model(m, LoraConfig(r=16))\n"
       "main()\n";
   static const char config[] = "defaults:\n  - model: small\nseed: 1\n";
-  CHECK(!READ({"train.py", script}, {"conf/config.yaml", config},
-              {"conf/model/small.yaml", "lora: true\n"}),
+  CHECK(!READ_TEXTS({"train.py", script}, {"conf/config.yaml", config},
+                    {"conf/model/small.yaml", "lora: true\n"}),
         "%s", error.message);
   CHECK(says("lora_rank=16"), "a group's file");
-  CHECK(!READ({"train.py", script}, {"conf/config.yaml", config},
-              {"conf/model/small.yaml", "lora: true\n"},
-              {"run.sh", "python train.py model.lora=false\n"}),
+  CHECK(!READ_TEXTS({"train.py", script}, {"conf/config.yaml", config},
+                    {"conf/model/small.yaml", "lora: true\n"},
+                    {"run.sh", "python train.py model.lora=false\n"}),
         "%s", error.message);
   CHECK(says("lora_rank=unknown"), "the command line's word");
 }
 
 TEST(values_that_a_script_copies_from_a_configuration) {
-  CHECK(!READ({"train.py", "cfg = yaml.safe_load(open('run.yaml'))\n"
-                           "TrainingArguments('o', per_device_train_batch_size=cfg['n'],\n"
-                           "    gradient_checkpointing=cfg['save'], bf16=cfg['half'])\n"},
-              {"run.yaml", "n: 6\nsave: true\nhalf: false\n"}),
+  CHECK(!READ_TEXTS({"train.py", "cfg = yaml.safe_load(open('run.yaml'))\n"
+                                 "TrainingArguments('o', per_device_train_batch_size=cfg['n'],\n"
+                                 "    gradient_checkpointing=cfg['save'], bf16=cfg['half'])\n"},
+                    {"run.yaml", "n: 6\nsave: true\nhalf: false\n"}),
         "%s", error.message);
   CHECK(says("micro_batch=6 checkpoint=on precision=none"), "names of one's own");
   plim_edit_set edits;
@@ -302,22 +276,24 @@ TEST(values_that_a_script_copies_from_a_configuration) {
 #define TRAINER "TrainingArguments('o', per_device_train_batch_size=4)\n"
 
 TEST(what_peft_does_by_default) {
-  CHECK(!READ({"train.py", TRAINER "SFTTrainer(m, peft_config=LoraConfig(lora_alpha=16))\n"}), "%s",
-        error.message);
+  CHECK(!READ_TEXTS({"train.py", TRAINER "SFTTrainer(m, peft_config=LoraConfig(lora_alpha=16))\n"}),
+        "%s", error.message);
   CHECK(says("lora_rank=8 lora_targets=unknown"), "its own rank");
-  CHECK(!READ({"train.py", TRAINER "def adapt(n):\n    return LoraConfig(r=n, lora_alpha=16)\n"}),
+  CHECK(!READ_TEXTS(
+            {"train.py", TRAINER "def adapt(n):\n    return LoraConfig(r=n, lora_alpha=16)\n"}),
         "%s", error.message);
   CHECK(says("lora_rank=unclear"), "another that is not known");
-  CHECK(!READ({"train.py", TRAINER "SFTTrainer(m, peft_config=LoraConfig(**cfg))\n"}), "%s",
+  CHECK(!READ_TEXTS({"train.py", TRAINER "SFTTrainer(m, peft_config=LoraConfig(**cfg))\n"}), "%s",
         error.message);
   CHECK(says("lora_rank=unclear"), "what is unpacked may have it");
-  CHECK(!READ({"train.py", TRAINER "m = prepare_model_for_kbit_training(m)\n"}), "%s",
+  CHECK(!READ_TEXTS({"train.py", TRAINER "m = prepare_model_for_kbit_training(m)\n"}), "%s",
         error.message);
   CHECK(says("checkpoint=on"), "it checkpoints");
-  CHECK(!READ({"train.py", TRAINER "m = prepare_model_for_kbit_training(m, False)\n"}), "%s",
+  CHECK(!READ_TEXTS({"train.py", TRAINER "m = prepare_model_for_kbit_training(m, False)\n"}), "%s",
         error.message);
   CHECK(says("checkpoint=off"), "unless it is told not to");
-  CHECK(!READ({"train.py", TRAINER "m = PeftModel.from_pretrained(m, 'a/b', is_trainable=True)\n"}),
+  CHECK(!READ_TEXTS(
+            {"train.py", TRAINER "m = PeftModel.from_pretrained(m, 'a/b', is_trainable=True)\n"}),
         "%s", error.message);
   CHECK(says("lora_rank=unclear"), "adapters of which nothing is known");
 }
@@ -327,10 +303,10 @@ TEST(short_flags_are_flags) {
                                "p.add_argument('--len', '-l', type=int, default=512)\n"
                                "args = p.parse_args()\nDataLoader(d, batch_size=args.batch_size)\n"
                                "tokenizer(t, max_length=args.len)\n";
-  CHECK(!READ({"train.py", script}, {"run.sh", "python train.py -b 8 -l 128\n"}), "%s",
+  CHECK(!READ_TEXTS({"train.py", script}, {"run.sh", "python train.py -b 8 -l 128\n"}), "%s",
         error.message);
   CHECK(says("micro_batch=8 sequence=128"), "what the command gives");
-  CHECK(!READ({"train.py", script}, {"run.sh", "python train.py\n"}), "%s", error.message);
+  CHECK(!READ_TEXTS({"train.py", script}, {"run.sh", "python train.py\n"}), "%s", error.message);
   CHECK(says("micro_batch=32 sequence=512"), "the defaults");
 }
 
@@ -347,7 +323,10 @@ TEST(modules_are_those_of_import_statements) {
       "def f():\n    from . import inner\ntext = 'import other'\n# import comment\n"
       "import e; from g import h\ntry: import i\nexcept: pass\nimport\nfrom\nfrom import import\n";
   char found[256] = "";
-  plim_python_modules(script, strlen(script), add_module, found);
+  plim_python_code code;
+  CHECK(!plim_python_code_read(script, strlen(script), &code), "out of memory");
+  CHECK(!plim_python_modules(&code, add_module, found), "out of memory");
+  plim_python_code_clear(&code);
   CHECK(!strcmp(found, "a b.c ..config.base ..config.base.x ..config.base.y .inner e g g.h i "),
         "%s", found);
 }
@@ -359,22 +338,39 @@ TEST(comments_strings_and_imports_are_not_code) {
                                "model.to(torch.bfloat16)\n";
   static const char *const absent[] = {"torch.utils.checkpoint", "PeftModel", "fully_shard(",
                                        "model.half()", "is_trainable=True"};
+  plim_python_code code;
+  CHECK(!plim_python_code_read(script, strlen(script), &code), "out of memory");
   for (size_t i = 0; i < sizeof absent / sizeof *absent; i++)
-    CHECK(!plim_python_has(script, strlen(script), absent[i]), "%s", absent[i]);
-  CHECK(plim_python_has(script, strlen(script), ".to(torch.bfloat16)"), "code");
-  CHECK(plim_python_has(script, strlen(script), "MyPeftModel("), "in a bracket");
-  CHECK(plim_python_has(script, strlen(script), "*PeftModel("), "the end of a name");
-  CHECK(plim_python_has(script, strlen(script), "MyPeft*"), "the beginning of one");
-  CHECK(!plim_python_has(script, strlen(script), "MyPeft"), "a name is compared whole");
-  static const char spaced[] = "m = load(name, device_map = 'auto')\nok = device_map == 1\n";
-  CHECK(plim_python_find(spaced, strlen(spaced), "device_map=", 0) == 15, "blanks do not matter");
-  CHECK(plim_python_find(spaced, strlen(spaced), "device_map=", 16) == SIZE_MAX,
-        "a comparison is no argument");
-  CHECK(!READ({"train.py", "class PreferenceArguments:\n    model: str = 'Qwen/Qwen2.5-7B'\n"
-                           "class RefArguments:\n    model: str = 'Qwen/Qwen2.5-1.5B'\n"
-                           "DataLoader(d, batch_size=4)\n"}),
+    CHECK(!plim_python_has(&code, absent[i]), "%s", absent[i]);
+  CHECK(plim_python_has(&code, ".to(torch.bfloat16)"), "code");
+  CHECK(plim_python_has(&code, "MyPeftModel("), "in a bracket");
+  CHECK(plim_python_has(&code, "*PeftModel("), "the end of a name");
+  CHECK(plim_python_has(&code, "MyPeft*"), "the beginning of one");
+  CHECK(!plim_python_has(&code, "MyPeft"), "a name is compared whole");
+  plim_python_code_clear(&code);
+  CHECK(!READ_TEXTS({"train.py", "class PreferenceArguments:\n    model: str = 'Qwen/Qwen2.5-7B'\n"
+                                 "class RefArguments:\n    model: str = 'Qwen/Qwen2.5-1.5B'\n"
+                                 "DataLoader(d, batch_size=4)\n"}),
         "%s", error.message);
   CHECK(says("model=Qwen/Qwen2.5-7B"), "a preference is no reference");
+}
+
+TEST(code_is_found_between_two_bytes) {
+  static const char script[] = "m = load(name, device_map = 'auto')\nok = device_map == 1\n"
+                               "x = [1, [2, 3], f(4, 5),]\nm2 = load(device_map='cpu')\n";
+  plim_python_code code;
+  CHECK(!plim_python_code_read(script, strlen(script), &code), "out of memory");
+  size_t second = (size_t)(strstr(script, "device_map='cpu'") - script);
+  CHECK(plim_python_find(&code, "device_map=", 0, SIZE_MAX) == 15, "blanks do not matter");
+  CHECK(plim_python_find(&code, "device_map=", 16, SIZE_MAX) == second,
+        "a comparison is no argument");
+  CHECK(plim_python_find(&code, "device_map=", 16, second) == SIZE_MAX, "it begins at the end");
+  CHECK(plim_python_find(&code, "device_map=", 16, second + 1) == second, "one byte further");
+  CHECK(plim_python_find(&code, "device_map=", 15, 16) == 15, "a single byte");
+  CHECK(plim_python_find(&code, "device_map=", second, sizeof script - 1) == second, "to the end");
+  CHECK(plim_python_find(&code, "load(", sizeof script - 1, SIZE_MAX) == SIZE_MAX, "at the end");
+  CHECK(plim_python_items(&code, (size_t)(strstr(script, "x =") - script)) == 3, "items");
+  plim_python_code_clear(&code);
 }
 
 // None is not a batch size: a command must set it, otherwise it is unclear.
@@ -388,10 +384,11 @@ TEST(arguments_without_a_default) {
              "targs = TrainingArguments('o', per_device_train_batch_size=args.bs)\n"
              "if args.resume is None:\n    m.gradient_checkpointing_enable()\n",
              ends[i], ends[i]);
-    CHECK(!READ({"train.py", script}, {"run.sh", "python train.py --bs 2\n"}), "%s", error.message);
+    CHECK(!READ_TEXTS({"train.py", script}, {"run.sh", "python train.py --bs 2\n"}), "%s",
+          error.message);
     CHECK(says("micro_batch=2"), "what the command gives");
     CHECK(says(i ? "checkpoint=unclear" : "checkpoint=on"), "None, unless it must be given");
-    CHECK(!READ({"train.py", script}), "%s", error.message);
+    CHECK(!READ_TEXTS({"train.py", script}), "%s", error.message);
     CHECK(says("micro_batch=unclear"), "nobody gives it");
     CHECK(strstr(project.knobs[PLIM_KNOB_MICRO_BATCH].why, "--bs has no default"), "why: %s",
           project.knobs[PLIM_KNOB_MICRO_BATCH].why);
@@ -404,16 +401,16 @@ TEST(types_by_their_names) {
                                "    optimizer = torch.optim.SGD(m.parameters(), lr=0.1)\n"
                                "    m, optimizer = accelerator.prepare(m, optimizer)\n"
                                "    DataLoader(d, batch_size=4)\n";
-  CHECK(!READ({"train.py", script}), "%s", error.message);
+  CHECK(!READ_TEXTS({"train.py", script}), "%s", error.message);
   CHECK(says("dtype=bf16 optimizer=sgd"), "a constant, and an optimizer's class");
   static const char local[] =
       "p.add_argument('--dtype', default='fp32')\ndef main():\n    args = p.parse_args()\n"
       "    kind = torch.bfloat16 if args.dtype == 'bf16' else torch.float32\n"
       "    m = AutoModel.from_pretrained('a/b', torch_dtype=kind)\n"
       "    DataLoader(d, batch_size=4)\n";
-  CHECK(!READ({"train.py", local}), "%s", error.message);
+  CHECK(!READ_TEXTS({"train.py", local}), "%s", error.message);
   CHECK(says("dtype=fp32"), "a local one of two");
-  CHECK(!READ({"train.py", local}, {"run.sh", "python train.py --dtype bf16\n"}), "%s",
+  CHECK(!READ_TEXTS({"train.py", local}, {"run.sh", "python train.py --dtype bf16\n"}), "%s",
         error.message);
   CHECK(says("dtype=bf16"), "the other");
 }
@@ -430,7 +427,7 @@ TEST(types_by_their_names) {
 
 static const struct {
   const char *what, *text, *says;
-} changes[] = {
+} later_changes[] = {
     {"setattr", OBJECT "setattr(a, '" BATCH "', 64)\n", "micro_batch=64"},
     {"an attribute", OBJECT "a." BATCH " = 64\n", "micro_batch=64"},
     {"an attribute under a condition", OBJECT "if X:\n    a." BATCH " = 64\n",
@@ -502,28 +499,31 @@ static const struct {
 };
 
 TEST(later_changes_are_followed_or_unclear) {
-  for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+  for (size_t i = 0; i < sizeof later_changes / sizeof *later_changes; i++) {
     char text[1024];
-    snprintf(text, sizeof text, IMPORT "%s", changes[i].text);
-    bool is_read = !READ({"train.py", text});
-    test_count(changes[i].what, is_read && says(changes[i].says));
+    snprintf(text, sizeof text, IMPORT "%s", later_changes[i].text);
+    bool is_read = !READ_TEXTS({"train.py", text});
+    test_count(later_changes[i].what, is_read && says(later_changes[i].says));
   }
 }
 
 TEST(a_file_that_is_loaded_and_changed_is_unclear) {
   static const char yaml[] = BATCH ": 8\n";
 #define LOAD IMPORT "c = yaml.safe_load(open('c.yaml'))\n"
-  CHECK(!READ({"train.py", LOAD UNPACKED}, {"c.yaml", yaml}), "%s", error.message);
+  CHECK(!READ_TEXTS({"train.py", LOAD UNPACKED}, {"c.yaml", yaml}), "%s", error.message);
   CHECK(says("micro_batch=8 accumulate=1"), "the file has all of it");
-  CHECK(!READ({"train.py", LOAD "c.update(x)\n" UNPACKED}, {"c.yaml", yaml}), "%s", error.message);
+  CHECK(!READ_TEXTS({"train.py", LOAD "c.update(x)\n" UNPACKED}, {"c.yaml", yaml}), "%s",
+        error.message);
   CHECK(says("micro_batch=unclear accumulate=unclear"), "what is put on top is not known");
-  CHECK(!READ({"train.py", IMPORT "c = OmegaConf.merge(OmegaConf.load('c.yaml'), x)\n" UNPACKED},
-              {"c.yaml", yaml}),
+  CHECK(!READ_TEXTS(
+            {"train.py", IMPORT "c = OmegaConf.merge(OmegaConf.load('c.yaml'), x)\n" UNPACKED},
+            {"c.yaml", yaml}),
         "%s", error.message);
   CHECK(says("micro_batch=unclear"), "merged with something else");
-  CHECK(!READ({"train.py", IMPORT
-               "c = OmegaConf.merge(OmegaConf.load('c.yaml'), OmegaConf.from_cli())\n" UNPACKED},
-              {"c.yaml", yaml}),
+  CHECK(!READ_TEXTS(
+            {"train.py", IMPORT
+             "c = OmegaConf.merge(OmegaConf.load('c.yaml'), OmegaConf.from_cli())\n" UNPACKED},
+            {"c.yaml", yaml}),
         "%s", error.message);
   CHECK(says("micro_batch=8"), "the command line is known");
 }
@@ -532,8 +532,9 @@ TEST(a_flag_of_store_false_turns_off) {
   static const char script[] = IMPORT
       "p = argparse.ArgumentParser()\np.add_argument('--plain', action='store_false')\n"
       "args = p.parse_args()\na = TrainingArguments('o', gradient_checkpointing=args.plain)\n";
-  CHECK(!READ({"train.py", script}) && says("checkpoint=on"), "%s", error.message);
-  CHECK(!READ({"train.py", script}, {"run.sh", "python train.py --plain\n"}), "%s", error.message);
+  CHECK(!READ_TEXTS({"train.py", script}) && says("checkpoint=on"), "%s", error.message);
+  CHECK(!READ_TEXTS({"train.py", script}, {"run.sh", "python train.py --plain\n"}), "%s",
+        error.message);
   CHECK(says("checkpoint=off"), "given");
 }
 
@@ -553,20 +554,20 @@ static char *repeat(const char *front, const char *copy, int copies, const char 
 
 TEST(values_beyond_a_limit_are_unclear) {
   char *many = repeat("", "if x:\n    y = 1\n", 50000, "if z:\n    " OBJECT);
-  CHECK(many && !READ({"train.py", many}), "%s", error.message);
+  CHECK(many && !READ_TEXTS({"train.py", many}), "%s", error.message);
   CHECK(says("micro_batch=unclear"), "conditions");
   free(many);
   many = repeat("def f():\n    " OBJECT, "if x:\n    f()\n", 100, "");
-  CHECK(many && !READ({"train.py", many}), "%s", error.message);
+  CHECK(many && !READ_TEXTS({"train.py", many}), "%s", error.message);
   CHECK(says("micro_batch=unclear"), "calls under a condition");
   free(many);
   many = repeat("f()\ndef f():\n    " OBJECT, "if x:\n    f()\n", 100, "");
-  CHECK(many && !READ({"train.py", many}), "%s", error.message);
+  CHECK(many && !READ_TEXTS({"train.py", many}), "%s", error.message);
   CHECK(says("micro_batch=8"), "one of them is not");
   free(many);
   many =
       repeat("", OBJECT, 9, "TrainingArguments('o', " BATCH "=8, gradient_accumulation_steps=2)\n");
-  CHECK(many && !READ({"train.py", many}), "%s", error.message);
+  CHECK(many && !READ_TEXTS({"train.py", many}), "%s", error.message);
   CHECK(says("micro_batch=8 accumulate=unclear"), "trainings");
   free(many);
 }

@@ -216,7 +216,17 @@ TEST(variables_reach_programs_if_they_are_exported) {
     bool is_unexported;
   } cases[] = {
       {"A=1\npython train.py\n", true},
-      {"A=1\nB=$A python train.py\n", false}, // passed on by hand, under another name
+      {"A=1\nB=$A python train.py\n", true}, // passed on under another name only
+      {"A=1\n# note=$A\npython train.py\n", true},
+      {"A=1\n# A=$A\npython train.py\n", true},
+      {"A=1\nLOG=$A\npython train.py\n", true},
+      {"A=1\nA=${A:-2}\npython train.py\n", true},
+      {"A=1\ndocker run -e AA=$A -e A=$AA image python train.py\n", true},
+      {"set -a\nB=1\nset +a\nA=1\npython train.py\n", true},
+      {"set -o allexport\nB=1\nset +o allexport\nA=1\npython train.py\n", true},
+      {"set -eo pipefail\nA=1\npython train.py\n", true},
+      {"set -- -a\nA=1\npython train.py\n", true},
+      {"A=1\nset -a\nB=1\npython train.py\n", true},
       {": ${A:=1}\npython train.py\n", true},
       {"declare A=1\npython train.py\n", true},
       {"A=1\nexport -n A\npython train.py\n", true},
@@ -230,6 +240,17 @@ TEST(variables_reach_programs_if_they_are_exported) {
       {"A=1\ntypeset -gx A\npython train.py\n", false},
       {"set -a\nA=1\nset +a\npython train.py\n", false},
       {"set -ea\nA=1\npython train.py\n", false},
+      {"set -e -a\nA=1\npython train.py\n", false},
+      {"set -eo allexport\nA=1\npython train.py\n", false},
+      {"set -a\nA=1\nset +a\nA=2\npython train.py\n", false},           // it stays exported
+      {"set -a\nif x; then set +a; fi\nA=1\npython train.py\n", false}, // it may be
+      {"set +a\nset -a\nA=1\npython train.py\n", false},
+      {"A=1\nA=$A python train.py\n", false},
+      {"A=1\nssh host \"A='$A' python train.py\"\n", false},
+      {"A=1\nsrun --export=ALL,A=$A python train.py\n", false},
+      {"A=1\nARGS=(-e \"A=${A}\")\ndocker run \"${ARGS[@]}\" image python train.py\n", false},
+      {"A=1\nARGS=\"-e A=$A\"\ndocker run $ARGS image python train.py\n", false},
+      {"A=1\nssh host <<END\nexport A=$A\nEND\npython train.py\n", false},
       {"set -o allexport\nA=1\npython train.py\n", false},
       {"A=1\ndocker run -e A=$A image python train.py\n", false},
       {"A=1\nsource other.sh\npython train.py\n", false},

@@ -259,7 +259,7 @@ static bool hands_on(const plim_project_file *f, const plim_setting *d) {
   if (f->settings.format != PLIM_FORMAT_PYTHON) return false;
   char call[PLIM_KEY_BYTES];
   snprintf(call, sizeof call, "%.*s(", (int)strcspn(d->key, ".#"), d->key);
-  return !plim_python_has(f->text, f->size, call);
+  return !plim_python_has(&f->code, call);
 }
 
 // ---- the search -------------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ static bool callee_of(const char *key, char out[NAME_BYTES]) {
 static bool is_called(const plim_project_file *f, const char *name) {
   char call[NAME_BYTES + 1];
   snprintf(call, sizeof call, "%s(", name);
-  return plim_python_has(f->text, f->size, call);
+  return plim_python_has(&f->code, call);
 }
 
 static int row_of(const char *callee) {

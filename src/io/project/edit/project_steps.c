@@ -24,6 +24,7 @@ plim_err plim_step_begin(const plim_project *p, size_t file, const plim_edit_set
   plim_err err = plim_project_text(p, file, edits, &out->text, &out->size, error);
   if (!err)
     err = plim_settings_read_like(&f->settings, out->text, out->size, &out->settings, error);
+  if (!err) err = plim_project_read_code(out, error);
   if (err) plim_step_end(out);
   return err;
 }
@@ -31,6 +32,7 @@ plim_err plim_step_begin(const plim_project *p, size_t file, const plim_edit_set
 void plim_step_end(plim_project_file *f) {
   if (!f->is_lent) {
     plim_settings_clear(&f->settings);
+    plim_python_code_clear(&f->code);
     free(f->text);
   }
   *f = (plim_project_file){0};

@@ -21,6 +21,7 @@ enum { MAX_BYTES = 4 << 20 };
 static void free_file(plim_project_file *f) {
   if (!f) return;
   plim_settings_clear(&f->settings);
+  plim_python_code_clear(&f->code);
   free(f->path);
   free(f->real);
   free(f->flags);
@@ -58,6 +59,11 @@ static plim_err refuse_plan(const plim_project_file *f, plim_error *error) {
   return err;
 }
 
+plim_err plim_project_read_code(plim_project_file *f, plim_error *error) {
+  if (f->settings.format != PLIM_FORMAT_PYTHON) return PLIM_OK;
+  return plim_python_code_read(f->text, f->size, &f->code) ? plim_no_memory(error) : PLIM_OK;
+}
+
 static plim_err add_file(plim_project *p, plim_project_file *f, plim_error *error) {
   plim_format format;
   if (!f->path || !f->text || !vec_reserve(&p->files, 1)) return plim_no_memory(error);
@@ -69,6 +75,7 @@ static plim_err add_file(plim_project *p, plim_project_file *f, plim_error *erro
   }
   plim_err err = refuse_plan(f, error);
   if (!err) err = plim_settings_read(format, f->text, f->size, &f->settings, error);
+  if (!err) err = plim_project_read_code(f, error);
   if (err == PLIM_ERR_PARSE && error && !*error->hint)
     plim_error_hint(error, "fix the file, or leave it out");
   if (!err) p->files.at[p->files.len++] = f;

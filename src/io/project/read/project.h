@@ -24,16 +24,18 @@
 #include "dialect.h"
 #include "hash.h"
 #include "notes.h"
+#include "python_code.h"
 #include "text_file.h"
 
 typedef struct {
   char *path, *text; // owned
   char *real;        // its path with links resolved; NULL: not read from disk; owned
   size_t size;
-  bool is_lent;      // in a step: text and settings belong to the project's file
+  bool is_lent;      // in a step: text, settings and code belong to the project's file
   char *import_root; // of an imported module: where its name starts; NULL: its folder; owned
   char *flags;       // for a command: the flags that its script's parser accepts; NULL: any; owned
   plim_settings settings;
+  plim_python_code code; // of a Python script, to search it
   plim_recognition is;
   plim_recipe_file recipe; // empty if is.dialect is PLIM_DIALECTS
 } plim_project_file;
@@ -96,6 +98,8 @@ typedef struct {
 typedef struct {
   vec(plim_project_file *) files;
   vec(plim_unread *) unread;
+  plim_hash unread_names; // index into unread by the name's hash
+  plim_line_counter lines;
   vec(plim_binding *) bindings;
   plim_notes notes; // contradictions, and files that could not be read
   char *missing;    // a configuration that a file refers to and that does not exist; NULL: none
@@ -111,6 +115,9 @@ plim_err plim_project_add(plim_project *p, const char *path, const char *text, s
 // Reads a file from disk and adds it, unless it was added before (also by another path). A path below the
 // current folder is stored relative to it.
 plim_err plim_project_read(plim_project *p, const char *path, plim_error *error);
+
+// Reads the code of a Python script from its text, for the searches of python_code.h. Fails only if memory runs out.
+plim_err plim_project_read_code(plim_project_file *f, plim_error *error);
 
 // Also reads the files that the added files refer to, next to them or in a folder above: the configurations
 // and the script of a launch script, DeepSpeed's JSON, a script's own modules (where Python looks for them),

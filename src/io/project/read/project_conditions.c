@@ -105,7 +105,7 @@ static bool is_used_elsewhere(const plim_project *p, const plim_settings *s, con
   for (size_t i = 0; i < p->files.len; i++) {
     const plim_project_file *f = p->files.at[i];
     bool is_other = &f->settings != s && f->settings.format == PLIM_FORMAT_PYTHON;
-    if (is_other && plim_python_has(f->text, f->size, name)) return true;
+    if (is_other && plim_python_has(&f->code, name)) return true;
   }
   return false;
 }

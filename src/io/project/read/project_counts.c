@@ -75,9 +75,8 @@ static void doubt_loaded(const plim_project *p, plim_project_knob *k) {
   static const char loads[] = "PeftModel*", trains[] = "is_trainable=True";
   for (size_t i = 0; i < p->files.len && k->origin != PLIM_EXPLICIT; i++) {
     const plim_project_file *f = p->files.at[i];
-    bool is_loaded = f->settings.format == PLIM_FORMAT_PYTHON &&
-                     plim_python_has(f->text, f->size, loads) &&
-                     plim_python_has(f->text, f->size, trains);
+    bool is_loaded = f->settings.format == PLIM_FORMAT_PYTHON && plim_python_has(&f->code, loads) &&
+                     plim_python_has(&f->code, trains);
     if (!is_loaded) continue;
     snprintf(k->why, sizeof k->why,
              "%.120s continues training adapters that it loads, and their own files set the rank",

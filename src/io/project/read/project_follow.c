@@ -115,30 +115,66 @@ static bool is_for_sharing(const char *key) {
   return names_a_part(key) || strcmp(key, "--config_file") == 0;
 }
 
-// The setting with its value at this byte; NULL: none.
-static const plim_setting *setting_at(const plim_project_file *f, size_t byte) {
-  for (size_t i = 0; i < f->settings.at.len; i++) {
-    const plim_setting *s = &f->settings.at.at[i];
-    if (byte >= s->span.begin && byte < s->span.end) return s;
+// A file with the setting that each of its bytes is a value of. Finding it for each word of a large file among all settings
+// would take too long.
+typedef struct {
+  const plim_project_file *f;
+  uint32_t *owners; // by byte: the number of the setting, plus one; 0: none
+} valued_file;
+
+// The first byte from `at` on that has no owner yet; next[] skips those that have one.
+static size_t next_free(uint32_t *next, size_t at) {
+  while (next[at] != at) {
+    next[at] = next[next[at]];
+    at = next[at];
   }
-  return NULL;
+  return at;
 }
 
-static bool is_in_comment(const char *text, size_t byte) {
-  size_t at = byte;
-  while (at > 0 && text[at - 1] != '\n') at--;
-  for (; at < byte; at++)
-    if (text[at] == '#' && (at == 0 || strchr(" \t\n", text[at - 1]))) return true;
-  return false;
+// Where values overlap, the byte belongs to the first setting. Free the owners.
+static plim_err find_owners(const plim_project_file *f, valued_file *out, plim_error *error) {
+  uint32_t *next = malloc((f->size + 1) * sizeof *next);
+  *out = (valued_file){f, calloc(f->size + 1, sizeof *out->owners)};
+  bool ok = next && out->owners;
+  for (size_t i = 0; ok && i <= f->size; i++) next[i] = (uint32_t)i;
+  for (size_t i = 0; ok && i < f->settings.at.len; i++) {
+    plim_span span = f->settings.at.at[i].span;
+    for (size_t at = next_free(next, span.begin); at < span.end; at = next_free(next, at)) {
+      out->owners[at] = (uint32_t)i + 1;
+      next[at] = (uint32_t)at + 1;
+    }
+  }
+  free(next);
+  if (!ok) free(out->owners);
+  return ok ? PLIM_OK : plim_no_memory(error);
+}
+
+// The setting with its value at this byte; NULL: none.
+static const plim_setting *setting_at(const valued_file *v, size_t byte) {
+  return v->owners[byte] ? &v->f->settings.at.at[v->owners[byte] - 1] : NULL;
+}
+
+// Whether the byte is in a comment of a command; asked for one byte after the other.
+typedef struct {
+  size_t at;
+  bool is_inside;
+} comment_state;
+
+static bool is_in_comment(comment_state *state, const char *text, size_t byte) {
+  for (; state->at < byte; state->at++) {
+    size_t at = state->at;
+    if (text[at] == '\n') state->is_inside = false;
+    if (text[at] == '#' && (at == 0 || strchr(" \t\n", text[at - 1]))) state->is_inside = true;
+  }
+  return state->is_inside;
 }
 
 // A word of a command. After a flag, it is a configuration if the flag's name says so, and may be one if it looks like
 // one. A word without a flag is the program that is run, or its configuration.
-static plim_naming naming_in_command(const plim_project_file *f, size_t byte, const char *name) {
-  plim_naming by = {.from = f, .byte = byte, .part = PLIM_UNREAD_PART};
-  const plim_setting *s = setting_at(f, byte);
+static plim_naming naming_in_command(const valued_file *v, size_t byte, const char *name) {
+  plim_naming by = {.from = v->f, .byte = byte, .part = PLIM_UNREAD_PART};
+  const plim_setting *s = setting_at(v, byte);
   size_t size = strlen(name);
-  if (is_in_comment(f->text, byte)) return by;
   if (s && is_about_configuration(s->key)) {
     by.matters = true;
     by.part = PLIM_UNREAD_DECIDES;
@@ -153,22 +189,25 @@ static plim_naming naming_in_command(const plim_project_file *f, size_t byte, co
 
 // ---- commands ---------------------------------------------------------------------------------------
 
-// Follows the words of a command, which are separated by blanks, quotes and "=".
+// Follows the words of a command, which are separated by blanks, quotes and "=". A word of a comment is read if it exists.
 static plim_err follow_words(plim_project *p, const plim_project_file *f, plim_error *error) {
   char name[512];
-  plim_err err = PLIM_OK;
-  const char *text = f->text;
-  while (*text && !err) {
-    size_t size = strcspn(text, " \t\r\n\"'=,[](){};|&<>");
-    if (size > 3 && size < sizeof name) {
-      snprintf(name, sizeof name, "%.*s", (int)size, text);
-      const plim_naming by = is_readable(name)
-                                 ? naming_in_command(f, (size_t)(text - f->text), name)
-                                 : (plim_naming){f};
-      err = plim_follow_name(p, &by, name, error);
-    }
+  valued_file v;
+  comment_state comment = {0};
+  plim_err err = find_owners(f, &v, error);
+  if (err) return err;
+  for (const char *text = f->text; *text && !err;) {
+    size_t size = strcspn(text, " \t\r\n\"'=,[](){};|&<>"), byte = (size_t)(text - f->text);
     text += size + (text[size] != 0);
+    if (size <= 3 || size >= sizeof name) continue;
+    snprintf(name, sizeof name, "%.*s", (int)size, f->text + byte);
+    if (!is_readable(name)) continue;
+    const plim_naming by = is_in_comment(&comment, f->text, byte)
+                               ? (plim_naming){.from = f, .byte = byte, .part = PLIM_UNREAD_PART}
+                               : naming_in_command(&v, byte, name);
+    err = plim_follow_name(p, &by, name, error);
   }
+  free(v.owners);
   return err;
 }
 
@@ -203,6 +242,7 @@ typedef struct {
   const plim_project_file *script;
   plim_error *error;
   plim_err err;
+  valued_file values; // of the script; for its strings
 } following;
 
 // config.base is config/base.py or config/base/__init__.py.
@@ -218,8 +258,8 @@ static void take_module(void *context, const plim_python_module *module) {
 }
 
 static plim_err follow_imports(plim_project *p, const plim_project_file *f, plim_error *error) {
-  following all = {p, f, error, PLIM_OK};
-  plim_err err = plim_python_modules(f->text, f->size, take_module, &all);
+  following all = {p, f, error, PLIM_OK, {0}};
+  plim_err err = plim_python_modules(&f->code, take_module, &all);
   return err ? plim_no_memory(error) : all.err;
 }
 
@@ -234,9 +274,10 @@ static bool is_opened(const char *text, const char *quote) {
 }
 
 // Follows a text in a script that is the name of a configuration next to it: open("config.yaml").
-static plim_err follow_text(plim_project *p, const plim_project_file *f, const char *quote,
+static plim_err follow_text(plim_project *p, const valued_file *v, const char *quote,
                             const char *name, bool is_whole, plim_error *error) {
-  const plim_setting *s = setting_at(f, (size_t)(quote - f->text));
+  const plim_project_file *f = v->f;
+  const plim_setting *s = setting_at(v, (size_t)(quote - f->text));
   bool is_needed = is_whole && is_opened(f->text, quote);
   bool is_named = s && is_about_configuration(s->key);
   plim_naming by = {f, (size_t)(quote - f->text), is_surely_configuration(name) || is_named,
@@ -253,13 +294,16 @@ static void take_string(void *context, const char *text, size_t size) {
   if (f->err || !is_one || size >= sizeof name) return;
   snprintf(name, sizeof name, "%.*s", (int)size, text);
   bool is_whole = !strpbrk(name, "{}$%"); // no f-string
-  f->err = follow_text(f->p, f->script, text - 1, name, is_whole, f->error);
+  f->err = follow_text(f->p, &f->values, text - 1, name, is_whole, f->error);
 }
 
 static plim_err follow_texts(plim_project *p, const plim_project_file *f, plim_error *error) {
-  following all = {p, f, error, PLIM_OK};
-  plim_err err = plim_python_strings(f->text, f->size, take_string, &all);
-  return err ? plim_no_memory(error) : all.err;
+  following all = {p, f, error, PLIM_OK, {0}};
+  plim_err err = find_owners(f, &all.values, error);
+  if (err) return err;
+  plim_python_strings(&f->code, (plim_span){0, f->size}, take_string, &all);
+  free(all.values.owners);
+  return all.err;
 }
 
 // Follows values of a configuration that are paths: deepspeed: ds.json, deepspeed_config_file: ...

@@ -13,12 +13,12 @@ static const char *const open_modules[] = {"megatron", "llamafactory", "axolotl"
 static const char *const own_parsers[] = {"ArgumentParser(", ".add_argument(", "click.option(",
                                           "typer.Option(",   "typer.run(",     "fire.Fire("};
 
-typedef bool finder(const char *text, size_t size, const char *sign);
+typedef bool finder(const plim_python_code *code, const char *sign);
 
 static bool has_one(const plim_project_file *f, finder *has, const char *const *signs,
                     size_t count) {
   for (size_t i = 0; i < count; i++)
-    if (has(f->text, f->size, signs[i])) return true;
+    if (has(&f->code, signs[i])) return true;
   return false;
 }
 
@@ -58,7 +58,7 @@ static char *flags_of(const plim_project *p) {
   fputc(' ', out);
   for (size_t i = 0; i < p->files.len; i++) {
     const plim_project_file *f = p->files.at[i];
-    if (is_script(f)) plim_python_strings(f->text, f->size, write_flag, out);
+    if (is_script(f)) plim_python_strings(&f->code, (plim_span){0, f->size}, write_flag, out);
   }
   return plim_stream_end(out, &flags) ? flags : NULL;
 }

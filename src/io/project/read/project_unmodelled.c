@@ -64,7 +64,7 @@ static bool ends_with(const char *name, size_t size, const char *ending) {
 static bool is_used(const plim_python_name *name) { return name->is_called || name->is_base; }
 
 static void each_name(const plim_project_file *f, plim_python_each *each, void *context) {
-  plim_python_names(f->text, f->size, each, context);
+  plim_python_names(&f->code, each, context);
 }
 
 static bool take_trainer(void *context, const plim_python_name *name) {
@@ -360,8 +360,8 @@ static plim_err check_parallel(const plim_project *p, plim_error *error) {
 // ---- frozen parameters ------------------------------------------------------------------------------
 
 static bool is_frozen_here(const plim_project_file *f) {
-  return plim_python_has(f->text, f->size, ".requires_grad=False") ||
-         plim_python_has(f->text, f->size, ".requires_grad_(False");
+  return plim_python_has(&f->code, ".requires_grad=False") ||
+         plim_python_has(&f->code, ".requires_grad_(False");
 }
 
 static const struct {

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "literals.h"
 #include "project_impl.h"
 
 static void free_unread(plim_unread *u) {
@@ -15,39 +16,36 @@ static void free_unread(plim_unread *u) {
 void plim_unread_clear(plim_project *p) {
   for (size_t i = 0; i < p->unread.len; i++) free_unread(p->unread.at[i]);
   vec_free(&p->unread);
+  plim_hash_free(&p->unread_names);
 }
 
-static bool is_known(const plim_project *p, const char *name, plim_unread_part part) {
-  for (size_t i = 0; i < p->unread.len; i++) {
-    plim_unread *u = p->unread.at[i];
-    if (strcmp(u->name, name) != 0) continue;
-    if (part > u->part) u->part = part;
-    return true;
-  }
-  return false;
-}
+static uint64_t hash_of(const char *name) { return plim_text_hash(0, name, strlen(name)); }
 
-static int line_of(const char *text, size_t byte) {
-  int line = 1;
-  for (size_t i = 0; i < byte; i++) line += text[i] == '\n';
-  return line;
+// The one of this name, found by its hash; NULL: none.
+static plim_unread *find_unread(const plim_project *p, const char *name) {
+  const uint32_t *at = plim_hash_find(&p->unread_names, hash_of(name));
+  plim_unread *u = at ? p->unread.at[*at] : NULL;
+  return u && strcmp(u->name, name) == 0 ? u : NULL;
 }
 
 static int line_of_error(const char *path, const plim_error *why) {
   enum { MOST_BYTES = 16 << 20 };
+  plim_line_counter lines = {0};
   char *text;
   size_t size;
   if (why->byte == PLIM_UNKNOWN || plim_text_file_read(path, MOST_BYTES, &text, &size, NULL))
     return 0;
-  int line = why->byte <= size ? line_of(text, (size_t)why->byte) : 0;
+  int line = why->byte <= size ? plim_line_at(&lines, text, (size_t)why->byte) : 0;
   free(text);
   return line;
 }
 
 plim_err plim_unread_add(plim_project *p, const plim_naming *by, const char *name,
                          const plim_error *why, plim_error *error) {
-  if (is_known(p, name, by->part)) return PLIM_OK;
-  plim_unread *u = calloc(1, sizeof *u);
+  plim_unread *u = find_unread(p, name);
+  if (u && by->part > u->part) u->part = by->part;
+  if (u) return PLIM_OK;
+  u = calloc(1, sizeof *u);
   if (!u) return plim_no_memory(error);
   *u = (plim_unread){.name = strdup(name),
                      .from = strdup(by->from->path),
@@ -55,10 +53,14 @@ plim_err plim_unread_add(plim_project *p, const plim_naming *by, const char *nam
                      .shares = by->shares,
                      .is_missing = !why,
                      .byte = by->byte,
-                     .line = line_of(by->from->text, by->byte)};
+                     .line = plim_line_at(&p->lines, by->from->text, by->byte)};
   if (why) u->why = *why;
   if (why) u->why_line = line_of_error(name, why);
-  if (u->name && u->from && vec_push(&p->unread, u)) return PLIM_OK;
+  if (u->name && u->from && vec_reserve(&p->unread, 1) &&
+      plim_hash_put(&p->unread_names, hash_of(name), (uint32_t)p->unread.len)) {
+    p->unread.at[p->unread.len++] = u;
+    return PLIM_OK;
+  }
   free_unread(u);
   return plim_no_memory(error);
 }
