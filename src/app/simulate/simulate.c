@@ -30,7 +30,7 @@ static double seconds_since(const struct timespec *start) {
 }
 
 static void look(run *r) {
-  simulate_moment now = {.seconds = seconds_since(&r->start)};
+  simulate_moment now = {.seconds = seconds_since(&r->start), .log = r->result->log};
   for (uint32_t i = 0; i < r->record->device_count; i++) {
     uint64_t used = card_record_used(r->record, (int)i);
     if (used > now.used_bytes) now.used_bytes = used;
@@ -181,6 +181,7 @@ const simulate_process *simulate_fullest(const simulate_result *result) {
   const simulate_process *fullest = NULL;
   for (size_t i = 0; i < result->processes.len; i++) {
     const simulate_process *p = &result->processes.at[i];
+    if (!p->uses_card) continue;
     if (!fullest || p->peak_reserved_bytes > fullest->peak_reserved_bytes) fullest = p;
   }
   return fullest;

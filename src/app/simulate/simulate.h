@@ -33,6 +33,7 @@ typedef struct {
   uint64_t used_bytes;      // on the fullest card
   uint64_t allocated_bytes; // by PyTorch, after the last step
   double seconds;           // since the start
+  const char *log;          // what the program has printed
 } simulate_moment;
 
 // Called several times a second.
@@ -82,8 +83,9 @@ typedef struct {
   uint64_t peak_allocated_bytes, peak_reserved_bytes; // PyTorch's counters, of its fullest card
   uint64_t ooms, retries; // errors that the program saw; requests repeated after freeing
   uint64_t host_bytes;    // the most host memory it had resident
-  bool is_without_cuda;   // its PyTorch is a build without CUDA
-  bool has_values;        // integers and booleans were computed
+  bool uses_card;
+  bool is_without_cuda; // its PyTorch is a build without CUDA
+  bool has_values;      // integers and booleans were computed
   simulate_observed observed;
   vec(simulate_phase) phases; // in the order in which they began
   char *snapshot;             // path of PyTorch's snapshot; NULL: the process did not use a card
@@ -122,7 +124,7 @@ plim_err simulate_run(const simulate_request *request, simulate_watch *watch, vo
                       simulate_result *result, plim_error *error);
 void simulate_result_clear(simulate_result *result);
 
-// The process that needs the most memory; NULL if none used a card.
+// The process that needs the most memory of a card; NULL if none used one.
 const simulate_process *simulate_fullest(const simulate_result *result);
 // Optimizer steps of the process that made most.
 uint64_t simulate_steps(const simulate_result *result);

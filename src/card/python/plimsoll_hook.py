@@ -55,7 +55,9 @@ def _before_step(optimizer, args, kwargs):
 
 
 def _after_step(optimizer, args, kwargs):
-    _steps[id(optimizer)] = _steps.get(id(optimizer), 0) + 1
+    # DeepSpeed steps its optimizer once for each group of parameters: only the first counts.
+    if not _steps.get(id(optimizer)) or plimsoll_observed.has_new_gradients():
+        _steps[id(optimizer)] = _steps.get(id(optimizer), 0) + 1
     allocated = _torch.cuda.memory_allocated() if _torch.cuda.is_initialized() else 0
     plimsoll_observed.after_step(_made())
     ctypes.CDLL(None).plimsoll_card_step(ctypes.c_uint64(_made()), ctypes.c_uint64(allocated))

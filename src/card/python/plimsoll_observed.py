@@ -87,6 +87,11 @@ def before_step(optimizer):
         pass
 
 
+def has_new_gradients():
+    """Whether a backward pass ran since the last step, or none was ever seen (a program may call autograd otherwise)."""
+    return _passes > 0 or "accumulation" not in observed
+
+
 def after_step(steps):
     global _passes
     if _passes:

@@ -36,9 +36,8 @@ uint64_t simulate_needs(const simulate_part *part) { return part->run.peak_bytes
 
 typedef struct {
   const simulate_args *args;
-  const char *log; // set when the run has one
-  FILE *shown;     // with --verbose: the log, read up to where it was shown
-  bool has_line;   // a progress line is on the terminal
+  FILE *log;     // with --verbose: the log, read up to where it was shown
+  bool has_line; // a progress line is on the terminal
 } progress;
 
 static void clear_line(progress *p) {
@@ -46,9 +45,22 @@ static void clear_line(progress *p) {
   p->has_line = false;
 }
 
+// Shows what the program has printed since the last time.
+static void show_output(progress *p, const char *path) {
+  char line[4096];
+  if (!p->log) p->log = fopen(path, "r");
+  if (!p->log) return;
+  clearerr(p->log);
+  while (fgets(line, sizeof line, p->log)) fprintf(stderr, "%s", line);
+}
+
 static void show_progress(void *context, const simulate_moment *now) {
   progress *p = context;
   char line[160];
+  if (p->args->is_verbose) {
+    show_output(p, now->log);
+    return;
+  }
   if (!isatty(STDERR_FILENO)) return;
   if (!now->used_bytes) snprintf(line, sizeof line, "starting");
   else if (!now->steps)
@@ -83,6 +95,7 @@ static plim_err run_once(const simulate_request *request, const simulate_args *a
   progress p = {.args = args};
   plim_err err = simulate_run(request, show_progress, &p, &part->run, error);
   clear_line(&p);
+  if (p.log) fclose(p.log);
   return err ? err : read_snapshot(part, args->top, error);
 }
 
@@ -228,6 +241,8 @@ static const cli_option options[] = {
      "let the program use the network: it may then upload and send messages", NULL},
     {"unsandboxed", 0, NULL, CLI_FLAG, AT(is_unsandboxed),
      "run the program without a sandbox: it may then change your files", NULL},
+    {"verbose", 'v', NULL, CLI_FLAG, AT(is_verbose),
+     "show what the program prints, instead of a line of progress", NULL},
     {"out", 'o', "FILE", CLI_FILE, AT(out),
      "keep PyTorch's memory snapshot of the process that needs the most", NULL},
     PICTURE_OPTIONS(PICTURES_AT),

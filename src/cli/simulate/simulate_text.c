@@ -115,7 +115,7 @@ static void print_steps(const simulate_part *part) {
   if (steps)
     printf("%s optimizer step%s, %s here\n", units_count(steps).text, plural(steps),
            units_seconds(part->run.seconds).text);
-  else if (part->run.end == SIMULATE_RAN)
+  else if (part->run.end == SIMULATE_RAN && simulate_fullest(&part->run))
     sentence("the program ended without an optimizer step: the figures are those of the part that "
              "ran");
 }
@@ -128,11 +128,26 @@ static void print_needs(const simulate_part *part, char *text, size_t size) {
            units_bytes(needs > reserved ? needs - reserved : 0).text);
 }
 
+static void print_no_use(const simulate_result *run) {
+  bool is_without_cuda = false;
+  for (size_t i = 0; i < run->processes.len; i++)
+    is_without_cuda |= run->processes.at[i].is_without_cuda;
+  if (is_without_cuda)
+    sentence("The program did not use the card: its PyTorch is a build without CUDA. Install the "
+             "CUDA build (pip install torch on Linux); it needs no GPU here.");
+  else if (run->processes.len) sentence("The program imported PyTorch, but did not use the card.");
+  else
+    sentence("No process of the program imported PyTorch, so nothing is known about its memory.");
+}
+
 static void print_verdict(const simulate_report *r) {
   const simulate_part *whole = simulate_whole(r);
   char needs[240], line[480];
   uint64_t bytes = simulate_needs(whole);
-  if (!simulate_fullest(&whole->run)) return;
+  if (!simulate_fullest(&whole->run)) {
+    print_no_use(&whole->run);
+    return;
+  }
   print_needs(whole, needs, sizeof needs);
   if (!r->has_limit) {
     snprintf(line, sizeof line, "needs %s; name your card to know whether it fits: --gpu 4090",
@@ -189,10 +204,13 @@ static void print_ranks(const simulate_part *part) {
                                         {"allocated", .right = true},
                                         {"reserved", .right = true},
                                         {"host", .right = true}};
-  if (part->run.processes.len < 2) return;
+  size_t count = 0;
+  for (size_t i = 0; i < part->run.processes.len; i++) count += part->run.processes.at[i].uses_card;
+  if (count < 2) return;
   term_table *t = term_table_new(columns, 5);
   for (size_t i = 0; i < part->run.processes.len; i++) {
     const simulate_process *p = &part->run.processes.at[i];
+    if (!p->uses_card) continue;
     term_table_cell(t, TERM_PLAIN, "%lld", (long long)p->rank);
     term_table_cell(t, TERM_PLAIN, "%s", units_count(p->steps).text);
     term_table_cell(t, TERM_PLAIN, "%s", units_bytes(p->peak_allocated_bytes).text);
