@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := build
-.PHONY: build test test-torch plan bench format bless readme accuracy install clean help
+.PHONY: build test test-torch plan bench format bless readme simulated accuracy install clean help
 
 PREFIX ?= /usr/local
 DEMO ?= plan tests/fixtures/seed0/start_baseline.sh --gpu 24564MiB
@@ -52,6 +52,10 @@ bless: build ## accept what the program prints now as the golden command-line ou
 
 readme: build ## run the commands shown in README.md again and redraw its picture
 	@tools/readme.sh
+
+simulated: build ## run the commands shown in docs/unknown-model.md again (installs PyTorch into the cache folder)
+	@tools/need.sh python3 python3-venv python3-pip
+	@tools/simulated.sh
 
 accuracy: build ## predict every measured run again and write docs/accuracy.md
 	@tools/need.sh python3

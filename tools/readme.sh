@@ -7,21 +7,7 @@ trap 'rm -rf "$work"' EXIT
 export LC_ALL=C
 unset COLUMNS CLICOLOR_FORCE
 
-fresh_readme() {
-  local skipping= line
-  while IFS= read -r line; do
-    if [ "$line" = "<!-- end -->" ]; then skipping=; fi
-    [ -n "$skipping" ] || printf '%s\n' "$line"
-    if [[ $line == "<!-- run: "*" -->" ]]; then
-      local command=${line#<!-- run: }
-      command=${command% -->}
-      printf '```\n$ %s\n%s\n```\n' "${command%% | *}" "$(bash -c "$command" 2>&1)"
-      skipping=1
-    fi
-  done <README.md
-}
-
-fresh_readme >"$work/README.md"
+tools/fresh_blocks.sh README.md >"$work/README.md"
 build/plimsoll replay tests/truth/snapshots/stacks-leak-logits.pickle.xz --svg "$work/leak.svg" >/dev/null
 
 if [ "${1:-}" = --check ]; then

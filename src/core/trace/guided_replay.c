@@ -102,16 +102,24 @@ static bool begins_with(const guide *g, const group *gr, const plim_segment_even
   return true;
 }
 
+// With context="alloc", PyTorch gives a release the stack with which the segment was allocated.
+static bool has_stack_of_allocation(const guide *g, const plim_event *release) {
+  for (const plim_event *e = release; e-- > g->trace->events.at;)
+    if (plim_event_is_map(e) && e->addr == release->addr) return e->stack == release->stack;
+  return false;
+}
+
 // The stack of a release, if recorded, says who released: 1 empty_cache, 0 something else, -1 no stack.
 static int stack_says_empty_cache(const guide *g, const group *gr) {
   const plim_trace *t = g->trace;
   size_t at = gr->first;
-  plim_stack stack = t->stacks.at[next_release(g, gr, &at)->stack];
+  const plim_event *release = next_release(g, gr, &at);
+  plim_stack stack = t->stacks.at[release->stack];
   for (uint32_t i = 0; i < stack.count; i++) {
     const plim_frame *frame = &t->frames.at[t->stack_frames.at[stack.first + i]];
     if (strcmp(plim_trace_text(t, frame->name), "empty_cache") == 0) return 1;
   }
-  return stack.count ? 0 : -1;
+  return stack.count && !has_stack_of_allocation(g, release) ? 0 : -1;
 }
 
 // If no limit is given, a release of everything followed by new memory is a retry only if some request did fail (an OOM

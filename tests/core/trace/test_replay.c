@@ -79,6 +79,22 @@ TEST(the_stack_of_a_release_tells_who_called_it) {
   end(&g);
 }
 
+// A recording with context="alloc" gives a release the stack of the segment's allocation, which tells nothing.
+TEST(the_stack_of_an_allocation_does_not_tell_who_released) {
+  begin();
+  uint32_t stack = add_stack("forward");
+  push(PLIM_EV_SEGMENT_ALLOC, BASE, 32 * M, stack);
+  allocate(BASE, 32 * M);
+  release(BASE, 32 * M);
+  push(PLIM_EV_SEGMENT_FREE, BASE, 32 * M, stack);
+  push(PLIM_EV_SEGMENT_ALLOC, BASE + 64 * M, 2 * M, 0);
+  allocate(BASE + 64 * M, 1024);
+  plim_guided g = follow(PLIM_UNKNOWN);
+  CHECK(g.exact && g.recorded.retries == 0 && g.marks.len == 1, "retries %" PRIu64,
+        g.recorded.retries);
+  end(&g);
+}
+
 // A release without a request is empty_cache, which the what-if replay repeats.
 TEST(an_empty_cache_call_is_repeated_in_a_what_if) {
   begin();
