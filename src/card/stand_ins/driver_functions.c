@@ -266,6 +266,8 @@ static void *function_named(const char *name) {
 static int accept(void) { return CARD_OK; }
 
 static int find(const char *name, void **out) {
+  *out = NULL;
+  if (*card_is_hidden()) return CARD_NOT_FOUND;
   *out = function_named(name);
   if (*out) return CARD_OK;
   card_unmodelled_call(name);

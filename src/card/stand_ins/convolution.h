@@ -1,0 +1,10 @@
+// The workspace of a convolution where no real cuDNN is there to plan it.
+#ifndef PLIM_CONVOLUTION_H
+#define PLIM_CONVOLUTION_H
+
+#include "cudnn_graph.h"
+
+// Bytes, by a rule fitted to measurements. Writes down that convolutions are approximate.
+int64_t convolution_workspace(const cudnn_descriptor *operation);
+
+#endif
