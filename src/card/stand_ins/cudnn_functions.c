@@ -113,9 +113,9 @@ const int64_t *cudnn_numbers(const cudnn_descriptor *d, int name, int64_t count)
 // ---- what a graph contains --------------------------------------------------------------------------------
 
 typedef struct {
-  vec(const cudnn_descriptor *) tensors;   // those in memory, with four dimensions
-  const cudnn_descriptor *convolution; // NULL: there is none
-  bool is_in_library;                  // a part was repeated in the real library
+  vec(const cudnn_descriptor *) tensors; // those in memory, with four dimensions
+  const cudnn_descriptor *convolution;   // NULL: there is none
+  bool is_in_library;                    // a part was repeated in the real library
 } contents;
 
 static bool is_stored(const cudnn_descriptor *d) {

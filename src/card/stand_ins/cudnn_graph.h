@@ -36,7 +36,8 @@ enum {
   CUDNN_CONFIGURATION_WORKSPACE = 303,
   CUDNN_CONFIGURATION_SHARED_MEMORY = 304,
   CUDNN_PLAN_WORKSPACE = 402,
-  CUDNN_FORWARD_CONVOLUTION = 702, // the following three numbers are the weights, the input and the output
+  CUDNN_FORWARD_CONVOLUTION =
+      702, // the following three numbers are the weights, the input and the output
   CUDNN_DATA_CONVOLUTION = 708,
   CUDNN_WEIGHTS_CONVOLUTION = 714,
   CUDNN_TENSOR_DATA_TYPE = 901,

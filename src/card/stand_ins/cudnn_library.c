@@ -204,7 +204,7 @@ int cudnn_library_repeat(cudnn_descriptor *d) {
 }
 
 static int get(cudnn_descriptor *d, int name, int type, int64_t wanted, int64_t *count,
-                      void *values) {
+               void *values) {
   if (type != CUDNN_TYPE_DESCRIPTOR || !values)
     return library.get(d->real, name, type, wanted, count, values);
   cudnn_descriptor **asked = values;

@@ -12,16 +12,20 @@ static int workspace(int mode, size_t *bytes) {
   return CARD_OK;
 }
 
-STAND_IN int cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize(
-    void *handle, int mode, int operations, void *x, void *z, void *y, void *scale,
-    void *activation, size_t *bytes) {
+STAND_IN int cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize(void *handle, int mode,
+                                                                      int operations, void *x,
+                                                                      void *z, void *y, void *scale,
+                                                                      void *activation,
+                                                                      size_t *bytes) {
   (void)handle, (void)operations, (void)x, (void)z, (void)y, (void)scale, (void)activation;
   return workspace(mode, bytes);
 }
 
-STAND_IN int cudnnGetBatchNormalizationBackwardExWorkspaceSize(
-    void *handle, int mode, int operations, void *x, void *y, void *dy, void *dz, void *dx,
-    void *scale, void *activation, size_t *bytes) {
+STAND_IN int cudnnGetBatchNormalizationBackwardExWorkspaceSize(void *handle, int mode,
+                                                               int operations, void *x, void *y,
+                                                               void *dy, void *dz, void *dx,
+                                                               void *scale, void *activation,
+                                                               size_t *bytes) {
   (void)handle, (void)operations, (void)x, (void)y, (void)dy, (void)dz, (void)dx, (void)scale;
   (void)activation;
   return workspace(mode, bytes);
