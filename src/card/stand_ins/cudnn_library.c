@@ -70,8 +70,11 @@ static bool make_device(void) {
   char text[1024];
   int length = write_properties(text, sizeof text);
   if (library.create(CUDNN_DEVICE, &library.device)) return false;
-  return !library.set(library.device, CUDNN_DEVICE_JSON, CUDNN_TYPE_CHAR, length, text) &&
-         !library.finalize(library.device);
+  if (!library.set(library.device, CUDNN_DEVICE_JSON, CUDNN_TYPE_CHAR, length, text) &&
+      !library.finalize(library.device))
+    return true;
+  library.destroy(library.device);
+  return false;
 }
 
 // ---- the file -------------------------------------------------------------------------------------------
