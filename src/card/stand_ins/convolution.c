@@ -89,6 +89,17 @@ static int64_t copies(const convolution *c, int64_t aligned) {
   return (pixels + weights) * x->element_bytes + 16;
 }
 
+// The gradient of the weights is a sum over all pixels. Where it has few tiles of 128 x 128, each is computed in parts of
+// 4096 pixels or more, as many as the card has multiprocessors for, and every part is kept in float32.
+static int64_t sums(const convolution *c) {
+  const table *w = &c->weights, *y = &c->output;
+  if (c->type != CUDNN_CONVOLUTION_WEIGHTS) return 0;
+  int64_t tiles = (w->channels[0] + 127) / 128 * ((w->channels[1] * w->pixels + 127) / 128);
+  int64_t parts = y->channels[0] * y->pixels / 4096, most = card()->multiprocessors / tiles;
+  if (parts > most) parts = most;
+  return parts > 1 ? parts * tiles * 128 * 128 * 4 : 0;
+}
+
 static int64_t workspace(const convolution *c) {
   int64_t inputs = c->input.channels[1], outputs = c->output.channels[1];
   int64_t groups = inputs / c->weights.channels[1], aligned = 16 / c->input.element_bytes;
@@ -97,9 +108,9 @@ static int64_t workspace(const convolution *c) {
   if (is_depthwise) return 0;
   if (c->is_pointwise && groups == 1) {
     if (c->type != CUDNN_CONVOLUTION_WEIGHTS || is_last) return 0;
-    int64_t sums = c->input.channels[0] * inputs * outputs * 4; // in float32, one for every image
+    int64_t images = c->input.channels[0] * inputs * outputs * 4; // one sum for each, in float32
     int64_t most = bytes_of(&c->input) + bytes_of(&c->output) + 16;
-    return sums < most ? sums : most;
+    return images < most ? images : most;
   }
   bool is_aligned = inputs / groups % aligned == 0 && outputs / groups % aligned == 0;
   bool has_few = inputs < aligned;
@@ -107,11 +118,19 @@ static int64_t workspace(const convolution *c) {
   if (c->input.element_bytes >= 4 && !is_aligned) return 0;
   if (c->type == CUDNN_CONVOLUTION_FORWARD && has_few && c->is_overlapping) return 0;
   if (c->type == CUDNN_CONVOLUTION_DATA && has_few && !c->is_overlapping) return 0;
-  return copies(c, aligned);
+  return copies(c, aligned) + sums(c);
 }
 
 int64_t convolution_workspace(const cudnn_descriptor *operation) {
   convolution c;
   card_unmodelled_call("convolution plans (install nvidia-cudnn for exact workspaces)");
   return read_convolution(operation, &c) ? workspace(&c) : 0;
+}
+
+int64_t convolution_missing_sums(const cudnn_descriptor *operation, int64_t planned_bytes) {
+  convolution c;
+  if (!operation || card()->major < 9 || !read_convolution(operation, &c)) return 0;
+  int64_t without = copies(&c, 16 / c.input.element_bytes);
+  bool has_only_copies = planned_bytes >= without && planned_bytes < without + 256;
+  return has_only_copies ? sums(&c) : 0;
 }

@@ -199,17 +199,36 @@ STAND_IN int cudnnBackendFinalize(cudnn_descriptor *d) {
   return is_for_library && !d->real ? cudnn_library_repeat(d) : CARD_OK;
 }
 
+// A configuration leads back to its graph, through the heuristic that found it.
+static int lead_back(cudnn_descriptor **configurations, int64_t count, cudnn_descriptor *to) {
+  int status = CARD_OK;
+  for (int64_t i = 0; i < count && !status; i++)
+    status = remember(configurations[i], CUDNN_HEURISTIC_RESULTS, CUDNN_TYPE_DESCRIPTOR, 1, &to);
+  return status;
+}
+
+static int ask_library(cudnn_descriptor *d, int name, int type, int64_t wanted, int64_t *count,
+                       void *values) {
+  int status = cudnn_library_get(d, name, type, wanted, count, values);
+  if (status || !values) return status;
+  if (name == CUDNN_HEURISTIC_RESULTS) return lead_back(values, wanted, d);
+  if (name == CUDNN_PLAN_WORKSPACE) {
+    contents c = contents_of(d);
+    vec_free(&c.tensors);
+    *(int64_t *)values += convolution_missing_sums(c.convolution, *(int64_t *)values);
+  }
+  return status;
+}
+
 STAND_IN int cudnnBackendGetAttribute(cudnn_descriptor *d, int name, int type, int64_t wanted,
                                       int64_t *count, void *values) {
   if (!d) return CUDNN_BAD_PARAMETER;
-  if (d->real) return cudnn_library_get(d, name, type, wanted, count, values);
+  if (d->real) return ask_library(d, name, type, wanted, count, values);
   int64_t found = 0;
   switch (name) {
-  case CUDNN_HEURISTIC_RESULTS: // one configuration, which leads back to the graph
+  case CUDNN_HEURISTIC_RESULTS: // one configuration
     found = 1;
-    if (values && wanted > 0 &&
-        remember(*(cudnn_descriptor **)values, name, CUDNN_TYPE_DESCRIPTOR, 1, &d))
-      return CUDNN_NO_HOST_MEMORY;
+    if (values && wanted > 0 && lead_back(values, 1, d)) return CUDNN_NO_HOST_MEMORY;
     break;
   case CUDNN_PLAN_WORKSPACE:
     found = 1;
