@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "card.h"
+#include "convolution.h"
 #include "cudnn_library.h"
 #include "folder.h"
 #include "test.h"
@@ -190,7 +191,10 @@ static const struct {
     {"depthwise, weights", {WEIGHTS, HALF, false, 32, 128, 56, 128, 7, 1, 3, 128}, 0},
     {"patches, forward", {FORWARD, HALF, false, 32, 3, 224, 768, 16, 16, 0, 1}, 38469648},
     {"patches, data", {DATA, HALF, false, 32, 3, 224, 768, 16, 16, 0, 1}, 0},
-    {"first layer, forward", {FORWARD, HALF, false, 1, 3, 224, 64, 7, 2, 3, 1}, 0},
+    {"first layer, one image", {FORWARD, HALF, false, 1, 3, 224, 64, 7, 2, 3, 1}, 0},
+    {"first layer, a batch", {FORWARD, HALF, false, 32, 3, 224, 64, 7, 2, 3, 1}, 64250384},
+    {"1x1, small images", {FORWARD, HALF, false, 32, 512, 7, 2048, 1, 1, 0, 1}, 8028176},
+    {"few pixels, weights", {WEIGHTS, HALF, false, 2, 256, 14, 256, 3, 1, 1, 1}, 1581072},
 };
 
 TEST(the_rule_has_the_workspaces_that_were_recorded) {
@@ -202,6 +206,39 @@ TEST(the_rule_has_the_workspaces_that_were_recorded) {
   }
   CHECK(calls_of("convolution plans") == sizeof recorded / sizeof *recorded,
         "said to be approximate");
+}
+
+// The exact number of parts is the library's secret; these are within a tenth of what was recorded.
+TEST(gradients_of_many_pixels_are_summed_in_parts) {
+  static const struct {
+    shape shape;
+    int64_t bytes;
+  } parted[] = {
+      {{WEIGHTS, HALF, false, 128, 256, 14, 256, 3, 1, 1, 1}, 33948255},
+      {{WEIGHTS, HALF, false, 128, 512, 7, 512, 3, 1, 1, 1}, 25428719},
+      {{WEIGHTS, HALF, false, 32, 128, 28, 128, 3, 1, 1, 1}, 16679519},
+  };
+  CHECK(open_card("H200", NULL), "a card");
+  for (size_t i = 0; i < sizeof parted / sizeof *parted; i++) {
+    int64_t bytes = workspace(parted[i].shape), off = bytes - parted[i].bytes;
+    CHECK(off * 10 < parted[i].bytes && off * 10 > -parted[i].bytes, "%" PRId64 ", not %" PRId64,
+          bytes, parted[i].bytes);
+  }
+}
+
+TEST(parts_that_a_plan_without_a_card_lacks_are_added) {
+  shape s = {WEIGHTS, HALF, false, 128, 256, 14, 256, 3, 1, 1, 1};
+  parts all = {0};
+  CHECK(open_card("H200", FAKE_CUDNN), "a card");
+  void *graph = graph_of(&all, &s), *operation = all.at[4];
+  int64_t copies = 26869776, missing = convolution_missing_sums(operation, copies + 131);
+  CHECK(missing + copies + 131 == copies + 3 * 36 * 65536, "%" PRId64, missing);
+  CHECK(!convolution_missing_sums(operation, 2 * copies), "a plan that has them");
+  CHECK(!convolution_missing_sums(operation, 0), "a plan of another kind");
+  CHECK(open_card("RTX 4090", FAKE_CUDNN), "a card without clusters");
+  CHECK(!convolution_missing_sums(operation, copies + 131), "knows all");
+  for (size_t i = 0; i < all.count; i++) cudnnBackendDestroyDescriptor(all.at[i]);
+  (void)graph;
 }
 
 TEST(an_incomplete_convolution_needs_nothing) {

@@ -1,6 +1,6 @@
 // cuDNN chooses a kernel by tables that only it has. What is known of the choice was fitted to 6,816 plans measured on an
 // H200 with cuDNN 9.19 (float16, bfloat16 and float32, contiguous and channels_last): 69 % of the sizes are right to
-// 512 bytes, 74 % to a tenth of the convolution's own tensors. What is missed is mostly splitting a sum over blocks.
+// 512 bytes, 75 % to a tenth of the convolution's own tensors. What is missed is mostly splitting a sum over blocks.
 #include "convolution.h"
 
 #include "card.h"
@@ -21,6 +21,7 @@ typedef struct {
   table input, weights, output;
   bool is_pointwise;   // a 1x1 kernel that reads every pixel: a matrix product
   bool is_overlapping; // a kernel is wider than its stride
+  bool is_wide;        // an overlapping one of 7 pixels or more
 } convolution;
 
 // ---- reading the operation --------------------------------------------------------------------------------
@@ -55,8 +56,10 @@ static bool read_steps(const cudnn_descriptor *how, const cudnn_descriptor *weig
   if (!strides || !paddings) return false;
   out->is_pointwise =
       out->weights.pixels == 1 && is_filled(strides, count, 1) && is_filled(paddings, count, 0);
-  for (int64_t i = 0; i < count; i++)
+  for (int64_t i = 0; i < count; i++) {
     if (kernel[i] > strides[i]) out->is_overlapping = true;
+    if (kernel[i] > strides[i] && kernel[i] >= 7) out->is_wide = true;
+  }
   return true;
 }
 
@@ -80,24 +83,46 @@ static int64_t bytes_of(const table *t) {
 }
 
 // Tensor cores read the channels of a pixel side by side, 16 bytes at a time: other tensors are copied into that form.
-static int64_t copies(const convolution *c, int64_t aligned) {
+// Images of few channels have a form of their own for wide kernels.
+static int64_t copies(const convolution *c) {
   const table *x = &c->input, *w = &c->weights, *y = &c->output;
-  int64_t pixels = x->channels[0] * x->pixels * padded(x->channels[1], aligned) +
+  int64_t aligned = 16 / x->element_bytes;
+  bool is_image = c->is_wide && x->channels[1] <= 4 && c->type != CUDNN_CONVOLUTION_DATA;
+  int64_t inputs = is_image ? 4 : aligned;
+  int64_t pixels = x->channels[0] * x->pixels * padded(x->channels[1], inputs) +
                    y->channels[0] * y->pixels * padded(y->channels[1], aligned);
-  int64_t weights = padded(w->channels[0], aligned) * padded(w->channels[1], aligned) * w->pixels;
+  int64_t weights = padded(w->channels[0], aligned) * padded(w->channels[1], inputs) * w->pixels;
   if (w->pixels == 1) weights = 0;
   return (pixels + weights) * x->element_bytes + 16;
 }
 
 // The gradient of the weights is a sum over all pixels. Where it has few tiles of 128 x 128, each is computed in parts of
-// 4096 pixels or more, as many as the card has multiprocessors for, and every part is kept in float32.
+// 4096 pixels or more, as many as run at once; with many tiles, as many as run at once are cut in two. Every part is kept
+// in float32. On an H200 120 run at once on 132 multiprocessors: those that make whole clusters.
 static int64_t sums(const convolution *c) {
   const table *w = &c->weights, *y = &c->output;
-  if (c->type != CUDNN_CONVOLUTION_WEIGHTS) return 0;
+  bool is_sum = c->type == CUDNN_CONVOLUTION_WEIGHTS;
+  if (!is_sum || c->input.channels[1] * c->input.element_bytes < 16) return 0;
   int64_t tiles = (w->channels[0] + 127) / 128 * ((w->channels[1] * w->pixels + 127) / 128);
-  int64_t parts = y->channels[0] * y->pixels / 4096, most = card()->multiprocessors / tiles;
+  int64_t at_once = card()->multiprocessors * 10 / 11;
+  int64_t parts = y->channels[0] * y->pixels / 4096, most = at_once / tiles;
+  bool is_cut = tiles > at_once && parts > 0 && !c->is_pointwise;
   if (parts > most) parts = most;
-  return parts > 1 ? parts * tiles * 128 * 128 * 4 : 0;
+  int64_t kept = parts > 1 ? parts * tiles : is_cut ? at_once : 0;
+  return kept * 128 * 128 * 4;
+}
+
+// A 1x1 kernel is a matrix product for every image, unless images are so small that it is one for all of them.
+static int64_t pointwise_workspace(const convolution *c) {
+  const table *x = &c->input, *y = &c->output;
+  int64_t copied = bytes_of(x) + bytes_of(y) + 16;
+  if (x->is_channels_last || y->is_channels_last) return 0;
+  if (c->type != CUDNN_CONVOLUTION_WEIGHTS) {
+    bool is_one = x->pixels < 64 && x->channels[0] >= 32 && x->element_bytes == 2;
+    return is_one ? copied : 0;
+  }
+  int64_t images = x->channels[0] * x->channels[1] * y->channels[1] * 4; // in float32
+  return images < copied + sums(c) ? images : copied + sums(c);
 }
 
 static int64_t workspace(const convolution *c) {
@@ -106,19 +131,15 @@ static int64_t workspace(const convolution *c) {
   bool is_last = c->input.is_channels_last || c->output.is_channels_last;
   bool is_depthwise = groups > 1 && groups == inputs;
   if (is_depthwise) return 0;
-  if (c->is_pointwise && groups == 1) {
-    if (c->type != CUDNN_CONVOLUTION_WEIGHTS || is_last) return 0;
-    int64_t images = c->input.channels[0] * inputs * outputs * 4; // one sum for each, in float32
-    int64_t most = bytes_of(&c->input) + bytes_of(&c->output) + 16;
-    return images < most ? images : most;
-  }
+  if (c->is_pointwise && groups == 1) return pointwise_workspace(c);
   bool is_aligned = inputs / groups % aligned == 0 && outputs / groups % aligned == 0;
   bool has_few = inputs < aligned;
+  bool is_image = c->is_wide && inputs <= 4 && c->input.channels[0] >= 8;
   if (is_last && (is_aligned || c->type == CUDNN_CONVOLUTION_FORWARD)) return 0;
   if (c->input.element_bytes >= 4 && !is_aligned) return 0;
-  if (c->type == CUDNN_CONVOLUTION_FORWARD && has_few && c->is_overlapping) return 0;
+  if (c->type == CUDNN_CONVOLUTION_FORWARD && has_few && c->is_overlapping && !is_image) return 0;
   if (c->type == CUDNN_CONVOLUTION_DATA && has_few && !c->is_overlapping) return 0;
-  return copies(c, aligned) + sums(c);
+  return copies(c) + sums(c);
 }
 
 int64_t convolution_workspace(const cudnn_descriptor *operation) {
@@ -130,7 +151,6 @@ int64_t convolution_workspace(const cudnn_descriptor *operation) {
 int64_t convolution_missing_sums(const cudnn_descriptor *operation, int64_t planned_bytes) {
   convolution c;
   if (!operation || card()->major < 9 || !read_convolution(operation, &c)) return 0;
-  int64_t without = copies(&c, 16 / c.input.element_bytes);
-  bool has_only_copies = planned_bytes >= without && planned_bytes < without + 256;
-  return has_only_copies ? sums(&c) : 0;
+  int64_t copied = copies(&c), whole = copied + sums(&c);
+  return planned_bytes >= copied && planned_bytes < whole ? whole - planned_bytes : 0;
 }

@@ -8,7 +8,7 @@
 int64_t convolution_workspace(const cudnn_descriptor *operation);
 
 // What the plan of a real library lacks on a card with clusters: without the card it does not know into how many parts a
-// kernel will split its sums. 0 if the plan has more than copies of the tensors.
+// kernel will split its sums.
 int64_t convolution_missing_sums(const cudnn_descriptor *operation, int64_t planned_bytes);
 
 #endif
