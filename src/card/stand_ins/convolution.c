@@ -144,7 +144,7 @@ static int64_t workspace(const convolution *c) {
 
 int64_t convolution_workspace(const cudnn_descriptor *operation) {
   convolution c;
-  card_unmodelled_call("convolution plans (install nvidia-cudnn for exact workspaces)");
+  card_unmodelled_call("convolution plans (closer with nvidia-cudnn installed)");
   return read_convolution(operation, &c) ? workspace(&c) : 0;
 }
 
