@@ -201,6 +201,11 @@ bool card_set_device(int number) {
   return true;
 }
 
+bool *card_is_hidden(void) {
+  static __thread bool is_hidden;
+  return &is_hidden;
+}
+
 void *card_handle(void) {
   static uintptr_t last = 0x1000;
   return (void *)__atomic_add_fetch(&last, 16, __ATOMIC_RELAXED);

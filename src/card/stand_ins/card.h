@@ -21,6 +21,7 @@ enum {
   CARD_OUT_OF_MEMORY = 2,
   CARD_INVALID_DEVICE = 101,
   CARD_NO_IMAGE = 209,
+  CARD_NOT_FOUND = 500,
 };
 
 // ---- the card (card.c) ------------------------------------------------------------------------------
@@ -53,6 +54,10 @@ int card_cuda_version(void); // of the runtime that the program was built for: 1
 // The device of this thread.
 int card_device(void);
 bool card_set_device(int device); // false: there is no such device
+
+// Whether the driver's functions are refused to this thread. The real cuDNN brings a CUDA runtime of its own, which must
+// find no card while it plans.
+bool *card_is_hidden(void);
 
 // A new number for a stream, an event or another object that only needs to be told apart.
 void *card_handle(void);

@@ -1,45 +1,25 @@
 // cuDNN: its graph interface. A graph is descriptors that refer to each other; the only answer that matters is the
-// workspace of an execution plan, which follows from the tensors of the graph.
+// workspace of an execution plan. Convolutions are planned by the real library where there is one.
 #include <stdlib.h>
 #include <string.h>
 
 #include "card.h"
-#include "vec.h"
+#include "convolution.h"
+#include "cudnn_graph.h"
+#include "cudnn_library.h"
 
-// cudnnBackendDescriptorType_t
-enum {
-  PLAN = 5,
-  CONVOLUTION_FORWARD = 10,
-  CONVOLUTION_WEIGHTS = 11,
-  CONVOLUTION_DATA = 12,
-  TENSOR = 17,
-  PRODUCT = 19,
-};
-
-// cudnnBackendAttributeName_t
-enum {
-  HEURISTIC_RESULTS = 202,
-  CONFIGURATION_WORKSPACE = 303,
-  CONFIGURATION_SHARED_MEMORY = 304,
-  PLAN_WORKSPACE = 402,
-  TENSOR_DIMENSIONS = 902,
-  TENSOR_IS_VIRTUAL = 907,
-  ENGINE_INDEX = 1301,
-};
-enum { TYPE_DESCRIPTOR = 15 }; // cudnnBackendAttributeType_t: a reference to another descriptor
-
-typedef struct descriptor descriptor;
-struct descriptor {
-  int type, users; // a descriptor lives as long as one refers to it
-  bool is_virtual;
-  int64_t dimensions[8];
-  int dimension_count;
-  vec(descriptor *) parts;
-  bool is_seen; // by the walk that is under way
-};
-
-STAND_IN size_t cudnnGetVersion(void) { return 91900; }
+STAND_IN size_t cudnnGetVersion(void) {
+  size_t version = cudnn_library_version();
+  return version ? version : 91900;
+}
 STAND_IN size_t cudnnGetCudartVersion(void) { return (size_t)card_cuda_version(); }
+
+// libraryPropertyType: 0 major, 1 minor, 2 patch
+STAND_IN int cudnnGetProperty(int property, int *value) {
+  int version = (int)cudnnGetVersion(), patch = version % 100, minor = version / 100 % 100;
+  *value = property == 0 ? version / 10000 : property == 1 ? minor : patch;
+  return CARD_OK;
+}
 
 STAND_IN int cudnnCreate(void **handle) {
   card_use(card_device());
@@ -53,67 +33,131 @@ STAND_IN const char *cudnnGetErrorString(int code) {
 
 // ---- descriptors ----------------------------------------------------------------------------------------
 
-STAND_IN int cudnnBackendCreateDescriptor(int type, descriptor **out) {
+STAND_IN int cudnnBackendCreateDescriptor(int type, cudnn_descriptor **out) {
   *out = calloc(1, sizeof **out);
-  if (!*out) return 1002; // CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED
+  if (!*out) return CUDNN_NO_HOST_MEMORY;
   (*out)->type = type;
   (*out)->users = 1;
   return CARD_OK;
 }
 
-static void release(descriptor *d) {
+static void release(cudnn_descriptor *d) {
   if (!d || --d->users > 0) return;
-  for (size_t i = 0; i < d->parts.len; i++) release(d->parts.at[i]);
-  vec_free(&d->parts);
+  cudnn_library_destroy(d->real);
+  for (size_t i = 0; i < d->attributes.len; i++) {
+    const cudnn_attribute *a = &d->attributes.at[i];
+    cudnn_descriptor **parts = a->values;
+    for (int64_t k = 0; k < a->count && a->type == CUDNN_TYPE_DESCRIPTOR; k++) release(parts[k]);
+    free(a->values);
+  }
+  vec_free(&d->attributes);
   free(d);
 }
 
-STAND_IN int cudnnBackendDestroyDescriptor(descriptor *d) {
+STAND_IN int cudnnBackendDestroyDescriptor(cudnn_descriptor *d) {
   release(d);
   return CARD_OK;
 }
 
-static int refer(descriptor *from, descriptor *to) {
-  if (!to || !vec_push(&from->parts, to)) return to ? 1002 : CARD_OK;
-  to->users++;
+static size_t bytes_of_type(int type) {
+  switch (type) {
+  case CUDNN_TYPE_HANDLE:
+  case CUDNN_TYPE_INT64:
+  case CUDNN_TYPE_DOUBLE:
+  case CUDNN_TYPE_POINTER:
+  case CUDNN_TYPE_DESCRIPTOR: return 8;
+  case CUDNN_TYPE_BOOLEAN:
+  case CUDNN_TYPE_CHAR: return 1;
+  case CUDNN_TYPE_FRACTION: return 16;
+  default: return 4; // enumerations, float, int32
+  }
+}
+
+static int remember(cudnn_descriptor *d, int name, int type, int64_t count, const void *values) {
+  size_t bytes = (size_t)count * bytes_of_type(type);
+  void *copy = malloc(bytes + 1);
+  if (!copy || !vec_push(&d->attributes, (cudnn_attribute){name, type, count, copy})) {
+    free(copy);
+    return CUDNN_NO_HOST_MEMORY;
+  }
+  if (bytes) memcpy(copy, values, bytes);
+  cudnn_descriptor *const *parts = copy;
+  for (int64_t i = 0; i < count && type == CUDNN_TYPE_DESCRIPTOR; i++)
+    if (parts[i]) parts[i]->users++;
   return CARD_OK;
 }
 
-STAND_IN int cudnnBackendSetAttribute(descriptor *d, int name, int type, int64_t count,
+STAND_IN int cudnnBackendSetAttribute(cudnn_descriptor *d, int name, int type, int64_t count,
                                       const void *values) {
-  int result = CARD_OK;
-  if (type == TYPE_DESCRIPTOR)
-    for (int64_t i = 0; i < count && !result; i++)
-      result = refer(d, ((descriptor *const *)values)[i]);
-  if (name == TENSOR_DIMENSIONS && count <= 8) {
-    memcpy(d->dimensions, values, (size_t)count * sizeof *d->dimensions);
-    d->dimension_count = (int)count;
+  if (!d || count < 0 || (count > 0 && !values)) return CUDNN_BAD_PARAMETER;
+  return d->type == CUDNN_ARGUMENTS ? CARD_OK : remember(d, name, type, count, values);
+}
+
+const cudnn_attribute *cudnn_attribute_of(const cudnn_descriptor *d, int name) {
+  for (size_t i = d ? d->attributes.len : 0; i-- > 0;)
+    if (d->attributes.at[i].name == name) return &d->attributes.at[i];
+  return NULL;
+}
+
+cudnn_descriptor *cudnn_part(const cudnn_descriptor *d, int name) {
+  const cudnn_attribute *a = cudnn_attribute_of(d, name);
+  bool is_reference = a && a->type == CUDNN_TYPE_DESCRIPTOR && a->count > 0;
+  return is_reference ? *(cudnn_descriptor **)a->values : NULL;
+}
+
+const int64_t *cudnn_numbers(const cudnn_descriptor *d, int name, int64_t count) {
+  const cudnn_attribute *a = cudnn_attribute_of(d, name);
+  return a && a->type == CUDNN_TYPE_INT64 && a->count >= count ? a->values : NULL;
+}
+
+// ---- what a graph contains --------------------------------------------------------------------------------
+
+typedef struct {
+  vec(const cudnn_descriptor *) tensors; // those in memory, with four dimensions
+  const cudnn_descriptor *convolution;   // NULL: there is none
+  bool is_in_library;                    // a part was repeated in the real library
+} contents;
+
+static bool is_stored(const cudnn_descriptor *d) {
+  const cudnn_attribute *size = cudnn_attribute_of(d, CUDNN_TENSOR_DIMENSIONS);
+  const cudnn_attribute *is_virtual = cudnn_attribute_of(d, CUDNN_TENSOR_IS_VIRTUAL);
+  bool has_four = size && size->type == CUDNN_TYPE_INT64 && size->count == 4;
+  return d->type == CUDNN_TENSOR && has_four && !(is_virtual && *(bool *)is_virtual->values);
+}
+
+static void collect(cudnn_descriptor *d, contents *out) {
+  if (!d || d->is_seen) return;
+  d->is_seen = true;
+  if (is_stored(d)) vec_push(&out->tensors, d);
+  if (d->type >= CUDNN_CONVOLUTION_FORWARD && d->type <= CUDNN_CONVOLUTION_DATA)
+    out->convolution = d;
+  if (d->real) out->is_in_library = true;
+  for (size_t i = 0; i < d->attributes.len; i++) {
+    const cudnn_attribute *a = &d->attributes.at[i];
+    cudnn_descriptor **parts = a->values;
+    for (int64_t k = 0; k < a->count && a->type == CUDNN_TYPE_DESCRIPTOR; k++)
+      collect(parts[k], out);
   }
-  if (name == TENSOR_IS_VIRTUAL) d->is_virtual = *(const bool *)values;
-  return result;
+}
+
+static void forget(cudnn_descriptor *d) {
+  if (!d || !d->is_seen) return;
+  d->is_seen = false;
+  for (size_t i = 0; i < d->attributes.len; i++) {
+    const cudnn_attribute *a = &d->attributes.at[i];
+    cudnn_descriptor **parts = a->values;
+    for (int64_t k = 0; k < a->count && a->type == CUDNN_TYPE_DESCRIPTOR; k++) forget(parts[k]);
+  }
+}
+
+static contents contents_of(cudnn_descriptor *d) {
+  contents c = {0};
+  collect(d, &c);
+  forget(d);
+  return c;
 }
 
 // ---- workspaces -----------------------------------------------------------------------------------------
-
-typedef struct {
-  vec(const descriptor *) tensors; // those in memory, with four dimensions
-  bool has_convolution;
-} contents;
-
-static void collect(descriptor *d, contents *out) {
-  if (d->is_seen) return;
-  d->is_seen = true;
-  bool is_stored = d->type == TENSOR && !d->is_virtual && d->dimension_count == 4;
-  if (is_stored) vec_push(&out->tensors, d);
-  if (d->type >= CONVOLUTION_FORWARD && d->type <= CONVOLUTION_DATA) out->has_convolution = true;
-  for (size_t i = 0; i < d->parts.len; i++) collect(d->parts.at[i], out);
-}
-
-static void forget(descriptor *d) {
-  if (!d->is_seen) return;
-  d->is_seen = false;
-  for (size_t i = 0; i < d->parts.len; i++) forget(d->parts.at[i]);
-}
 
 // Fused attention: 256 bytes, and in the backward pass, with fewer key heads than query heads, the gradients of keys and
 // values for every query head. Fitted to recordings; core/ops/attention.c has the same sizes together with those that
@@ -121,7 +165,7 @@ static void forget(descriptor *d) {
 static int64_t attention_workspace(const contents *c) {
   int64_t batch = 0, heads = 0, key_heads = 0, keys = 0, width = 0, products = 0;
   for (size_t i = 0; i < c->tensors.len; i++) {
-    const int64_t *size = c->tensors.at[i]->dimensions;
+    const int64_t *size = cudnn_numbers(c->tensors.at[i], CUDNN_TENSOR_DIMENSIONS, 4);
     bool is_table = size[3] > 1 && size[1] >= heads;
     if (!is_table) continue;
     if (size[1] > heads) width = INT64_MAX;
@@ -130,7 +174,7 @@ static int64_t attention_workspace(const contents *c) {
     if (size[2] < width) width = size[2];
   }
   for (size_t i = 0; i < c->tensors.len; i++) {
-    const int64_t *size = c->tensors.at[i]->dimensions;
+    const int64_t *size = cudnn_numbers(c->tensors.at[i], CUDNN_TENSOR_DIMENSIONS, 4);
     bool is_keys = size[3] > 1 && size[2] == width; // transposed
     if (is_keys) key_heads = size[1], keys = size[3], products++;
   }
@@ -138,38 +182,67 @@ static int64_t attention_workspace(const contents *c) {
   return 256 + (is_backward && key_heads < heads ? batch * heads * keys * width * 4 : 0);
 }
 
-static int64_t workspace_of(descriptor *plan) {
-  contents c = {0};
-  collect(plan, &c);
-  forget(plan);
-  if (c.has_convolution) card_unmodelled_call("cudnn: workspace of a convolution");
-  int64_t bytes = c.has_convolution ? 0 : attention_workspace(&c);
+static int64_t workspace_of(cudnn_descriptor *plan) {
+  contents c = contents_of(plan);
+  int64_t bytes = c.convolution ? convolution_workspace(c.convolution) : attention_workspace(&c);
   vec_free(&c.tensors);
   return bytes;
 }
 
-STAND_IN int cudnnBackendGetAttribute(descriptor *d, int name, int type, int64_t wanted,
+// What decides about a plan is planned by the real library if it belongs to a convolution.
+STAND_IN int cudnnBackendFinalize(cudnn_descriptor *d) {
+  bool is_planning = d && d->type >= CUDNN_ENGINE && d->type <= CUDNN_PLAN;
+  if (!is_planning) return CARD_OK;
+  contents c = contents_of(d);
+  vec_free(&c.tensors);
+  bool is_for_library = (c.convolution || c.is_in_library) && cudnn_library_is_usable();
+  return is_for_library && !d->real ? cudnn_library_repeat(d) : CARD_OK;
+}
+
+// A configuration leads back to its graph, through the heuristic that found it.
+static int lead_back(cudnn_descriptor **configurations, int64_t count, cudnn_descriptor *to) {
+  int status = CARD_OK;
+  for (int64_t i = 0; i < count && !status; i++)
+    status = remember(configurations[i], CUDNN_HEURISTIC_RESULTS, CUDNN_TYPE_DESCRIPTOR, 1, &to);
+  return status;
+}
+
+static int ask_library(cudnn_descriptor *d, int name, int type, int64_t wanted, int64_t *count,
+                       void *values) {
+  int status = cudnn_library_get(d, name, type, wanted, count, values);
+  if (status || !values) return status;
+  if (name == CUDNN_HEURISTIC_RESULTS) return lead_back(values, wanted, d);
+  if (name == CUDNN_PLAN_WORKSPACE) {
+    contents c = contents_of(d);
+    vec_free(&c.tensors);
+    *(int64_t *)values += convolution_missing_sums(c.convolution, *(int64_t *)values);
+  }
+  return status;
+}
+
+STAND_IN int cudnnBackendGetAttribute(cudnn_descriptor *d, int name, int type, int64_t wanted,
                                       int64_t *count, void *values) {
-  (void)type;
+  if (!d) return CUDNN_BAD_PARAMETER;
+  if (d->real) return ask_library(d, name, type, wanted, count, values);
   int64_t found = 0;
   switch (name) {
-  case HEURISTIC_RESULTS: // one configuration, which leads back to the graph
+  case CUDNN_HEURISTIC_RESULTS: // one configuration
     found = 1;
-    if (values && wanted > 0 && refer(*(descriptor **)values, d)) return 1002;
+    if (values && wanted > 0 && lead_back(values, 1, d)) return CUDNN_NO_HOST_MEMORY;
     break;
-  case PLAN_WORKSPACE:
+  case CUDNN_PLAN_WORKSPACE:
     found = 1;
     if (values) *(int64_t *)values = workspace_of(d);
     break;
-  case CONFIGURATION_SHARED_MEMORY:
+  case CUDNN_CONFIGURATION_SHARED_MEMORY:
     found = 1;
     if (values) *(int32_t *)values = 0;
     break;
-  case CONFIGURATION_WORKSPACE:
+  case CUDNN_CONFIGURATION_WORKSPACE:
     found = 1;
     if (values) *(int64_t *)values = 0;
     break;
-  case ENGINE_INDEX:
+  case CUDNN_ENGINE_INDEX:
     found = 1;
     if (values) *(int64_t *)values = 1;
     break;

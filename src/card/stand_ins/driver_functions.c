@@ -285,6 +285,8 @@ static int accept(void) {
 }
 
 static int find(const char *name, void **out) {
+  *out = NULL;
+  if (*card_is_hidden()) return CARD_NOT_FOUND;
   *out = function_named(name);
   if (!*out) *out = (void *)accept;
   return CARD_OK;

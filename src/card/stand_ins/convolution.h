@@ -1,0 +1,14 @@
+// The workspace of a convolution where no real cuDNN is there to plan it.
+#ifndef PLIM_CONVOLUTION_H
+#define PLIM_CONVOLUTION_H
+
+#include "cudnn_graph.h"
+
+// Bytes, by a rule fitted to measurements. Writes down that convolutions are approximate.
+int64_t convolution_workspace(const cudnn_descriptor *operation);
+
+// What the plan of a real library lacks on a card with clusters: without the card it does not know into how many parts a
+// kernel will split its sums.
+int64_t convolution_missing_sums(const cudnn_descriptor *operation, int64_t planned_bytes);
+
+#endif
