@@ -337,7 +337,7 @@ bool plim_word_write(plim_word_context place, const char *old, size_t old_size, 
 bool plim_shell_quote(const char *text, char *out, size_t size) {
   static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                               "_-+=./:,@%";
-  bool is_plain = *text && *text != '-' && text[strspn(text, plain)] == 0;
+  bool is_plain = *text && text[strspn(text, plain)] == 0;
   size_t used = 0;
   if (!is_plain && used < size) out[used++] = '\'';
   for (; *text; text++) {
