@@ -15,4 +15,10 @@ case $? in
   exit 1
   ;;
 esac
-exec python3 tests/torch/rows.py "$1/release/plimsoll" "$environment"
+out=$(mktemp)
+trap 'rm -f "$out"' EXIT
+for test in rows plan; do
+  python3 "tests/torch/$test.py" "$1/release/plimsoll" "$environment" | tee -a "$out"
+done
+awk '/^[0-9]+ passed, [0-9]+ failed$/ { passed += $1; failed += $3; tests++ }
+  END { failed += 2 - tests; printf "%d passed, %d failed\n", passed, failed; exit failed > 0 }' "$out"

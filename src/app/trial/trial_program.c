@@ -46,11 +46,13 @@ static void advise_place(plim_error *error) {
 
 static plim_err refuse_micro(const trial_program *p, plim_error *error) {
   const plim_project_knob *k = &p->files.project.knobs[PLIM_KNOB_MICRO_BATCH];
+  bool has_files = p->files.project.files.len > 1;
   plim_err err = *k->why
                      ? plim_fail(error, PLIM_ERR_ARGUMENT,
                                  "the program's micro batch is not clear: %s", k->why)
                      : plim_fail(error, PLIM_ERR_ARGUMENT,
-                                 "plimsoll did not find where the program sets its micro batch");
+                                 "plimsoll did not find where the program sets its micro batch%s",
+                                 has_files ? "" : ": the command names no script that exists here");
   advise_place(error);
   if (!k->place_count) return err;
   if (k->places[0].setting) plim_error_at(error, k->places[0].setting->span.begin);

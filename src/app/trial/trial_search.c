@@ -178,9 +178,9 @@ static int64_t beyond(int64_t fits, int64_t line) {
   return fits + past + 1;
 }
 
-// A flat line says nothing about where it ends: at most eight times the largest that fits.
+// A flat line says nothing about where it ends: at most sixteen times the largest that fits.
 static int64_t guess_above(const trial_search *s, int64_t fits) {
-  enum { LEAP = 8 };
+  enum { LEAP = 16 };
   int64_t reserved = reaches(s, false), allocated = reaches(s, true);
   int64_t guess = reserved > fits    ? reserved
                   : allocated > fits ? allocated

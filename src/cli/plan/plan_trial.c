@@ -32,6 +32,13 @@ static bool is_usable(size_t offset) {
 }
 
 static plim_err refuse_option(const cli_option *option, plim_error *error) {
+  if (option->offset == offsetof(plan_args, out)) {
+    plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                             "--out: a plan by simulated runs cannot be saved for plimsoll apply "
+                             "yet");
+    plim_error_hint(error, "leave it out: the diff that plan prints can be applied with patch -p1");
+    return err;
+  }
   plim_err err =
       plim_fail(error, PLIM_ERR_ARGUMENT,
                 "--%s has no meaning for a program: its own code and flags decide", option->name);
