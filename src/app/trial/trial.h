@@ -41,6 +41,7 @@ typedef struct {
   uint32_t gpus;
   trial_accumulation how;
   int64_t effective; // to keep; 0: it changes with the micro batch
+  bool is_known;     // the model is one that plimsoll can predict
 } trial_program;
 
 // Finds where the micro batch is set. Fails with advice if it is not found or cannot be changed. `words` must outlive it.

@@ -79,13 +79,24 @@ static void about_next(const plan_trial_report *r, const trial_run *best, char *
              r->search->runs.len, units_count((uint64_t)next).text);
 }
 
-static remark *const remarks[] = {about_batch, about_learning, about_retries, about_next};
+static void about_prediction(const plan_trial_report *r, const trial_run *best, char *text,
+                             size_t size) {
+  (void)best;
+  if (!r->program->is_known) return;
+  snprintf(text, size,
+           "plimsoll can predict this model, and then also plans precision, checkpointing "
+           "and other settings: write the command into a file such as run.sh, and give "
+           "that file to plimsoll plan");
+}
+
+static remark *const remarks[] = {about_batch, about_learning, about_retries, about_next,
+                                  about_prediction};
 
 bool plan_trial_remark(const plan_trial_report *r, size_t index, char *text, size_t size) {
   const trial_run *best = plan_trial_best(r);
-  for (size_t i = 0; best && i < sizeof remarks / sizeof *remarks; i++) {
+  for (size_t i = 0; i < sizeof remarks / sizeof *remarks; i++) {
     *text = 0;
-    remarks[i](r, best, text, size);
+    if (best || remarks[i] == about_prediction) remarks[i](r, best, text, size);
     if (*text && index-- == 0) return true;
   }
   return false;

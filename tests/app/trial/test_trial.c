@@ -92,6 +92,11 @@ static const char by_trainer[] =
     "args = TrainingArguments(output_dir='out', per_device_train_batch_size=8,\n"
     "                         gradient_accumulation_steps=15)\n"
     "Trainer(model, args, train_dataset=data).train()\n";
+static const char with_model[] =
+    "from transformers import AutoModelForCausalLM, Trainer, TrainingArguments\n"
+    "model = AutoModelForCausalLM.from_pretrained('Qwen/Qwen2.5-7B')\n"
+    "args = TrainingArguments(output_dir='out', per_device_train_batch_size=8)\n"
+    "Trainer(model, args, train_dataset=data).train()\n";
 static const char without_batch[] = "import torch\n"
                                     "model = torch.nn.Linear(8, 8).cuda()\n" LOOP;
 
@@ -194,6 +199,17 @@ TEST(the_batch_is_the_default_of_a_flag) {
   begin(by_flag);
   CHECK(!open_program(NULL, NULL), "%s", error.message);
   CHECK(program.micro == 4, "micro batch %lld", (long long)program.micro);
+  end();
+}
+
+TEST(a_model_that_can_be_predicted_is_recognised) {
+  begin(with_model);
+  CHECK(!open_program(NULL, NULL), "%s", error.message);
+  CHECK(program.is_known && program.how == TRIAL_ACCUMULATION_WRITTEN, "it is not known");
+  end();
+  begin(by_trainer);
+  CHECK(!open_program(NULL, NULL), "%s", error.message);
+  CHECK(!program.is_known, "it is known");
   end();
 }
 
