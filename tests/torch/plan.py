@@ -2,7 +2,8 @@
 """plan.py PLIMSOLL ENVIRONMENT: `plimsoll plan -- python SCRIPT` for programs whose models plimsoll does not know.
 
 The peaks that PyTorch recorded on a real card (tests/truth/foreign.json) tell which micro batches fit: what it reserved is
-enough, and what it allocated is needed. Lines through the two largest recorded batches bound the plan for larger cards.
+enough, and what it allocated is needed. Lines through the two largest recorded batches tell what to expect of larger cards,
+to a tenth: memory need not grow along a straight line.
 The last line is "N passed, N failed"."""
 import json
 import os
@@ -17,6 +18,7 @@ SCRIPTS = os.path.join(TESTS, "fixtures", "simulate")
 CARDS = (24, 40, 80)  # GiB
 GIB = 1 << 30
 SECONDS = 180  # for a plan
+FAR = 0.1
 passed = failed = 0
 
 
@@ -62,11 +64,9 @@ def one(plimsoll, python, model, script, card):
     fit = [b for b in truth if truth[b][1] + context <= card * GIB]
     enough, most = (reaches(truth, which, card * GIB - context) for which in (1, 0))
     tried = ", ".join("%d %s" % (r["micro_batch"], r["verdict"]) for r in found["runs"])
-    check(
-        planned["micro_batch"] >= max(fit) and planned["micro_batch"] >= int(enough) - 1 and (not most or planned["micro_batch"] <= most + 1),
-        "%s: planned %d; by the recorded peaks at least %d%s (tried: %s)"
-        % (name, planned["micro_batch"], max(max(fit), int(enough)), ", at most %d" % most if most else "", tried),
-    )
+    is_met = planned["micro_batch"] >= max(fit) and planned["micro_batch"] >= (1 - FAR) * enough and (not most or planned["micro_batch"] <= (1 + FAR) * most)
+    line = "along the lines %d to %s" % (enough, int(most) if most else "any")
+    check(is_met, "%s: planned %d; recorded peaks fit up to %d, %s (tried: %s)" % (name, planned["micro_batch"], max(fit), line, tried))
     check(found["is_exact"] and planned["is_on_card"], "%s: the next larger micro batch does not fit, and the plan was proved" % name)
     check(seconds <= SECONDS, "%s: %d runs, %.0f s of processor time" % (name, len(found["runs"]), seconds))
 

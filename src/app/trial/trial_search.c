@@ -257,10 +257,32 @@ static plim_err check(const trial_search *s, plim_error *error) {
   return s->runs.len == 2 ? check_second(s, error) : PLIM_OK;
 }
 
+// Without a sandbox, the program would see the original files.
+static plim_err check_sandbox(const trial_search *s, plim_error *error) {
+  trial_version version;
+  const trial_program *p = s->program;
+  if (!s->request.is_unsandboxed) return PLIM_OK;
+  int64_t other = trial_next_micro(p, trial_next_micro(p, 0) == p->micro ? p->micro : 0);
+  if (!other) return PLIM_OK;
+  plim_err err = trial_version_make(p, other, &version, error);
+  if (!err && version.replaced.len) {
+    err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                    "%.200s sets the batch, and without a sandbox the program cannot be shown an "
+                    "edited copy of that file",
+                    version.replaced.at[0].path);
+    plim_error_hint(error,
+                    "if the program has a flag for it, add the flag to the command; or leave "
+                    "out --unsandboxed");
+  }
+  trial_version_clear(&version);
+  return err;
+}
+
 plim_err trial_search_run(trial_search *s, trial_watch *watch, void *context, plim_error *error) {
   watching w = {s, watch, context, 0};
   s->best = SIZE_MAX;
-  plim_err err = run_once(&w, s->program->micro, false, error);
+  plim_err err = check_sandbox(s, error);
+  if (!err) err = run_once(&w, s->program->micro, false, error);
   if (!err) err = check(s, error);
   while (!err) {
     int64_t micro = s->runs.len < s->most_runs ? next(s) : 0;

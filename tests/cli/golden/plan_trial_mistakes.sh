@@ -19,6 +19,7 @@ sed 's/batch_size=BATCH/batch_size=len(data)/' train.py >open.py
   try --gpu nonsense -- python train.py
   try --gpu 24GiB --effective-batch 0 -- python train.py
   try --gpu 24GiB --effective-batch 64 -- python train.py
+  try --gpu 24GiB --unsandboxed -- python train.py
   try --gpu 24GiB -- python open.py
   try --gpu 24GiB -- python nowhere.py
   try --gpu 24GiB --set micro_batch=train.py:SIZE -- python train.py
