@@ -213,6 +213,21 @@ TEST(a_model_that_can_be_predicted_is_recognised) {
   end();
 }
 
+TEST(the_program_is_a_module) {
+  begin(by_constant);
+  folder_write_text("pkg/__main__.py", by_flag);
+  const char *const module[] = {python, "-m", "train", NULL};
+  const char *const package[] = {python, "-m", "pkg", "--batch-size", "6", NULL};
+  CHECK(!trial_program_open(&program, &(trial_options){.words = module}, &error), "%s",
+        error.message);
+  CHECK(program.micro == 4, "micro batch %lld", (long long)program.micro);
+  trial_program_clear(&program);
+  CHECK(!trial_program_open(&program, &(trial_options){.words = package}, &error), "%s",
+        error.message);
+  CHECK(program.micro == 6, "micro batch %lld", (long long)program.micro);
+  end();
+}
+
 TEST(the_batch_is_a_constant_and_the_original_stays) {
   NEED_SANDBOX;
   struct stat before, after;
