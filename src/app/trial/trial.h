@@ -55,10 +55,17 @@ int64_t trial_accumulation_of(const trial_program *p, int64_t micro);
 int64_t trial_next_micro(const trial_program *p, int64_t micro);
 int64_t trial_micro_at_most(const trial_program *p, int64_t bound);
 
-// What a micro batch changes: a diff of the user's files, and the command line if its flags change (NULL: they do not).
-// The caller frees both. Fails only if memory runs out.
-plim_err trial_program_diff(const trial_program *p, int64_t micro, plim_diff *diff, char **command,
+// What a micro batch changes.
+typedef struct {
+  plim_diff files;   // of the user's files
+  bool is_from_root; // the paths in it start at / instead of the current folder
+  char *command;     // the new command line; NULL: it stays
+} trial_diff;
+
+// Fails only if memory runs out; the diff is empty then.
+plim_err trial_program_diff(const trial_program *p, int64_t micro, trial_diff *out,
                             plim_error *error);
+void trial_diff_clear(trial_diff *diff);
 
 // ---- the program with another micro batch -----------------------------------------------------------
 

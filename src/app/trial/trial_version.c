@@ -158,38 +158,43 @@ void trial_version_clear(trial_version *v) {
 // ---- for the user -----------------------------------------------------------------------------------
 
 static plim_err add_file(const plim_project *p, size_t i, const plim_edit_set *edits,
-                         bool is_from_root, plim_diff *diff, char **command, plim_error *error) {
+                         trial_diff *out, plim_error *error) {
   const plim_project_file *f = p->files.at[i];
   char *text = NULL, name[PLIM_PATH_BYTES];
   size_t size, start = strlen(TRIAL_SCRIPT_START);
   plim_err err = plim_project_text(p, i, edits, &text, &size, error);
   bool is_same = err || (size == f->size && memcmp(text, f->text, size) == 0);
   if (!err && i == 0 && !is_same) {
-    *command = plim_copy_of(text + start, size - start - 1);
-    if (!*command) err = plim_no_memory(error);
+    out->command = plim_copy_of(text + start, size - start - 1);
+    if (!out->command) err = plim_no_memory(error);
   } else if (!err && i > 0 && !is_same) {
-    plim_path_in_diff(f->path, is_from_root, name);
-    err = plim_diff_add(diff, name, f->text, f->size, text, size, error);
+    plim_path_in_diff(f->path, out->is_from_root, name);
+    err = plim_diff_add(&out->files, name, f->text, f->size, text, size, error);
   }
   free(text);
   return err;
 }
 
-plim_err trial_program_diff(const trial_program *p, int64_t micro, plim_diff *diff, char **command,
+plim_err trial_program_diff(const trial_program *p, int64_t micro, trial_diff *out,
                             plim_error *error) {
   const plim_project *project = &p->files.project;
   plim_knob_change changes[2];
   plim_edit_set edits;
-  *diff = (plim_diff){0};
-  *command = NULL;
+  *out = (trial_diff){0};
   size_t count = trial_changes(p, micro, changes);
   if (!count) return PLIM_OK;
   plim_err err = plim_project_set(project, changes, count, &edits, error);
   if (err) return err;
-  bool is_from_root = plan_edits_outside(project, &edits);
+  out->is_from_root = plan_edits_outside(project, &edits);
   for (size_t i = 0; !err && i < project->files.len; i++)
-    err = add_file(project, i, &edits, is_from_root, diff, command, error);
+    err = add_file(project, i, &edits, out, error);
   plim_edit_set_clear(&edits);
-  if (err) plim_diff_clear(diff), free(*command), *command = NULL;
+  if (err) trial_diff_clear(out);
   return err;
+}
+
+void trial_diff_clear(trial_diff *diff) {
+  plim_diff_clear(&diff->files);
+  free(diff->command);
+  *diff = (trial_diff){0};
 }

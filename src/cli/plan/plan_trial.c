@@ -137,12 +137,10 @@ uint64_t plan_trial_effective(const plan_trial_report *r, const trial_run *run) 
 
 static plim_err show(plan_trial_report *r, bool is_json, plim_error *error) {
   const trial_run *best = plan_trial_best(r);
-  plim_err err =
-      best ? trial_program_diff(r->program, best->micro, &r->diff, &r->command, error) : PLIM_OK;
+  plim_err err = best ? trial_program_diff(r->program, best->micro, &r->diff, error) : PLIM_OK;
   if (!err && is_json) plan_trial_print_json(r);
   else if (!err) plan_trial_print_text(r);
-  plim_diff_clear(&r->diff);
-  free(r->command);
+  trial_diff_clear(&r->diff);
   return err;
 }
 

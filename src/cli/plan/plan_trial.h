@@ -2,7 +2,6 @@
 #ifndef PLIM_CLI_PLAN_TRIAL_H
 #define PLIM_CLI_PLAN_TRIAL_H
 
-#include "diff.h"
 #include "job_options.h"
 #include "trial.h"
 
@@ -12,8 +11,7 @@ typedef struct {
   const char *card; // in words: "RTX 4090"; empty: known by its size
   uint64_t budget_bytes;
   const plim_notes *notes; // on the card
-  plim_diff diff;          // what the plan changes in the user's files
-  char *command;           // the new command line; NULL: it stays
+  trial_diff diff;         // what the plan changes
 } plan_trial_report;
 
 // Runs the command; returns its exit code.

@@ -48,9 +48,10 @@ static void put_remarks(json_writer *j, const plan_trial_report *r) {
 
 // A diff is bytes without a 0 at its end.
 static void put_changes(json_writer *j, const plan_trial_report *r) {
-  char *diff = r->diff.len ? cli_format("%.*s", (int)r->diff.len, r->diff.at) : NULL;
+  const plim_diff *files = &r->diff.files;
+  char *diff = files->len ? cli_format("%.*s", (int)files->len, files->at) : NULL;
   jsonw_object(j, "changes");
-  jsonw_string(j, "command", r->command);
+  jsonw_string(j, "command", r->diff.command);
   jsonw_string(j, "diff", diff);
   jsonw_end(j);
   free(diff);

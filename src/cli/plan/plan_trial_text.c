@@ -108,13 +108,19 @@ static void print_remarks(const plan_trial_report *r) {
 }
 
 static void print_changes(const plan_trial_report *r) {
+  const plim_diff *files = &r->diff.files;
   if (!plan_trial_best(r)) return;
   plan_heading("changes");
-  if (!r->command && !r->diff.len) printf("none: this is already your micro batch\n");
-  if (r->command) printf("%s\n", r->command);
-  if (r->command && r->diff.len) printf("\n");
-  fwrite(r->diff.at ? r->diff.at : "", 1, r->diff.len, stdout);
-  if (r->diff.len) sentence("plimsoll apply does not write such a plan yet: patch -p1 does");
+  if (!r->diff.command && !files->len) printf("none: this is already your micro batch\n");
+  if (r->diff.command) printf("%s\n", r->diff.command);
+  if (!files->len) return;
+  if (r->diff.command) printf("\n");
+  fwrite(files->at, 1, files->len, stdout);
+  printf("\n");
+  sentence(
+      r->diff.is_from_root
+          ? "plimsoll apply cannot write this plan yet: save the diff, then patch -d / -p1 < FILE"
+          : "plimsoll apply cannot write this plan yet: save the diff, then patch -p1 < FILE");
 }
 
 void plan_trial_print_text(const plan_trial_report *r) {

@@ -177,8 +177,8 @@ static void end(void) {
 // 24 GiB are 512 MiB of context, 1 GiB and 90 samples.
 TEST(the_batch_is_a_flag_of_the_command) {
   NEED_SANDBOX;
-  plim_diff diff;
-  char *command, wanted[PLIM_PATH_BYTES + 64];
+  trial_diff diff;
+  char wanted[PLIM_PATH_BYTES + 64];
   begin(by_flag);
   CHECK(!open_program("--batch-size", "6"), "%s", error.message);
   CHECK(program.micro == 6 && program.how == TRIAL_ACCUMULATION_KEPT && !program.effective,
@@ -186,11 +186,11 @@ TEST(the_batch_is_a_flag_of_the_command) {
   CHECK_PLANS(24, 90, 1);
   CHECK(search.runs.len <= 5, "%zu runs for a straight line", search.runs.len);
   CHECK(search.runs.at[0].micro == 6 && search.runs.at[0].verdict == TRIAL_FITS, "the first run");
-  CHECK(!trial_program_diff(&program, 90, &diff, &command, &error), "%s", error.message);
+  CHECK(!trial_program_diff(&program, 90, &diff, &error), "%s", error.message);
   snprintf(wanted, sizeof wanted, "%s train.py --batch-size 90", python);
-  CHECK_STR(command, wanted);
-  CHECK(!diff.len, "a file would change");
-  free(command);
+  CHECK_STR(diff.command, wanted);
+  CHECK(!diff.files.len, "a file would change");
+  trial_diff_clear(&diff);
   end();
 }
 
@@ -231,15 +231,16 @@ TEST(the_program_is_a_module) {
 TEST(the_batch_is_a_constant_and_the_original_stays) {
   NEED_SANDBOX;
   struct stat before, after;
-  plim_diff diff;
-  char *command, text[sizeof by_constant] = "";
+  trial_diff diff;
+  char text[sizeof by_constant] = "";
   begin(by_constant);
   CHECK(stat("train.py", &before) == 0, "no script");
   CHECK(!open_program(NULL, NULL), "%s", error.message);
   CHECK_PLANS(24, 90, 1);
-  CHECK(!trial_program_diff(&program, 90, &diff, &command, &error), "%s", error.message);
-  CHECK(!command && memmem(diff.at, diff.len, "+BATCH = 90\n", 12), "%.*s", (int)diff.len, diff.at);
-  plim_diff_clear(&diff);
+  CHECK(!trial_program_diff(&program, 90, &diff, &error), "%s", error.message);
+  CHECK(!diff.command && memmem(diff.files.at, diff.files.len, "+BATCH = 90\n", 12), "%.*s",
+        (int)diff.files.len, diff.files.at);
+  trial_diff_clear(&diff);
   FILE *in = fopen("train.py", "r");
   CHECK(in && fread(text, 1, sizeof text - 1, in) == sizeof text - 1, "it is shorter");
   fclose(in);
@@ -253,8 +254,7 @@ TEST(the_batch_is_a_constant_and_the_original_stays) {
 // 120 = 8 x 15: the largest divisor up to 90 is 60.
 TEST(accumulation_keeps_the_effective_batch) {
   NEED_SANDBOX;
-  plim_diff diff;
-  char *command;
+  trial_diff diff;
   begin(by_trainer);
   CHECK(!open_program(NULL, NULL), "%s", error.message);
   CHECK(program.how == TRIAL_ACCUMULATION_WRITTEN && program.effective == 120,
@@ -262,10 +262,11 @@ TEST(accumulation_keeps_the_effective_batch) {
   CHECK_PLANS(24, 60, 2);
   for (size_t i = 0; i < search.runs.len; i++)
     CHECK(search.runs.at[i].micro * search.runs.at[i].accumulation == 120, "run %zu", i);
-  CHECK(!trial_program_diff(&program, 60, &diff, &command, &error), "%s", error.message);
-  CHECK(memmem(diff.at, diff.len, "batch_size=60", 13) && memmem(diff.at, diff.len, "steps=2", 7),
-        "%.*s", (int)diff.len, diff.at);
-  plim_diff_clear(&diff);
+  CHECK(!trial_program_diff(&program, 60, &diff, &error), "%s", error.message);
+  CHECK(memmem(diff.files.at, diff.files.len, "batch_size=60", 13) &&
+            memmem(diff.files.at, diff.files.len, "steps=2", 7),
+        "%.*s", (int)diff.files.len, diff.files.at);
+  trial_diff_clear(&diff);
   end();
 }
 
