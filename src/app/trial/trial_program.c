@@ -100,10 +100,10 @@ static plim_err find_how(trial_program *p, plim_error *error) {
   return err;
 }
 
-static plim_err find_accumulation(trial_program *p, int64_t world, plim_error *error) {
+static plim_err find_accumulation(trial_program *p, plim_error *error) {
   const plim_project *project = &p->files.project;
   const plim_project_knob *k = &project->knobs[PLIM_KNOB_ACCUMULATE];
-  if (plim_project_accumulation(project, p->micro, world, &p->accumulation)) {
+  if (plim_project_accumulation(project, p->micro, p->gpus, &p->accumulation)) {
     p->how = TRIAL_ACCUMULATION_DIVIDED;
     return PLIM_OK;
   }
@@ -127,23 +127,26 @@ static plim_err find_ranks(trial_program *p, int64_t world, plim_error *error) {
   return err;
 }
 
+static plim_err refuse_effective(const trial_options *options, plim_error *error) {
+  plim_err err =
+      plim_fail(error, PLIM_ERR_ARGUMENT,
+                "--effective-batch %llu: plimsoll cannot set the program's accumulation, "
+                "so it cannot reach another effective batch",
+                (unsigned long long)options->effective);
+  plim_error_hint(error, "name the place: --set accumulate=train.py:ACCUMULATE (FILE:KEY)");
+  return err;
+}
+
 static plim_err find_effective(trial_program *p, const trial_options *options, plim_error *error) {
-  bool is_kept = p->how == TRIAL_ACCUMULATION_KEPT;
-  if (options->effective && is_kept) {
-    plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT,
-                             "--effective-batch %llu: plimsoll cannot change the program's "
-                             "accumulation, so it cannot keep an effective batch",
-                             (unsigned long long)options->effective);
-    plim_error_hint(error, "name the place: --set accumulate=train.py:ACCUMULATE (FILE:KEY)");
-    return err;
-  }
-  if (is_kept || (options->is_any_batch && p->how == TRIAL_ACCUMULATION_WRITTEN)) return PLIM_OK;
+  bool is_written = p->how == TRIAL_ACCUMULATION_WRITTEN;
+  if (options->effective && !is_written) return refuse_effective(options, error);
+  if (p->how == TRIAL_ACCUMULATION_KEPT || (options->is_any_batch && is_written)) return PLIM_OK;
   p->effective =
       options->effective ? (int64_t)options->effective : p->micro * p->accumulation * p->ranks;
-  if (trial_next_micro(p, 0)) return PLIM_OK;
+  if (p->effective && trial_next_micro(p, 0)) return PLIM_OK;
   return plim_fail(error, PLIM_ERR_ARGUMENT,
-                   "an effective batch of %lld cannot be divided among %lld GPUs",
-                   (long long)p->effective, (long long)p->ranks);
+                   "the effective batch cannot be divided into micro batches of %lld on %lld GPUs",
+                   (long long)p->micro, (long long)p->ranks);
 }
 
 // ---- what may be tried ------------------------------------------------------------------------------
@@ -216,7 +219,7 @@ plim_err trial_program_open(trial_program *p, const trial_options *options, plim
   if (err) return err;
   err = find_micro(p, error);
   if (!err) err = find_ranks(p, world, error);
-  if (!err) err = find_accumulation(p, world, error);
+  if (!err) err = find_accumulation(p, error);
   if (!err) err = find_effective(p, options, error);
   if (!err) err = check_change(p, error);
   if (!err) err = find_known(p, error);

@@ -213,6 +213,20 @@ TEST(a_model_that_can_be_predicted_is_recognised) {
   end();
 }
 
+TEST(accumulation_follows_from_a_global_batch) {
+  begin("from megatron.training import pretrain\npretrain(provider)\n");
+  const char *const words[] = {python, "train.py", "--micro-batch-size", "4", "--global-batch-size",
+                               "24",   NULL};
+  CHECK(!trial_program_open(&program, &(trial_options){.words = words}, &error), "%s",
+        error.message);
+  CHECK(program.how == TRIAL_ACCUMULATION_DIVIDED && program.effective == 24, "effective %lld",
+        (long long)program.effective);
+  CHECK(trial_accumulation_of(&program, 8) == 3 && !trial_accumulation_of(&program, 5),
+        "of 8 and 5");
+  CHECK(trial_next_micro(&program, 4) == 6 && trial_micro_at_most(&program, 11) == 8, "divisors");
+  end();
+}
+
 TEST(the_program_is_a_module) {
   begin(by_constant);
   folder_write_text("pkg/__main__.py", by_flag);
@@ -267,6 +281,18 @@ TEST(accumulation_keeps_the_effective_batch) {
             memmem(diff.files.at, diff.files.len, "steps=2", 7),
         "%.*s", (int)diff.files.len, diff.files.at);
   trial_diff_clear(&diff);
+  end();
+}
+
+// The program's own micro batch, 8, does not divide the batch that is asked for: it is measured and not planned.
+TEST(another_effective_batch_is_asked_for) {
+  NEED_SANDBOX;
+  begin(by_trainer);
+  const char *const words[] = {python, "train.py", NULL};
+  CHECK(!trial_program_open(&program, &(trial_options){.words = words, .effective = 100}, &error),
+        "%s", error.message);
+  CHECK_PLANS(24, 50, 2);
+  CHECK(search.runs.at[0].micro == 8, "the first run is not the program's own");
   end();
 }
 
