@@ -50,14 +50,12 @@ static void about_retries(const plan_trial_report *r, const trial_run *best, cha
   char instead[120] = "";
   if (!best->retries) return;
   if (calm)
-    snprintf(instead, sizeof instead,
-             "; of the micro batches that were tried, %s fits without that",
+    snprintf(instead, sizeof instead, "; micro batch %s, which was tried too, fits without that",
              units_count((uint64_t)calm->micro).text);
   snprintf(text, size,
-           "in %s steps PyTorch filled the card and freed its cache %s time%s; if that happens in "
-           "every step, training is slower%s",
-           units_count(best->steps).text, units_count(best->retries).text,
-           best->retries == 1 ? "" : "s", instead);
+           "to fit, PyTorch had to empty its cache %s time%s in %s steps, which costs time%s",
+           units_count(best->retries).text, best->retries == 1 ? "" : "s",
+           units_count(best->steps).text, instead);
 }
 
 static const trial_run *run_of(const trial_search *s, int64_t micro) {

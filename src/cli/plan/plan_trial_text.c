@@ -53,11 +53,14 @@ static void run_cells(term_table *t, const plan_trial_report *r, const trial_run
   term_table_cell(t, TERM_PLAIN, "%s", result_text(run));
 }
 
-// The proof of a micro batch comes after its first run.
-static bool is_repeated(const trial_search *s, size_t index) {
-  for (size_t i = index + 1; i < s->runs.len; i++)
-    if (s->runs.at[i].micro == s->runs.at[index].micro) return true;
-  return false;
+// The last run with the smallest micro batch above this one; 0 for the first. NULL: none.
+static const trial_run *next_larger(const trial_search *s, int64_t micro) {
+  const trial_run *found = NULL;
+  for (size_t i = 0; i < s->runs.len; i++) {
+    const trial_run *run = &s->runs.at[i];
+    if (run->micro > micro && (!found || run->micro <= found->micro)) found = run;
+  }
+  return found;
 }
 
 static void print_runs(const plan_trial_report *r) {
@@ -67,8 +70,8 @@ static void print_runs(const plan_trial_report *r) {
                                         {"needs", .right = true},
                                         {"", .wraps = true}};
   term_table *t = term_table_new(columns, 5);
-  for (size_t i = 0; i < r->search->runs.len; i++)
-    if (!is_repeated(r->search, i)) run_cells(t, r, &r->search->runs.at[i]);
+  for (const trial_run *run = NULL; (run = next_larger(r->search, run ? run->micro : 0));)
+    run_cells(t, r, run);
   plan_heading("simulated runs");
   term_table_print(t, stdout);
   term_table_free(t);
