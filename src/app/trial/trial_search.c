@@ -257,6 +257,15 @@ static plim_err check(const trial_search *s, plim_error *error) {
   return s->runs.len == 2 ? check_second(s, error) : PLIM_OK;
 }
 
+// The second run is to end, for the line: it gets the card only if that is certain to be enough, because memory grows at
+// most in proportion to the micro batch.
+static bool is_for_card(const trial_search *s, int64_t micro) {
+  const trial_run *first = &s->runs.at[0];
+  double most = (double)first->needs_bytes * (double)micro / (double)first->micro;
+  return s->runs.len > 1 || micro == first->micro ||
+         (micro > first->micro && most <= (double)s->request.total_bytes);
+}
+
 // Without a sandbox, the program would see the original files.
 static plim_err check_sandbox(const trial_search *s, plim_error *error) {
   trial_version version;
@@ -291,7 +300,7 @@ plim_err trial_search_run(trial_search *s, trial_watch *watch, void *context, pl
     s->is_exact = !next(s);
     if (!micro && best && !best->is_on_card) micro = best->micro; // the proof
     else if (!micro) break;
-    err = run_once(&w, micro, s->runs.len > 1 || micro == s->runs.at[0].micro, error);
+    err = run_once(&w, micro, is_for_card(s, micro), error);
     if (!err) err = check(s, error);
   }
   return err;

@@ -301,6 +301,7 @@ TEST(the_whole_effective_batch_fits) {
   begin(by_trainer);
   CHECK(!open_program(NULL, NULL), "%s", error.message);
   CHECK_PLANS(80, 120, 1);
+  CHECK(search.runs.len == 3, "%zu runs", search.runs.len); // 8, 15 and 120
   end();
 }
 
