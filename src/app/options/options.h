@@ -7,22 +7,21 @@
 
 // The kind of a value: how it is parsed, the type of its field, and how a shell completes it.
 typedef enum {
-  CLI_FLAG,    // bool; takes no value
-  CLI_STRING,  // const char *, pointing into argv
-  CLI_STRINGS, // cli_strings; may be given more than once
-  CLI_FILE,    // const char *; a path
-  CLI_DIR,     // const char *; a path of a directory
-  CLI_BYTES,   // uint64_t; 24GiB
-  CLI_UINT,    // uint64_t
-  CLI_NUMBER,  // double
-  CLI_CHOICE,  // int; index into the row's choices
-  CLI_COMMAND, // const char *; the name of one of our commands
-  CLI_PROGRAM, // last positional: a command of the user's with all that follows it, options included;
-               // after other positionals it begins behind --
-  CLI_TOPIC,   // const char *; a command, or one of the lists that help prints
-  CLI_MODEL,   // const char *; a name of the catalogue, or a path
-  CLI_CARD,    // const char *; a card's name, or a size
-  CLI_KNOBS,   // cli_strings of the planner's knobs
+  CLI_FLAG,     // bool; takes no value
+  CLI_STRING,   // const char *, pointing into argv
+  CLI_STRINGS,  // cli_strings; may be given more than once
+  CLI_FILE,     // const char *; a path
+  CLI_DIR,      // const char *; a path of a directory
+  CLI_BYTES,    // uint64_t; 24GiB
+  CLI_UINT,     // uint64_t
+  CLI_NUMBER,   // double
+  CLI_CHOICE,   // int; index into the row's choices
+  CLI_COMMAND,  // const char *; the name of one of our commands
+  CLI_PROGRAM,  // last positional: a command of the user's and its options; after others, behind --
+  CLI_TOPIC,    // const char *; a command, or one of the lists that help prints
+  CLI_MODEL,    // const char *; a name of the catalogue, or a path
+  CLI_CARD,     // const char *; a card's name, or a size
+  CLI_KNOBS,    // cli_strings of the planner's knobs
   CLI_SETTINGS, // cli_strings of knobs with a value: checkpoint=on
   CLI_KIND_COUNT
 } cli_kind;
@@ -65,9 +64,9 @@ typedef struct {
 typedef struct cli_call {
   const struct cli_command *command;
   cli_common common;
-  void *args;                // the command's own args struct
-  vec(const char *) words;   // the positional arguments, except the user's program
-  vec(const char *) program; // the user's program with its arguments
+  void *args;              // the command's own args struct
+  vec(const char *) words; // the positional arguments, except the user's program
+  vec(const char *) program;
   vec(size_t) given; // offsets of the fields that were typed, even if the value is the default
 } cli_call;
 
