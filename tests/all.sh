@@ -18,7 +18,7 @@ commands=(tests/lint.sh tests/wasm.sh "tools/readme.sh --check" "tools/accuracy.
 commands+=("tests/cli/golden.sh $build/release/plimsoll" "tests/cli/terminal.sh $build/release/plimsoll"
   "tests/io/formats/edits.sh $build/release/tests/io/formats/dump_edits")
 # Under sanitizers: every command, without the long searches.
-short=$(cd tests/cli/golden && ls apply_{again,share_accelerate}.sh plan_{json,mistakes,one_gpu,try}.sh \
+short=$(cd tests/cli/golden && ls apply_{again,share_accelerate}.sh plan_{json,mistakes,one_gpu,trial_mistakes,try}.sh \
   {check,color,command,completion,estimate,help,man,output,replay,undo,version}*.sh |
   grep -vxE '(check_(as_plan|flash)|estimate_(eighths|many_passes))\.sh' | tr '\n' ' ')
 commands+=("tests/cli/golden.sh $build/asan/plimsoll ${short//.sh/}")

@@ -38,7 +38,7 @@ cd "$here/golden" || exit 2
 # One of each kind of report is enough.
 on_terminal 80 200 {check,help,command,undo}_*.sh estimate_{fits,flash,names,sharded,unverified}.sh \
   replay_{leak,mistakes,pools,what_if_oom}*.sh apply_again.sh \
-  plan_{company,fsdp_of_trainer,mistakes,nothing_fits,seed,try}.sh
-on_terminal 60 100 {help,command}_*.sh check_{ready,verdicts}.sh estimate_{fits,names}.sh plan_{seed,try}.sh
+  plan_{fsdp_of_trainer,mistakes,nothing_fits,try}.sh
+on_terminal 60 100 {help,command}_*.sh check_{ready,verdicts}.sh estimate_{fits,names}.sh plan_try.sh
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

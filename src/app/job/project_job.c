@@ -45,15 +45,28 @@ static plim_err bind(project_job *p, const char *text, plim_error *error) {
   return err;
 }
 
+static plim_err open_rest(project_job *p, const cli_strings *sets, plim_error *error) {
+  plim_err err = plim_project_follow(&p->project, error);
+  for (size_t i = 0; !err && sets && i < sets->len; i++) err = bind(p, sets->at[i], error);
+  return err ? err : plim_project_finish(&p->project, error);
+}
+
 plim_err project_job_open(project_job *p, const char *const *files, size_t count,
                           const cli_strings *sets, plim_error *error) {
   plim_err err = PLIM_OK;
   *p = (project_job){0};
   for (size_t i = 0; !err && i < count; i++) err = plim_project_read(&p->project, files[i], error);
   p->named_count = p->project.files.len;
-  if (!err) err = plim_project_follow(&p->project, error);
-  for (size_t i = 0; !err && sets && i < sets->len; i++) err = bind(p, sets->at[i], error);
-  if (!err) err = plim_project_finish(&p->project, error);
+  if (!err) err = open_rest(p, sets, error);
+  if (err) project_job_clear(p);
+  return err;
+}
+
+plim_err project_job_open_command(project_job *p, const char *script, const cli_strings *sets,
+                                  plim_error *error) {
+  *p = (project_job){0};
+  plim_err err = plim_project_add(&p->project, PROJECT_JOB_COMMAND, script, strlen(script), error);
+  if (!err) err = open_rest(p, sets, error);
   if (err) project_job_clear(p);
   return err;
 }

@@ -17,7 +17,7 @@ typedef enum {
   CLI_NUMBER,   // double
   CLI_CHOICE,   // int; index into the row's choices
   CLI_COMMAND,  // const char *; the name of one of our commands
-  CLI_PROGRAM,  // positional: a command of the user's with all that follows it, options included
+  CLI_PROGRAM,  // last positional: a command of the user's and its options; after others, behind --
   CLI_TOPIC,    // const char *; a command, or one of the lists that help prints
   CLI_MODEL,    // const char *; a name of the catalogue, or a path
   CLI_CARD,     // const char *; a card's name, or a size
@@ -65,7 +65,8 @@ typedef struct cli_call {
   const struct cli_command *command;
   cli_common common;
   void *args;              // the command's own args struct
-  vec(const char *) words; // the positional arguments
+  vec(const char *) words; // the positional arguments, except the user's program
+  vec(const char *) program;
   vec(size_t) given; // offsets of the fields that were typed, even if the value is the default
 } cli_call;
 

@@ -13,7 +13,8 @@ typedef struct {
   double epochs, price; // NaN: not given
   uint64_t samples;
   bool contrastive, batch_norm;
-  int64_t positives, negatives; // from the files
+  int64_t positives, negatives;   // from the files
+  bool is_online, is_unsandboxed; // of a program that is simulated
 } plan_args;
 
 // The length that --fix sequence=N names; 0: none.

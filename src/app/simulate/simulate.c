@@ -9,7 +9,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "sandbox.h"
 #include "simulate_impl.h"
 
 // ---- while it runs ----------------------------------------------------------------------------------
@@ -129,6 +128,8 @@ static plim_err start(run *r, const simulate_folder *folder, char **environment,
                           .environment = (const char *const *)environment,
                           .writable = writable.at,
                           .writable_count = writable.len,
+                          .replaced = request->replaced,
+                          .replaced_count = request->replaced_count,
                           .scratch = folder->scratch,
                           .has_network = request->has_network,
                           .is_open = request->is_unsandboxed,

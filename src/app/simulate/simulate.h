@@ -10,6 +10,7 @@
 
 #include "gpu.h"
 #include "plimsoll.h"
+#include "sandbox.h"
 #include "text_file.h"
 #include "vec.h"
 
@@ -23,6 +24,8 @@ typedef struct {
   uint64_t steps; // optimizer steps after which the program is ended; 0: it ends by itself
   const char *const *writable; // folders in which the program's changes are kept
   size_t writable_count;
+  const plim_sandbox_replaced *replaced; // files that the program sees in place of others
+  size_t replaced_count;
   bool has_network;
   bool is_unsandboxed; // the program may change everything that its user may
 } simulate_request;

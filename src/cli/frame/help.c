@@ -27,12 +27,18 @@ static char *append(char *text, char *more) {
   return joined;
 }
 
+// A program begins after -- where other words may come before it.
+static char *synopsis_part(const cli_positional *row, bool has_earlier) {
+  bool has_dashes = row->kind == CLI_PROGRAM && has_earlier;
+  return has_dashes ? cli_format("[-- %s...]", row->name) : help_positional_label(row);
+}
+
 char *help_synopsis(const cli_command *command) {
   char *called = help_called(command);
   char *text = cli_format(command->name ? "%s [OPTIONS]" : "%s COMMAND [OPTIONS] [...]", called);
   free(called);
   for (size_t i = 0; i < cli_positional_count(command->positionals); i++)
-    text = append(text, help_positional_label(&command->positionals[i]));
+    text = append(text, synopsis_part(&command->positionals[i], i > 0));
   return text;
 }
 

@@ -297,23 +297,33 @@ static void add_word(parser *p, const char *word) {
 
 static bool is_option(const char *word) { return word[0] == '-' && word[1]; }
 
+// The row of the user's program; the number of rows if there is none.
+static size_t program_row(const cli_command *command) {
+  size_t rows = cli_positional_count(command->positionals), i = 0;
+  while (i < rows && command->positionals[i].kind != CLI_PROGRAM) i++;
+  return i;
+}
+
 // plimsoll simulate python train.py --lr 1e-4: the options of another program are not ours.
-static bool takes_program(const parser *p) {
-  const cli_positional *row = p->command->positionals;
-  return row && row->kind == CLI_PROGRAM;
+static void read_program(parser *p) {
+  while (p->at < p->argc)
+    if (!vec_push(&p->call->program, p->argv[p->at++])) cli_out_of_memory();
 }
 
 static bool read_words(parser *p, bool until_word) {
+  size_t row = program_row(p->command);
+  bool has_program = row < cli_positional_count(p->command->positionals);
   while (p->at < p->argc) {
     const char *word = p->argv[p->at];
     if (until_word && !is_option(word)) return true;
+    if (has_program && row == 0 && !is_option(word)) break;
     p->at++;
     if (strcmp(word, "--") == 0) break;
     if (!is_option(word)) add_word(p, word);
-    if (!is_option(word) && takes_program(p)) break;
     if (is_option(word) && !(word[1] == '-' ? read_long(p, word) : read_short(p, word)))
       return false;
   }
+  if (has_program && !until_word) read_program(p);
   while (!until_word && p->at < p->argc) add_word(p, p->argv[p->at++]);
   return true;
 }
@@ -398,8 +408,8 @@ static bool check_words(parser *p) {
   size_t rows = cli_positional_count(p->command->positionals);
   for (size_t i = 0; i < rows; i++) {
     const cli_positional *row = &p->command->positionals[i];
-    size_t taken = 0;
-    for (; taken < row->max && used < count; taken++, used++)
+    size_t taken = row->kind == CLI_PROGRAM ? p->call->program.len : 0;
+    for (; row->kind != CLI_PROGRAM && taken < row->max && used < count; taken++, used++)
       if (!check_word(p, row, p->call->words.at[used])) return false;
     if (taken < row->min) return fail_too_few(p, row);
   }
@@ -430,6 +440,7 @@ void cli_call_clear(cli_call *call) {
     if (cli_is_repeated(o->kind)) vec_free((cli_strings *)(void *)((char *)call->args + o->offset));
   free(call->args);
   vec_free(&call->words);
+  vec_free(&call->program);
   vec_free(&call->given);
   call->args = NULL;
 }

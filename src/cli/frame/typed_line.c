@@ -34,4 +34,6 @@ void typed_line(const cli_call *call, FILE *out) {
   for (size_t i = 0; i < cli_option_count(options); i++)
     if (options[i].name && cli_was_given(call, options[i].offset))
       option(out, &options[i], (const char *)call->args + options[i].offset);
+  if (call->program.len) fputs(" --", out);
+  for (size_t i = 0; i < call->program.len; i++) word(out, call->program.at[i]);
 }

@@ -180,8 +180,9 @@ static void zsh_positional(FILE *out, const cli_positional *positional) {
 static void zsh_command(FILE *out, const cli_command *command) {
   fprintf(out, "    %s)\n      _arguments -s \\\n", command->name);
   each_option(out, command, zsh_option);
-  for (size_t i = 0; i < cli_positional_count(command->positionals); i++)
-    zsh_positional(out, &command->positionals[i]);
+  for (size_t i = 0; i < cli_positional_count(command->positionals); i++) // one row takes the rest
+    if (i == 0 || command->positionals[i].kind != CLI_PROGRAM)
+      zsh_positional(out, &command->positionals[i]);
   fputs("        && return\n      ;;\n", out);
 }
 

@@ -11,6 +11,7 @@
 #include "plan_file.h"
 #include "plan_options.h"
 #include "plan_show.h"
+#include "plan_trial.h"
 #include "python_code.h"
 #include "term.h"
 
@@ -320,6 +321,7 @@ static plim_err refuse_nothing(plim_error *error) {
 }
 
 static int run(const cli_call *call) {
+  if (call->program.len) return plan_trial(call);
   plan_args given = *(const plan_args *)call->args, *args = &given;
   args->typed = &((const plan_args *)call->args)->job;
   project_job files = {0};
@@ -407,6 +409,10 @@ static const cli_option options[] = {
      "where a setting is in your files, if it was not found", NULL},
     {"out", 0, "FILE", CLI_FILE, offsetof(plan_args, out),
      "save the plan to this file, for plimsoll apply", NULL, true},
+    {"online", 0, NULL, CLI_FLAG, offsetof(plan_args, is_online),
+     "with COMMAND: let the program use the network; it may then upload and send messages", NULL},
+    {"unsandboxed", 0, NULL, CLI_FLAG, offsetof(plan_args, is_unsandboxed),
+     "with COMMAND: run the program without a sandbox; it may then change your files", NULL},
     JOB_OPTIONS(AT),
     {0},
 };
@@ -421,6 +427,11 @@ static const char *const description[] = {
     "Shows what each change saves and costs, the memory budget before and after, and fallbacks "
     "that need less memory, in case a run still fails. Settings that affect what the model learns "
     "are changed only with --allow.",
+    "With -- COMMAND, the plan is for a program whose model plimsoll does not know: it runs the "
+    "program a few times on a simulated card (see plimsoll simulate), with other micro batches, "
+    "and finds the largest one that fits. Accumulation is changed too, where the program has one, "
+    "so that the effective batch stays. Your files are not changed: the program sees edited copies "
+    "of them.",
     "plimsoll help models, plimsoll help gpus and plimsoll help knobs list the values of --model, "
     "--gpu, --fix, --try and --allow. --gpu takes several cards, separated by commas, to compare "
     "them.",
@@ -430,6 +441,8 @@ static const char *const description[] = {
 static const cli_positional positionals[] = {
     {"FILES", "your configuration: training files, launch scripts, DeepSpeed and accelerate files",
      CLI_FILE, 0, SIZE_MAX, NULL},
+    {"COMMAND", "instead of files: the training command, to plan by simulated runs", CLI_PROGRAM, 0,
+     SIZE_MAX, NULL},
     {0},
 };
 
@@ -440,6 +453,8 @@ static const cli_example examples[] = {
      "the fastest settings for this run on an RTX 4090"},
     {"plimsoll plan -m llama-3.1-8b --lora-rank 16 -b 4 -g 24GiB,32GiB,80GiB",
      "compare several cards"},
+    {"plimsoll plan --gpu 24GiB -- python train.py --batch-size 8",
+     "the largest micro batch of your own program that fits"},
     {0},
 };
 

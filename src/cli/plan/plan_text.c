@@ -318,12 +318,16 @@ static const char *plan_name(const plan_result *r, char *text, size_t size) {
 }
 
 static void print_ladder(const plan_result *r, const plan_for_card *c) {
+  static const char what[] = "plan (1) and fallbacks that need less memory";
   char name[512], heading[640];
   if (c->plan.rungs.len < 2) return;
-  snprintf(heading, sizeof heading, "plan (1) and fallbacks that need less memory%s%.512s%s",
-           r->files ? ": plimsoll apply " : "", r->files ? plan_name(r, name, sizeof name) : "",
-           r->files ? " --rung N" : "");
-  plan_heading(heading);
+  if (r->files) {
+    snprintf(heading, sizeof heading, "%s: plimsoll apply %s --rung N", what,
+             plan_name(r, name, sizeof name));
+    bool is_too_wide = strlen(heading) > (size_t)term_width(stdout);
+    plan_heading(is_too_wide ? what : heading);
+    if (is_too_wide) printf("%s\n", heading + sizeof what + 1);
+  } else plan_heading(what);
   plan_print_ladder(&c->plan);
 }
 

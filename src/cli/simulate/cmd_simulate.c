@@ -192,9 +192,9 @@ static int run(const cli_call *call) {
   simulate_request request;
   job_request *card = calloc(1, sizeof *card);
   plim_error error = {0};
-  const char **words = calloc(call->words.len + 1, sizeof *words); // ends with NULL
+  const char **words = calloc(call->program.len + 1, sizeof *words); // ends with NULL
   if (!card || !words) cli_out_of_memory();
-  memcpy(words, call->words.at, call->words.len * sizeof *words);
+  memcpy(words, call->program.at, call->program.len * sizeof *words);
   plim_err err = understand(args, words, card, &request, &error);
   simulate_report report = {.request = &request, .notes = &card->notes};
   if (!err) {

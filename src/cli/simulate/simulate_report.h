@@ -40,6 +40,8 @@ size_t simulate_phase_peaks(const simulate_part *part, simulate_phase_peak out[S
 
 void simulate_print_text(const simulate_report *report);
 void simulate_print_json(const simulate_report *report);
+// What a process does: model, batch, precision. Nothing if it was not seen; `p` may be NULL.
+void simulate_print_observed(const simulate_process *p);
 // The last lines of the log, for a program that failed.
 void simulate_print_log(const char *path);
 

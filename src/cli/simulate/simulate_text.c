@@ -90,8 +90,7 @@ static void print_recipe(const simulate_observed *o) {
   sentence(line);
 }
 
-static void print_observed(const simulate_part *part) {
-  const simulate_process *p = simulate_fullest(&part->run);
+void simulate_print_observed(const simulate_process *p) {
   if (!p || !p->observed.model) return;
   print_model(&p->observed);
   print_recipe(&p->observed);
@@ -268,7 +267,7 @@ void simulate_print_text(const simulate_report *r) {
   print_where(r);
   notes_print(stdout, r->notes);
   print_steps(whole);
-  print_observed(whole);
+  simulate_print_observed(simulate_fullest(&whole->run));
   printf("\n");
   print_verdict(r);
   print_failure(r);

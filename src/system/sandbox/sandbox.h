@@ -26,12 +26,19 @@
 
 #include "plimsoll.h"
 
+// A file that the program sees in place of another one, with the permissions of its own; the program cannot change it.
+typedef struct {
+  const char *path, *with; // both exist
+} plim_sandbox_replaced;
+
 typedef struct {
   const char *const *arguments;   // ends with NULL; the first is looked up in PATH of `environment`
   const char *const *environment; // ends with NULL
   const char *folder;             // where it starts; NULL: the current folder
   const char *const *writable;    // folders in which changes are kept
   size_t writable_count;
+  const plim_sandbox_replaced *replaced; // not if is_open
+  size_t replaced_count;
   const char *scratch; // an existing folder; holds what the program writes elsewhere until the end
   bool has_network;    // otherwise it has a loopback device of its own and nothing else
   bool is_open;        // run it without a sandbox; everything that it started is still ended

@@ -26,6 +26,7 @@ typedef struct {
   char *scratch;   // the caller's scratch folder
   char *run;       // the folder in there that belongs to this run
   char **writable; // as many as the caller's
+  char **replaced; // of the caller's pairs: the path, then the file that is shown there
   bool has_files; // all user ids exist in the sandbox, and root may use all files as it may outside
 } plim_sandbox_places;
 

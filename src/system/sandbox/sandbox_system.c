@@ -204,6 +204,14 @@ static plim_err bind_writable(plim_sandbox_tree *t, const char *folder) {
   return plim_sandbox_tree_cannot(t, "keep this folder writable:", folder);
 }
 
+static plim_err show_instead(plim_sandbox_tree *t, const char *path, const char *with) {
+  char to[PATH_MAX];
+  if (plim_sandbox_tree_inside(t, path, to) && mount(with, to, NULL, MS_BIND, NULL) == 0 &&
+      plim_sandbox_tree_restrict(to, MOUNT_ATTR_RDONLY))
+    return PLIM_OK;
+  return plim_sandbox_tree_cannot(t, "show another file in place of", path);
+}
+
 // A program may start in a folder of /run or /dev, such as a disk in /run/media, which is not there otherwise.
 static plim_err show_start(plim_sandbox_tree *t, const plim_sandbox_places *places) {
   char path[PATH_MAX];
@@ -276,6 +284,8 @@ plim_err plim_sandbox_enter(const plim_sandbox *box, const plim_sandbox_places *
   if (!err) err = show_start(&t, places);
   for (size_t i = 0; i < box->writable_count && !err; i++)
     err = bind_writable(&t, places->writable[i]);
+  for (size_t i = 0; i < box->replaced_count && !err; i++)
+    err = show_instead(&t, places->replaced[2 * i], places->replaced[2 * i + 1]);
   if (!err) err = hide(&t, places->run);
   if (!err) err = change_root(&t);
   plim_mount_points_free(&t.mounts);

@@ -64,10 +64,29 @@ static void keep_files(int output, int life, int report) {
 
 // ---- where things are ---------------------------------------------------------------------------
 
-static plim_err find_folder(const char *path, char **out, plim_error *error) {
+static plim_err find(const char *what, const char *path, char **out, plim_error *error) {
   *out = realpath(path, NULL);
   if (*out) return PLIM_OK;
-  return plim_fail(error, PLIM_ERR_IO, "cannot use the folder %s: %s", path, strerror(errno));
+  return plim_fail(error, PLIM_ERR_IO, "cannot use the %s %s: %s", what, path, strerror(errno));
+}
+
+static plim_err find_folder(const char *path, char **out, plim_error *error) {
+  return find("folder", path, out, error);
+}
+
+static plim_err find_replaced(const plim_sandbox *box, char ***out, plim_error *error) {
+  plim_err err = PLIM_OK;
+  if (!box->replaced_count) return PLIM_OK;
+  if (box->is_open)
+    return plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                     "without a sandbox, no file can be replaced for the program alone");
+  char **paths = *out = calloc(2 * box->replaced_count, sizeof *paths);
+  if (!paths) return plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
+  for (size_t i = 0; i < box->replaced_count && !err; i++) {
+    err = find("file", box->replaced[i].path, &paths[2 * i], error);
+    if (!err) err = find("file", box->replaced[i].with, &paths[2 * i + 1], error);
+  }
+  return err;
 }
 
 static plim_err find_places(const plim_sandbox *box, plim_sandbox_places *out, plim_error *error) {
@@ -77,6 +96,7 @@ static plim_err find_places(const plim_sandbox *box, plim_sandbox_places *out, p
   if (!err && !out->writable) err = plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
   for (size_t i = 0; i < box->writable_count && !err; i++)
     err = find_folder(box->writable[i], &out->writable[i], error);
+  if (!err) err = find_replaced(box, &out->replaced, error);
   if (err) return err;
   if (asprintf(&out->run, "%s/run-XXXXXX", out->scratch) < 0)
     return out->run = NULL, plim_fail(error, PLIM_ERR_NOMEM, "out of memory");

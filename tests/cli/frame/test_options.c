@@ -71,6 +71,44 @@ static bool parse(const char *const *argv) {
     CHECK_STR(usage.error.hint, want_hint);                                                        \
   } while (0)
 
+// ---- programs of the user's -------------------------------------------------------------------------
+
+static const cli_positional with_program[] = {
+    {"FILES", "", CLI_FILE, 0, SIZE_MAX, NULL},
+    {"COMMAND", "", CLI_PROGRAM, 0, SIZE_MAX, NULL},
+    {0},
+};
+static const cli_command planner = {.name = "planner",
+                                    .positionals = with_program,
+                                    .options = options,
+                                    .args_size = sizeof(sample_args),
+                                    .defaults = &defaults};
+static const cli_command runner = {.name = "runner",
+                                   .positionals = with_program + 1,
+                                   .options = options,
+                                   .args_size = sizeof(sample_args),
+                                   .defaults = &defaults};
+
+TEST(a_program_after_two_dashes_is_kept_apart_from_files) {
+  char *argv[] = {"a.yaml", "-f", "--", "python", "b.py", "--count", "x", "--"};
+  CHECK(cli_parse(&planner, 8, argv, 0, false, NULL, &call, &usage), "%s", usage.error.message);
+  CHECK(call.words.len == 1 && call.program.len == 5, "%zu words, %zu of the program",
+        call.words.len, call.program.len);
+  CHECK_STR(call.program.at[0], "python");
+  CHECK_STR(call.program.at[4], "--");
+  DONE;
+  CHECK(cli_parse(&planner, 1, argv, 0, false, NULL, &call, &usage), "%s", usage.error.message);
+  CHECK(call.words.len == 1 && !call.program.len, "a file is no program");
+  DONE;
+}
+
+TEST(a_command_that_runs_a_program_needs_no_dashes) {
+  char *argv[] = {"-f", "python", "-f", "--no-such-option"};
+  CHECK(cli_parse(&runner, 4, argv, 0, false, NULL, &call, &usage), "%s", usage.error.message);
+  CHECK(!call.words.len && call.program.len == 3, "%zu words of the program", call.program.len);
+  DONE;
+}
+
 TEST(defaults_hold_where_nothing_is_given) {
   CHECK(PARSE("in"), "%s", usage.error.message);
   DONE;

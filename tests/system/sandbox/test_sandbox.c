@@ -219,6 +219,36 @@ TEST(writable_folders_keep_changes) {
   folder_remove();
 }
 
+TEST(a_file_is_replaced_for_the_program_alone) {
+  NEED_SANDBOX;
+  make_scene();
+  folder_write_text("other", "another script\n");
+  char path[512], with[512], *before = state_of(folder_path("home"));
+  snprintf(path, sizeof path, "%s", folder_path("home/locked"));
+  snprintf(with, sizeof with, "%s", folder_path("other"));
+  trial t = {
+      .box = {.replaced = (const plim_sandbox_replaced[]){{path, with}}, .replaced_count = 1}};
+  CHECK_STARTS(&t, SHELL("cat locked deleted; (echo x > locked) 2>&- || echo refused"));
+  CHECK_EXITS(&t, 0);
+  CHECK_STR(t.said, "another script\nan older checkpoint\nrefused\n");
+  CHECK(is_same(folder_path("home"), before), "the home was changed");
+  free(before);
+  folder_remove();
+}
+
+TEST(a_file_that_cannot_be_replaced_is_an_error) {
+  make_scene();
+  char path[512];
+  snprintf(path, sizeof path, "%s", folder_path("home/locked"));
+  const plim_sandbox_replaced none[] = {{path, "/nowhere/at/all"}}, same[] = {{path, path}};
+  trial t = {.box = {.replaced = none, .replaced_count = 1}};
+  CHECK(begin(&t, SHELL("true")) == PLIM_ERR_IO && strstr(t.error.message, "/nowhere/at/all"), "%s",
+        t.error.message);
+  trial open = {.box = {.replaced = same, .replaced_count = 1, .is_open = true}};
+  CHECK(begin(&open, SHELL("true")) == PLIM_ERR_UNSUPPORTED, "%s", open.error.message);
+  folder_remove();
+}
+
 // File permissions do not bind root, in the sandbox as outside.
 TEST(root_may_use_files_of_others) {
   NEED_SANDBOX;

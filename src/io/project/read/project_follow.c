@@ -189,15 +189,38 @@ static plim_naming naming_in_command(const valued_file *v, size_t byte, const ch
 
 // ---- commands ---------------------------------------------------------------------------------------
 
+// Follows the module of python -m: pkg.train is pkg/train.py or pkg/train/__main__.py.
+static plim_err follow_started(plim_project *p, const plim_project_file *f, const char *at,
+                               size_t size, plim_error *error) {
+  static const char *const ends[] = {".py", "/__main__.py"};
+  char module[256], path[300];
+  plim_err err = PLIM_OK;
+  if (size >= sizeof module) return PLIM_OK;
+  snprintf(module, sizeof module, "%.*s", (int)size, at);
+  for (char *dot = module; (dot = strchr(dot, '.'));) *dot = '/';
+  const plim_naming by = {
+      .from = f, .byte = (size_t)(at - f->text), .matters = true, .part = PLIM_UNREAD_DECIDES};
+  for (size_t i = 0; i < sizeof ends / sizeof *ends && !err; i++) {
+    snprintf(path, sizeof path, "%s%s", module, ends[i]);
+    err = plim_follow_name(p, &by, path, error);
+  }
+  return err;
+}
+
 // Follows the words of a command, which are separated by blanks, quotes and "=". A word of a comment is read if it exists.
 static plim_err follow_words(plim_project *p, const plim_project_file *f, plim_error *error) {
   char name[512];
   valued_file v;
   comment_state comment = {0};
+  bool has_script = false, is_module = false; // after a script, -m is an option of its own
   plim_err err = find_owners(f, &v, error);
   if (err) return err;
   for (const char *text = f->text; *text && !err;) {
     size_t size = strcspn(text, " \t\r\n\"'=,[](){};|&<>"), byte = (size_t)(text - f->text);
+    if (is_module && size && *text != '-') err = follow_started(p, f, text, size, error);
+    if (size) is_module = !has_script && size == 2 && memcmp(text, "-m", 2) == 0;
+    has_script = (has_script || has_end(text, size, ".py")) && text[size] != '\n';
+    if (err) break;
     text += size + (text[size] != 0);
     if (size <= 3 || size >= sizeof name) continue;
     snprintf(name, sizeof name, "%.*s", (int)size, f->text + byte);

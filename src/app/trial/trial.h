@@ -1,0 +1,123 @@
+// Plans for a program that plimsoll does not model: runs it on the simulated card with other micro batches and finds the
+// largest one that fits. The user's files stay as they are: edited copies of them are shown to the program alone.
+//
+//   trial_program program;
+//   err = trial_program_open(&program, &(trial_options){.words = words, .sets = &sets}, &error);
+//   trial_search search = {.program = &program, .request = request, .most_runs = 14};
+//   if (!err) err = trial_search_run(&search, NULL, NULL, &error);
+//   ... search.runs.at[search.best] ...
+//   trial_search_clear(&search);
+//   trial_program_clear(&program);
+#ifndef PLIM_APP_TRIAL_H
+#define PLIM_APP_TRIAL_H
+
+#include "diff.h"
+#include "knob_change.h"
+#include "project_job.h"
+#include "simulate.h"
+
+// ---- the program ------------------------------------------------------------------------------------
+
+typedef struct {
+  const char *const *words; // the program with its arguments; ends with NULL
+  const cli_strings *sets;  // values of --set; or NULL
+  uint64_t world;           // GPUs; 0: what the command says
+  uint64_t effective;       // effective batch to keep; 0: that of the program
+  bool is_any_batch;        // the effective batch may change
+} trial_options;
+
+typedef enum {
+  TRIAL_ACCUMULATION_KEPT,    // plimsoll cannot change it
+  TRIAL_ACCUMULATION_WRITTEN, // in the files or flags, together with the micro batch
+  TRIAL_ACCUMULATION_DIVIDED, // by the program, from its global batch
+} trial_accumulation;
+
+typedef struct {
+  project_job files; // the first is the command line
+  const char *const *words;
+  int64_t micro;        // the program's own
+  int64_t accumulation; // likewise; 0: not known
+  int64_t ranks;        // GPUs with a batch of their own
+  uint32_t gpus;
+  trial_accumulation how;
+  int64_t effective; // to keep; 0: it changes with the micro batch
+  bool is_known;     // the model is one that plimsoll can predict
+} trial_program;
+
+// Finds where the micro batch is set. Fails with advice if it is not found or cannot be changed. `words` must outlive it.
+plim_err trial_program_open(trial_program *p, const trial_options *options, plim_error *error);
+void trial_program_clear(trial_program *p);
+
+// The accumulation that belongs to a micro batch; 0: this micro batch does not divide the effective batch, or the
+// accumulation is not known.
+int64_t trial_accumulation_of(const trial_program *p, int64_t micro);
+// The micro batches that may be tried: the next larger one, and the largest up to a bound; 0: none.
+int64_t trial_next_micro(const trial_program *p, int64_t micro);
+int64_t trial_micro_at_most(const trial_program *p, int64_t bound);
+
+// What a micro batch changes.
+typedef struct {
+  plim_diff files;   // of the user's files
+  bool is_from_root; // the paths in it start at / instead of the current folder
+  char *command;     // the new command line; NULL: it stays
+} trial_diff;
+
+// Fails only if memory runs out; the diff is empty then.
+plim_err trial_program_diff(const trial_program *p, int64_t micro, trial_diff *out,
+                            plim_error *error);
+void trial_diff_clear(trial_diff *diff);
+
+// ---- the program with another micro batch -----------------------------------------------------------
+
+typedef struct {
+  vec(char *) words; // ends with NULL; owned
+  vec(plim_sandbox_replaced) replaced;
+  char folder[PLIM_PATH_BYTES]; // with the edited copies of files; empty: none
+} trial_version;
+
+// Whatever the outcome, clear it; the edited copies are removed then.
+plim_err trial_version_make(const trial_program *p, int64_t micro, trial_version *out,
+                            plim_error *error);
+void trial_version_clear(trial_version *version);
+
+// ---- the search -------------------------------------------------------------------------------------
+
+typedef enum {
+  TRIAL_OPEN, // it may fit if PyTorch frees its cache in time: only a run on the card can tell
+  TRIAL_FITS,
+  TRIAL_DOES_NOT_FIT,
+  TRIAL_NO_DATA, // the program's batch did not grow, or it made too few steps: its data is too small
+} trial_verdict;
+
+typedef struct {
+  int64_t micro, accumulation;
+  bool is_on_card; // false: on a card that is large enough
+  trial_verdict verdict;
+  uint64_t needs_bytes; // with CUDA's context; PLIM_UNKNOWN: it ran out of memory
+  uint64_t allocated_bytes, reserved_bytes;
+  uint64_t retries, steps;
+  uint64_t batch[2]; // as simulate_observed
+  double seconds;
+  char log[PLIM_PATH_BYTES];
+} trial_run;
+
+typedef struct {
+  const trial_program *program;
+  simulate_request request; // the card; command and replaced files are set for each run
+  size_t most_runs;
+  vec(trial_run) runs;   // the first is with the program's own values
+  simulate_result first; // of that run: what was observed
+  size_t best;           // index of the run with the largest micro batch that fits; SIZE_MAX: none
+  bool is_exact;         // the next larger micro batch does not fit, or there is none
+  char failed_log[PLIM_PATH_BYTES]; // of a program that failed for another reason; empty: none
+} trial_search;
+
+// Called several times a second while the program runs with `micro`.
+typedef void trial_watch(void *context, const trial_search *search, int64_t micro,
+                         const simulate_moment *now);
+
+// Fails if the program fails for another reason than memory, or if another micro batch has no effect on it.
+plim_err trial_search_run(trial_search *s, trial_watch *watch, void *context, plim_error *error);
+void trial_search_clear(trial_search *s);
+
+#endif

@@ -1,0 +1,312 @@
+// Finds the largest micro batch that fits, with few runs. A run on a card that is large enough tells two bounds: what
+// PyTorch reserved is enough, and less than it allocated at once is not. Between them PyTorch frees its cache and tries
+// again, so only a run on the card itself can tell.
+#include <stdio.h>
+#include <string.h>
+
+#include "trial_impl.h"
+
+#define LARGE_ENOUGH (1ull << 40) // bytes; more than any card
+
+typedef struct {
+  trial_search *s;
+  trial_watch *watch;
+  void *context;
+  int64_t micro;
+} watching;
+
+static void look(void *context, const simulate_moment *now) {
+  const watching *w = context;
+  if (w->watch) w->watch(w->context, w->s, w->micro, now);
+}
+
+// ---- one run ----------------------------------------------------------------------------------------
+
+static void take_result(const simulate_result *r, trial_run *out) {
+  const simulate_process *p = simulate_fullest(r);
+  bool has_ended_well = r->end == SIMULATE_RAN;
+  out->needs_bytes = has_ended_well ? r->peak_bytes : PLIM_UNKNOWN;
+  out->steps = simulate_steps(r);
+  out->seconds = r->seconds;
+  snprintf(out->log, sizeof out->log, "%s", r->log);
+  if (!p) return;
+  out->allocated_bytes = p->peak_allocated_bytes;
+  out->reserved_bytes = p->peak_reserved_bytes;
+  out->retries = p->retries;
+  memcpy(out->batch, p->observed.batch, sizeof out->batch);
+}
+
+static trial_verdict by_memory(const trial_search *s, const trial_run *r) {
+  if (r->needs_bytes == PLIM_UNKNOWN) return TRIAL_DOES_NOT_FIT;
+  if (r->is_on_card || r->needs_bytes <= s->request.total_bytes) return TRIAL_FITS;
+  uint64_t outside = r->needs_bytes - (r->reserved_bytes < r->needs_bytes ? r->reserved_bytes : 0);
+  bool can_never_fit = !r->reserved_bytes || r->allocated_bytes + outside > s->request.total_bytes;
+  return can_never_fit ? TRIAL_DOES_NOT_FIT : TRIAL_OPEN;
+}
+
+static bool has_batch_of(const trial_run *a, const trial_run *b) {
+  return a->batch[0] && a->batch[0] == b->batch[0] && a->batch[1] == b->batch[1];
+}
+
+// Whether the program's batch is smaller than was asked for, or as large as with a smaller micro batch: that is all the
+// data there is. Where data is packed, the samples of a batch are not proportional to the micro batch.
+static bool has_no_data(const trial_search *s, const trial_run *r) {
+  const trial_run *a = &s->runs.at[0], *b = &s->runs.at[s->runs.len > 1];
+  uint64_t at[] = {(uint64_t)a->micro, (uint64_t)b->micro, (uint64_t)r->micro};
+  bool is_proportional = at[0] != at[1] && a->batch[0] * at[1] == b->batch[0] * at[0];
+  if (is_proportional && r->batch[0] && r->batch[0] * at[0] < a->batch[0] * at[2]) return true;
+  for (size_t i = 0; i < s->runs.len; i++)
+    if (s->runs.at[i].micro < r->micro && has_batch_of(&s->runs.at[i], r)) return true;
+  return false;
+}
+
+// Peaks come with the second step at the latest: the optimizer's state exists then.
+static trial_verdict verdict_of(const trial_search *s, const trial_run *r) {
+  enum { ENOUGH_STEPS = 2 };
+  trial_verdict verdict = by_memory(s, r);
+  if (verdict == TRIAL_DOES_NOT_FIT || !s->runs.len) return verdict;
+  uint64_t first = s->runs.at[0].steps;
+  if (r->steps < (first < ENOUGH_STEPS ? first : ENOUGH_STEPS)) return TRIAL_NO_DATA;
+  return has_no_data(s, r) ? TRIAL_NO_DATA : verdict;
+}
+
+static plim_err refuse_failed(trial_search *s, const simulate_result *r, int64_t micro,
+                              plim_error *error) {
+  snprintf(s->failed_log, sizeof s->failed_log, "%s", r->log);
+  plim_err err =
+      s->runs.len
+          ? plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                      "with a micro batch of %lld the program failed for another reason than "
+                      "memory; the last lines of its output are above",
+                      (long long)micro)
+          : plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                      "the program failed for another reason than memory; the last lines of its "
+                      "output are above");
+  plim_error_hint(error, "all of it is in %.280s", r->log);
+  return err;
+}
+
+static plim_err run_version(watching *w, const trial_version *v, bool is_on_card,
+                            plim_error *error) {
+  trial_search *s = w->s;
+  trial_run run = {.micro = w->micro,
+                   .accumulation = trial_accumulation_of(s->program, w->micro),
+                   .is_on_card = is_on_card};
+  simulate_request request = s->request;
+  simulate_result result;
+  request.command = (const char *const *)v->words.at;
+  request.gpus = s->program->gpus;
+  request.replaced = v->replaced.at;
+  request.replaced_count = v->replaced.len;
+  if (!is_on_card) request.total_bytes = LARGE_ENOUGH;
+  plim_err err = simulate_run(&request, look, w, &result, error);
+  if (!err && result.end == SIMULATE_FAILED) err = refuse_failed(s, &result, w->micro, error);
+  if (!err) take_result(&result, &run);
+  if (!err) run.verdict = verdict_of(s, &run);
+  if (!err && !vec_push(&s->runs, run)) err = plim_no_memory(error);
+  if (!err && s->runs.len == 1) s->first = result;
+  else simulate_result_clear(&result);
+  return err;
+}
+
+static plim_err run_once(watching *w, int64_t micro, bool is_on_card, plim_error *error) {
+  trial_version version;
+  w->micro = micro;
+  plim_err err = trial_version_make(w->s->program, micro, &version, error);
+  if (!err) err = run_version(w, &version, is_on_card, error);
+  trial_version_clear(&version);
+  return err;
+}
+
+// ---- what is known ----------------------------------------------------------------------------------
+
+// The last verdict on a micro batch: a run on the card comes later, and decides.
+static trial_verdict known(const trial_search *s, int64_t micro) {
+  for (size_t i = s->runs.len; i-- > 0;)
+    if (s->runs.at[i].micro == micro) return s->runs.at[i].verdict;
+  return TRIAL_OPEN;
+}
+
+// The largest that fits, and the smallest that does not; 0: none.
+static void find_bounds(const trial_search *s, int64_t *fits, int64_t *fails) {
+  *fits = *fails = 0;
+  for (size_t i = 0; i < s->runs.len; i++) {
+    int64_t micro = s->runs.at[i].micro;
+    trial_verdict verdict = known(s, micro);
+    bool is_bad = verdict == TRIAL_DOES_NOT_FIT || verdict == TRIAL_NO_DATA;
+    if (is_bad && (!*fails || micro < *fails)) *fails = micro;
+  }
+  for (size_t i = 0; i < s->runs.len; i++) {
+    int64_t micro = s->runs.at[i].micro;
+    bool may_be_chosen = !s->program->effective || s->runs.at[i].accumulation;
+    bool is_below = may_be_chosen && (!*fails || micro < *fails);
+    if (is_below && known(s, micro) == TRIAL_FITS && micro > *fits) *fits = micro;
+  }
+}
+
+static bool has_ended(const trial_run *r) {
+  return r->needs_bytes != PLIM_UNKNOWN && r->verdict != TRIAL_NO_DATA;
+}
+
+// Where the line through the two largest measured micro batches reaches the card's memory, of what is reserved or of what
+// is allocated; 0: not known.
+static int64_t reaches(const trial_search *s, bool is_allocated) {
+  const trial_run *a = NULL, *b = NULL; // the largest two, b above a
+  for (size_t i = 0; i < s->runs.len; i++) {
+    const trial_run *r = &s->runs.at[i];
+    if (!has_ended(r) || (!is_allocated && r->retries)) continue;
+    if (!b || r->micro > b->micro) a = b, b = r;
+    else if (r->micro < b->micro && (!a || r->micro > a->micro)) a = r;
+  }
+  if (!a) return 0;
+  double spare = (double)(a->needs_bytes - a->reserved_bytes); // context and CUDA's libraries
+  double low = is_allocated ? (double)a->allocated_bytes + spare : (double)a->needs_bytes;
+  double high = is_allocated ? (double)b->allocated_bytes + spare : (double)b->needs_bytes;
+  double slope = (high - low) / (double)(b->micro - a->micro);
+  if (slope <= 0) return TRIAL_MAX_MICRO;
+  double at = (double)b->micro + ((double)s->request.total_bytes - high) / slope;
+  return at < 1 ? 1 : at > TRIAL_MAX_MICRO ? TRIAL_MAX_MICRO : (int64_t)at;
+}
+
+// ---- what to try next -------------------------------------------------------------------------------
+
+static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+
+// The lines have said that nothing larger fits, and were wrong by `past` before: steps become longer.
+static int64_t beyond(int64_t fits, int64_t line) {
+  int64_t past = fits > line ? fits - line : 0;
+  return fits + past + 1;
+}
+
+// A flat line says nothing about where it ends: at most sixteen times the largest that fits.
+static int64_t guess_above(const trial_search *s, int64_t fits) {
+  enum { LEAP = 16 };
+  int64_t reserved = reaches(s, false), allocated = reaches(s, true);
+  int64_t guess = reserved > fits    ? reserved
+                  : allocated > fits ? allocated
+                                     : beyond(fits, allocated);
+  return fits ? smaller(guess, LEAP * fits) : guess;
+}
+
+// What is reserved is enough. What is allocated bounds what is worth trying.
+static int64_t guess_between(const trial_search *s, int64_t fits, int64_t fails) {
+  int64_t reserved = reaches(s, false), allocated = reaches(s, true);
+  if (reserved > fits && reserved < fails) return reserved;
+  if (allocated > fits) return (fits + smaller(fails, allocated + 1)) / 2;
+  return smaller((fits + fails) / 2, allocated ? beyond(fits, allocated) : fails);
+}
+
+// The micro batch of the next run; 0: the search is over.
+static int64_t next(const trial_search *s) {
+  const trial_program *p = s->program;
+  int64_t fits, fails;
+  find_bounds(s, &fits, &fails);
+  int64_t lowest = trial_next_micro(p, fits);
+  if (!lowest || (fails && lowest >= fails)) return 0;
+  int64_t guess = s->runs.len == 1 ? (fits ? 2 * fits : p->micro / 2)
+                  : fails          ? guess_between(s, fits, fails)
+                                   : guess_above(s, fits);
+  int64_t micro = trial_micro_at_most(p, guess);
+  return micro < lowest ? lowest : micro;
+}
+
+static size_t best_of(const trial_search *s) {
+  int64_t fits, fails;
+  find_bounds(s, &fits, &fails);
+  for (size_t i = s->runs.len; fits && i-- > 0;)
+    if (s->runs.at[i].micro == fits) return i;
+  return SIZE_MAX;
+}
+
+// ---- the search -------------------------------------------------------------------------------------
+
+static plim_err check_first(const trial_search *s, plim_error *error) {
+  const trial_run *r = &s->runs.at[0];
+  plim_err err;
+  if (!simulate_fullest(&s->first))
+    err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                    "the program did not use the card, so there is nothing to plan");
+  else if (!r->steps)
+    err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                    "the program ended without an optimizer step, so what it needs is not known");
+  else return PLIM_OK;
+  plim_error_hint(error, "its output is in %.280s", r->log);
+  return err;
+}
+
+// The second run shows whether the knob that was found is the right one.
+static plim_err check_second(const trial_search *s, plim_error *error) {
+  const trial_run *a = &s->runs.at[0], *b = &s->runs.at[1];
+  if (!has_batch_of(a, b) || b->micro == a->micro) return PLIM_OK;
+  const plim_project *project = &s->program->files.project;
+  const plim_project_knob *k = &project->knobs[PLIM_KNOB_MICRO_BATCH];
+  const char *path = k->place_count ? project->files.at[k->places[0].file]->path : NULL;
+  plim_err err = plim_fail(
+      error, PLIM_ERR_UNSUPPORTED,
+      "with a micro batch of %lld instead of %lld%s%.120s%s, the program's batches are the same: "
+      "%llu x %llu",
+      (long long)b->micro, (long long)a->micro, path ? " (in " : "", path ? path : "",
+      path ? ")" : "", (unsigned long long)a->batch[0], (unsigned long long)a->batch[1]);
+  plim_error_hint(error, "if another setting decides it: --set micro_batch=FILE:KEY; otherwise the "
+                         "data set has no more samples");
+  return err;
+}
+
+static plim_err check(const trial_search *s, plim_error *error) {
+  if (s->runs.len == 1) return check_first(s, error);
+  return s->runs.len == 2 ? check_second(s, error) : PLIM_OK;
+}
+
+// The second run is to end, for the line: it gets the card only if that is certain to be enough, because memory grows at
+// most in proportion to the micro batch.
+static bool is_for_card(const trial_search *s, int64_t micro) {
+  const trial_run *first = &s->runs.at[0];
+  double most = (double)first->needs_bytes * (double)micro / (double)first->micro;
+  return s->runs.len > 1 || micro == first->micro ||
+         (micro > first->micro && most <= (double)s->request.total_bytes);
+}
+
+// Without a sandbox, the program would see the original files.
+static plim_err check_sandbox(const trial_search *s, plim_error *error) {
+  trial_version version;
+  const trial_program *p = s->program;
+  if (!s->request.is_unsandboxed) return PLIM_OK;
+  int64_t other = trial_next_micro(p, trial_next_micro(p, 0) == p->micro ? p->micro : 0);
+  if (!other) return PLIM_OK;
+  plim_err err = trial_version_make(p, other, &version, error);
+  if (!err && version.replaced.len) {
+    err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                    "%.200s sets the batch, and without a sandbox the program cannot be shown an "
+                    "edited copy of that file",
+                    version.replaced.at[0].path);
+    plim_error_hint(error,
+                    "if the program has a flag for it, add the flag to the command; or leave "
+                    "out --unsandboxed");
+  }
+  trial_version_clear(&version);
+  return err;
+}
+
+plim_err trial_search_run(trial_search *s, trial_watch *watch, void *context, plim_error *error) {
+  watching w = {s, watch, context, 0};
+  s->best = SIZE_MAX;
+  plim_err err = check_sandbox(s, error);
+  if (!err) err = run_once(&w, s->program->micro, false, error);
+  if (!err) err = check(s, error);
+  while (!err) {
+    int64_t micro = s->runs.len < s->most_runs ? next(s) : 0;
+    s->best = best_of(s);
+    const trial_run *best = s->best == SIZE_MAX ? NULL : &s->runs.at[s->best];
+    s->is_exact = !next(s);
+    if (!micro && best && !best->is_on_card) micro = best->micro; // the proof
+    else if (!micro) break;
+    err = run_once(&w, micro, is_for_card(s, micro), error);
+    if (!err) err = check(s, error);
+  }
+  return err;
+}
+
+void trial_search_clear(trial_search *s) {
+  simulate_result_clear(&s->first);
+  vec_free(&s->runs);
+}

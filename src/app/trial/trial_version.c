@@ -1,0 +1,200 @@
+// The program with another micro batch: another command line, and edited copies of the user's files.
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "command_words.h"
+#include "plan_edits.h"
+#include "quoting.h"
+#include "trial_impl.h"
+
+// ---- the command line -------------------------------------------------------------------------------
+
+typedef struct {
+  trial_version *version;
+  bool is_out; // of memory
+  bool is_odd; // a word is not a literal
+} reading;
+
+static void take_word(void *to, size_t command, const char *word, size_t size) {
+  reading *r = to;
+  plim_bytes text = {0};
+  (void)command;
+  bool ok = plim_word_read(PLIM_WORD_WORD, word, (plim_span){0, size}, &text, &r->is_out);
+  char *copy = ok ? strdup(text.at) : NULL;
+  if (!ok && !r->is_out) r->is_odd = true;
+  else if (!copy || !vec_push(&r->version->words, copy)) free(copy), r->is_out = true;
+  vec_free(&text);
+}
+
+static plim_err read_words(trial_version *v, const char *script, size_t size, plim_error *error) {
+  reading r = {v, false, false};
+  plim_err err = plim_command_words(PLIM_FORMAT_SHELL, script, size, take_word, &r);
+  if (r.is_out || err == PLIM_ERR_NOMEM || !vec_push(&v->words, NULL)) return plim_no_memory(error);
+  if (!err && !r.is_odd && v->words.len > 1) return PLIM_OK;
+  return plim_fail(error, PLIM_ERR_UNSUPPORTED, "cannot read the changed command line: %s",
+                   script + strlen(TRIAL_SCRIPT_START));
+}
+
+static plim_err copy_words(trial_version *v, const char *const *words, plim_error *error) {
+  for (; *words; words++) {
+    char *copy = strdup(*words);
+    if (!copy || !vec_push(&v->words, copy)) return free(copy), plim_no_memory(error);
+  }
+  return vec_push(&v->words, NULL) ? PLIM_OK : plim_no_memory(error);
+}
+
+// ---- edited copies ----------------------------------------------------------------------------------
+
+static plim_err cannot_write(const char *path, plim_error *error) {
+  return plim_fail(error, PLIM_ERR_IO, "cannot write %.200s: %s", path, strerror(errno));
+}
+
+static plim_err make_folder(trial_version *v, plim_error *error) {
+  const char *parent = getenv("TMPDIR");
+  if (*v->folder) return PLIM_OK;
+  if (!plim_path_join(v->folder, parent && *parent ? parent : "/tmp", "plimsoll-trial-XXXXXX") ||
+      !mkdtemp(v->folder)) {
+    plim_err err = cannot_write(v->folder, error);
+    *v->folder = 0;
+    return err;
+  }
+  return PLIM_OK;
+}
+
+// With the permissions of the original. Python takes a compiled module for that of a source with the same time and size, so
+// the copy has a time of its own.
+static plim_err write_copy(const char *path, const char *of, const char *text, size_t size,
+                           plim_error *error) {
+  struct stat like;
+  int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  bool ok = fd >= 0 && stat(of, &like) == 0;
+  while (ok && size) {
+    ssize_t written = write(fd, text, size);
+    ok = written > 0 || (written < 0 && errno == EINTR);
+    if (written > 0) text += written, size -= (size_t)written;
+  }
+  if (ok) {
+    struct timespec times[2] = {like.st_atim, like.st_mtim};
+    times[1].tv_sec++;
+    ok = fchmod(fd, like.st_mode & 07777) == 0 && futimens(fd, times) == 0;
+  }
+  plim_err err = ok ? PLIM_OK : cannot_write(path, error);
+  if (fd >= 0) close(fd);
+  return err;
+}
+
+static plim_err replace(trial_version *v, const plim_project_file *f, const char *text, size_t size,
+                        plim_error *error) {
+  char path[PLIM_PATH_BYTES], name[24];
+  plim_err err = make_folder(v, error);
+  if (err) return err;
+  snprintf(name, sizeof name, "%zu", v->replaced.len);
+  if (!plim_path_join(path, v->folder, name))
+    return plim_fail(error, PLIM_ERR_IO, "the path %.200s is too long", v->folder);
+  err = write_copy(path, f->path, text, size, error);
+  if (err) return err;
+  plim_sandbox_replaced one = {strdup(f->path), strdup(path)};
+  if (one.path && one.with && vec_push(&v->replaced, one)) return PLIM_OK;
+  free((char *)one.path);
+  free((char *)one.with);
+  return plim_no_memory(error);
+}
+
+// ---- all of it --------------------------------------------------------------------------------------
+
+// The first file is the command line.
+static plim_err take_edits(const trial_program *p, const plim_edit_set *edits, trial_version *v,
+                           plim_error *error) {
+  const plim_project *project = &p->files.project;
+  plim_err err = PLIM_OK;
+  if (edits->files.len)
+    return plim_fail(error, PLIM_ERR_UNSUPPORTED, "the change needs a new file, %.200s",
+                     edits->files.at[0].path);
+  for (size_t i = 0; !err && i < project->files.len; i++) {
+    const plim_project_file *f = project->files.at[i];
+    char *text = NULL;
+    size_t size;
+    err = plim_project_text(project, i, edits, &text, &size, error);
+    bool is_same = err || (size == f->size && memcmp(text, f->text, size) == 0);
+    if (!err && i == 0)
+      err = is_same ? copy_words(v, p->words, error) : read_words(v, text, size, error);
+    else if (!is_same) err = replace(v, f, text, size, error);
+    free(text);
+  }
+  return err;
+}
+
+plim_err trial_version_make(const trial_program *p, int64_t micro, trial_version *out,
+                            plim_error *error) {
+  plim_knob_change changes[2];
+  plim_edit_set edits;
+  *out = (trial_version){0};
+  size_t count = trial_changes(p, micro, changes);
+  if (!count) return copy_words(out, p->words, error);
+  plim_err err = plim_project_set(&p->files.project, changes, count, &edits, error);
+  if (err) return err;
+  err = take_edits(p, &edits, out, error);
+  plim_edit_set_clear(&edits);
+  return err;
+}
+
+void trial_version_clear(trial_version *v) {
+  for (size_t i = 0; i < v->words.len; i++) free(v->words.at[i]);
+  for (size_t i = 0; i < v->replaced.len; i++) {
+    unlink(v->replaced.at[i].with);
+    free((char *)v->replaced.at[i].path);
+    free((char *)v->replaced.at[i].with);
+  }
+  if (*v->folder) rmdir(v->folder);
+  vec_free(&v->words);
+  vec_free(&v->replaced);
+  *v = (trial_version){0};
+}
+
+// ---- for the user -----------------------------------------------------------------------------------
+
+static plim_err add_file(const plim_project *p, size_t i, const plim_edit_set *edits,
+                         trial_diff *out, plim_error *error) {
+  const plim_project_file *f = p->files.at[i];
+  char *text = NULL, name[PLIM_PATH_BYTES];
+  size_t size, start = strlen(TRIAL_SCRIPT_START);
+  plim_err err = plim_project_text(p, i, edits, &text, &size, error);
+  bool is_same = err || (size == f->size && memcmp(text, f->text, size) == 0);
+  if (!err && i == 0 && !is_same) {
+    out->command = plim_copy_of(text + start, size - start - 1);
+    if (!out->command) err = plim_no_memory(error);
+  } else if (!err && i > 0 && !is_same) {
+    plim_path_in_diff(f->path, out->is_from_root, name);
+    err = plim_diff_add(&out->files, name, f->text, f->size, text, size, error);
+  }
+  free(text);
+  return err;
+}
+
+plim_err trial_program_diff(const trial_program *p, int64_t micro, trial_diff *out,
+                            plim_error *error) {
+  const plim_project *project = &p->files.project;
+  plim_knob_change changes[2];
+  plim_edit_set edits;
+  *out = (trial_diff){0};
+  size_t count = trial_changes(p, micro, changes);
+  if (!count) return PLIM_OK;
+  plim_err err = plim_project_set(project, changes, count, &edits, error);
+  if (err) return err;
+  out->is_from_root = plan_edits_outside(project, &edits);
+  for (size_t i = 0; !err && i < project->files.len; i++)
+    err = add_file(project, i, &edits, out, error);
+  plim_edit_set_clear(&edits);
+  if (err) trial_diff_clear(out);
+  return err;
+}
+
+void trial_diff_clear(trial_diff *diff) {
+  plim_diff_clear(&diff->files);
+  free(diff->command);
+  *diff = (trial_diff){0};
+}

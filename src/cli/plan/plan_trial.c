@@ -1,0 +1,188 @@
+// plimsoll plan -- COMMAND: understands the options, searches, and shows what was found.
+#include "plan_trial.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli_alloc.h"
+#include "command.h"
+#include "plan_options.h"
+#include "simulate_report.h"
+#include "term.h"
+#include "units.h"
+
+enum { MOST_RUNS = 14 }; // each takes 5 to 30 seconds
+
+// ---- options ----------------------------------------------------------------------------------------
+
+// Those that mean something for a program. Everything else describes a model, which here is the program's own.
+static const size_t usable[] = {
+    offsetof(plan_args, job.gpu),   offsetof(plan_args, job.limit_bytes),
+    offsetof(plan_args, job.world), offsetof(plan_args, job.steps),
+    offsetof(plan_args, set),       offsetof(plan_args, effective_batch),
+    offsetof(plan_args, is_online), offsetof(plan_args, is_unsandboxed),
+};
+
+static bool is_usable(size_t offset) {
+  for (size_t i = 0; i < sizeof usable / sizeof *usable; i++)
+    if (usable[i] == offset) return true;
+  return false;
+}
+
+static plim_err refuse_option(const cli_option *option, plim_error *error) {
+  if (option->offset == offsetof(plan_args, out)) {
+    plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                             "--out: a plan by simulated runs cannot be saved for plimsoll apply "
+                             "yet");
+    plim_error_hint(error, "leave it out: the diff that plan prints can be applied with patch -p1");
+    return err;
+  }
+  plim_err err =
+      plim_fail(error, PLIM_ERR_ARGUMENT,
+                "--%s has no meaning for a program: its own code and flags decide", option->name);
+  plim_error_hint(error, "leave it out, or put it after -- if it is a flag of the program");
+  return err;
+}
+
+static plim_err check_options(const cli_call *call, plim_error *error) {
+  if (call->words.len) {
+    plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT,
+                             "plan reads either files or a program after --, and both were given: "
+                             "%.120s",
+                             call->words.at[0]);
+    plim_error_hint(error, "plimsoll plan --gpu 24GiB -- %.120s ...", call->program.at[0]);
+    return err;
+  }
+  for (const cli_option *o = call->command->options; o->name; o++)
+    if (cli_was_given(call, o->offset) && !is_usable(o->offset)) return refuse_option(o, error);
+  return PLIM_OK;
+}
+
+static plim_err read_effective(const char *text, trial_options *out, plim_error *error) {
+  out->is_any_batch = text && strcmp(text, "any") == 0;
+  if (!text || out->is_any_batch) return PLIM_OK;
+  if (!units_parse_u64(text, &out->effective, NULL) && out->effective >= 1 &&
+      out->effective <= PLIM_MAX_BATCH)
+    return PLIM_OK;
+  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT,
+                           "--effective-batch %.48s: it must be at least 1 and at most %d, or any",
+                           text, PLIM_MAX_BATCH);
+  plim_error_hint(error, "--effective-batch 64");
+  return err;
+}
+
+static plim_err understand_card(const plan_args *args, job_request *card, simulate_request *out,
+                                plim_error *error) {
+  job_args job = JOB_DEFAULTS;
+  const char *source;
+  job.gpu = args->job.gpu;
+  job.limit_bytes = args->job.limit_bytes;
+  if (job.gpu && strchr(job.gpu, ',')) {
+    plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT,
+                             "--gpu %.80s: a program is planned for one card at a time", job.gpu);
+    plim_error_hint(error, "--gpu \"%.*s\"", (int)strcspn(job.gpu, ","), job.gpu);
+    return err;
+  }
+  plim_err err = job_understand_target(&job, card, &source, error);
+  if (!err && card->target.budget_bytes == PLIM_UNKNOWN) {
+    err = plim_fail(error, PLIM_ERR_ARGUMENT, "no card is given, and this machine has none");
+    plim_error_hint(error, "--gpu 4090, or --gpu 24GiB");
+  }
+  if (err) return err;
+  *out = (simulate_request){.gpu = card->target.gpu,
+                            .total_bytes = card->target.budget_bytes,
+                            .context_bytes = (uint64_t)card->target.gpu->context_mib * PLIM_MIB,
+                            .steps = args->job.steps,
+                            .has_network = args->is_online,
+                            .is_unsandboxed = args->is_unsandboxed};
+  return PLIM_OK;
+}
+
+// ---- progress ---------------------------------------------------------------------------------------
+
+static void clear_line(void) {
+  if (isatty(STDERR_FILENO)) fprintf(stderr, "\r%*s\r", term_width(stderr) - 1, "");
+}
+
+static void show_progress(void *context, const trial_search *s, int64_t micro,
+                          const simulate_moment *now) {
+  char line[200];
+  (void)context;
+  if (!isatty(STDERR_FILENO)) return;
+  int used =
+      snprintf(line, sizeof line, "run %zu, micro batch %lld", s->runs.len + 1, (long long)micro);
+  if (now->used_bytes)
+    snprintf(line + used, sizeof line - (size_t)used, ": %llu of %llu steps, %s in use",
+             (unsigned long long)now->steps, (unsigned long long)s->request.steps,
+             units_bytes(now->used_bytes).text);
+  clear_line();
+  fprintf(stderr, "%.*s, %s", term_width(stderr) - 12, line, units_seconds(now->seconds).text);
+  fflush(stderr);
+}
+
+// ---- the result -------------------------------------------------------------------------------------
+
+const trial_run *plan_trial_best(const plan_trial_report *r) {
+  return r->search->best == SIZE_MAX ? NULL : &r->search->runs.at[r->search->best];
+}
+
+uint64_t plan_trial_effective(const plan_trial_report *r, const trial_run *run) {
+  int64_t accumulation = run->accumulation;
+  bool is_own = run->micro == r->program->micro;
+  if (!accumulation && is_own) accumulation = r->program->accumulation;
+  return (uint64_t)(run->micro * accumulation * r->program->ranks);
+}
+
+static plim_err show(plan_trial_report *r, bool is_json, plim_error *error) {
+  const trial_run *best = plan_trial_best(r);
+  plim_err err = best ? trial_program_diff(r->program, best->micro, &r->diff, error) : PLIM_OK;
+  if (!err && is_json) plan_trial_print_json(r);
+  else if (!err) plan_trial_print_text(r);
+  trial_diff_clear(&r->diff);
+  return err;
+}
+
+static plim_err search_and_show(const cli_call *call, const trial_program *program,
+                                const job_request *card, const simulate_request *request,
+                                int *status, plim_error *error) {
+  trial_search search = {.program = program, .request = *request, .most_runs = MOST_RUNS};
+  plan_trial_report report = {.program = program,
+                              .search = &search,
+                              .card = card->is_known_by_size ? "" : card->card,
+                              .budget_bytes = card->target.budget_bytes,
+                              .notes = &card->notes};
+  plim_err err = trial_search_run(&search, show_progress, NULL, error);
+  clear_line();
+  if (err && *search.failed_log) simulate_print_log(search.failed_log);
+  if (!err) err = show(&report, call->common.json, error);
+  *status = plan_trial_best(&report) ? CLI_OK : CLI_FINDING;
+  trial_search_clear(&search);
+  return err;
+}
+
+int plan_trial(const cli_call *call) {
+  const plan_args *args = call->args;
+  plim_error error = {0};
+  int status = CLI_OK;
+  job_request *card = calloc(1, sizeof *card);
+  const char **words = calloc(call->program.len + 1, sizeof *words); // ends with NULL
+  if (!card || !words) cli_out_of_memory();
+  memcpy(words, call->program.at, call->program.len * sizeof *words);
+  trial_options options = {.words = words, .sets = &args->set};
+  options.world = args->job.world == JOB_UNSET ? 0 : args->job.world;
+  simulate_request request;
+  trial_program program = {0};
+  plim_err err = check_options(call, &error);
+  if (!err) err = read_effective(args->effective_batch, &options, &error);
+  if (!err) err = understand_card(args, card, &request, &error);
+  if (!err) err = trial_program_open(&program, &options, &error);
+  if (!err) err = search_and_show(call, &program, card, &request, &status, &error);
+  if (err) status = cli_report(&error, NULL);
+  trial_program_clear(&program);
+  job_request_clear(card);
+  free(card);
+  free(words);
+  return status;
+}

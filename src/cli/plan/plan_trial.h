@@ -1,0 +1,31 @@
+// plimsoll plan -- COMMAND: a plan by simulated runs of the user's program.
+#ifndef PLIM_CLI_PLAN_TRIAL_H
+#define PLIM_CLI_PLAN_TRIAL_H
+
+#include "job_options.h"
+#include "trial.h"
+
+typedef struct {
+  const trial_program *program;
+  const trial_search *search;
+  const char *card; // in words: "RTX 4090"; empty: known by its size
+  uint64_t budget_bytes;
+  const plim_notes *notes; // on the card
+  trial_diff diff;         // what the plan changes
+} plan_trial_report;
+
+// Runs the command; returns its exit code.
+int plan_trial(const cli_call *call);
+
+void plan_trial_print_text(const plan_trial_report *r);
+void plan_trial_print_json(const plan_trial_report *r);
+
+// The run of the plan; NULL: nothing fits.
+const trial_run *plan_trial_best(const plan_trial_report *r);
+// Of a micro batch: the effective batch; 0: not known.
+uint64_t plan_trial_effective(const plan_trial_report *r, const trial_run *run);
+// What the user must know about the plan, one sentence for each `index` from 0 on; false: there are no more.
+bool plan_trial_remark(const plan_trial_report *r, size_t index, char *text, size_t size);
+extern const char *const plan_trial_verdicts[]; // by trial_verdict, for JSON
+
+#endif

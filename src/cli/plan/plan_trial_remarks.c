@@ -1,0 +1,101 @@
+// What the user must know about a plan that simulated runs found.
+#include <stdio.h>
+#include <string.h>
+
+#include "plan_trial.h"
+#include "units.h"
+
+const char *const plan_trial_verdicts[] = {"may_fit", "fits", "does_not_fit", "too_little_data"};
+
+// Each writes a sentence, or nothing if there is nothing to say.
+typedef void remark(const plan_trial_report *r, const trial_run *best, char *text, size_t size);
+
+static void about_batch(const plan_trial_report *r, const trial_run *best, char *text,
+                        size_t size) {
+  const trial_run *first = &r->search->runs.at[0];
+  uint64_t now = plan_trial_effective(r, first), then = plan_trial_effective(r, best);
+  bool is_kept = r->program->how == TRIAL_ACCUMULATION_KEPT;
+  if (best->micro == first->micro || r->program->effective) return;
+  if (!then)
+    snprintf(text, size,
+             "the effective batch changes with the micro batch: plimsoll did not find "
+             "the program's accumulation");
+  else
+    snprintf(text, size, "the effective batch becomes %s (now %s)%s", units_count(then).text,
+             units_count(now).text,
+             is_kept ? ": your program has no accumulation that plimsoll can change" : "");
+}
+
+static void about_learning(const plan_trial_report *r, const trial_run *best, char *text,
+                           size_t size) {
+  if (best->micro == r->program->micro) return;
+  snprintf(text, size,
+           "if the loss compares the samples of a batch (contrastive), or the model has "
+           "batch norm, another micro batch changes what the model learns");
+}
+
+static const trial_run *without_retries(const trial_search *s) {
+  const trial_run *found = NULL;
+  for (size_t i = 0; i < s->runs.len; i++) {
+    const trial_run *r = &s->runs.at[i];
+    bool is_calm = r->verdict == TRIAL_FITS && !r->retries;
+    if (is_calm && (!found || r->micro > found->micro)) found = r;
+  }
+  return found;
+}
+
+static void about_retries(const plan_trial_report *r, const trial_run *best, char *text,
+                          size_t size) {
+  const trial_run *calm = without_retries(r->search);
+  char instead[120] = "";
+  if (!best->retries) return;
+  if (calm)
+    snprintf(instead, sizeof instead, "; micro batch %s, which was tried too, fits without that",
+             units_count((uint64_t)calm->micro).text);
+  snprintf(text, size,
+           "to fit, PyTorch had to empty its cache %s time%s in %s steps, which costs time%s",
+           units_count(best->retries).text, best->retries == 1 ? "" : "s",
+           units_count(best->steps).text, instead);
+}
+
+static const trial_run *run_of(const trial_search *s, int64_t micro) {
+  for (size_t i = s->runs.len; i-- > 0;)
+    if (s->runs.at[i].micro == micro) return &s->runs.at[i];
+  return NULL;
+}
+
+static void about_next(const plan_trial_report *r, const trial_run *best, char *text, size_t size) {
+  int64_t next = trial_next_micro(r->program, best->micro);
+  const trial_run *run = next ? run_of(r->search, next) : NULL;
+  if (!next && r->program->effective)
+    snprintf(text, size, "there is no larger micro batch: this is the whole effective batch");
+  else if (run && run->verdict == TRIAL_NO_DATA)
+    snprintf(text, size, "the program has too little data for a larger micro batch");
+  else if (!r->search->is_exact)
+    snprintf(text, size,
+             "a larger micro batch may fit: the search ended after %zu runs, and %s was not tried",
+             r->search->runs.len, units_count((uint64_t)next).text);
+}
+
+static void about_prediction(const plan_trial_report *r, const trial_run *best, char *text,
+                             size_t size) {
+  (void)best;
+  if (!r->program->is_known) return;
+  snprintf(text, size,
+           "plimsoll can predict this model, and then also plans precision, checkpointing "
+           "and other settings: write the command into a file such as run.sh, and give "
+           "that file to plimsoll plan");
+}
+
+static remark *const remarks[] = {about_batch, about_learning, about_retries, about_next,
+                                  about_prediction};
+
+bool plan_trial_remark(const plan_trial_report *r, size_t index, char *text, size_t size) {
+  const trial_run *best = plan_trial_best(r);
+  for (size_t i = 0; i < sizeof remarks / sizeof *remarks; i++) {
+    *text = 0;
+    if (best || remarks[i] == about_prediction) remarks[i](r, best, text, size);
+    if (*text && index-- == 0) return true;
+  }
+  return false;
+}

@@ -1,0 +1,387 @@
+// Plans by simulated runs. The program that is planned is this test itself: a link named python leads to it, and it takes
+// its batch from the flags or from the text of its script, as a real script does, and needs memory for it.
+#include "trial.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "folder.h"
+#include "test.h"
+
+// ---- the program ------------------------------------------------------------------------------------
+
+typedef int malloc_function(void **pointer, size_t bytes);
+
+// The number after `name` in a text; 0: none.
+static int number_after(const char *text, const char *name) {
+  const char *found = strstr(text, name);
+  return found ? atoi(found + strlen(name)) : 0;
+}
+
+static int setting(int argc, char **argv, const char *flag, const char *in_script) {
+  static char text[4096];
+  FILE *in = fopen(argv[1], "r");
+  size_t size = in ? fread(text, 1, sizeof text - 1, in) : 0;
+  if (in) fclose(in);
+  text[size] = 0;
+  for (int i = 2; i + 1 < argc; i++)
+    if (strcmp(argv[i], flag) == 0) return atoi(argv[i + 1]);
+  return number_after(text, in_script);
+}
+
+static int of_environment(const char *name, int otherwise) {
+  const char *text = getenv(name);
+  return text ? atoi(text) : otherwise;
+}
+
+static void write_observed(int batch, uint64_t bytes) {
+  char path[PLIM_PATH_BYTES];
+  snprintf(path, sizeof path, "%s/%d.json", getenv("PLIMSOLL_OUT"), (int)getpid());
+  FILE *out = fopen(path, "w");
+  fprintf(out,
+          "{\"steps\": %d, \"devices\": [{\"allocated_bytes.all.peak\": %llu,"
+          "\"reserved_bytes.all.peak\": %llu}], \"observed\": {\"batch\": [%d, 16]}}",
+          of_environment("FAKE_STEPS", 3), (unsigned long long)bytes, (unsigned long long)bytes,
+          batch);
+  fclose(out);
+}
+
+// A GiB for the model and 256 MiB for each sample. With FAKE_DATA samples, batches do not become larger.
+static int train(int argc, char **argv) {
+  int batch = setting(argc, argv, "--batch-size", "BATCH = ");
+  if (!batch) batch = setting(argc, argv, "", "per_device_train_batch_size=");
+  int data = of_environment("FAKE_DATA", batch), base = of_environment("FAKE_GIB", 1);
+  void *pointer;
+  malloc_function *allocate =
+      (malloc_function *)(uintptr_t)dlsym(RTLD_DEFAULT, "cudaMalloc"); // of the simulated card
+  if (!allocate) return 3;
+  printf("a batch of %d\n", batch);
+  if (batch > of_environment("FAKE_FAILS_ABOVE", 1 << 30)) return 7;
+  if (data < batch) batch = data;
+  uint64_t bytes = (uint64_t)base * PLIM_GIB + (uint64_t)batch * 256 * PLIM_MIB;
+  if (allocate(&pointer, bytes) != 0) return 1;
+  write_observed(batch, bytes);
+  return 0;
+}
+
+// ---- scripts ----------------------------------------------------------------------------------------
+
+#define LOOP                                                                                       \
+  "optimizer = torch.optim.AdamW(model.parameters())\n"                                            \
+  "for x in loader:\n"                                                                             \
+  "    model(x).sum().backward()\n"                                                                \
+  "    optimizer.step()\n"
+
+static const char by_flag[] = "import argparse, torch\n"
+                              "from torch.utils.data import DataLoader\n"
+                              "parser = argparse.ArgumentParser()\n"
+                              "parser.add_argument('--batch-size', type=int, default=4)\n"
+                              "args = parser.parse_args()\n"
+                              "model = torch.nn.Linear(8, 8).cuda()\n"
+                              "loader = DataLoader(data, batch_size=args.batch_size)\n" LOOP;
+static const char by_constant[] = "import torch\n"
+                                  "from torch.utils.data import DataLoader\n"
+                                  "BATCH = 4\n"
+                                  "model = torch.nn.Linear(8, 8).cuda()\n"
+                                  "loader = DataLoader(data, batch_size=BATCH)\n" LOOP;
+static const char by_trainer[] =
+    "from transformers import Trainer, TrainingArguments\n"
+    "args = TrainingArguments(output_dir='out', per_device_train_batch_size=8,\n"
+    "                         gradient_accumulation_steps=15)\n"
+    "Trainer(model, args, train_dataset=data).train()\n";
+static const char with_model[] =
+    "from transformers import AutoModelForCausalLM, Trainer, TrainingArguments\n"
+    "model = AutoModelForCausalLM.from_pretrained('Qwen/Qwen2.5-7B')\n"
+    "args = TrainingArguments(output_dir='out', per_device_train_batch_size=8)\n"
+    "Trainer(model, args, train_dataset=data).train()\n";
+static const char without_batch[] = "import torch\n"
+                                    "model = torch.nn.Linear(8, 8).cuda()\n" LOOP;
+
+// ---- running it -------------------------------------------------------------------------------------
+
+static char python[PLIM_PATH_BYTES];
+static trial_program program;
+static trial_search search;
+static plim_error error;
+
+static void begin(const char *script) {
+  char me[PLIM_PATH_BYTES];
+  folder_make();
+  folder_write_text("train.py", script);
+  mkdir(folder_path("tmp"), 0700);
+  snprintf(python, sizeof python, "%s", folder_path("python"));
+  if (!realpath("/proc/self/exe", me) || symlink(me, python) || chdir(folder_path("."))) abort();
+  setenv("XDG_STATE_HOME", folder_path("state"), 1);
+  setenv("TMPDIR", folder_path("tmp"), 1);
+  error = (plim_error){0};
+}
+
+static plim_err open_program(const char *flag, const char *value) {
+  static const char *words[5];
+  memcpy(words, (const char *[]){python, "train.py", flag, value, NULL}, sizeof words);
+  return trial_program_open(&program, &(trial_options){.words = words}, &error);
+}
+
+static plim_err run_search(uint64_t gib) {
+  search = (trial_search){.program = &program,
+                          .request = {.stand_ins = TEST_CARD,
+                                      .gpu = plim_gpu_named("4090"),
+                                      .total_bytes = gib * PLIM_GIB,
+                                      .context_bytes = 512 * PLIM_MIB,
+                                      .steps = 3},
+                          .most_runs = 14};
+  return trial_search_run(&search, NULL, NULL, &error);
+}
+
+static const trial_run *best(void) {
+  return search.best == SIZE_MAX ? NULL : &search.runs.at[search.best];
+}
+
+static bool is_empty(const char *path) {
+  DIR *folder = opendir(path);
+  int entries = 0;
+  while (folder && readdir(folder)) entries++;
+  if (folder) closedir(folder);
+  return entries == 2;
+}
+
+static void end(void) {
+  trial_search_clear(&search);
+  trial_program_clear(&program);
+  CHECK(is_empty(folder_path("tmp")), "edited copies were left behind");
+  if (chdir("/")) abort();
+  unsetenv("TMPDIR");
+  folder_remove();
+}
+
+#define NEED_SANDBOX                                                                               \
+  do {                                                                                             \
+    plim_error why;                                                                                \
+    if (!plim_sandbox_is_possible(&why)) SKIP("no sandbox here: %s", why.message);                 \
+  } while (0)
+
+#define CHECK_PLANS(gib, wanted_micro, wanted_accumulation)                                        \
+  do {                                                                                             \
+    CHECK(!run_search(gib), "%s", error.message);                                                  \
+    CHECK(best(), "nothing fits");                                                                 \
+    CHECK(best()->is_on_card &&search.is_exact, "not proved");                                     \
+    CHECK(best()->micro == (wanted_micro) && best()->accumulation == (wanted_accumulation),        \
+          "planned %lld x %lld", (long long)best()->micro, (long long)best()->accumulation);       \
+  } while (0)
+
+// ---- what is found ----------------------------------------------------------------------------------
+
+// 24 GiB are 512 MiB of context, 1 GiB and 90 samples.
+TEST(the_batch_is_a_flag_of_the_command) {
+  NEED_SANDBOX;
+  trial_diff diff;
+  char wanted[PLIM_PATH_BYTES + 64];
+  begin(by_flag);
+  CHECK(!open_program("--batch-size", "6"), "%s", error.message);
+  CHECK(program.micro == 6 && program.how == TRIAL_ACCUMULATION_KEPT && !program.effective,
+        "micro batch %lld", (long long)program.micro);
+  CHECK_PLANS(24, 90, 1);
+  CHECK(search.runs.len <= 5, "%zu runs for a straight line", search.runs.len);
+  CHECK(search.runs.at[0].micro == 6 && search.runs.at[0].verdict == TRIAL_FITS, "the first run");
+  CHECK(!trial_program_diff(&program, 90, &diff, &error), "%s", error.message);
+  snprintf(wanted, sizeof wanted, "%s train.py --batch-size 90", python);
+  CHECK_STR(diff.command, wanted);
+  CHECK(!diff.files.len, "a file would change");
+  trial_diff_clear(&diff);
+  end();
+}
+
+TEST(the_batch_is_the_default_of_a_flag) {
+  NEED_SANDBOX;
+  begin(by_flag);
+  CHECK(!open_program(NULL, NULL), "%s", error.message);
+  CHECK(program.micro == 4, "micro batch %lld", (long long)program.micro);
+  end();
+}
+
+TEST(a_model_that_can_be_predicted_is_recognised) {
+  begin(with_model);
+  CHECK(!open_program(NULL, NULL), "%s", error.message);
+  CHECK(program.is_known && program.how == TRIAL_ACCUMULATION_WRITTEN, "it is not known");
+  end();
+  begin(by_trainer);
+  CHECK(!open_program(NULL, NULL), "%s", error.message);
+  CHECK(!program.is_known, "it is known");
+  end();
+}
+
+TEST(accumulation_follows_from_a_global_batch) {
+  begin("from megatron.training import pretrain\npretrain(provider)\n");
+  const char *const words[] = {python, "train.py", "--micro-batch-size", "4", "--global-batch-size",
+                               "24",   NULL};
+  CHECK(!trial_program_open(&program, &(trial_options){.words = words}, &error), "%s",
+        error.message);
+  CHECK(program.how == TRIAL_ACCUMULATION_DIVIDED && program.effective == 24, "effective %lld",
+        (long long)program.effective);
+  CHECK(trial_accumulation_of(&program, 8) == 3 && !trial_accumulation_of(&program, 5),
+        "of 8 and 5");
+  CHECK(trial_next_micro(&program, 4) == 6 && trial_micro_at_most(&program, 11) == 8, "divisors");
+  end();
+}
+
+TEST(the_program_is_a_module) {
+  begin(by_constant);
+  folder_write_text("pkg/__main__.py", by_flag);
+  const char *const module[] = {python, "-m", "train", NULL};
+  const char *const package[] = {python, "-m", "pkg", "--batch-size", "6", NULL};
+  CHECK(!trial_program_open(&program, &(trial_options){.words = module}, &error), "%s",
+        error.message);
+  CHECK(program.micro == 4, "micro batch %lld", (long long)program.micro);
+  trial_program_clear(&program);
+  CHECK(!trial_program_open(&program, &(trial_options){.words = package}, &error), "%s",
+        error.message);
+  CHECK(program.micro == 6, "micro batch %lld", (long long)program.micro);
+  end();
+}
+
+TEST(the_batch_is_a_constant_and_the_original_stays) {
+  NEED_SANDBOX;
+  struct stat before, after;
+  trial_diff diff;
+  char text[sizeof by_constant] = "";
+  begin(by_constant);
+  CHECK(stat("train.py", &before) == 0, "no script");
+  CHECK(!open_program(NULL, NULL), "%s", error.message);
+  CHECK_PLANS(24, 90, 1);
+  CHECK(!trial_program_diff(&program, 90, &diff, &error), "%s", error.message);
+  CHECK(!diff.command && memmem(diff.files.at, diff.files.len, "+BATCH = 90\n", 12), "%.*s",
+        (int)diff.files.len, diff.files.at);
+  trial_diff_clear(&diff);
+  FILE *in = fopen("train.py", "r");
+  CHECK(in && fread(text, 1, sizeof text - 1, in) == sizeof text - 1, "it is shorter");
+  fclose(in);
+  CHECK_STR(text, by_constant);
+  CHECK(stat("train.py", &after) == 0 && after.st_mtim.tv_sec == before.st_mtim.tv_sec &&
+            after.st_mtim.tv_nsec == before.st_mtim.tv_nsec && after.st_ino == before.st_ino,
+        "its time changed");
+  end();
+}
+
+// 120 = 8 x 15: the largest divisor up to 90 is 60.
+TEST(accumulation_keeps_the_effective_batch) {
+  NEED_SANDBOX;
+  trial_diff diff;
+  begin(by_trainer);
+  CHECK(!open_program(NULL, NULL), "%s", error.message);
+  CHECK(program.how == TRIAL_ACCUMULATION_WRITTEN && program.effective == 120,
+        "effective batch %lld", (long long)program.effective);
+  CHECK_PLANS(24, 60, 2);
+  for (size_t i = 0; i < search.runs.len; i++)
+    CHECK(search.runs.at[i].micro * search.runs.at[i].accumulation == 120, "run %zu", i);
+  CHECK(!trial_program_diff(&program, 60, &diff, &error), "%s", error.message);
+  CHECK(memmem(diff.files.at, diff.files.len, "batch_size=60", 13) &&
+            memmem(diff.files.at, diff.files.len, "steps=2", 7),
+        "%.*s", (int)diff.files.len, diff.files.at);
+  trial_diff_clear(&diff);
+  end();
+}
+
+// The program's own micro batch, 8, does not divide the batch that is asked for: it is measured and not planned.
+TEST(another_effective_batch_is_asked_for) {
+  NEED_SANDBOX;
+  begin(by_trainer);
+  const char *const words[] = {python, "train.py", NULL};
+  CHECK(!trial_program_open(&program, &(trial_options){.words = words, .effective = 100}, &error),
+        "%s", error.message);
+  CHECK_PLANS(24, 50, 2);
+  CHECK(search.runs.at[0].micro == 8, "the first run is not the program's own");
+  end();
+}
+
+TEST(the_whole_effective_batch_fits) {
+  NEED_SANDBOX;
+  begin(by_trainer);
+  CHECK(!open_program(NULL, NULL), "%s", error.message);
+  CHECK_PLANS(80, 120, 1);
+  CHECK(search.runs.len == 3, "%zu runs", search.runs.len); // 8, 15 and 120
+  end();
+}
+
+TEST(a_batch_that_does_not_fit_becomes_smaller) {
+  NEED_SANDBOX;
+  begin(by_flag);
+  CHECK(!open_program("--batch-size", "500"), "%s", error.message);
+  CHECK_PLANS(24, 90, 1);
+  CHECK(search.runs.at[0].verdict == TRIAL_DOES_NOT_FIT, "the first run fits");
+  end();
+}
+
+TEST(nothing_fits) {
+  NEED_SANDBOX;
+  begin(by_flag);
+  setenv("FAKE_GIB", "30", 1);
+  CHECK(!open_program("--batch-size", "6"), "%s", error.message);
+  CHECK(!run_search(24), "%s", error.message);
+  CHECK(!best(), "planned %lld", (long long)best()->micro);
+  unsetenv("FAKE_GIB");
+  end();
+}
+
+TEST(the_data_ends_the_search) {
+  NEED_SANDBOX;
+  begin(by_flag);
+  setenv("FAKE_DATA", "20", 1);
+  CHECK(!open_program("--batch-size", "6"), "%s", error.message);
+  CHECK_PLANS(24, 20, 1);
+  unsetenv("FAKE_DATA");
+  end();
+}
+
+// ---- what is refused --------------------------------------------------------------------------------
+
+TEST(a_program_that_fails_ends_the_search) {
+  NEED_SANDBOX;
+  begin(by_flag);
+  setenv("FAKE_FAILS_ABOVE", "6", 1);
+  CHECK(!open_program("--batch-size", "6"), "%s", error.message);
+  CHECK(run_search(24) == PLIM_ERR_UNSUPPORTED, "it was planned");
+  CHECK(strstr(error.message, "micro batch of 12 the program failed"), "%s", error.message);
+  CHECK(access(search.failed_log, R_OK) == 0, "no log: %s", search.failed_log);
+  unsetenv("FAKE_FAILS_ABOVE");
+  end();
+}
+
+TEST(a_program_without_steps_is_not_planned) {
+  NEED_SANDBOX;
+  begin(by_flag);
+  setenv("FAKE_STEPS", "0", 1);
+  CHECK(!open_program("--batch-size", "6"), "%s", error.message);
+  CHECK(run_search(24) && strstr(error.message, "without an optimizer step"), "%s", error.message);
+  unsetenv("FAKE_STEPS");
+  end();
+}
+
+TEST(a_knob_without_effect_is_refused) {
+  NEED_SANDBOX;
+  begin(by_flag);
+  setenv("FAKE_DATA", "3", 1);
+  CHECK(!open_program("--batch-size", "6"), "%s", error.message);
+  CHECK(run_search(24) && strstr(error.message, "batches are the same: 3 x 16"), "%s",
+        error.message);
+  CHECK(strstr(error.hint, "--set micro_batch="), "%s", error.hint);
+  unsetenv("FAKE_DATA");
+  end();
+}
+
+TEST(a_batch_that_is_not_found_is_asked_for) {
+  begin(without_batch);
+  CHECK(open_program(NULL, NULL) == PLIM_ERR_ARGUMENT, "micro batch %lld",
+        (long long)program.micro);
+  CHECK(strstr(error.message, "did not find where"), "%s", error.message);
+  CHECK(strstr(error.hint, "--set micro_batch="), "%s", error.hint);
+  end();
+}
+
+int main(int argc, char **argv) {
+  const char *name = strrchr(argv[0], '/');
+  if (argc > 1 && name && strcmp(name, "/python") == 0) return train(argc, argv);
+  return test_main(argc, argv);
+}
