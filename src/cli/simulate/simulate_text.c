@@ -221,6 +221,16 @@ static void print_ranks(const simulate_part *part) {
   term_table_free(t);
 }
 
+// Installed files start at their package.
+static const char *short_path(const char *file) {
+  static const char *const folders[] = {"site-packages/", "dist-packages/"};
+  for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+    const char *at = strstr(file, folders[i]);
+    if (at) return at + strlen(folders[i]);
+  }
+  return file;
+}
+
 static void print_looks(const simulate_part *part) {
   enum { SHOWN = 6 };
   const simulate_process *p = simulate_fullest(&part->run);
@@ -235,8 +245,8 @@ static void print_looks(const simulate_part *part) {
            "These lines looked at one and were told:");
   for (size_t i = 0; i < p->looks.len && i < SHOWN; i++) {
     const simulate_look *look = &p->looks.at[i];
-    printf("  %s  %s:%d  (%s, %s time%s)\n", look->told, look->file, look->line, look->type,
-           units_count(look->times).text, plural(look->times));
+    printf("  %s  %s:%d  (%s, %s time%s)\n", look->told, short_path(look->file), look->line,
+           look->type, units_count(look->times).text, plural(look->times));
   }
   if (p->looks.len > SHOWN) printf("  and %zu more (--json lists them)\n", p->looks.len - SHOWN);
 }
