@@ -28,10 +28,21 @@ static double seconds_since(const struct timespec *start) {
   return (double)(now.tv_sec - start->tv_sec) + (double)(now.tv_nsec - start->tv_nsec) / 1e9;
 }
 
+// As card_record_used; but the numbers of processes are those of the sandbox, so only they themselves can say that they
+// have ended.
+static uint64_t used_on(const card_record *record, uint32_t device) {
+  uint64_t used = 0;
+  for (uint32_t i = 0; i < record->process_count && i < CARD_MAX_PROCESSES; i++) {
+    const card_process *p = &record->processes[i];
+    if (!p->has_ended) used += p->devices[device].context_bytes + p->devices[device].used_bytes;
+  }
+  return used;
+}
+
 static void look(run *r) {
   simulate_moment now = {.seconds = seconds_since(&r->start), .log = r->result->log};
   for (uint32_t i = 0; i < r->record->device_count; i++) {
-    uint64_t used = card_record_used(r->record, (int)i);
+    uint64_t used = used_on(r->record, i);
     if (used > now.used_bytes) now.used_bytes = used;
   }
   for (uint32_t i = 0; i < r->record->process_count && i < CARD_MAX_PROCESSES; i++) {
@@ -109,6 +120,10 @@ static plim_err go(run *r, const plim_sandbox *sandbox, plim_error *error) {
   snprintf(r->result->read_only, sizeof r->result->read_only, "%s", running.read_only);
   r->result->seconds = seconds_since(&r->start);
   r->result->end = end_of(r);
+  if (r->record->process_count > CARD_MAX_PROCESSES)
+    return plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                     "%u processes used the card, and the memory of at most %d can be recorded",
+                     r->record->process_count, CARD_MAX_PROCESSES);
   return take_record(r->record, r->result) ? PLIM_OK
                                            : plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
 }

@@ -42,6 +42,15 @@ typedef struct {
 // Called several times a second.
 typedef void simulate_watch(void *context, const simulate_moment *now);
 
+#define SIMULATE_LARGE_ENOUGH (1ull << 40) // bytes; more than any card
+
+// A line at which a router chose among experts by floats that nobody computed.
+typedef struct {
+  char *file; // owned
+  int line;
+  uint64_t times, choices, chosen;
+} simulate_route;
+
 // A line of the program that looked at a value which nobody computed.
 typedef struct {
   char *file; // owned, like the other texts
@@ -93,6 +102,8 @@ typedef struct {
   vec(simulate_phase) phases; // in the order in which they began
   char *snapshot;             // path of PyTorch's snapshot; NULL: the process did not use a card
   vec(simulate_look) looks;
+  vec(simulate_route) routes;
+  bool is_without_triton; // libraries that look for Triton take other paths
   vec(simulate_version) versions;
 } simulate_process;
 

@@ -32,6 +32,20 @@ static bool take_looks(simulate_process *p, const json_t *list) {
   return true;
 }
 
+static bool take_routes(simulate_process *p, const json_t *list) {
+  size_t i;
+  const json_t *route;
+  json_array_foreach(list, i, route) {
+    simulate_route one = {.file = text_of(json_object_get(route, "file")),
+                          .line = (int)count_of(route, "line"),
+                          .times = count_of(route, "times"),
+                          .choices = count_of(route, "choices"),
+                          .chosen = count_of(route, "chosen")};
+    if (!one.file || !vec_push(&p->routes, one)) return false;
+  }
+  return true;
+}
+
 static char *own_text(const json_t *object, const char *key) {
   const json_t *value = json_object_get(object, key);
   return json_is_string(value) ? strdup(json_string_value(value)) : NULL;
@@ -118,7 +132,9 @@ static plim_err take_process(const char *path, simulate_process *p, plim_error *
   p->uses_card = json_array_size(json_object_get(seen, "devices")) > 0;
   take_counters(p, json_object_get(seen, "devices"));
   take_observed(&p->observed, json_object_get(seen, "observed"));
+  p->is_without_triton = json_is_false(json_object_get(seen, "triton"));
   bool ok = take_looks(p, json_object_get(seen, "looked_at")) &&
+            take_routes(p, json_object_get(seen, "routed")) &&
             take_phases(p, json_object_get(seen, "phases")) &&
             take_versions(p, json_object_get(seen, "versions"));
   json_decref(seen);
@@ -136,6 +152,8 @@ void simulate_process_clear(simulate_process *p) {
     free(p->versions.at[i].version);
   }
   for (size_t i = 0; i < p->phases.len; i++) free(p->phases.at[i].name);
+  for (size_t i = 0; i < p->routes.len; i++) free(p->routes.at[i].file);
+  vec_free(&p->routes);
   clear_observed(&p->observed);
   vec_free(&p->phases);
   vec_free(&p->looks);

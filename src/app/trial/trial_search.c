@@ -6,8 +6,6 @@
 
 #include "trial_impl.h"
 
-#define LARGE_ENOUGH (1ull << 40) // bytes; more than any card
-
 typedef struct {
   trial_search *s;
   trial_watch *watch;
@@ -98,7 +96,7 @@ static plim_err run_version(watching *w, const trial_version *v, bool is_on_card
   request.gpus = s->program->gpus;
   request.replaced = v->replaced.at;
   request.replaced_count = v->replaced.len;
-  if (!is_on_card) request.total_bytes = LARGE_ENOUGH;
+  if (!is_on_card) request.total_bytes = SIMULATE_LARGE_ENOUGH;
   plim_err err = simulate_run(&request, look, w, &result, error);
   if (!err && result.end == SIMULATE_FAILED) err = refuse_failed(s, &result, w->micro, error);
   if (!err) take_result(&result, &run);

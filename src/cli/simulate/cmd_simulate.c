@@ -24,8 +24,6 @@ typedef struct {
 static const simulate_args defaults = {
     .gpus = 1, .steps = 3, .limit_bytes = PLIM_UNKNOWN, .top = 10};
 
-#define LARGE_ENOUGH (1ull << 40) // bytes; more than any card
-
 const simulate_part *simulate_whole(const simulate_report *r) {
   return r->has_large ? &r->large : &r->capped;
 }
@@ -104,7 +102,7 @@ static plim_err run_both(simulate_report *r, const simulate_args *args, plim_err
   plim_err err = run_once(r->request, args, &r->capped, error);
   if (err || r->capped.run.end != SIMULATE_OUT_OF_MEMORY || !r->has_limit) return err;
   simulate_request large = *r->request;
-  large.total_bytes = LARGE_ENOUGH;
+  large.total_bytes = SIMULATE_LARGE_ENOUGH;
   r->has_large = true;
   return run_once(&large, args, &r->large, error);
 }
@@ -138,7 +136,8 @@ static plim_err understand(const simulate_args *args, const char *const *words, 
   uint64_t context = (uint64_t)card->target.gpu->context_mib * PLIM_MIB;
   *out = (simulate_request){.command = words,
                             .gpu = card->target.gpu,
-                            .total_bytes = has_limit ? card->target.budget_bytes : LARGE_ENOUGH,
+                            .total_bytes =
+                                has_limit ? card->target.budget_bytes : SIMULATE_LARGE_ENOUGH,
                             .context_bytes = context,
                             .gpus = (uint32_t)args->gpus,
                             .steps = args->steps,

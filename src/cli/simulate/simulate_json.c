@@ -30,6 +30,50 @@ static void put_looks(json_writer *j, const simulate_process *p) {
   jsonw_end(j);
 }
 
+static void put_routes(json_writer *j, const simulate_process *p) {
+  jsonw_array(j, "routed");
+  for (size_t i = 0; i < p->routes.len; i++) {
+    const simulate_route *route = &p->routes.at[i];
+    jsonw_object(j, NULL);
+    jsonw_string(j, "file", route->file);
+    jsonw_i64(j, "line", route->line);
+    jsonw_u64(j, "times", route->times);
+    jsonw_u64(j, "choices", route->choices);
+    jsonw_u64(j, "chosen", route->chosen);
+    jsonw_end(j);
+  }
+  jsonw_end(j);
+}
+
+static void put_observed(json_writer *j, const simulate_observed *o) {
+  jsonw_object(j, "observed");
+  jsonw_string(j, "model", o->model);
+  jsonw_string(j, "model_type", o->type);
+  jsonw_string(j, "attention", o->attention);
+  jsonw_u64(j, "parameters", o->parameters);
+  jsonw_u64(j, "trained", o->trained);
+  jsonw_string(j, "adapters", o->adapters);
+  jsonw_u64(j, "adapter_rank", o->rank);
+  jsonw_string(j, "autocast", o->autocast);
+  jsonw_bool(j, "checkpointing", o->checkpoints);
+  jsonw_string(j, "optimizer", o->optimizer);
+  jsonw_string(j, "strategy", o->strategy);
+  jsonw_u64(j, "accumulation", o->accumulation);
+  jsonw_array(j, "batch");
+  for (size_t i = 0; i < 2; i++) jsonw_u64(j, NULL, o->batch[i]);
+  jsonw_end(j);
+  jsonw_u64(j, "batch_shapes", o->shapes);
+  jsonw_end(j);
+}
+
+static void put_phases(json_writer *j, const simulate_part *part) {
+  simulate_phase_peak peaks[SIMULATE_PHASES];
+  size_t count = simulate_phase_peaks(part, peaks);
+  jsonw_object(j, "phase_peaks_bytes");
+  for (size_t i = 0; i < count; i++) jsonw_bytes(j, peaks[i].name, peaks[i].peak_bytes);
+  jsonw_end(j);
+}
+
 static void put_process(json_writer *j, const simulate_process *p) {
   jsonw_object(j, NULL);
   jsonw_i64(j, "rank", p->rank);
@@ -45,7 +89,10 @@ static void put_process(json_writer *j, const simulate_process *p) {
   for (size_t i = 0; i < p->versions.len; i++)
     jsonw_string(j, p->versions.at[i].name, p->versions.at[i].version);
   jsonw_end(j);
+  jsonw_bool(j, "has_triton", !p->is_without_triton);
+  put_observed(j, &p->observed);
   put_looks(j, p);
+  put_routes(j, p);
   jsonw_end(j);
 }
 
@@ -71,7 +118,9 @@ static void put_part(json_writer *j, const char *key, const simulate_part *part)
   jsonw_array(j, "processes");
   for (size_t i = 0; i < part->run.processes.len; i++) put_process(j, &part->run.processes.at[i]);
   jsonw_end(j);
+  put_phases(j, part);
   put_unmodelled(j, &part->run);
+  jsonw_string_or_null(j, "read_only", part->run.read_only);
   if (part->has_replay) {
     jsonw_object(j, "replay");
     replay_write_json(j, &part->replay);

@@ -251,6 +251,24 @@ static void print_looks(const simulate_part *part) {
   if (p->looks.len > SHOWN) printf("  and %zu more (--json lists them)\n", p->looks.len - SHOWN);
 }
 
+static void print_routes(const simulate_part *part) {
+  const simulate_process *p = simulate_fullest(&part->run);
+  char line[320];
+  for (size_t i = 0; p && i < p->routes.len; i++) {
+    const simulate_route *route = &p->routes.at[i];
+    snprintf(line, sizeof line,
+             "note: %.120s:%d chooses %s of %s experts by floats that nobody computed; the choices "
+             "are as uneven as those of an untrained router",
+             short_path(route->file), route->line, units_count(route->chosen).text,
+             units_count(route->choices).text);
+    sentence(line);
+  }
+  if (p && p->is_without_triton)
+    sentence(
+        "note: Triton is not installed here; where it is, libraries such as TRL run other code, "
+        "which needs other amounts of memory");
+}
+
 static void print_unmodelled(const simulate_part *part) {
   if (*part->run.read_only) {
     char line[480];
@@ -286,6 +304,7 @@ void simulate_print_text(const simulate_report *r) {
   print_ranks(whole);
   if (whole->has_replay) replay_print_findings(&whole->replay);
   print_looks(whole);
+  print_routes(whole);
   print_unmodelled(whole);
   printf("\nlog: %s\n", r->capped.run.log);
 }

@@ -57,7 +57,9 @@ static int act(const char *what) {
         "\"observed\": {\"model\": {\"class\": \"Net\", \"parameters\": 9, \"trained\": 4},"
         "\"batch\": [2, 8], \"has_tokens\": true, \"accumulation\": 4},"
         "\"looked_at\": [{\"file\": \"a.py\", \"line\": 4, \"times\": 2, \"type\": "
-        "\"float32\", \"told\": 0}], \"versions\": {\"torch\": \"2.11.0\"}}");
+        "\"float32\", \"told\": 0}], \"routed\": [{\"file\": \"r.py\", \"line\": 7, \"times\": 1, "
+        "\"choices\": 8, \"chosen\": 2}], \"triton\": false, \"versions\": {\"torch\": "
+        "\"2.11.0\"}}");
   if (strcmp(what, "odd") == 0) // nothing is where it belongs
     write_observed(
         "{\"rank\": \"x\", \"devices\": 3, \"looked_at\": [1, {\"file\": 2}], "
@@ -151,6 +153,8 @@ TEST(what_processes_observed_is_read) {
   CHECK(p->ooms == 1 && p->retries == 2 && p->host_bytes == 5, "counters");
   CHECK(p->looks.len == 1 && p->looks.at[0].line == 4 && strcmp(p->looks.at[0].told, "0") == 0,
         "looks");
+  CHECK(p->routes.len == 1 && p->routes.at[0].line == 7 && p->routes.at[0].choices == 8, "routes");
+  CHECK(p->is_without_triton, "Triton");
   CHECK(p->phases.len == 2 && strcmp(p->phases.at[1].name, "training") == 0, "phases");
   CHECK(strcmp(p->observed.model, "Net") == 0 && p->observed.trained == 4, "model");
   CHECK(p->observed.batch[1] == 8 && p->observed.accumulation == 4 && p->observed.has_tokens,
