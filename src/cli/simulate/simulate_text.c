@@ -280,8 +280,7 @@ static void print_unmodelled(const simulate_part *part) {
     const simulate_unmodelled *u = &part->run.unmodelled.at[i];
     char line[240];
     snprintf(line, sizeof line,
-             "note: the program called %s %s time%s, whose result is not modelled: memory that "
-             "depends on it may differ",
+             "note: not modelled exactly: %s (%s call%s); memory that depends on it may differ",
              u->name, units_count(u->calls).text, plural(u->calls));
     sentence(line);
   }
