@@ -14,9 +14,9 @@ BUILD_PACKAGES := gcc libc6-dev cmake ninja-build pkg-config liblzma-dev zlib1g-
 TEST_PACKAGES := $(BUILD_PACKAGES) clang "libclang-rt-14-dev|libclang-rt-dev" clang-format diffutils git patch \
   wasi-libc python3 python3-yaml
 
-# $(call compile,PRESET): configures and builds; prints only what goes wrong.
+# $(call compile,PRESET[,TARGET]): configures and builds; prints only what goes wrong.
 compile = set -o pipefail; cmake --preset $(1) >/dev/null && \
-  cmake --build --preset $(1) -- --quiet | { grep -v '^ninja: no work to do' || true; }
+  cmake --build --preset $(1) $(addprefix --target ,$(2)) -- --quiet | { grep -v '^ninja: no work to do' || true; }
 COMPILE_OR_FAIL = || { echo "the build failed"; echo "0 passed, 1 failed"; exit 1; }
 
 build: ## build the program to build/plimsoll, with man pages and completions beside it
@@ -29,6 +29,7 @@ build: ## build the program to build/plimsoll, with man pages and completions be
 test: ## build and run every test; the last line is "N passed, N failed"
 	@tools/need.sh $(TEST_PACKAGES)
 	@$(MAKE) build $(COMPILE_OR_FAIL)
+	@$(call compile,release,test_programs) $(COMPILE_OR_FAIL)
 	@$(call compile,asan) $(COMPILE_OR_FAIL)
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) tests/all.sh build
 
@@ -41,6 +42,7 @@ plan: build ## build, then run the demonstration
 
 bench: build ## run the benchmarks (RECORD=1 writes them to docs/measurements.md)
 	@tools/need.sh python3
+	@$(call compile,release,bench_programs)
 	@bench/run.sh
 
 format: ## format all C files in place

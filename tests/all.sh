@@ -24,10 +24,9 @@ short=$(cd tests/cli/golden && ls apply_{again,share_accelerate}.sh plan_{json,m
 commands+=("tests/cli/golden.sh $build/asan/plimsoll ${short//.sh/}")
 # Each test program once: under sanitizers, or without them where that takes too long (long_tests in CMakeLists.txt).
 while IFS= read -r program; do
-  sanitized=${program/#"$build/release/"/"$build/asan/"}
-  if [ -x "$sanitized" ]; then program=$sanitized; fi
-  commands+=("$program")
-done < <(find "$build/release/tests" -name 'test_*' -type f | sort)
+  sanitized=$build/asan/tests/$program
+  if [ -x "$sanitized" ]; then commands+=("$sanitized"); else commands+=("$build/release/tests/$program"); fi
+done < <(cd "$build" && find asan/tests release/tests -name 'test_*' -type f -printf '%P\n' | sort -u)
 for program in "$build"/asan/tests/fuzz/fuzz_*; do commands+=("tests/fuzz.sh $program"); done
 
 exec tests/run.sh "${commands[@]}"
