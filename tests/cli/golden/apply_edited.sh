@@ -1,6 +1,6 @@
 # A plan that was edited by hand, or a file that is not a plan, is refused with the reason; nothing is written.
 work=$(mktemp -d) && cp -r fixtures/seed0 "$work/project" && cd "$work/project" || exit 9
-$PLIMSOLL plan start_baseline.sh --gpu 32GiB --fix liger=off --out ../plan.json >/dev/null
+$PLIMSOLL plan start_baseline.sh --gpu 32GiB --fix liger=off --fix chunked_loss=512 --fix micro_batch=8 --fix offload=none --fix strategy=none --fix checkpoint=on --out ../plan.json >/dev/null
 # edit CODE: applies the plan after CODE changed it. forge CODE: the same, with a correct digest.
 change() {
   python3 -c 'import hashlib, json, re, sys

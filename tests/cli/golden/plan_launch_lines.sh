@@ -1,6 +1,6 @@
 # The launch command has the arguments of the user's command without redirections and other shell syntax, so that it can
 # be pasted. The arguments of an image are those of ENTRYPOINT and CMD.
-echo 'model_name_or_path: qwen2.5-1.5b
+echo 'model_name_or_path: fixtures/tiny
 per_device_train_batch_size: 1
 bf16: true
 max_length: 1024' > train.yaml

@@ -15,7 +15,6 @@ same() {
   done
   echo "the same"
 }
-same -m qwen2.5-7b --lora-rank 128 -b 2 -a 8 -c -g 5090 --loop trainer --amp bf16 --lora-dropout 0.05
 same -m llama-3.2-1b --world 8 -b 2 -s 1024 --amp bf16 --dtype fp32 -g 16GiB
 same -m llama-3.2-1b --world 4 --strategy fsdp2 --loop trainer --amp bf16 -b 2 -g "A100 40GB"
 same -m llama-3.2-1b --lora-rank 8 --fix quantisation=nf4-double --prepare none --weights nf4-double -b 4 -g 8GiB

@@ -5,7 +5,7 @@ part unclear_batch
 mkdir p && cd p || exit 9
 ask() {
   echo "== $1" && shift
-  $PLIMSOLL plan "$@" --model llama-3.2-1b --gpu 24GiB 2>&1 | grep -oE "effective batch.*|error: .*|help: .*"
+  $PLIMSOLL plan "$@" --model ../fixtures/tiny --gpu 24GiB 2>&1 | grep -oE "effective batch.*|error: .*|help: .*"
 }
 cat >two.py <<'END'
 warm = TrainingArguments("a", per_device_train_batch_size=16, gradient_accumulation_steps=1, bf16=True)
@@ -36,7 +36,7 @@ mkdir p && cd p || exit 9
 ask() {
   file=$1 && shift
   printf -- "$1" >"$file" && shift
-  $PLIMSOLL plan "$file" --model llama-3.2-1b --gpu 24GiB "$@" 2>&1 | grep -oE "effective batch.*|error: .*|help: .*"
+  $PLIMSOLL plan "$file" --model ../fixtures/tiny --gpu 24GiB "$@" 2>&1 | grep -oE "effective batch.*|error: .*|help: .*"
 }
 head='output_dir: o\nbf16: true\nmax_length: 512\n'
 batch='per_device_train_batch_size'
