@@ -30,12 +30,17 @@ static plim_err out_of_memory(parser *p) {
 
 // ---- characters to bytes ----------------------------------------------------------------------------
 
+static size_t next_character(const plim_tree *t, size_t at) {
+  bool is_ascii = (unsigned char)t->text[at] < 0x80; // nearly always
+  return at + (is_ascii ? 1 : plim_utf8_length(t->text + at, t->size - at, NULL));
+}
+
 static plim_err index_text(parser *p) {
   const plim_tree *t = p->tree;
   size_t at = p->skip;
   for (size_t count = 0; at < t->size; count++) {
     if (count % STRIDE == 0 && !vec_push(&p->offsets, (uint32_t)at)) return out_of_memory(p);
-    at += plim_utf8_length(t->text + at, t->size - at, NULL);
+    at = next_character(t, at);
   }
   return PLIM_OK;
 }
@@ -44,8 +49,7 @@ static size_t byte_of(const parser *p, size_t character) {
   const plim_tree *t = p->tree;
   if (character / STRIDE >= p->offsets.len) return t->size;
   size_t at = p->offsets.at[character / STRIDE];
-  for (size_t i = character % STRIDE; i > 0 && at < t->size; i--)
-    at += plim_utf8_length(t->text + at, t->size - at, NULL);
+  for (size_t i = character % STRIDE; i > 0 && at < t->size; i--) at = next_character(t, at);
   return at;
 }
 

@@ -13,21 +13,33 @@ static bool is_one_batch(const plim_project_file *f, plim_knob knob) {
                             f->recipe.knobs[PLIM_KNOB_ACCUMULATE].origin != PLIM_UNCLEAR);
 }
 
-// Every edit reads the script again. A script with more trainings is left to its author: without the rest of the edits
-// the knob does not get its value, and the change is refused.
+// Every edit reads the script again. A script with more trainings is left to its author: with one of them edited the
+// knob does not get its value, and the change is refused.
 enum { MOST_TRAININGS = 64 };
+
+// Whether a setting has the same key and value in another training.
+static bool is_parallel(const plim_project_file *f, const plim_key *key, const plim_setting *of,
+                        const plim_setting *x) {
+  bool is_nested = plim_dialect_table[f->recipe.dialect].is_nested;
+  return x != of && !x->group && !x->is_of_evaluation && plim_key_is_of(key, x, is_nested) &&
+         plim_value_same(&x->value, &of->value) && plim_setting_counts(&f->settings, x) != PLIM_NO;
+}
+
+static bool has_too_many(const plim_project_file *f, const plim_key *key, const plim_setting *of) {
+  size_t count = 0;
+  for (size_t i = 0; i < f->settings.at.len && count <= MOST_TRAININGS; i++)
+    count += is_parallel(f, key, of, &f->settings.at.at[i]);
+  return count > MOST_TRAININGS;
+}
 
 bool plim_trainings_change(const plim_project_file *f, const plim_key *key, const plim_setting *of,
                            const plim_value *value, plim_task_edits *edits) {
-  bool is_nested = plim_dialect_table[f->recipe.dialect].is_nested;
-  if (!is_one_batch(f, key->knob)) return true;
-  for (size_t i = 0; i < f->settings.at.len && edits->len <= MOST_TRAININGS; i++) {
+  if (!is_one_batch(f, key->knob) || has_too_many(f, key, of)) return true;
+  for (size_t i = 0; i < f->settings.at.len; i++) {
     const plim_setting *x = &f->settings.at.at[i];
     plim_edit edit;
-    bool is_parallel =
-        x != of && !x->group && !x->is_of_evaluation && plim_key_is_of(key, x, is_nested) &&
-        plim_value_same(&x->value, &of->value) && plim_setting_counts(&f->settings, x) != PLIM_NO;
-    if (!is_parallel || plim_settings_change(&f->settings, x, value, &edit, NULL)) continue;
+    if (!is_parallel(f, key, of, x) || plim_settings_change(&f->settings, x, value, &edit, NULL))
+      continue;
     if (vec_push(edits, edit)) continue;
     free(edit.text);
     return false;
