@@ -108,7 +108,7 @@ def table(m, snapshot):
         ("simulator alone, events per second", f"{m['rate'] / mb:.1f} million", "at least 10 million"),
         ("replay exact", "yes" if m["exact"] else "no", "yes"),
     ]
-    lines = ["| what | measured | bar |", "|---|---|---|"] + [f"| {a} | {b} | {c} |" for a, b, c in rows]
+    lines = ["| what | measured | target |", "|---|---|---|"] + [f"| {a} | {b} | {c} |" for a, b, c in rows]
     return "\n".join(lines)
 
 
@@ -147,7 +147,7 @@ def main(plimsoll, simulator, snapshot, workdir, *options):
         record(options[1], "speed", text)
         record(options[1], "exactness", exactness(os.path.join(os.path.dirname(simulator), "../tests/io")))
     if not met(m):
-        sys.exit("a bar is missed")
+        sys.exit("a target is missed")
 
 
 if __name__ == "__main__":

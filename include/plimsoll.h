@@ -14,7 +14,7 @@ extern "C" {
 #endif
 
 #define PLIM_VERSION "0.1.0"
-#define PLIM_UNKNOWN UINT64_MAX // a byte count, address or limit that nobody told us
+#define PLIM_UNKNOWN UINT64_MAX // a byte count, address or limit that is not known
 #define PLIM_MIB (1024ull * 1024)
 #define PLIM_GIB (1024ull * PLIM_MIB)
 
@@ -35,7 +35,7 @@ typedef struct plim_error {
   char message[320]; // what is wrong, naming the value
   char hint[320];    // what to type or do next; empty if there is nothing to say
   char file[512];    // the file it is about; empty if none
-  uint64_t byte;     // offset of the offence in that file or text; PLIM_UNKNOWN if it has none
+  uint64_t byte;     // offset of the mistake in that file or text; PLIM_UNKNOWN if it has none
 } plim_error;
 
 // Fills *error (if not NULL) from a printf format, with no file, byte or hint, and returns `code`,

@@ -148,7 +148,7 @@ static void refuse(check *c, const variable *x, const variable *instead, const p
   if (instead) check_why(f, "PyTorch would refuse this value; %s is used instead", instead->where);
   else
     check_why(
-        f, "PyTorch reads it when the first tensor is moved to the card, and stops with an error");
+        f, "PyTorch reads it when the first tensor is moved to the GPU, and stops with an error");
 }
 
 static bool has_fight(const check *c, const plim_alloc_conf *conf);

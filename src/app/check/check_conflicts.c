@@ -127,10 +127,9 @@ static void check_device_map(check *c) {
   check_finding *f = check_add(c, "conflict.device_map", CHECK_FAILS,
                                "device_map=\"%s\" in a run with several processes", at.value.text);
   check_at(f, &at);
-  check_why(f,
-            "each process would spread its model over all cards, which accelerate refuses (\"You "
-            "can't train a model that has been loaded with device_map='auto' in any distributed "
-            "mode\")");
+  check_why(f, "each process would spread its model over all GPUs, which accelerate refuses (\"You "
+               "can't train a model that has been loaded with device_map='auto' in any distributed "
+               "mode\")");
   if (is_ddp) check_fix(f, "device_map={\"\": int(os.environ[\"LOCAL_RANK\"])}");
   else check_fix(f, "remove device_map: sharding places the model");
 }
@@ -310,7 +309,7 @@ static void check_flash(check *c) {
             "RuntimeError: FlashAttention only supports Ampere GPUs or newer; the %s has compute "
             "capability %d.%d",
             gpu->name, gpu->capability / 10, gpu->capability % 10);
-  check_fix(f, "use sdpa attention, which has a kernel for this card");
+  check_fix(f, "use sdpa attention, which has a kernel for this GPU");
 }
 
 // ---- removed keys -----------------------------------------------------------------------------------

@@ -6,7 +6,7 @@
 #include "python_code.h"
 
 #define WHOLE_ON_EACH                                                                              \
-  "each process loads the whole model before it is sharded: the host, or the card, must hold it "  \
+  "each process loads the whole model before it is sharded: the host or the GPU must hold it "     \
   "once per process"
 
 static bool is_zero3(const check *c) { return check_says(c, PLIM_KNOB_STRATEGY, "zero3"); }
@@ -101,11 +101,10 @@ static void check_evaluation(check *c) {
   if (!file || !is_language || !evaluates(c) || lets_logits_go(c)) return;
   if (plim_python_find(&file->code, "compute_metrics=None", byte, byte + 1) == byte) return;
   check_finding *f = check_add(c, "loading.logits", CHECK_WARNING,
-                               "evaluation keeps all logits on the card, for compute_metrics");
+                               "evaluation keeps all logits on the GPU, for compute_metrics");
   check_at_byte(f, file, byte);
-  check_why(f,
-            "Trainer keeps the logits of the whole evaluation set on the GPU: sequences x tokens "
-            "x vocabulary. A thousand sequences already exceed most GPUs");
+  check_why(f, "Trainer keeps the logits of the whole evaluation set: sequences x tokens "
+               "x vocabulary. A thousand sequences already exceed most GPUs");
   check_fix(f, "preprocess_logits_for_metrics=lambda logits, labels: logits.argmax(-1)");
 }
 

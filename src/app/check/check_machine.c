@@ -48,16 +48,16 @@ static void check_company(check *c, size_t i) {
   if (!count && !is_taken) return;
   check_finding *f =
       count ? check_add(c, "card.processes", is_taken ? CHECK_WARNING : CHECK_NOTE,
-                        "card %u is also used by %s", card->index, names)
+                        "GPU %u is also used by %s", card->index, names)
             : check_add(c, "card.processes", CHECK_WARNING,
-                        "%s of card %u are used by processes that are not visible from here",
+                        "%s of GPU %u are used by processes that are not visible from here",
                         units_bytes(in_use(card)).text, card->index);
   if (!is_taken) return;
   size_t other = free_card(c);
-  check_why(f, "the run cannot use that memory, and runs out earlier than on an empty card");
+  check_why(f, "the run cannot use that memory, and runs out earlier than on an empty GPU");
   if (other == SIZE_MAX) check_fix(f, "stop them first; nvidia-smi lists them");
   else
-    check_fix(f, "stop them, or use another card: CUDA_VISIBLE_DEVICES=%u", c->cards[other].index);
+    check_fix(f, "stop them, or use another GPU: CUDA_VISIBLE_DEVICES=%u", c->cards[other].index);
 }
 
 void check_cards(check *c) {
@@ -70,7 +70,7 @@ void check_cards(check *c) {
   }
   for (size_t i = 0; i < c->card_count; i++) {
     const plim_card *card = &c->cards[i];
-    check_add(c, "card", CHECK_OK, "card %u: %s, %s of %s free", card->index,
+    check_add(c, "card", CHECK_OK, "GPU %u: %s, %s of %s free", card->index,
               *card->name ? card->name : "of unknown name", units_bytes(card->free_bytes).text,
               units_bytes(card->total_bytes).text);
     check_company(c, i);
@@ -140,8 +140,8 @@ void check_environment(check *c) {
   const char *uncached = c->environment("PYTORCH_NO_CUDA_MEMORY_CACHING");
   if (visible && (!*visible || strcmp(visible, "-1") == 0)) {
     check_finding *f = check_add(c, "environment.no_card", CHECK_WARNING,
-                                 "CUDA_VISIBLE_DEVICES is \"%s\": no card is visible", visible);
-    check_why(f, "PyTorch finds no card, and trains on the CPU or stops");
+                                 "CUDA_VISIBLE_DEVICES is \"%s\": no GPU is visible", visible);
+    check_why(f, "PyTorch finds no GPU, and trains on the CPU or stops");
     check_fix(f, "unset CUDA_VISIBLE_DEVICES");
   }
   if (uncached && *uncached) {

@@ -26,12 +26,12 @@ void check_precision(check *c) {
   if (!bf16) return;
   bool has_fp16 = gpu->fp16_tflops > 0;
   check_finding *f = check_add(c, "precision.emulated", CHECK_WARNING,
-                               "bf16 on a card without bf16 support: the %s", gpu->name);
+                               "bf16 on a GPU without bf16 support: the %s", gpu->name);
   check_why(f, "PyTorch emulates it with float32: at most %g TFLOPS%s", gpu->fp32_tflops,
             has_fp16 ? ", and kernels that need it are missing" : "");
   if (has_fp16)
     check_fix(f, "use fp16, which reaches %g TFLOPS here; plimsoll plan writes it",
               gpu->fp16_tflops);
-  else check_fix(f, "use float32: this card has no fast 16-bit type");
+  else check_fix(f, "use float32: this GPU has no fast 16-bit type");
   show_place(c, bf16, f);
 }

@@ -19,12 +19,12 @@ typedef struct {
   int pairwise, others;           // number of losses within a sample, and of those across a batch
   uint64_t columns, data_columns; // according to the loss and to the data; 0: not known
   bool is_of_example;    // data_columns are those of an InputExample, not of a data set's name
-  const char *data_file; // where they stand
+  const char *data_file; // the file that shows them
   int data_line;
 } job_texts;
 job_texts project_job_texts(const plim_project *p);
 
-// "contrastive loss of 2 columns, 32 at a time", or the name of another loss.
+// "contrastive loss, 2 texts per sample, mini batches of 32", or the name of another loss.
 void job_describe_loss(const job_request *r, char *text, size_t size);
 
 #endif

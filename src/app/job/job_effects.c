@@ -157,7 +157,7 @@ static const struct {
     {"strategy", NULL, NULL, NULL},
     {"world", NULL, NULL, NULL},
     {"nodes", NULL, NULL, NULL},
-    {"link", has_neighbours, "no machine has more than one GPU", "--strategy ddp --world 8"},
+    {"link", has_neighbours, "the run has only one GPU per machine", "--strategy ddp --world 8"},
     {"network", has_machines, "the run uses only one machine", "--nodes 2"},
     {"no-reshard", is_fsdp, "it applies only to FSDP2", "--strategy fsdp2"},
     {"reduce-dtype", is_fsdp, "it applies only to FSDP2", "--strategy fsdp2"},

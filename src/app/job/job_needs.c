@@ -61,10 +61,10 @@ static const char *loading_help(const plim_job *job) {
   plim_strategy strategy = job->sharding.strategy;
   if (job->weights != PLIM_WEIGHTS_PLAIN || plim_job_loads_in_parts(job)) return NULL;
   if (strategy == PLIM_SHARD_ZERO3)
-    return "load it under HfDeepSpeedConfig, which never puts the whole model on one GPU: --load "
-           "sharded";
-  return strategy == PLIM_SHARD_FSDP2 ? "load it on the CPU, so that FSDP2 moves only its part to "
-                                        "each GPU: --load pretrained"
+    return "Load the model under HfDeepSpeedConfig, which never puts all of it on one GPU, and "
+           "add --load sharded";
+  return strategy == PLIM_SHARD_FSDP2 ? "Load the model on the CPU, so that each GPU gets only its "
+                                        "part from FSDP2, and add --load pretrained"
                                       : NULL;
 }
 
@@ -74,9 +74,9 @@ void estimate_loading(const plim_estimate *e, const plim_job *job, char *text, s
   uint64_t step = estimate_shown(e).device_bytes;
   *text = 0;
   if (!estimate_fails_loading(e) || step > e->budget_bytes) return;
-  snprintf(larger, sizeof larger, "use a card with at least %s",
+  snprintf(larger, sizeof larger, "Use a card with at least %s",
            units_bytes(loading_bytes(e)).text);
-  snprintf(text, size, "loading the model needs %s at once; a training step then needs %s %s: %s",
+  snprintf(text, size, "loading the model needs %s at once; a training step then needs %s %s. %s",
            units_bytes(loading_bytes(e)).text, has_leftovers(e) ? "at least" : "only",
            units_bytes(step).text, help ? help : larger);
 }

@@ -83,7 +83,7 @@ static plim_err understand_model(const job_args *args, job_request *r, plim_erro
   if (*r->source.quantization && !args->weights)
     plim_note_add(
         &r->notes, "unmodelled.checkpoint_quantization", "quantisation",
-        "the checkpoint is quantized (%s), which is not modelled: predicted as if it were "
+        "the checkpoint is quantised (%s), which is not modelled: predicted as if it were "
         "stored in %s",
         r->source.quantization, dtype_name(r->job.dtype));
   return PLIM_OK;
@@ -357,7 +357,7 @@ void job_describe_recipe(const job_request *r, const job_args *args, char *text,
            (int)c->batch, times, (int)c->length, args->optimizer, checkpoints[c->checkpoint],
            plim_attention_names[args->attention], loss,
            c->is_trainer ? "Trainer"
-           : c->is_bare  ? "bare loop (--loop bare)"
+           : c->is_bare  ? "manual loop without gradient clipping (--loop bare)"
                          : "manual loop",
            shared);
 }

@@ -109,7 +109,7 @@ extern const char *const job_reduce_dtypes[], *const job_links[], *const job_pre
    "chunked-loop: as chunked, but in your training loop\n"                                         \
    "contrastive: compares embeddings (sentence-transformers)\n"                                    \
    "eighths: in eight chunks, torchtune's LinearCrossEntropyLoss\n"                                                 \
-   "eighths-listed: in eight chunks, torchtune's CEWithChunkedOutputLoss", plim_loss_names},                        \
+   "eighths-listed: the same, but all logits first: CEWithChunkedOutputLoss", plim_loss_names},                        \
   {"loss-chunk", 0, "N", CLI_UINT, AT(loss_chunk), "tokens per chunk of a chunked loss (default: 512)", NULL}, \
   {"columns", 0, "N", CLI_UINT, AT(columns),                                                       \
    "texts per sample of a contrastive loss: anchor, positive, negatives (default: 2)", NULL},      \
@@ -154,7 +154,7 @@ extern const char *const job_reduce_dtypes[], *const job_links[], *const job_pre
    "device-map: from_pretrained directly to the card\n"                                            \
    "init: random weights, made on the card\n"                                                      \
    "sharded: in shards, under DeepSpeed's zero.Init", job_loads},                                 \
-  {"steps", 0, "N", CLI_UINT, AT(steps), "optimizer steps to simulate (default: 3)", NULL},        \
+  {"steps", 0, "N", CLI_UINT, AT(steps), "optimizer steps to predict (default: 3)", NULL},        \
   {"alloc-conf", 0, "STR", CLI_STRING, AT(alloc_conf), "allocator settings, as in PYTORCH_CUDA_ALLOC_CONF", NULL}, \
   {"gpu", 'g', "CARD", CLI_CARD, AT(gpu),                                                          \
    "card by name or by size: RTX 4090, 24GiB (default: the one in this machine)", NULL, true},     \

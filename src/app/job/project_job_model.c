@@ -42,7 +42,8 @@ static plim_err refuse_nameless(const project_job *p, plim_error *error) {
                                : "",
                   missing ? "; the files refer to " : "", missing ? missing : "",
                   missing ? ", which was not found" : "");
-  if (missing) plim_error_hint(error, "add %.160s to the command, or give --model NAME", missing);
+  if (missing)
+    plim_error_hint(error, "add the path of %.160s to the command, or give --model NAME", missing);
   else if (is_two)
     plim_error_hint(error, "choose one: --model %.160s", model->places[0].setting->value.text);
   else
@@ -82,7 +83,7 @@ static plim_err refuse_shared_bits(const project_job *p, const job_args *a, plim
       plim_fail(error, PLIM_ERR_UNSUPPORTED,
                 "quantised weights (%s) sharded by %s are not supported yet", bits, strategy);
   long long world = project_job_count(p, PLIM_KNOB_WORLD);
-  plim_error_hint(error, "--strategy ddp --world %lld # keeps the whole weights on each GPU",
+  plim_error_hint(error, "--strategy ddp --world %lld, which keeps all weights on each GPU",
                   world > 1 ? world : 8);
   return err;
 }

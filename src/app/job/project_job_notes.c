@@ -72,7 +72,7 @@ static void note_unclear(project_job *p, const job_args *a) {
     if (k->origin != PLIM_UNCLEAR || has_no_adapters) continue;
     if (job_is_typed(a, (const char *)a + words[i].at)) continue;
     note(p, "unclear.value", plim_knob_table[words[i].knob].name,
-         "%s is not clear: %s; predicted as %s", words[i].what, k->why, words[i].taken);
+         "%s is not clear: %s; assuming %s", words[i].what, k->why, words[i].taken);
     if (k->place_count)
       plim_note_at(&p->notes, p->project.files.at[k->places[0].file]->path,
                    k->places[0].setting->line);

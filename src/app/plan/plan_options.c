@@ -38,7 +38,7 @@ static plim_err unknown_knob(const char *option, const char *name, plim_error *e
   if (known != PLIM_KNOBS) return not_planned(option, known, error);
   plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "there is no knob \"%.48s\"", name);
   if (close) plim_error_hint(error, "did you mean %s?", close);
-  else plim_error_hint(error, "plimsoll help knobs   lists them");
+  else plim_error_hint(error, "to list the knobs: plimsoll help knobs");
   return err;
 }
 
@@ -63,10 +63,10 @@ static plim_err no_value(plim_knob knob, const char *text, plim_error *error) {
   const char *what = plim_knob_table[knob].what;
   size_t about = plim_knob_value_name(knob, 0) ? strcspn(what, ":") : strlen(what);
   plim_knob_values_text(knob, values, sizeof values);
-  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "%s cannot be \"%.64s\"; allowed: %s", name,
-                           text, values);
-  if (close) plim_error_hint(error, "did you mean %s=%s?", name, close);
-  else plim_error_hint(error, "%s: %.*s", name, (int)about, what);
+  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "%s (%.*s) cannot be \"%.64s\"", name,
+                           (int)about, what, text);
+  if (close) plim_error_hint(error, "did you mean %s=%s? Allowed are: %s", name, close, values);
+  else plim_error_hint(error, "allowed are: %s", values);
   return err;
 }
 

@@ -30,7 +30,7 @@ typedef struct {
   bool is_unsandboxed; // the program may change everything that its user may
 } simulate_request;
 
-// What is to be seen while the program runs.
+// The state of a running program.
 typedef struct {
   uint64_t steps;           // optimizer steps that are finished
   uint64_t used_bytes;      // on the fullest card
@@ -44,27 +44,27 @@ typedef void simulate_watch(void *context, const simulate_moment *now);
 
 #define SIMULATE_LARGE_ENOUGH (1ull << 40) // bytes; more than any card
 
-// A line at which a router chose among experts by floats that nobody computed.
+// A line at which a router chose among experts by floating-point scores, which are not computed.
 typedef struct {
   char *file; // owned
   int line;
   uint64_t times, choices, chosen;
 } simulate_route;
 
-// A line of the program that looked at a value which nobody computed.
+// A line of the program that read a value which was not computed.
 typedef struct {
   char *file; // owned, like the other texts
   int line;
   uint64_t times;
   char *type; // "float32"
-  char *told; // what the program was told: "0", "true"
+  char *told; // the value that the program got: "0", "true"
 } simulate_look;
 
 typedef struct {
   char *name, *version;
 } simulate_version;
 
-// What the program really does, read off the running process. Texts are NULL and numbers 0 where it was not seen.
+// What the program does, as observed in the running process. NULL or 0: not observed.
 typedef struct {
   char *model;     // its class: "Qwen2ForCausalLM"
   char *type;      // model_type of its configuration
@@ -116,7 +116,7 @@ typedef struct {
 typedef enum {
   SIMULATE_RAN,           // it made the steps that were asked for, or ended well
   SIMULATE_OUT_OF_MEMORY, // it ended with an out-of-memory error of the card
-  SIMULATE_FAILED,        // it ended with another error, which its log tells
+  SIMULATE_FAILED,        // it ended with another error, which is in its log
 } simulate_end;
 
 typedef struct {

@@ -1,5 +1,5 @@
 // Plans for a program that plimsoll does not model: runs it on the simulated card with other micro batches and finds the
-// largest one that fits. The user's files stay as they are: edited copies of them are shown to the program alone.
+// largest one that fits. The user's files stay as they are: only the program sees edited copies of them.
 //
 //   trial_program program;
 //   err = trial_program_open(&program, &(trial_options){.words = words, .sets = &sets}, &error);

@@ -28,8 +28,8 @@ static char *script_of(const char *const *words) {
 
 static void advise_place(plim_error *error) {
   plim_error_hint(error,
-                  "name the place: --set micro_batch=train.py:BATCH (FILE:KEY); or write the "
-                  "command with the program's own flag: ... train.py --batch-size 8");
+                  "say where it is set: --set micro_batch=FILE:KEY, for example train.py:BATCH; or "
+                  "add the program's own flag for it to the command, for example --batch-size 8");
 }
 
 static plim_err refuse_micro(const trial_program *p, plim_error *error) {
@@ -116,12 +116,12 @@ static plim_err find_ranks(trial_program *p, int64_t world, plim_error *error) {
 }
 
 static plim_err refuse_effective(const trial_options *options, plim_error *error) {
-  plim_err err =
-      plim_fail(error, PLIM_ERR_ARGUMENT,
-                "--effective-batch %llu: plimsoll cannot set the program's accumulation, "
-                "so it cannot reach another effective batch",
-                (unsigned long long)options->effective);
-  plim_error_hint(error, "name the place: --set accumulate=train.py:ACCUMULATE (FILE:KEY)");
+  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT,
+                           "--effective-batch %llu: plimsoll cannot change the program's "
+                           "accumulation, so it cannot reach another effective batch",
+                           (unsigned long long)options->effective);
+  plim_error_hint(error, "say where it is set: --set accumulate=FILE:KEY, for example "
+                         "train.py:ACCUMULATE");
   return err;
 }
 

@@ -74,13 +74,13 @@ static plim_err refuse_failed(trial_search *s, const simulate_result *r, int64_t
   plim_err err =
       s->runs.len
           ? plim_fail(error, PLIM_ERR_UNSUPPORTED,
-                      "with a micro batch of %lld the program failed for another reason than "
-                      "memory; the last lines of its output are above",
+                      "with a micro batch of %lld the program failed, but not because of memory; "
+                      "the last lines of its output are above",
                       (long long)micro)
           : plim_fail(error, PLIM_ERR_UNSUPPORTED,
-                      "the program failed for another reason than memory; the last lines of its "
+                      "the program failed, but not because of memory; the last lines of its "
                       "output are above");
-  plim_error_hint(error, "all of it is in %.280s", r->log);
+  plim_error_hint(error, "its whole output is in %.280s", r->log);
   return err;
 }
 
@@ -241,12 +241,12 @@ static plim_err check_second(const trial_search *s, plim_error *error) {
   const char *path = k->place_count ? project->files.at[k->places[0].file]->path : NULL;
   plim_err err = plim_fail(
       error, PLIM_ERR_UNSUPPORTED,
-      "with a micro batch of %lld instead of %lld%s%.120s%s, the program's batches are the same: "
-      "%llu x %llu",
+      "with a micro batch of %lld instead of %lld%s%.120s%s, the program's batches stayed the "
+      "same: %llu x %llu",
       (long long)b->micro, (long long)a->micro, path ? " (in " : "", path ? path : "",
       path ? ")" : "", (unsigned long long)a->batch[0], (unsigned long long)a->batch[1]);
-  plim_error_hint(error, "if another setting decides it: --set micro_batch=FILE:KEY; otherwise the "
-                         "data set has no more samples");
+  plim_error_hint(error, "if another setting decides the batch: --set micro_batch=FILE:KEY; "
+                         "otherwise the data set may have too few samples");
   return err;
 }
 
@@ -274,8 +274,8 @@ static plim_err check_sandbox(const trial_search *s, plim_error *error) {
   plim_err err = trial_version_make(p, other, &version, error);
   if (!err && version.replaced.len) {
     err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
-                    "%.200s sets the batch, and without a sandbox the program cannot be shown an "
-                    "edited copy of that file",
+                    "%.200s sets the batch: to try other values, the program needs an edited copy "
+                    "of that file, and only the sandbox can give it one",
                     version.replaced.at[0].path);
     plim_error_hint(error,
                     "if the program has a flag for it, add the flag to the command; or leave "

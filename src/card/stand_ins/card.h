@@ -1,7 +1,7 @@
 // The simulated card that all stand-ins share: its description, its memory, and what is written down about a process.
 //
 // A stand-in is a function with the name and arguments of one of CUDA's libraries. It is loaded in front of the real
-// library (LD_PRELOAD), so the program and PyTorch call it instead. Kernels do nothing; memory is addresses.
+// library (LD_PRELOAD), so the program and PyTorch call it instead. Kernels do nothing; device memory consists of addresses only.
 #ifndef PLIM_CARD_H
 #define PLIM_CARD_H
 
@@ -37,7 +37,7 @@ typedef struct {
   int l2_bytes, bus_bits;
 } card_description;
 
-// Takes the card of a record, whose file $PLIMSOLL_CARD names when a program starts. False if it is none.
+// Takes the card of a record, whose file $PLIMSOLL_CARD names when a program starts. False if the file is not a record.
 bool card_open(const char *record_path);
 
 // The folder of the record, which the processes of a run share; NULL: there is no card.
@@ -67,7 +67,7 @@ void card_unmodelled_call(const char *name);
 
 // ---- memory (card_memory.c) ---------------------------------------------------------------------
 
-// In a process that was forked: what its parent holds is not its own.
+// Call it in a forked process, which does not own its parent's memory.
 void card_memory_after_fork(void);
 
 // Creates the process's context on the device if it has none; its share is then in use.
@@ -100,8 +100,9 @@ int card_device_of(const void *pointer);
 // The allocation that contains an address; false: none.
 bool card_range_of(uint64_t address, uint64_t *start, uint64_t *bytes);
 
-// Copies between host and device or within either. Large copies that involve the device are not made: nobody computes
-// what weights and activations contain. Integers are kept true by plimsoll_values.py, which writes to the same addresses.
+// Copies between host and device or within either. Large copies that involve the device are not made, because the
+// contents of weights and activations are not computed. plimsoll_values.py computes integers and writes them to the same
+// addresses.
 void card_copy(void *to, const void *from, size_t bytes);
 void card_fill(void *to, int byte, size_t bytes);
 

@@ -153,6 +153,6 @@ int64_t convolution_missing_sums(const cudnn_descriptor *operation, int64_t plan
   if (!operation || card()->major < 9 || !read_convolution(operation, &c)) return 0;
   int64_t copied = copies(&c), whole = copied + sums(&c);
   if (planned_bytes < copied || planned_bytes >= whole) return 0;
-  card_unmodelled_call("sums of cuDNN's weight gradients, added by rule");
+  card_unmodelled_call("cuDNN's workspaces for weight gradients (partly estimated)");
   return whole - planned_bytes;
 }

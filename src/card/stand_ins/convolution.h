@@ -7,8 +7,8 @@
 // Bytes, by a rule fitted to measurements. Writes down that convolutions are approximate.
 int64_t convolution_workspace(const cudnn_descriptor *operation);
 
-// What the plan of a real library lacks on a card with clusters: without the card it does not know into how many parts a
-// kernel will split its sums.
+// Bytes that are missing from the real library's plan on a card with clusters: without the card, the library does not
+// know into how many parts a kernel will split its sums.
 int64_t convolution_missing_sums(const cudnn_descriptor *operation, int64_t planned_bytes);
 
 #endif

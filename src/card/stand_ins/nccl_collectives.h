@@ -1,4 +1,5 @@
-// What collectives bring: integers truly, floats as if every rank had this rank's data.
+// The results of collectives. Integers are really exchanged; floating-point data arrives as if every rank had this rank's
+// data.
 #ifndef PLIM_NCCL_COLLECTIVES_H
 #define PLIM_NCCL_COLLECTIVES_H
 

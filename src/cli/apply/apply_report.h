@@ -6,7 +6,7 @@
 
 // On stderr; frees the text.
 void apply_note(char *text);
-// Says it on stderr if stdout cannot be written: then what was done has been told to nobody.
+// Prints it on stderr if stdout cannot be written, so that the user learns what was done.
 void apply_say_if_unseen(const char *what);
 // "the interrupted apply was rolled back (train.yaml, ds.json)"; the caller frees it.
 char *apply_describe_earlier(const plim_changes *earlier);

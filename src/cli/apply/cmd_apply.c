@@ -42,7 +42,7 @@ static plim_err check_unchanged(const plim_project_file *f, const plim_plan_sour
   plim_err err;
   if (plim_changeset_made(".", f->path, &now)) {
     err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
-                    "another plan, or another rung of this one, is already applied to %.200s",
+                    "another plan, or another row of this one, is already applied to %.200s",
                     f->path);
     plim_error_hint(error, "run plimsoll undo, then this command again");
   } else {
@@ -126,8 +126,9 @@ static plim_err refuse_empty(const plim_plan_file *plan, const apply_args *args,
   char what[200];
   list_left(plan, args, false, what, sizeof what);
   if (!*what) return PLIM_OK;
-  return plim_fail(error, PLIM_ERR_ARGUMENT,
-                   "this rung has no changes to write into your files; change by hand: %s", what);
+  return plim_fail(
+      error, PLIM_ERR_ARGUMENT,
+      "this row of the plan has no changes to write into your files; change by hand: %s", what);
 }
 
 static bool is_manual(const plim_plan_file *plan, plim_knob knob) {
@@ -145,9 +146,9 @@ static plim_err refuse_unknown(const plim_plan_file *plan, const char *name, pli
   close = plim_suggest(name, names, count);
   plim_suggest_list(names, count, count, list, sizeof list);
   plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "--done %.48s: there is no such knob", name);
-  if (!count) plim_error_hint(error, "nothing on this rung needs --done: leave it out");
+  if (!count) plim_error_hint(error, "this row of the plan has no manual steps: leave --done out");
   else
-    plim_error_hint(error, "%s%s%smanual steps of this rung: %s", close ? "did you mean " : "",
+    plim_error_hint(error, "%s%s%smanual steps of this row: %s", close ? "did you mean " : "",
                     close ? close : "", close ? "? " : "", list);
   return err;
 }
@@ -158,7 +159,7 @@ static plim_err check_done(const plim_plan_file *plan, const apply_args *args, p
     plim_knob knob = plim_knob_named(args->done.at[i]);
     if (knob == PLIM_KNOBS) return refuse_unknown(plan, args->done.at[i], error);
     if (!is_manual(plan, knob))
-      apply_note(cli_format("--done %s has no effect: it is not a manual step of this rung",
+      apply_note(cli_format("--done %s has no effect: it is not a manual step of this row",
                             plim_knob_table[knob].name));
   }
   return PLIM_OK;
@@ -407,7 +408,7 @@ static const cli_option options[] = {
     {"dry-run", 'n', NULL, CLI_FLAG, offsetof(apply_args, dry_run),
      "print a diff for git apply and change nothing", NULL},
     {"rung", 0, "N", CLI_UINT, offsetof(apply_args, rung),
-     "which rung of the plan's list to write (default: 1, the plan itself)", NULL},
+     "which row to write: 1 is the plan, the others are its fallbacks (default: 1)", NULL},
     {"done", 0, "KNOB", CLI_STRINGS, offsetof(apply_args, done),
      "confirm that you made this change by hand, as the plan asked", NULL},
     {"outside", 0, NULL, CLI_FLAG, offsetof(apply_args, outside),

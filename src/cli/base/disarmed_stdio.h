@@ -1,5 +1,5 @@
 // What the command line prints goes through here: the build includes this file before each source of src/cli. So no text
-// from a file can steer a terminal, whoever prints it. What is meant to: (fputs)(text, out).
+// from a file can control the terminal. Text that is meant to control it is written with (fputs)(text, out).
 #ifndef PLIM_CLI_DISARMED_STDIO_H
 #define PLIM_CLI_DISARMED_STDIO_H
 

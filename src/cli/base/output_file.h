@@ -1,4 +1,5 @@
-// A file that a command writes: never over what it reads, nor over anything but an older one of its own.
+// A file that a command writes. It never replaces a file that the command reads, nor any other file except an older one
+// of the same kind.
 #ifndef PLIM_CLI_OUTPUT_FILE_H
 #define PLIM_CLI_OUTPUT_FILE_H
 
@@ -16,7 +17,7 @@ bool output_is_same(const char *a, const char *b);
 
 plim_err output_refuse(const output_file *file, const char *why, const char *what,
                        plim_error *error);
-// Refuses standard output, and a file that is there and has something else in it.
+// Refuses standard output, and an existing file with other content.
 plim_err output_check(const output_file *file, plim_error *error);
 
 #endif

@@ -12,7 +12,7 @@ enum {
   CLI_ERROR = 2,   // wrong usage, or the command failed
 };
 
-// What --json said; from then on an error is a JSON document on stdout as well.
+// Call it with the value of --json; from then on, errors are also printed as a JSON document on stdout.
 void cli_report_as_json(bool json);
 
 // Reports an error on stderr and returns CLI_ERROR. `source` is the text that error->byte points

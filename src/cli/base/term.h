@@ -19,7 +19,7 @@ typedef enum {
   TERM_STYLE_COUNT
 } term_style;
 
-// What --color said; TERM_AUTO until then.
+// Sets the value of --color; before, it is TERM_AUTO.
 void term_set_color(term_when when);
 
 // Whether to colour `out`: --color, then NO_COLOR, then CLICOLOR_FORCE, then whether it is a
@@ -43,7 +43,7 @@ void term_wrap(FILE *out, const char *text, size_t column, size_t indent, size_t
 // Each line as "note: ...", wrapped to the stream's width.
 void term_notes(FILE *out, const char *lines);
 
-// Likewise to the width of the terminal. Off a terminal it is one line, for those who search in it.
+// Likewise to the width of the terminal. If the stream is not a terminal, it stays one line, so that it can be searched.
 void term_say(FILE *out, const char *text, size_t column, size_t indent);
 
 // A table. Cells are added row by row; nothing is printed until all widths are known.

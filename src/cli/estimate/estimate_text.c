@@ -27,13 +27,14 @@ static void print_subject(const estimate_result *r) {
 }
 
 static void print_fit(const plim_estimate *e, const char *card) {
-  char text[384], spare[96] = "", tight[96] = "";
+  char text[384], spare[128] = "", tight[96] = "";
   if (e->budget_bytes > e->device_bytes)
     snprintf(spare, sizeof spare, ", %s to spare",
              units_bytes(e->budget_bytes - e->device_bytes).text);
   if (e->budget_bytes <
       e->device_bytes) // only with --limit, which PyTorch compares before rounding
-    snprintf(spare, sizeof spare, ", %s over the limit by rounding up to whole pages",
+    snprintf(spare, sizeof spare,
+             ", and %s more: PyTorch checks the limit before it rounds up to whole pages",
              units_bytes(e->device_bytes - e->budget_bytes).text);
   else if (e->interval_bytes[1] > e->budget_bytes)
     snprintf(tight, sizeof tight, "; with the error margin it may need %s, so it may not fit",
@@ -266,8 +267,8 @@ void estimate_holding(const plim_holding *h, char *text, size_t size) {
 static void print_holders(const estimate_result *r) {
   static const term_column columns[] = {{"bytes", .right = true},
                                         {"tensors", .right = true},
-                                        {"for"},
-                                        {"each"},
+                                        {"purpose"},
+                                        {"dtype and shape"},
                                         {"allocated by", .wraps = true}};
   if (!r->holders.len) return;
   term_table *t = term_table_new(columns, 5);
@@ -283,7 +284,7 @@ static void print_holders(const estimate_result *r) {
     term_table_cell(t, TERM_PLAIN, "%s", place);
   }
   printf("\n");
-  term_print(stdout, TERM_BOLD, "largest at the peak\n");
+  term_print(stdout, TERM_BOLD, "largest tensors at the peak\n");
   term_table_print(t, stdout);
   term_table_free(t);
 }

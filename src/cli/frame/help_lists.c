@@ -70,9 +70,10 @@ static void write_models(json_writer *j) {
 static const struct {
   unsigned bit; // PLIM_RECORDED_...
   const char *name;
-} recordings[] = {{PLIM_RECORDED_TRAINING, "one GPU"},        {PLIM_RECORDED_QUANTISED, "4-bit"},
-                  {PLIM_RECORDED_FUSED_LOSS, "Liger's loss"}, {PLIM_RECORDED_LIGER, "all of Liger"},
-                  {PLIM_RECORDED_SHARDED, "DDP and FSDP2"},   {PLIM_RECORDED_DEEPSPEED, "ZeRO"}};
+} recordings[] = {
+    {PLIM_RECORDED_TRAINING, "one GPU"},        {PLIM_RECORDED_QUANTISED, "4-bit"},
+    {PLIM_RECORDED_FUSED_LOSS, "Liger's loss"}, {PLIM_RECORDED_LIGER, "all Liger kernels"},
+    {PLIM_RECORDED_SHARDED, "DDP and FSDP2"},   {PLIM_RECORDED_DEEPSPEED, "ZeRO"}};
 
 enum { RECORDINGS = sizeof recordings / sizeof *recordings };
 
@@ -162,10 +163,10 @@ static void print_gpus(FILE *out) {
   term_table_free(t);
   help_paragraph(out,
                  "--gpu takes one of these names, with or without RTX and spaces, or a size such "
-                 "as 24GiB; plimsoll plan takes several, separated by commas. MiB: what the "
-                 "driver reports; usable: what CUDA programs can allocate (-: not known). bf16, "
-                 "fp16, fp32: dense "
-                 "TFLOP/s with float32 accumulation. cc: compute capability. unsure: figures "
+                 "as 24GiB; plimsoll plan takes several, separated by commas. MiB: memory that the "
+                 "driver reports; usable: MiB that CUDA programs can allocate (-: not known). "
+                 "GB/s: memory bandwidth. bf16, fp16, fp32: dense TFLOP/s with float32 "
+                 "accumulation. cc: compute capability. unsure: figures "
                  "without a public source (m: memory; s: bandwidth, fp32 and compute capability; "
                  "r: bf16 and fp16 rates).");
 }

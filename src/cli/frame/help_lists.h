@@ -16,7 +16,7 @@ typedef struct {
 
 extern const help_list help_lists[]; // ends with {0}
 
-// Of one list: the text of docs/chunked_loss.py.
+// Prints the topic chunked_loss: the text of docs/chunked_loss.py.
 void help_print_chunked_loss(FILE *out);
 void help_write_chunked_loss(json_writer *j);
 

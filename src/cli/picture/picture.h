@@ -54,7 +54,7 @@ typedef struct {
   const void *context;
   const plim_timeline *timeline;
   size_t events; // that the columns stand for
-  size_t lines;  // that holders may have; 0: nobody knows who holds what
+  size_t lines;  // that holders may have; 0: the holders are not known
   const plim_trace_step *steps;
   size_t step_count;
   const picture_span *phases;

@@ -378,7 +378,7 @@ static const cli_option options[] = {
      "(default: --batch x --accumulate x --world)",
      NULL, true},
     {"fix", 0, "KNOB=V", CLI_SETTINGS, offsetof(plan_args, fix),
-     "use this value for the setting; the plan does not change it", NULL, true},
+     "give the setting this value; the plan does not change it", NULL, true},
     {"try", 0, "KNOB=V,V", CLI_SETTINGS, offsetof(plan_args, tries),
      "try only these values and change no other setting (with --effective-batch, the micro batch "
      "may still change)",
@@ -386,8 +386,7 @@ static const cli_option options[] = {
     {"allow", 0, "KNOB,KNOB|all", CLI_KNOBS, offsetof(plan_args, allow),
      "allow changes that affect what the model learns: optimizer (8-bit states), dtype, "
      "micro_batch, n_positives and n_negatives of a contrastive loss, quantisation, sequence, "
-     "lora_rank; the "
-     "plan uses them in this order, and only as many as it needs",
+     "lora_rank; the plan uses them in this order, and only as many as it needs",
      NULL, true},
     {"margin", 0, "SHARE", CLI_STRING, offsetof(plan_args, margin),
      "fraction of the memory to leave free, 0.05 or 5% (default: the estimate's error margin)",
@@ -402,7 +401,7 @@ static const cli_option options[] = {
     {"samples", 0, "N", CLI_UINT, offsetof(plan_args, samples),
      "sequences in the training data, to show how long the run takes", NULL},
     {"epochs", 0, "N", CLI_NUMBER, offsetof(plan_args, epochs),
-     "epochs over the training data, may be a fraction (default: what the files set, or 1)", NULL},
+     "epochs over the training data, also a fraction (default: as set in the files, or 1)", NULL},
     {"price", 0, "X", CLI_NUMBER, offsetof(plan_args, price),
      "price of one GPU per hour, to show what the run costs", NULL},
     {"set", 0, "KNOB=FILE:KEY", CLI_STRINGS, offsetof(plan_args, set),
@@ -419,30 +418,30 @@ static const cli_option options[] = {
 
 static const char *const description[] = {
     "Finds the settings that train fastest on the given card without running out of memory and "
-    "without changing what the model learns: micro batch and accumulation (exact divisors of the "
-    "effective batch), precision, checkpointing, a chunked loss, allocator settings, the "
+    "without changing what the model learns: micro batch and accumulation (the effective batch "
+    "stays the same), precision, checkpointing, a chunked loss, allocator settings, the "
     "optimizer's implementation, the sharding strategy and, if nothing else fits, offload to host "
-    "memory. For every candidate, memory is predicted as plimsoll estimate does, and so is the "
-    "time of a step.",
+    "memory. For every candidate, the memory and the time of a step are predicted as by plimsoll "
+    "estimate.",
     "Shows what each change saves and costs, the memory budget before and after, and fallbacks "
     "that need less memory, in case a run still fails. Settings that affect what the model learns "
     "are changed only with --allow.",
     "With -- COMMAND, the plan is for a program whose model plimsoll does not know: it runs the "
-    "program a few times on a simulated card (see plimsoll simulate), with other micro batches, "
-    "and finds the largest one that fits. Accumulation is changed too, where the program has one, "
-    "so that the effective batch stays. Your files are not changed: the program sees edited copies "
-    "of them.",
-    "plimsoll help models, plimsoll help gpus and plimsoll help knobs list the values of --model, "
-    "--gpu, --fix, --try and --allow. --gpu takes several cards, separated by commas, to compare "
-    "them.",
+    "program a few times on a simulated card (see plimsoll simulate) with different micro batches, "
+    "and finds the largest one that fits. If the program has an accumulation setting, it is "
+    "changed too, so that the effective batch stays the same. Your files are not changed: the "
+    "program sees edited copies of them.",
+    "A KNOB in the options below is the name of a setting; plimsoll help knobs lists them and "
+    "their values. plimsoll help models and plimsoll help gpus list the names for --model and "
+    "--gpu. --gpu takes several cards, separated by commas, to compare them.",
     NULL,
 };
 
 static const cli_positional positionals[] = {
     {"FILES", "your configuration: training files, launch scripts, DeepSpeed and accelerate files",
      CLI_FILE, 0, SIZE_MAX, NULL},
-    {"COMMAND", "instead of files: the training command, to plan by simulated runs", CLI_PROGRAM, 0,
-     SIZE_MAX, NULL},
+    {"COMMAND", "instead of files: the training command, which is run on a simulated card",
+     CLI_PROGRAM, 0, SIZE_MAX, NULL},
     {0},
 };
 

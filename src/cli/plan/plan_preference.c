@@ -21,10 +21,10 @@ static bool is_any_allowed(const plim_plan_request *r) {
 // What the plan leaves out although it would be faster, and why.
 static const char *const left_out[] = {
     [PLIM_PASSED_NONE] = "",
-    [PLIM_PASSED_HOST] = ", not counting offload to the host, whose speed depends on your machine",
-    [PLIM_PASSED_WAY] = ", not counting other strategies, whose speed depends on your GPU links",
-    [PLIM_PASSED_CODE] = ", not counting those that need changes to your code",
-    [PLIM_PASSED_LIGER] = ", not counting Liger-Kernel, which your code would have to turn on"};
+    [PLIM_PASSED_HOST] = " without offload to the host, whose speed depends on your machine",
+    [PLIM_PASSED_WAY] = " without another strategy, whose speed depends on your GPU links",
+    [PLIM_PASSED_CODE] = " without changes to your code",
+    [PLIM_PASSED_LIGER] = " without Liger-Kernel, which your code would have to turn on"};
 
 // The same as the start of the sentence that tells how fast it would be.
 static const char *const faster_with[] = {[PLIM_PASSED_NONE] = "",
@@ -39,8 +39,8 @@ static void print_first(const plan_for_card *c) {
                         : is_any_allowed(&c->asked) ? " without changing what the model learns"
                                                     : "";
   char line[320];
-  snprintf(line, sizeof line, "the fastest of %zu candidates that fits%s%s", p->tried, learned,
-           left_out[p->passed]);
+  snprintf(line, sizeof line, "of %zu candidates, the fastest that fits%s%s%s", p->tried, learned,
+           *learned && p->passed ? " and" : "", left_out[p->passed]);
   printf("%10s", "");
   sentence(line);
 }
@@ -124,7 +124,8 @@ static void print_own_sharding(const plim_plan *p) {
   char line[320];
   if (!(x->tokens_per_second > 0)) return;
   const int64_t *at = x->choice.at;
-  snprintf(line, sizeof line, "with your own strategy (%s), %lld x %lld fits: %s, %s per step",
+  snprintf(line, sizeof line,
+           "with your current strategy (%s), batch %lld x %lld fits: %s, %s per step",
            at[PLIM_KNOB_STRATEGY] ? plim_knob_value_name(PLIM_KNOB_STRATEGY, at[PLIM_KNOB_STRATEGY])
                                   : "none",
            (long long)at[PLIM_KNOB_MICRO_BATCH], (long long)at[PLIM_KNOB_ACCUMULATE],

@@ -6,13 +6,13 @@
 #include "manual_steps.h"
 
 void plan_print_text(const plan_result *r);
-// Why a change is made, and that it is no change of what is learned; empty where its name says it all.
+// Why a change is made, and that it does not change what the model learns; empty if its name explains it.
 enum { PLAN_REASON_SIZE = 320 };
 void plan_reason(const plan_for_card *c, plim_knob knob, char *text, size_t size);
 void plan_print_reasons(const plan_for_card *c);
 void plan_print_reproduce(const plan_for_card *c);
-// Why the plan is first, and what is faster; how its changes add up; which moments its budget is of
-// (plan_preference.c).
+// Print why this plan was chosen and what would be faster; how to read the table of changes; at which moments the two
+// peaks occur (plan_preference.c).
 void plan_print_preference(const plan_for_card *c);
 // "16 x 1, strategy zero3, offload parameters": the batch, and what differs. Returns the length written.
 size_t plan_list_settings(const plim_choice *from, const plim_choice *to, char *text, size_t size);
@@ -41,12 +41,12 @@ uint64_t plan_steps(const plan_result *r, const plim_rung *rung);
 double plan_hours(const plan_result *r, const plim_rung *rung);
 double plan_price(const plan_result *r, const plan_for_card *c, const plim_rung *rung);
 
-// The command that plans without what is left by hand, as text that the caller frees.
+// The command that plans without manual steps, as text that the caller frees.
 char *plan_replan(const plan_result *r, const plan_for_card *c, const plan_edits *edits);
 
 void plan_print_comments(const plim_project *project, const plan_edits *edits);
 
-// Of plan_edits.h, for the command line, which ends where memory is out.
+// The functions of plan_edits.h for the command line: they end the program if memory runs out.
 void plan_edits_or_end(const plim_project *project, const plan_for_card *c, const plim_rung *rung,
                        plan_edits *out);
 void plan_steps_or_end(const plan_result *r, const plan_for_card *c, size_t rung,

@@ -35,7 +35,7 @@ void plan_why_tight(const plan_for_card *c, const plim_estimate *e, char *text, 
   if (margin < 0)
     snprintf(text, size, "with the error margin it may need %s, and %s are available%s",
              units_bytes(e->interval_bytes[1]).text, units_bytes(budget).text,
-             is_safe_without_margin(c, &ran) ? " (--margin 0 accepts it)" : "");
+             is_safe_without_margin(c, &ran) ? " (to accept it: --margin 0)" : "");
   else
     snprintf(text, size, "only %s may be used: --margin keeps %.3g %% of the %s free",
              units_bytes((uint64_t)((1 - margin) * (double)budget)).text, 100 * margin,
@@ -157,15 +157,15 @@ static void print_nothing_fits(const plan_for_card *c) {
 static void print_verdict(const plan_for_card *c) {
   const plim_plan *p = &c->plan;
   const plim_estimate *now = &p->before;
-  char needs[ESTIMATE_NEEDS_SIZE], line[320], tight[PLAN_TIGHT_SIZE];
+  char needs[ESTIMATE_NEEDS_SIZE], line[384], tight[PLAN_TIGHT_SIZE];
   estimate_needs(now, needs, sizeof needs);
   plan_why_tight(c, now, tight, sizeof tight);
   if (now->has_verdict && !now->fits)
     snprintf(line, sizeof line, "\nnow:      needs %s: DOES NOT FIT", needs);
   else
-    snprintf(line, sizeof line, "\nnow:      %s, %s per step%s%s",
-             units_bytes(now->device_bytes).text, units_seconds(now->step_seconds).text,
-             *tight ? "; it may not fit: " : "", tight);
+    snprintf(line, sizeof line, "\nnow:      %s%s, %s per step%s%s",
+             units_bytes(now->device_bytes).text, now->has_verdict && !*tight ? ": FITS" : "",
+             units_seconds(now->step_seconds).text, *tight ? "; it may not fit: " : "", tight);
   sentence(line);
   if (!p->rungs.len) {
     print_nothing_fits(c);
@@ -207,11 +207,11 @@ static void value_now(const plan_for_card *c, const plim_plan_change *x, char *t
 // The remark of a change. A change that belongs to the row above has no numbers of its own.
 static const char *remark(const plan_for_card *c, const plim_plan_change *x) {
   bool is_consented = c->plan.concedes && c->asked.allowed[x->knob];
-  if (x->follows) return "with the row above";
+  if (x->follows) return "together with the row above";
   if (x->is_asked) return "requested";
   if (!x->is_needed) return "";
   if (plim_is_safe(&c->asked, &c->plan.before)) return "makes room for the other changes";
-  return is_consented ? "needed to fit, allowed" : "needed to fit";
+  return is_consented ? "needed to fit, and you allowed it" : "needed to fit";
 }
 
 // Steps of different batches do not compare: tokens per second do.
@@ -318,11 +318,11 @@ static const char *plan_name(const plan_result *r, char *text, size_t size) {
 }
 
 static void print_ladder(const plan_result *r, const plan_for_card *c) {
-  static const char what[] = "plan (1) and fallbacks that need less memory";
+  static const char what[] = "the plan (row 1) and fallbacks that need less memory";
   char name[512], heading[640];
   if (c->plan.rungs.len < 2) return;
   if (r->files) {
-    snprintf(heading, sizeof heading, "%s: plimsoll apply %s --rung N", what,
+    snprintf(heading, sizeof heading, "%s; to use row N: plimsoll apply %s --rung N", what,
              plan_name(r, name, sizeof name));
     bool is_too_wide = strlen(heading) > (size_t)term_width(stdout);
     plan_heading(is_too_wide ? what : heading);
@@ -486,8 +486,9 @@ static void print_diff(const plan_result *r, const plan_edits *edits) {
   plim_error error = {0};
   if (plan_diff_of(&r->files->project, edits->writes, edits->write_count, &diff, &error)) return;
   if (diff.len) {
-    plan_heading(r->out ? "changes to your files"
-                        : "changes to your files (--out plan.json, then plimsoll apply plan.json)");
+    plan_heading("changes to your files");
+    if (!r->out)
+      printf("to write them: run plan with --out plan.json, then plimsoll apply plan.json\n");
     disarmed_write(diff.at, diff.len, stdout);
     plan_print_comments(&r->files->project, edits);
   }

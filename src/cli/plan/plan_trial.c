@@ -34,14 +34,15 @@ static bool is_usable(size_t offset) {
 static plim_err refuse_option(const cli_option *option, plim_error *error) {
   if (option->offset == offsetof(plan_args, out)) {
     plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
-                             "--out: a plan by simulated runs cannot be saved for plimsoll apply "
+                             "--out: a plan from simulated runs cannot be saved for plimsoll apply "
                              "yet");
     plim_error_hint(error, "leave it out: the diff that plan prints can be applied with patch -p1");
     return err;
   }
   plim_err err =
       plim_fail(error, PLIM_ERR_ARGUMENT,
-                "--%s has no meaning for a program: its own code and flags decide", option->name);
+                "--%s cannot be used with -- COMMAND: the program's own code and flags decide it",
+                option->name);
   plim_error_hint(error, "leave it out, or put it after -- if it is a flag of the program");
   return err;
 }
@@ -49,7 +50,7 @@ static plim_err refuse_option(const cli_option *option, plim_error *error) {
 static plim_err check_options(const cli_call *call, plim_error *error) {
   if (call->words.len) {
     plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT,
-                             "plan reads either files or a program after --, and both were given: "
+                             "plan takes either files or a command after --, and both were given: "
                              "%.120s",
                              call->words.at[0]);
     plim_error_hint(error, "plimsoll plan --gpu 24GiB -- %.120s ...", call->program.at[0]);

@@ -1,4 +1,4 @@
-// plimsoll plan -- COMMAND: a plan by simulated runs of the user's program.
+// plimsoll plan -- COMMAND: a plan from simulated runs of the user's program.
 #ifndef PLIM_CLI_PLAN_TRIAL_H
 #define PLIM_CLI_PLAN_TRIAL_H
 
@@ -22,7 +22,7 @@ void plan_trial_print_json(const plan_trial_report *r);
 
 // The run of the plan; NULL: nothing fits.
 const trial_run *plan_trial_best(const plan_trial_report *r);
-// Of a micro batch: the effective batch; 0: not known.
+// The effective batch of a run; 0: not known.
 uint64_t plan_trial_effective(const plan_trial_report *r, const trial_run *run);
 // What the user must know about the plan, one sentence for each `index` from 0 on; false: there are no more.
 bool plan_trial_remark(const plan_trial_report *r, size_t index, char *text, size_t size);

@@ -10,7 +10,7 @@
 #include "trace_analysis.h"
 #include "tune.h"
 
-enum { REPLAY_MAX_OOMS = 64 }; // the first so many are looked at in detail
+enum { REPLAY_MAX_OOMS = 64 }; // only the first ones are analysed in detail
 
 // A failed request, and what memory looked like.
 typedef struct {
@@ -37,10 +37,10 @@ typedef struct {
   plim_replay_totals simulated;
   uint64_t first_oom_event; // of the simulation; PLIM_UNKNOWN if none
 
-  // Of the simulation where that is another than the recording, else of the recording.
+  // Of the simulation if it differs from the recording, otherwise of the recording.
   plim_moment peak;                 // at the peak of allocated bytes
   plim_moment peak_reserved;        // at the peak of reserved bytes
-  replay_oom ooms[REPLAY_MAX_OOMS]; // of a simulation just the first: there the program ends
+  replay_oom ooms[REPLAY_MAX_OOMS]; // of a simulation only the first: the program ends there
   size_t oom_count;
 
   plim_leaks leaks;

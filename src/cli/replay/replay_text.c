@@ -145,7 +145,7 @@ static void print_verdict(const replay_result *r) {
                            : 0)
                .text);
     if (r->simulated.retries) printf(", after %s retries", units_count(r->simulated.retries).text);
-    printf("\n");
+    printf("%s\n", r->leaks.len ? ", but memory leaks (see below)" : "");
     return;
   }
   term_print(stdout, TERM_RED, "DOES NOT FIT");
@@ -266,8 +266,10 @@ static void print_fragmentation(const replay_result *r) {
                         : "Fragmentation at the peak of reserved memory");
   print_fragmentation_sums(f);
   if (f->slack_bytes)
-    printf("of the allocated memory, %s is rounding and unsplit remainders\n",
+    printf("of the allocated memory, %s was not requested: blocks are rounded up\n",
            units_bytes(f->slack_bytes).text);
+  if (f->stranded_bytes || f->cached_bytes)
+    printf("plimsoll help replay explains stranded and cached memory\n");
   print_stranded(f, 3);
 }
 

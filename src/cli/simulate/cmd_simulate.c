@@ -177,9 +177,9 @@ static int show(const simulate_report *r, const cli_call *call) {
     plim_error error = {0};
     simulate_print_log(r->capped.run.log);
     plim_fail(&error, PLIM_ERR_UNSUPPORTED,
-              "the program failed for another reason than memory; the last lines of its output are "
+              "the program failed, but not because of memory; the last lines of its output are "
               "above");
-    plim_error_hint(&error, "all of it is in %.280s", r->capped.run.log);
+    plim_error_hint(&error, "its whole output is in %.280s", r->capped.run.log);
     return cli_report(&error, NULL);
   }
   bool has_finding = whole->has_replay && (whole->replay.leaks.len || whole->replay.duplicates.len);
@@ -228,22 +228,22 @@ static const cli_positional positionals[] = {
 static const cli_option options[] = {
     {"gpu", 'g', "CARD", CLI_CARD, AT(gpu),
      "the card to simulate: a name such as 4090, or a size such as 24GiB", NULL},
-    {"gpus", 0, "N", CLI_UINT, AT(gpus), "how many of them (default: 1)", NULL},
+    {"gpus", 0, "N", CLI_UINT, AT(gpus), "number of cards to simulate (default: 1)", NULL},
     {"steps", 0, "N", CLI_UINT, AT(steps),
-     "end the program after so many optimizer steps (default: 3; 0: when it ends by itself)", NULL},
+     "end the program after N optimizer steps (default: 3; 0: let it run to its own end)", NULL},
     {"limit", 0, "SIZE", CLI_BYTES, AT(limit_bytes),
      "memory PyTorch may use, if less than the card has", NULL},
     {"writable", 0, "DIR", CLI_STRINGS, AT(writable),
      "keep what the program writes in this folder; everything else that it writes is thrown away",
      NULL},
-    {"network", 0, NULL, CLI_FLAG, AT(has_network),
+    {"online", 0, NULL, CLI_FLAG, AT(has_network),
      "let the program use the network: it may then upload and send messages", NULL},
     {"unsandboxed", 0, NULL, CLI_FLAG, AT(is_unsandboxed),
      "run the program without a sandbox: it may then change your files", NULL},
     {"verbose", 'v', NULL, CLI_FLAG, AT(is_verbose),
-     "show what the program prints, instead of a line of progress", NULL},
+     "show the program's output instead of a progress line", NULL},
     {"out", 'o', "FILE", CLI_FILE, AT(out),
-     "keep PyTorch's memory snapshot of the process that needs the most", NULL},
+     "save PyTorch's memory snapshot of the process that needs most memory", NULL},
     PICTURE_OPTIONS(PICTURES_AT),
     {"top", 0, "N", CLI_UINT, AT(top), "how many rows to list in each table (default: 10)", NULL},
     {0},
@@ -257,10 +257,10 @@ static const char *const description[] = {
     "where memory would run out.",
     "The program can read everything and change nothing: what it writes goes to a scratch folder "
     "and is removed at the end, and it has no network. Its output is kept in a log.",
-    "Kernels compute nothing. Integers and booleans (token ids, masks, lengths, routes) are "
-    "computed on the host, so that padding, packing and evaluation work; floating-point numbers "
-    "are not. The report lists the lines of the program that looked at such a number, and what "
-    "they were told.",
+    "The simulated card computes no floating-point numbers. Integers and booleans (token ids, "
+    "masks, lengths) are computed on the host, so that padding, packing and evaluation work. If "
+    "the program reads a value that depends on a floating-point number, it gets 0 (or True), and "
+    "the report lists the line.",
     NULL,
 };
 

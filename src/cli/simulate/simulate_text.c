@@ -112,11 +112,11 @@ static void print_phases(const simulate_part *part) {
 static void print_steps(const simulate_part *part) {
   uint64_t steps = simulate_steps(&part->run);
   if (steps)
-    printf("%s optimizer step%s, %s here\n", units_count(steps).text, plural(steps),
+    printf("%s optimizer step%s, simulated in %s\n", units_count(steps).text, plural(steps),
            units_seconds(part->run.seconds).text);
   else if (part->run.end == SIMULATE_RAN && simulate_fullest(&part->run))
-    sentence("the program ended without an optimizer step: the figures are those of the part that "
-             "ran");
+    sentence("the program ended without an optimizer step, so a training step may need more memory "
+             "than shown here");
 }
 
 static void print_needs(const simulate_part *part, char *text, size_t size) {
@@ -149,8 +149,7 @@ static void print_verdict(const simulate_report *r) {
   }
   print_needs(whole, needs, sizeof needs);
   if (!r->has_limit) {
-    snprintf(line, sizeof line, "needs %s; name your card to know whether it fits: --gpu 4090",
-             needs);
+    snprintf(line, sizeof line, "needs %s; name a card to see whether it fits: --gpu 4090", needs);
     sentence(line);
     return;
   }
@@ -161,19 +160,20 @@ static void print_verdict(const simulate_report *r) {
              units_bytes(r->budget_bytes).text,
              units_bytes(r->budget_bytes > bytes ? r->budget_bytes - bytes : 0).text);
   else if (r->has_large && whole->run.end == SIMULATE_RAN)
-    snprintf(line, sizeof line, " needs %s, and %s are available", needs,
+    snprintf(line, sizeof line, " needs %s; %s are available", needs,
              units_bytes(r->budget_bytes).text);
   else
-    snprintf(line, sizeof line, " ran out of the %s that are available",
+    snprintf(line, sizeof line, " needs more than the %s that are available",
              units_bytes(r->budget_bytes).text);
   term_wrap(stdout, line, fits ? 5 : 13, 2, (size_t)term_width(stdout));
 }
 
-static void print_peaks(const simulate_part *part) {
+static void print_peaks(const simulate_report *r) {
+  const simulate_part *part = simulate_whole(r);
   const simulate_process *p = simulate_fullest(&part->run);
   if (!p) return;
-  printf("peak allocated %s, peak reserved %s", units_bytes(p->peak_allocated_bytes).text,
-         units_bytes(p->peak_reserved_bytes).text);
+  printf("peak%s: %s allocated, %s reserved", r->has_large ? " on a large enough card" : "",
+         units_bytes(p->peak_allocated_bytes).text, units_bytes(p->peak_reserved_bytes).text);
   if (p->retries) printf(", %s retries", units_count(p->retries).text);
   printf("\n");
   printf("host memory: %s", units_bytes(p->host_bytes).text);
@@ -236,13 +236,13 @@ static void print_looks(const simulate_part *part) {
   const simulate_process *p = simulate_fullest(&part->run);
   if (!p) return;
   if (!p->has_values)
-    sentence("note: this PyTorch does not allow integers to be kept true, so everything that the "
-             "program read from the card was 0");
+    sentence("note: integers could not be computed with this version of PyTorch, so every value "
+             "that the program read from the card was 0");
   if (!p->looks.len) return;
   printf("\n");
-  term_print(stdout, TERM_BOLD, "Values that nobody computed\n");
-  sentence("The simulated card computes integers and booleans, but no floating-point numbers. "
-           "These lines looked at one and were told:");
+  term_print(stdout, TERM_BOLD, "Values that were not computed\n");
+  sentence("The simulated card computes no floating-point numbers, and nothing that depends on "
+           "them. These lines read such a value and got:");
   for (size_t i = 0; i < p->looks.len && i < SHOWN; i++) {
     const simulate_look *look = &p->looks.at[i];
     printf("  %s  %s:%d  (%s, %s time%s)\n", look->told, short_path(look->file), look->line,
@@ -253,20 +253,20 @@ static void print_looks(const simulate_part *part) {
 
 static void print_routes(const simulate_part *part) {
   const simulate_process *p = simulate_fullest(&part->run);
-  char line[320];
+  char line[400];
   for (size_t i = 0; p && i < p->routes.len; i++) {
     const simulate_route *route = &p->routes.at[i];
     snprintf(line, sizeof line,
-             "note: %.120s:%d chooses %s of %s experts by floats that nobody computed; the choices "
-             "are as uneven as those of an untrained router",
+             "note: %.120s:%d routes tokens to %s of %s experts by floating-point scores, which "
+             "are not computed; the simulated choices are as uneven as those of an untrained "
+             "router",
              short_path(route->file), route->line, units_count(route->chosen).text,
              units_count(route->choices).text);
     sentence(line);
   }
   if (p && p->is_without_triton)
-    sentence(
-        "note: Triton is not installed here; where it is, libraries such as TRL run other code, "
-        "which needs other amounts of memory");
+    sentence("note: Triton is not installed here; with Triton, libraries such as TRL run different "
+             "code, which needs a different amount of memory: pip install triton");
 }
 
 static void print_unmodelled(const simulate_part *part) {
@@ -298,7 +298,7 @@ void simulate_print_text(const simulate_report *r) {
   printf("\n");
   print_verdict(r);
   print_failure(r);
-  print_peaks(whole);
+  print_peaks(r);
   print_phases(whole);
   print_ranks(whole);
   if (whole->has_replay) replay_print_findings(&whole->replay);

@@ -31,14 +31,14 @@ size_t plim_catalogue_candidates(const char *name,
 // The closest entry's name for one that was mistyped, or NULL if none is close.
 const char *plim_catalogue_suggest(const char *name);
 
-// The family of a well-known model that is none of ours, by its name, whoever owns it; NULL: not known.
-// Asked where no model of the catalogue is meant: a few names begin like those of models that are here.
+// The family of a well-known model whose architecture is not supported, found by its name without the owner; NULL:
+// not known. Call it only for names that are not in the catalogue: a few of these begin like names that are.
 const char *plim_catalogue_unfollowed(const char *name);
 
 // Whether it is one that people use, and not a model of the tests.
 bool plim_catalogue_is_public(const plim_catalogue_model *model);
 
-// Its configuration, finished. A family that is no program on the tape is refused by name.
+// Its finished configuration. A family that is not supported is refused by name.
 plim_err plim_catalogue_config(const plim_catalogue_model *model, plim_config *c,
                                plim_error *error);
 

@@ -156,7 +156,7 @@ static bool is_beyond(const plim_job *job) {
 }
 
 static plim_err refuse_size(plim_error *error) {
-  return plim_fail(error, PLIM_ERR_ARGUMENT, "this takes more memory than any address space has");
+  return plim_fail(error, PLIM_ERR_ARGUMENT, "this run needs more memory than can be addressed");
 }
 
 // Growing a segment in place makes every large block larger than the requests that could reuse it (pytorch#123548).

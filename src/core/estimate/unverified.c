@@ -114,8 +114,8 @@ static const struct {
      "measurement"},
     {shards_elsewhere, "this architecture on several GPUs was not checked against a measurement"},
     {shards_with_trainer, "Trainer on several GPUs was not checked against a measurement"},
-    {waits_for_host, "with ZeRO 3 and parameters on the host, when memory is freed depends on how "
-                     "busy the card is"},
+    {waits_for_host, "with ZeRO 3 and parameters on the host, the moment at which memory is freed "
+                     "depends on how busy the card is"},
     {has_sizes,
      "bucket sizes other than DeepSpeed's defaults are modelled from its source code and "
      "were not checked against a measurement"},
@@ -152,7 +152,7 @@ static const struct {
     {leaves_padding_out, "flash-attn skips padding, and how many tokens are padding depends on "
                          "the data; the prediction assumes none"},
     {is_ddp, "NCCL may hold the first backward's gradients for a varying time; the prediction "
-             "assumes until the second backward"},
+             "assumes that it holds them until the second backward"},
 };
 
 size_t plim_job_unverified(const plim_job *job, const char **reasons, size_t max) {

@@ -8,7 +8,7 @@
 #include "modules.h"
 #include "rope.h"
 
-// What is not there is NULL, or zeros.
+// Members that a family does not have are NULL or zero.
 typedef struct {
   const struct plim_decoder *m;
   plim_linear q_proj, k_proj, v_proj, o_proj;
@@ -19,7 +19,7 @@ typedef struct {
   plim_tensor *input_norm, *post_attention_norm, *pre_mlp_norm, *post_mlp_norm;
 } plim_decoder_layer;
 
-// The norms of a layer, in the order they are built in. Where they stand is the family's forward.
+// The norms of a layer, in the order they are built in. The family's forward decides where they are applied.
 enum {
   PLIM_INPUT_NORM = 1 << 0,
   PLIM_POST_ATTENTION_NORM = 1 << 1,
@@ -29,7 +29,7 @@ enum {
 
 typedef struct plim_decoder plim_decoder;
 
-// What a family writes itself.
+// What a family defines itself.
 typedef struct {
   plim_checkpointed_fn *layer; // forward of a layer: the context is the plim_decoder_layer
   plim_tensor *(*norm)(plim_tape *t, plim_tensor *x, plim_tensor *weight); // its RMSNorm
@@ -56,8 +56,8 @@ plim_model *plim_decoder_new(plim_tape *t, const plim_config *c, plim_dtype dtyp
 
 // ---- parts of a layer's forward ---------------------------------------------------------------------
 
-// What a layer finds in `held`, in the order they go: the mask, then the positions before or behind
-// the pair of cos and sin, a tuple, which lets go of its last item first.
+// The tensors in a layer's `held`, in the order in which they are released: the mask, then the positions before
+// or after the tuple (cos, sin), whose last item is released first.
 enum { PLIM_HELD_MASK };
 #define PLIM_HELD_POSITIONS(c) ((c)->family->passes_positions_first ? 1 : 3)
 #define PLIM_HELD_SIN(c) ((c)->family->passes_positions_first ? 2 : 1)
@@ -67,7 +67,7 @@ enum { PLIM_HELD_MASK };
 // variable of the layer, *weights.
 plim_tensor *plim_decoder_attention(plim_tape *t, const plim_decoder_layer *l, plim_tensor *x,
                                     plim_tensor *const *held, plim_tensor **weights);
-// The end of it alone: attention of three variables, (B,H,T,D), which it lets go of, and o_proj.
+// Only its last part: attention of three variables (B,H,T,D), which it releases, and o_proj.
 plim_tensor *plim_decoder_attend(plim_tape *t, const plim_decoder_layer *l, plim_tensor **q,
                                  plim_tensor **k, plim_tensor **v, plim_tensor *const *held,
                                  plim_tensor **weights);

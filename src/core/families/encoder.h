@@ -23,11 +23,11 @@ typedef struct {
   plim_masked_head head;          // of any other
 } plim_encoder;
 
-// Begins a constructor: a struct of so many bytes. NULL when memory is out.
+// Begins a constructor: allocates a struct of `bytes` bytes. NULL when out of memory.
 void *plim_encoder_new(size_t bytes, const plim_config *c, plim_model methods);
-// What is built when the layers are there: pooler or head.
+// Builds what comes after the layers: pooler or head.
 void plim_encoder_build_end(plim_tape *t, plim_encoder *e, plim_dtype dtype);
-// Adapters on it.
+// Adds adapters to the pooler or head.
 void plim_encoder_end_lora(plim_tape *t, plim_encoder *e, const plim_lora *lora);
 // forward: the inner model, and the head if there is one.
 plim_tensor *plim_encoder_forward(plim_tape *t, plim_model *model, const plim_batch *batch,

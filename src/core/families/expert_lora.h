@@ -1,5 +1,5 @@
-// peft's adapters on parameters (ParamWrapper), which stand for a mixture's router and stacked experts:
-// merged into the weight anew in every forward.
+// peft's adapters on parameters (ParamWrapper), used for a mixture's router and stacked experts. They are merged
+// into the weight in every forward.
 #ifndef PLIM_CORE_EXPERT_LORA_H
 #define PLIM_CORE_EXPERT_LORA_H
 
@@ -13,7 +13,7 @@ typedef struct {
 plim_expert_lora plim_expert_lora_new(plim_tape *t, plim_model *m, const plim_tensor *weight,
                                       int64_t rank);
 
-// What stands for a weight while its module runs. Without an adapter it is the weight itself.
+// What replaces a weight while its module runs. Without an adapter it is the weight itself.
 typedef struct {
   plim_tensor *left, *right; // whose product is added; of a matrix, left alone: the product
   plim_tensor *merged;       // once it was asked for

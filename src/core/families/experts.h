@@ -13,7 +13,7 @@ typedef struct {
 } plim_experts;
 
 plim_experts plim_experts_new(plim_tape *t, plim_model *m, const plim_config *c, plim_dtype dtype);
-// "all-linear" takes the router and the experts too, which were linear layers once. Two of them are
+// "all-linear" includes the router and the experts, which used to be linear layers. Two of them are
 // stacked in gate_up, which gets twice the rank.
 void plim_experts_add_lora(plim_tape *t, plim_model *m, plim_experts *e, int64_t rank);
 // A checkpoint has three matrices for each expert, which are stacked on the device; has_halves: two of them.

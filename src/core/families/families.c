@@ -35,7 +35,9 @@ static plim_err refuse(const char *model_type, plim_error *error) {
       error, PLIM_ERR_UNSUPPORTED, "model_type \"%.64s\" is not supported yet%s%s%s", model_type,
       close ? "; did you mean \"" : "", close ? close : "", close ? "\"?" : "");
   plim_error_hint(
-      error, "supported: %s. For other models, record a memory snapshot and run plimsoll replay",
+      error,
+      "supported: %s. For any other model, run your own program on a simulated card: plimsoll "
+      "simulate -- python train.py",
       list);
   return err;
 }

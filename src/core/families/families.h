@@ -1,4 +1,4 @@
-// The families of models that are programs on the tape. Each has a file with its row, and a line here.
+// The supported model families. Each has a file with its row, and a line here.
 #ifndef PLIM_CORE_FAMILIES_H
 #define PLIM_CORE_FAMILIES_H
 

@@ -222,7 +222,8 @@ static plim_err check_followed(const plim_config *c, plim_error *error) {
   if (!what) return PLIM_OK;
   plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s with %s is not supported yet",
                            f->model_type, what);
-  plim_error_hint(error, "record a memory snapshot and run plimsoll replay");
+  plim_error_hint(error,
+                  "run your own program on a simulated card: plimsoll simulate -- python train.py");
   return err;
 }
 

@@ -1,5 +1,5 @@
-// A model's configuration: what transformers' config.json says, in one struct for all families. What no file
-// changes is the family's (family.h).
+// A model's configuration: what transformers' config.json says, in one struct for all families. Properties that
+// no file changes are in family.h.
 //
 //   plim_config c;
 //   plim_err err = plim_config_init(&c, "llama", &error);
@@ -58,24 +58,24 @@ typedef struct {
   bool fills_cache; // a loaded encoder-decoder's decoder has a configuration of its own: use_cache
 } plim_config;
 
-// One key of config.json: a number (a bool is 0 or 1, null is 0) or a text. Keys that do not change
-// memory are passed over. The keys inside "rope_scaling" or "rope_parameters" are given like the
+// One key of config.json: a number (a bool is 0 or 1, null is 0) or a text. Keys that do not affect
+// memory are ignored. The keys inside "rope_scaling" or "rope_parameters" are given like the
 // others.
 void plim_config_number(plim_config *c, const char *key, double value);
 void plim_config_text(plim_config *c, const char *key, const char *value);
 
-// Whether a key is one that plim_config_number takes, so that anything else there is a mistake.
-bool plim_config_is_count(const char *key); // one whose value is a whole number
-// Whether a number can stand under this key: a count must be whole and not too large.
-plim_err plim_config_check_number(const char *key, double value, plim_error *error);
+// Whether the value of this key must be a number; anything else is then a mistake.
 bool plim_config_is_number(const char *key);
+bool plim_config_is_count(const char *key); // it must be a whole number
+// Refuses a number that this key cannot have: a count must be whole and not too large.
+plim_err plim_config_check_number(const char *key, double value, plim_error *error);
 
-// Derives what was left open and checks all of it.
+// Computes the values that were not set, and checks all of them.
 plim_err plim_config_finish(plim_config *c, plim_error *error);
 
 // Whether a layer attends to a sliding window only.
 bool plim_config_slides(const plim_config *c, int64_t layer);
-// How much of a head is turned by its position.
+// How much of a head is rotated by its position.
 int64_t plim_config_rotary_width(const plim_config *c);
 
 #endif

@@ -14,7 +14,7 @@ typedef enum {
   PLIM_WINDOWS_ALTERNATE // every other layer, the first among them
 } plim_windows;
 
-// Norms of queries and keys before they are turned.
+// Norms of queries and keys before they are rotated.
 typedef enum {
   PLIM_QK_NORM_NONE,
   PLIM_QK_NORM_HEADS, // of each head
@@ -37,20 +37,21 @@ struct plim_family {
   // Builds the model as its constructor does, on the tape. NULL when memory is out.
   plim_model *(*build)(plim_tape *t, const plim_config *c, plim_dtype dtype);
   plim_config defaults; // of transformers' configuration class
-  // What this configuration says and `build` does not follow ("a tied head"); NULL: nothing. Without this
-  // function all is followed. Activations other than the default are refused, unless `has_any_activation`.
+  // The feature of this configuration that `build` does not support ("a tied head"); NULL: there is none. A family
+  // without this function supports everything. Activations other than the default are refused, unless
+  // `has_any_activation`.
   const char *(*unfollowed)(const plim_config *c);
 
-  // What the family's code is like; no file changes it.
+  // Properties of the family's code, which no configuration changes.
   bool is_encoder;         // bare or with a head for masked tokens; otherwise it has a causal head
   bool is_encoder_decoder; // labels have a length of their own
-  bool has_any_activation; // the activation function is the file's choice
+  bool has_any_activation; // every activation function of config.json is supported
   bool has_position_table; // no sequence is longer than it
-  int64_t position_offset; // so many positions of the table are for padding
+  int64_t position_offset; // number of positions of the table that are for padding
   bool counts_positions;   // from the token ids, padding left out
   bool has_relative_positions; // a bias on the scores of attention
   bool divides_width;          // a head is hidden / heads wide, whatever head_dim says
-  bool turns_part_of_head;     // rotary positions turn the share of each head that the file says
+  bool turns_part_of_head;     // rotary positions rotate a part of each head, as config.json says
   bool reads_yarn_as_longrope; // older files call its scaling "yarn"
   bool cannot_checkpoint;      // its class lacks supports_gradient_checkpointing
   // Decoders of core/families/decoder.h:
@@ -63,7 +64,7 @@ struct plim_family {
   bool keeps_mask_arguments;   // its forward keeps them in a dict
   bool passes_positions_first; // to a layer, before cos and sin
 
-  // What other programs make of it.
+  // How other libraries treat it.
   // peft's default target_modules (peft/utils/constants.py, 0.21); NULL: it has none.
   const char *lora_targets;
   // Liger-Kernel 0.8 (MODEL_TYPE_TO_APPLY_LIGER_FN) replaces norms, rotary positions, MLP and loss by those

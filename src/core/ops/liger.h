@@ -8,12 +8,12 @@
 void plim_tape_set_liger(plim_tape *t, bool on);
 bool plim_tape_uses_liger(const plim_tape *t);
 
-// RMSNorm that keeps its input and one number per row; its gradient is made in the arriving one.
+// RMSNorm that keeps its input and one number per row; its gradient overwrites the incoming one.
 plim_tensor *plim_liger_rms_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight);
 // Rotary positions, (B,H,T,D), in place.
 void plim_liger_rope(plim_tape *t, plim_tensor **q, plim_tensor **k, plim_tensor *cos,
                      plim_tensor *sin);
-// silu(gate) * up; gradients are made in gate's and up's memory.
+// silu(gate) * up; gradients overwrite gate and up.
 plim_tensor *plim_liger_swiglu(plim_tape *t, plim_tensor *gate, plim_tensor *up);
 
 #endif

@@ -596,7 +596,7 @@ const char *plim_recipe_file_refusal(const plim_settings *s, const plim_recipe_f
     return "it configures how a run is launched, not what is trained";
   bool is_home = recipe->dialect == PLIM_DIALECT_HOME;
   if (is_home && recipe->knobs[PLIM_KNOB_MICRO_BATCH].origin == PLIM_ABSENT)
-    return "it sets no batch size that plimsoll recognizes";
+    return "it sets no batch size that plimsoll recognises";
   bool is_tune = recipe->dialect == PLIM_DIALECT_TORCHTUNE;
   if (is_tune && !plim_settings_find(s, "optimizer._component_"))
     return "it configures no optimizer, so it does not train";

@@ -354,8 +354,8 @@ static plim_err refuse_unknown(const char *what, plim_error *error) {
 static plim_err refuse_family(const char *what, const char *family, plim_error *error) {
   plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
                            "the architecture of %.96s is not supported yet: %s", what, family);
-  plim_error_hint(error, "plimsoll help models lists the supported ones; for any other, record a "
-                         "snapshot and analyse it with plimsoll replay");
+  plim_error_hint(error, "plimsoll help models lists the supported ones; for any other, run your "
+                         "own program on a simulated card: plimsoll simulate -- python train.py");
   return err;
 }
 

@@ -192,17 +192,18 @@ static plim_err check_parts(const json_t *root, plim_error *error) {
 static plim_err check_rung(size_t count, uint64_t rung, plim_error *error) {
   if (rung >= 1 && rung <= count) return PLIM_OK;
   plim_err err = count
-                     ? plim_fail(error, PLIM_ERR_ARGUMENT, "the plan has no rung %llu",
+                     ? plim_fail(error, PLIM_ERR_ARGUMENT, "--rung %llu: the plan has no such row",
                                  (unsigned long long)rung)
                      : plim_fail(error, PLIM_ERR_ARGUMENT,
                                  "the plan found nothing that fits, so there is nothing to write");
-  if (count == 1) plim_error_hint(error, "it has only rung 1, the plan itself");
+  if (count == 1) plim_error_hint(error, "it has only row 1, the plan itself");
   else if (count)
-    plim_error_hint(error, "it has rungs 1 %s %zu; rung 1 is the plan itself",
+    plim_error_hint(error,
+                    "it has rows 1 %s %zu; row 1 is the plan itself, the others are fallbacks",
                     count == 2 ? "and" : "to", count);
   else
     plim_error_hint(
-        error, "plimsoll plan --allow ... permits more changes; its output lists what would help");
+        error, "allow more changes with plimsoll plan --allow; the plan's output lists what helps");
   return err;
 }
 

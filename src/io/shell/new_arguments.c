@@ -104,8 +104,7 @@ static plim_err new_flag(const plim_shell_scanner *f, size_t group, const char *
     if (value->flag && set_word(b, key, "", "") && add_word(b, place, out, &is_out)) return PLIM_OK;
     plim_err err = plim_fail(
         error, PLIM_ERR_UNSUPPORTED,
-        "%.96s is off unless it is given, and no flag of this command shows how to write false",
-        key);
+        "%.96s is off unless it is given, and it is not clear how this command writes false", key);
     plim_error_hint(error, "if it is on by default, add %.64s false", key);
     return err;
   }

@@ -78,7 +78,7 @@ void plim_scanner_doubt_before(plim_shell_scanner *f, plim_expansion *at, size_t
     bool is_before =
         low && at[low - 1].group == found->group && by_group_and_order(&place, &at[low - 1]) <= 0;
     if (found->kind != PLIM_FOUND_VARIABLE && is_before)
-      plim_scanner_doubt_one(f, found, f->s->text, "unless the computed words after it change it");
+      plim_scanner_doubt_one(f, found, f->s->text, "unless computed arguments after it change it");
   }
 }
 

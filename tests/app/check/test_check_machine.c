@@ -118,7 +118,7 @@ TEST(check_looks_at_the_cards_that_the_run_sees) {
   visible = "1";
   GO();
   CHECK_NOT_FOUND("card.processes");
-  CHECK_SAYS(found("card")->what, "card 1");
+  CHECK_SAYS(found("card")->what, "GPU 1");
   CHECK(c.card_count == 1 && check_gpu(&c), "%zu cards", c.card_count);
   begin();
   put_card(2000);

@@ -364,7 +364,7 @@ TEST(a_knob_without_effect_is_refused) {
   begin(by_flag);
   setenv("FAKE_DATA", "3", 1);
   CHECK(!open_program("--batch-size", "6"), "%s", error.message);
-  CHECK(run_search(24) && strstr(error.message, "batches are the same: 3 x 16"), "%s",
+  CHECK(run_search(24) && strstr(error.message, "batches stayed the same: 3 x 16"), "%s",
         error.message);
   CHECK(strstr(error.hint, "--set micro_batch="), "%s", error.hint);
   unsetenv("FAKE_DATA");

@@ -17,4 +17,4 @@ plan() { $PLIMSOLL plan train.yaml --gpu 24GiB --try micro_batch=1 "$@" >/dev/nu
 } 2>&1 | sed "s,$PWD,HERE,"
 # The text names the file that the plan was saved to, and how to apply it.
 $PLIMSOLL plan train.yaml --gpu 24GiB --out "my plan.json" | grep -E 'apply|saved|^changes to'
-$PLIMSOLL plan -m gpt2 --gpu 24GiB --out options.json | grep -E 'apply|saved|^plan \(1\)'
+$PLIMSOLL plan -m gpt2 --gpu 24GiB --out options.json | grep -E 'apply|saved|^the plan \(row 1\)'

@@ -19,7 +19,7 @@ $PLIMSOLL estimate -m gpt2 -b 1 -s 512 -g 3.65GiB | grep '^FITS'
 (
 part seed4
 # No fallback twice; what is set now in full.
-cd fixtures/seed4 && $PLIMSOLL plan Dockerfile.training --gpu 24GiB | sed -n '/^changes$/,/^budget/p; /^plan (1) and fallbacks/,/^$/p'
+cd fixtures/seed4 && $PLIMSOLL plan Dockerfile.training --gpu 24GiB | sed -n '/^changes$/,/^budget/p; /^the plan (row 1) and fallbacks/,/^$/p'
 ) 2>&1 || echo "exit $?"
 (
 part room

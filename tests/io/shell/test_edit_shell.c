@@ -174,10 +174,10 @@ static const struct {
     {"lists in strings of lists", "A=\"--a 1\"\nB=\"$A --b 2\"\npython t.py --a 3 $B\n",
      "--a int 1\n--b int 2\n--a#2 int 3\n"},
     {"words that are computed may be flags", "python t.py --a 1 $(cat args) --b 2\n",
-     "--a derived 1, unless the computed words after it change it\n--b int 2\n"},
+     "--a derived 1, unless computed arguments after it change it\n--b int 2\n"},
     {"a flag with a known name", "T=bf16\npython t.py --a 1 --$T\nU=a\npython u.py --a 1 --$U 2\n",
      "$T text bf16\n--a int 1\n$U text a\n"
-     "--a#2 derived 1, unless the computed words after it change it\n"},
+     "--a#2 derived 1, unless computed arguments after it change it\n"},
     {"echo does not pass a command on",
      "A=\"--a 1\"\nC=\"python t.py $A --b 2\"\necho $C\neval $C\n", "--a int 1\n--b int 2\n"},
     {"xargs puts words in", "ls | xargs python t.py --a 1\n",

@@ -54,7 +54,7 @@ bool plim_is_plan(const char *text, size_t size) {
 static plim_err refuse_plan(const plim_project_file *f, plim_error *error) {
   if (!plim_is_plan(f->text, f->size)) return PLIM_OK;
   plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "this is a saved plan, not a configuration");
-  plim_error_hint(error, "plimsoll apply %.200s   writes it into the files it was made from",
+  plim_error_hint(error, "to write it into the files it was made from: plimsoll apply %.200s",
                   f->path);
   return err;
 }

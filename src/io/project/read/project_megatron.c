@@ -88,9 +88,11 @@ static bool refuse_unfollowed(megatron *m) {
   for (size_t i = 0; i < sizeof unfollowed / sizeof *unfollowed; i++) {
     const plim_setting *setting = flag(m, unfollowed[i].flag);
     if (!setting) continue;
-    plim_shape_refuse(m->out, "record a snapshot and analyse it with plimsoll replay, " NAME_HINT,
-                      "%.*s: %s is not supported yet in Megatron models", flag_bytes(setting),
-                      setting->key, unfollowed[i].what);
+    plim_shape_refuse(
+        m->out,
+        "run it a few steps, record a memory snapshot and give it to plimsoll replay; " NAME_HINT,
+        "%.*s: %s is not supported yet in Megatron models", flag_bytes(setting), setting->key,
+        unfollowed[i].what);
     return true;
   }
   return false;

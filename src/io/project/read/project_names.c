@@ -250,8 +250,8 @@ static plim_err no_key(const plim_project_file *f, const plim_binding *b, plim_e
   list_keys(f, b, keys, sizeof keys);
   if (close) plim_error_hint(error, "did you mean %.200s?", close);
   else if (*keys)
-    plim_error_hint(error, "keys%s in %.80s: %s",
-                    b->key.how == PLIM_AS_NUMBER ? " with numbers" : "", f->path, keys);
+    plim_error_hint(error, "keys in %.80s%s: %s", f->path,
+                    b->key.how == PLIM_AS_NUMBER ? " whose value is a number" : "", keys);
   return plim_error_file(error, err, f->path);
 }
 

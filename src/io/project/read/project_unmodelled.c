@@ -193,8 +193,8 @@ static plim_err refuse_method(const plim_project *p, const finding *f, plim_erro
       f->method < METHODS ? methods[f->method].why : "it is not supervised fine-tuning";
   plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
                            "this kind of training is not supported yet (%s): %s", f->word, why);
-  plim_error_hint(error, "to plan supervised training of the same model without files: plimsoll "
-                         "plan --model MODEL --batch N --seq N --gpu CARD");
+  plim_error_hint(error, "to run your own program on a simulated card instead: plimsoll simulate "
+                         "--gpu CARD -- python train.py");
   return plim_error_file_of(p, f->file, err, error);
 }
 
@@ -288,12 +288,11 @@ static bool find_example(const plim_project *p, size_t file, finding *out) {
 }
 
 static plim_err refuse_head(const plim_project *p, const finding *f, plim_error *error) {
-  plim_err err = plim_fail(
-      error, PLIM_ERR_UNSUPPORTED,
-      "the head of %s is not supported yet: the prediction would be for logits over the vocabulary",
-      f->word);
-  plim_error_hint(error, "plimsoll estimate --model MODEL predicts the same layers with those "
-                         "logits, which need more memory");
+  plim_err err =
+      plim_fail(error, PLIM_ERR_UNSUPPORTED, "the head of %s is not supported yet", f->word);
+  plim_error_hint(error, "run your own program on a simulated card: plimsoll simulate --gpu CARD "
+                         "-- python train.py; or predict the same layers with a language-modelling "
+                         "head, which needs more memory: plimsoll estimate --model MODEL");
   return plim_error_file_of(p, f->file, err, error);
 }
 

@@ -67,11 +67,11 @@ plim_err plim_unread_add(plim_project *p, const plim_naming *by, const char *nam
 
 static void describe(const plim_unread *u, char *text, size_t size) {
   if (u->is_missing)
-    snprintf(text, size, "%.80s:%d refers to %.80s, which does not exist here and may set this",
+    snprintf(text, size, "%.80s:%d refers to %.80s, which does not exist here and may set it",
              u->from, u->line, u->name);
   else
-    snprintf(text, size, "%.80s, which %.60s:%d refers to, cannot be read and may set this",
-             u->name, u->from, u->line);
+    snprintf(text, size, "%.80s, which %.60s:%d refers to, cannot be read and may set it", u->name,
+             u->from, u->line);
 }
 
 // The knobs that decide memory. A file for DeepSpeed, FSDP or accelerate can set only the first few.

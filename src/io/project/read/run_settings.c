@@ -86,11 +86,11 @@ static plim_err refuse_training(const plim_project *p, size_t file, const char *
   const char *rest = is_about_file ? reason + 2 : reason;
   plim_err err = p->missing
                      ? plim_fail(error, PLIM_ERR_UNSUPPORTED,
-                                 "%.100s%s, and %.100s, to which the files refer, does not exist "
+                                 "%.100s%s, and the files refer to %.100s, which does not exist "
                                  "here",
                                  name, rest, p->missing)
                      : plim_fail(error, PLIM_ERR_UNSUPPORTED, "%.200s%s", name, rest);
-  if (p->missing) plim_error_hint(error, "add %.160s to the command", p->missing);
+  if (p->missing) plim_error_hint(error, "find %.160s and add its path to the command", p->missing);
   else
     plim_error_hint(error, "add the training script or configuration; or, if one of your own keys "
                            "sets the batch size: --set micro_batch=FILE:KEY");
