@@ -1,5 +1,6 @@
 // plimsoll profile: runs the user's program on the real card, measures what it needs, and explains the difference to a
 // prediction.
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -117,25 +118,31 @@ static plim_err check(const profile_args *args, profile_report *r, plim_error *e
   }
   plim_err err = picture_check(&args->pictures, args->against, "the file to compare with", error);
   if (err || !args->against) return err;
-  return compare_read_file(args->against, &r->predicted, error);
+  err = compare_read_file(args->against, &r->predicted, error);
+  if (!err && strcmp(r->predicted.made, "measured") == 0) r->predicted.made = "earlier";
+  return err;
 }
 
 static void announce(const profile_args *args) {
   char line[200];
   if (!args->steps) return;
-  snprintf(line, sizeof line,
-           "profile: the program is ended after %llu optimizer steps (--steps 0: it runs to its "
-           "end)",
-           (unsigned long long)args->steps);
+  snprintf(
+      line, sizeof line,
+      "profile: the program will be ended after %llu optimizer steps (--steps 0: it runs to its "
+      "end)",
+      (unsigned long long)args->steps);
   term_say(stderr, line, 0, 2);
 }
 
 static int fail(const simulate_result *run) {
   plim_error error = {0};
-  if (WIFSIGNALED(run->status))
+  if (WIFSIGNALED(run->status)) {
     plim_fail(&error, PLIM_ERR_UNSUPPORTED, "the program was killed by signal %d (%s)",
               WTERMSIG(run->status), strsignal(WTERMSIG(run->status)));
-  else
+    if (WTERMSIG(run->status) == SIGKILL)
+      plim_error_hint(&error, "Linux kills a program like this when the host runs out of memory; "
+                              "dmesg tells");
+  } else
     plim_fail(&error, PLIM_ERR_UNSUPPORTED,
               "the program failed with exit status %d, and not for lack of GPU memory; its output "
               "is above",
@@ -144,9 +151,9 @@ static int fail(const simulate_result *run) {
 }
 
 static int show(const profile_report *r, const cli_call *call) {
-  if (call->common.json) profile_write_json(stdout, r);
-  else if (r->part.run.end != SIMULATE_FAILED) profile_print_text(r);
   if (r->part.run.end == SIMULATE_FAILED) return fail(&r->part.run);
+  if (call->common.json) profile_write_json(stdout, r);
+  else profile_print_text(r);
   bool has_finding =
       r->part.has_replay && (r->part.replay.leaks.len || r->part.replay.duplicates.len);
   return r->part.run.end == SIMULATE_OUT_OF_MEMORY || has_finding ? CLI_FINDING : CLI_OK;

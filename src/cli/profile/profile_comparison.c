@@ -47,20 +47,24 @@ static void time_row(term_table *t, double predicted, double measured) {
                   predicted > 0 ? 100 * (measured - predicted) / predicted : 0);
 }
 
-static void print_totals(const compare_side *a, const compare_side *b) {
-  const term_column columns[] = {
-      {""}, {a->made, .right = true}, {b->made, .right = true}, {"difference", .right = true}};
-  term_table *t = term_table_new(columns, 4);
-  row(t, "peak allocated", a->allocated_bytes, b->allocated_bytes);
-  row(t, "peak reserved", a->reserved_bytes, b->reserved_bytes);
-  row(t, "CUDA and its libraries", a->outside_bytes, b->outside_bytes);
-  time_row(t, a->step_seconds, b->step_seconds);
+static void kind_rows(term_table *t, const compare_side *a, const compare_side *b) {
   bool has_kinds = a->has_kinds && b->has_kinds && a->allocated_bytes != b->allocated_bytes;
   for (size_t i = 0; i < COMPARE_KINDS && has_kinds; i++) {
     char name[64];
     snprintf(name, sizeof name, "  %s", compare_kind_names[i]);
     if (a->kind_bytes[i] || b->kind_bytes[i]) row(t, name, a->kind_bytes[i], b->kind_bytes[i]);
   }
+}
+
+static void print_totals(const compare_side *a, const compare_side *b) {
+  const term_column columns[] = {
+      {""}, {a->made, .right = true}, {b->made, .right = true}, {"difference", .right = true}};
+  term_table *t = term_table_new(columns, 4);
+  row(t, "peak allocated", a->allocated_bytes, b->allocated_bytes);
+  kind_rows(t, a, b);
+  row(t, "peak reserved", a->reserved_bytes, b->reserved_bytes);
+  row(t, "CUDA and its libraries", a->outside_bytes, b->outside_bytes);
+  time_row(t, a->step_seconds, b->step_seconds);
   term_table_print(t, stdout);
   term_table_free(t);
 }
@@ -93,13 +97,22 @@ static void print_lines(const profile_report *r) {
 
 // ---- reasons ----------------------------------------------------------------------------------------
 
+// Counts as people read them.
+static units_text readable(const char *value) {
+  units_text text;
+  uint64_t count;
+  if (!units_parse_u64(value, &count, NULL)) return units_count(count);
+  snprintf(text.text, sizeof text.text, "%s", value);
+  return text;
+}
+
 static void print_others(const compare_others *others, const compare_side *a,
                          const compare_side *b) {
   char line[400];
   for (size_t i = 0; i < others->len; i++) {
     const compare_other *x = &others->at[i];
-    snprintf(line, sizeof line, "- %.60s: %s with %.100s, %s with %.100s", x->name, a->made,
-             x->predicted, b->made, x->measured);
+    snprintf(line, sizeof line, "- %.60s: %s with %s, %s with %s", x->name, a->made,
+             readable(x->predicted).text, b->made, readable(x->measured).text);
     sentence(line);
   }
 }
@@ -137,8 +150,8 @@ static void print_outside(const compare_side *a, const compare_side *b) {
       a->outside_bytes == b->outside_bytes)
     return;
   sentence(
-      "- CUDA and its libraries: predicted from a table of cards; what they use depends on the "
-      "driver, on the kernels that were loaded, and on NCCL's buffers");
+      "- CUDA and its libraries: what they use depends on the driver, on the kernels that were "
+      "loaded and on NCCL's buffers; a prediction takes it from a table of cards");
 }
 
 static void print_reasons(const profile_report *r) {
@@ -147,7 +160,7 @@ static void print_reasons(const profile_report *r) {
   bool is_equal =
       a->allocated_bytes == b->allocated_bytes && a->reserved_bytes == b->reserved_bytes;
   printf("\n");
-  if (is_equal) sentence("PyTorch allocated and reserved as predicted, to the byte.");
+  if (is_equal) sentence("PyTorch allocated and reserved the same, to the byte.");
   if (is_equal && a->outside_bytes == b->outside_bytes) return;
   printf("What differs:\n");
   print_others(&c->versions, a, b);
@@ -165,7 +178,7 @@ static void print_reasons(const profile_report *r) {
 void profile_print_comparison(const profile_report *r) {
   char line[700];
   printf("\n");
-  term_print(stdout, TERM_BOLD, "Compared with the prediction\n");
+  term_print(stdout, TERM_BOLD, "Comparison\n");
   snprintf(line, sizeof line, "%s: %s", r->predicted.made, r->against);
   sentence(line);
   print_totals(&r->predicted, &r->measured);

@@ -1,7 +1,9 @@
 #include "profile_report.h"
 #include "show_notes.h"
 
-static const char *const ends[] = {"ran", "out_of_memory", "failed"};
+static const char *const ends[] = {[SIMULATE_RAN] = "ran",
+                                   [SIMULATE_OUT_OF_MEMORY] = "out_of_memory",
+                                   [SIMULATE_FAILED] = "failed"};
 
 static void put_times(json_writer *j, const simulate_process *p) {
   profile_time time = profile_step_time(p);
@@ -21,9 +23,10 @@ static void put_pair(json_writer *j, const char *key, uint64_t predicted, uint64
 }
 
 static void put_others(json_writer *j, const char *key, const compare_others *others) {
-  jsonw_object(j, key);
+  jsonw_array(j, key);
   for (size_t i = 0; i < others->len; i++) {
-    jsonw_object(j, others->at[i].name);
+    jsonw_object(j, NULL);
+    jsonw_string(j, "name", others->at[i].name);
     jsonw_string(j, "predicted", others->at[i].predicted);
     jsonw_string(j, "measured", others->at[i].measured);
     jsonw_end(j);
@@ -43,6 +46,18 @@ static void put_lines(json_writer *j, const comparison *c) {
   jsonw_end(j);
 }
 
+static void put_kinds(json_writer *j, const compare_side *a, const compare_side *b) {
+  jsonw_array(j, "kinds");
+  for (size_t i = 0; i < COMPARE_KINDS && a->has_kinds && b->has_kinds; i++) {
+    jsonw_object(j, NULL);
+    jsonw_string(j, "kind", compare_kind_names[i]);
+    jsonw_bytes(j, "predicted_bytes", a->kind_bytes[i]);
+    jsonw_bytes(j, "measured_bytes", b->kind_bytes[i]);
+    jsonw_end(j);
+  }
+  jsonw_end(j);
+}
+
 static void put_comparison(json_writer *j, const profile_report *r) {
   const compare_side *a = &r->predicted, *b = &r->measured;
   jsonw_object(j, "comparison");
@@ -54,10 +69,7 @@ static void put_comparison(json_writer *j, const profile_report *r) {
   jsonw_number(j, "predicted_seconds_per_step", a->step_seconds);
   jsonw_string(j, "predicted_peak_at", a->peak_at);
   jsonw_string(j, "measured_peak_at", b->peak_at);
-  jsonw_object(j, "kinds");
-  for (size_t i = 0; i < COMPARE_KINDS && a->has_kinds && b->has_kinds; i++)
-    put_pair(j, compare_kind_names[i], a->kind_bytes[i], b->kind_bytes[i]);
-  jsonw_end(j);
+  put_kinds(j, a, b);
   put_lines(j, &r->difference);
   put_others(j, "versions", &r->difference.versions);
   put_others(j, "observed", &r->difference.observed);
