@@ -16,7 +16,7 @@
 typedef struct {
   const char *against, *out;
   uint64_t steps, top;
-  bool has_simulation;
+  bool has_simulation, is_unsandboxed;
   picture_args pictures;
 } profile_args;
 
@@ -60,48 +60,57 @@ static const plim_gpu *gpu_of(profile_report *r, const simulate_process *p) {
   return plim_target_any().gpu;
 }
 
-// The same command on a simulated card of this kind, with as many steps. A simulation that fails leaves the measurement as
-// it is.
-static plim_err simulate_same(profile_report *r, uint64_t top, plim_error *error) {
+// If the user stopped the program, the simulation stops there, too.
+static uint64_t steps_to_compare(const profile_report *r) {
+  uint64_t made = simulate_steps(&r->part.run);
+  return r->card.is_interrupted && made ? made : r->request->steps;
+}
+
+// The same command on a simulated card of this kind, with as many steps. A simulation that cannot run, or fails, leaves the
+// measurement as it is: there is a note instead of a comparison.
+static void simulate_same(profile_report *r, const profile_args *args) {
   const simulate_process *p = simulate_fullest(&r->part.run);
   const plim_gpu *gpu = gpu_of(r, p);
+  uint64_t total = p->measured.total_bytes;
   simulate_request request = {.command = r->request->command,
                               .gpu = gpu,
-                              .total_bytes = p->measured.total_bytes,
+                              .total_bytes = total == PLIM_UNKNOWN ? SIMULATE_LARGE_ENOUGH : total,
                               .context_bytes = (uint64_t)gpu->context_mib * PLIM_MIB,
                               .gpus = r->card.gpus,
-                              .steps = r->request->steps};
+                              .steps = steps_to_compare(r),
+                              .is_unsandboxed = args->is_unsandboxed};
+  plim_error error = {0};
   plim_notes none = {0};
   simulate_report report = {
       .request = &request, .card = gpu->name, .has_limit = true, .notes = &none};
   report.budget_bytes = request.total_bytes;
-  plim_err err = simulate_run_part(&request, false, top, &report.capped, error);
-  if (!err && report.capped.run.end == SIMULATE_FAILED)
+  plim_err err = simulate_run_part(&request, false, args->top, &report.capped, &error);
+  bool has_failed = !err && report.capped.run.end == SIMULATE_FAILED;
+  if (!err && !has_failed) err = read_simulated(&report, r, &error);
+  r->has_comparison = !err && !has_failed;
+  snprintf(r->against, sizeof r->against, "the same command on a simulated %s", gpu->name);
+  if (err)
+    plim_note_add(&r->notes, "comparison.failed", NULL, "there is no comparison: %s%s%s",
+                  error.message, *error.hint ? ": " : "", error.hint);
+  if (has_failed)
     plim_note_add(&r->notes, "comparison.failed", NULL,
                   "there is no comparison: on the simulated card the program failed for another "
                   "reason than memory; its output is in %s",
                   report.capped.run.log);
-  else if (!err) {
-    err = read_simulated(&report, r, error);
-    r->has_comparison = !err;
-    snprintf(r->against, sizeof r->against, "the same command on a simulated %s", gpu->name);
-  }
   simulate_part_clear(&report.capped);
-  return err;
 }
 
 static plim_err add_comparison(profile_report *r, const profile_args *args, plim_error *error) {
-  plim_err err = PLIM_OK;
   bool has_run = simulate_fullest(&r->part.run) && r->part.run.end != SIMULATE_FAILED;
   if (!has_run) return PLIM_OK;
-  if (args->has_simulation) err = simulate_same(r, args->top, error);
+  if (args->has_simulation) simulate_same(r, args);
   if (args->against) {
     r->has_comparison = true;
     snprintf(r->against, sizeof r->against, "%s", args->against);
   }
-  if (err || !r->has_comparison) return err;
+  if (!r->has_comparison) return PLIM_OK;
   r->has_comparison = false; // the measurement itself, as JSON
-  err = read_measured(r, error);
+  plim_err err = read_measured(r, error);
   r->has_comparison = true;
   return err ? err : compare(&r->predicted, &r->measured, &r->difference, error);
 }
@@ -210,6 +219,9 @@ static const cli_option options[] = {
      "explain the difference to an earlier result: what simulate, estimate, replay or profile "
      "printed with --json",
      NULL},
+    {"unsandboxed", 0, NULL, CLI_FLAG, AT(is_unsandboxed),
+     "with --compare: run the simulation without a sandbox, so that it may change your files",
+     NULL},
     {"out", 'o', "FILE", CLI_FILE, AT(out),
      "keep PyTorch's memory snapshot of the process that needs the most", NULL},
     PICTURE_OPTIONS(PICTURES_AT),
@@ -247,7 +259,7 @@ static const cli_example examples[] = {
 
 const cli_command cmd_profile = {
     .name = "profile",
-    .summary = "run your own training program on the real card and measure it",
+    .summary = "measure your own training program on the real card",
     .positionals = positionals,
     .options = options,
     .args_size = sizeof(profile_args),

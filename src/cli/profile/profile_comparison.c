@@ -145,13 +145,8 @@ static void print_reserved(const compare_side *a, const compare_side *b) {
              "other addresses, so that free blocks were used differently (fragmentation)");
 }
 
-static void print_outside(const compare_side *a, const compare_side *b) {
-  if (a->outside_bytes == PLIM_UNKNOWN || b->outside_bytes == PLIM_UNKNOWN ||
-      a->outside_bytes == b->outside_bytes)
-    return;
-  sentence(
-      "- CUDA and its libraries: what they use depends on the driver, on the kernels that were "
-      "loaded and on NCCL's buffers; a prediction takes it from a table of cards");
+static bool is_other(uint64_t a, uint64_t b) {
+  return a != b && a != PLIM_UNKNOWN && b != PLIM_UNKNOWN;
 }
 
 static void print_reasons(const profile_report *r) {
@@ -159,17 +154,21 @@ static void print_reasons(const profile_report *r) {
   const comparison *c = &r->difference;
   bool is_equal =
       a->allocated_bytes == b->allocated_bytes && a->reserved_bytes == b->reserved_bytes;
+  bool has_outside = is_other(a->outside_bytes, b->outside_bytes);
+  bool has_reason =
+      c->versions.len || c->observed.len || (a->steps && b->steps && a->steps != b->steps);
   printf("\n");
   if (is_equal) sentence("PyTorch allocated and reserved the same, to the byte.");
-  if (is_equal && a->outside_bytes == b->outside_bytes) return;
+  if (is_equal && !has_outside && !has_reason) return;
   printf("What differs:\n");
   print_others(&c->versions, a, b);
   print_others(&c->observed, a, b);
   print_steps(a, b);
   if (a->allocated_bytes != b->allocated_bytes) print_peak_at(a, b);
   print_reserved(a, b);
-  print_outside(a, b);
-  bool has_reason = c->versions.len || c->observed.len || a->steps != b->steps;
+  if (has_outside)
+    sentence("- CUDA and its libraries: what they use depends on the driver, on the kernels that "
+             "were loaded and on NCCL's buffers; a prediction takes it from a table of cards");
   if (a->allocated_bytes != b->allocated_bytes && !has_reason)
     sentence("- allocated memory: versions, model, batch and steps are the same, as far as both "
              "results tell; the lines above show where the difference arises");

@@ -38,10 +38,17 @@ sed -e 's/"5.17.0"/"5.22.2"/' -e 's/"peak_allocated_bytes": 1610612736/"peak_all
   -e '/"batch": \[/,/\]/s/512/1024/' -e '0,/"bytes": [0-9]*/s//"bytes": 5000000/' \
   -e 's/"outside_peak_bytes": [0-9]*/"outside_peak_bytes": null/' measured.json >other.json
 profile --steps 6 --top 2 --against other.json -- bash train.sh | sed -n '/^Comparison/,$p'
+echo "== against a simulation of the same command"
+profile --steps 5 --compare --unsandboxed -- bash train.sh | sed -n '/^Comparison/,$p'
+cat >fail.sh <<'END'
+if [ -n "$PLIMSOLL_PROFILE" ]; then . ./train.sh; fi
+exit 3
+END
+profile --steps 5 --compare --unsandboxed -- bash fail.sh | sed -n '/^note: there/,/^$/p' | sed 's/[^ ]*log$/LOG/'
 echo "== JSON"
 $PLIMSOLL profile --steps 5 --top 2 --against other.json --json -- bash train.sh 2>/dev/null |
   python3 -c 'import json, sys; r = json.load(sys.stdin); del r["run"]["replay"], r["run"]["seconds"]; print(json.dumps(r))'
 echo "== what is kept"
 $PLIMSOLL profile --out kept.pickle -- bash train.sh >/dev/null 2>&1
 xz -dc truth/snapshots/stacks-tiny.pickle.xz | cmp - kept.pickle && echo "the snapshot"
-find state -type f
+find state -type f ! -name log # of the simulations
