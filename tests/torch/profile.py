@@ -23,6 +23,18 @@ for step in range(100):
     optimizer.zero_grad()
     print("step", step, flush=True)
 """
+# On a real card, times are those of events; on a simulated one, each takes a millisecond.
+EVENTS = """
+import torch
+import plimsoll_measured as measured
+
+measured.install(torch)
+measured._has_events = True
+torch.ones(9).cuda()
+for steps in 1, 2, 2, 3:
+    measured.after_step(steps)
+print("measured", measured.step_seconds())
+"""
 STEPS = 4
 passed = failed = 0
 
@@ -43,6 +55,10 @@ class Bench:
     def simulate(self, batch):
         command = [self.plimsoll, "simulate", "--gpu", "4090", "--steps", str(STEPS), "--json", "--"] + self.python + [str(batch)]
         return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+
+    def events(self):
+        command = [self.plimsoll, "simulate", "--gpu", "4090", "--verbose", "--", self.python[0], "-c", EVENTS]
+        return subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True).stderr
 
     def profile(self, batch, options, is_unsandboxed=False):
         """Returns the result, and what it wrote to standard error."""
@@ -80,6 +96,7 @@ def main():
         check("ended after %d" % STEPS in told and "step %d" % (STEPS - 1) in told, "the program's output is shown, and that it will be ended")
         check(measured["card"] == "NVIDIA RTX 4090" and measured["other_processes_bytes"] == 0, "the card is named")
 
+        check("measured [0.001, 0.001]" in bench.events(), "times of events are read")
         other, _ = bench.profile(16, ["--against", path])
         check([(o["name"], o["predicted"], o["measured"]) for o in other["comparison"]["observed"]] == [("batch", "8 x 128", "16 x 128")], "another batch is named")
         check(any(r["where"].startswith("train:") and r["measured_bytes"] > r["predicted_bytes"] for r in other["comparison"]["lines"]), "lines of the program that need more: %s" % [r["where"] for r in other["comparison"]["lines"]])

@@ -72,12 +72,14 @@ static simulate_end end_of(const simulate_result *run) {
 
 // ---- what PyTorch does not count --------------------------------------------------------------------
 
-// CUDA's name of a card is NVML's without "GPU-". Where that is not known, a single card is the one.
+// CUDA's name of a card is NVML's without "GPU-". Where names are not known, a single card is the one. A part of a card (MIG)
+// has another name.
 static uint64_t used_on(const plim_card *cards, size_t count, const char *uuid) {
-  if (count == 1) return cards[0].used_bytes;
-  for (size_t i = 0; uuid && *uuid && i < count; i++)
+  bool has_name = uuid && *uuid;
+  for (size_t i = 0; has_name && i < count; i++)
     if (strstr(cards[i].uuid, uuid)) return cards[i].used_bytes;
-  return PLIM_UNKNOWN;
+  bool is_the_one = count == 1 && !(has_name && *cards[0].uuid);
+  return is_the_one ? cards[0].used_bytes : PLIM_UNKNOWN;
 }
 
 static bool shares_card(const simulate_result *run, const simulate_process *p) {

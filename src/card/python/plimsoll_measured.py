@@ -17,43 +17,45 @@ def install(torch):
     _torch = torch
 
 
+def _used():
+    """Cards on which PyTorch has memory. A question to another one would make a context there."""
+    if not _torch.cuda.is_initialized():
+        return []
+    return [i for i in range(_torch.cuda.device_count()) if _torch.cuda.memory_reserved(i)]
+
+
 def begin(phase):
     """A phase begins (plimsoll_observed)."""
-    if phase != "loading" and _can_ask():
-        _look_at_memory()
-
-
-def _can_ask():
-    """Not before the program uses the card, and not while it records a CUDA graph."""
-    return _torch.cuda.is_initialized() and not _torch.cuda.is_current_stream_capturing()
+    if phase == "loading":
+        return
+    for i in _used():
+        free, total = _torch.cuda.mem_get_info(i)
+        now = total - free - _torch.cuda.memory_reserved(i)
+        first, most = _outside.get(i, (now, now))
+        _outside[i] = first, max(most, now)
 
 
 def after_step(steps):
     """`steps` were made so far. Other optimizers of the same program may step without adding to them."""
-    if steps <= len(_marks) or len(_marks) >= MOST_MARKS or not _can_ask():
+    used = _used()
+    if steps <= len(_marks) or len(_marks) >= MOST_MARKS or not used:
         return
     if not _has_events:
         _marks.append(time.perf_counter())
         return
-    event = _torch.cuda.Event(enable_timing=True)
-    event.record()
-    _marks.append(event)
-
-
-def _look_at_memory():
-    for i in range(_torch.cuda.device_count()):
-        reserved = _torch.cuda.memory_reserved(i)
-        if reserved:  # otherwise the question itself would make a context there
-            free, total = _torch.cuda.mem_get_info(i)
-            now = total - free - reserved
-            first, most = _outside.get(i, (now, now))
-            _outside[i] = first, max(most, now)
+    current = _torch.cuda.current_device()
+    with _torch.cuda.device(current if current in used else used[0]):
+        if _torch.cuda.is_current_stream_capturing():  # an event would become part of the program's CUDA graph
+            return
+        event = _torch.cuda.Event(enable_timing=True)
+        event.record()
+        _marks.append(event)
 
 
 def finish():
     """Waits for the card: a process that ends early would leave the other ranks waiting for it."""
-    if _torch.cuda.is_initialized():
-        _torch.cuda.synchronize()
+    for i in _used():
+        _torch.cuda.synchronize(i)
 
 
 def step_seconds():
