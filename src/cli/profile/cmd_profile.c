@@ -239,7 +239,8 @@ static const char *const description[] = {
     "Memory that PyTorch does not count (CUDA's context, kernels, NCCL's buffers) is what the "
     "driver reports as used, less what PyTorch reserved and less what other processes used before "
     "the run. The time of a step is the median of all steps but the first two, taken by events in "
-    "the card's stream. Recording takes PyTorch about 2 us for each allocation: steps of small "
+    "the card's stream. Recording takes about 2 us for each allocation (PyTorch's figure): steps "
+    "of small "
     "models, in which the card waits for Python, take that much longer.",
     "With --compare the same command is simulated afterwards in simulate's sandbox; with --against "
     "the result of an earlier simulation or estimate is read. The report then shows the "
