@@ -88,6 +88,15 @@ typedef struct {
   char *name;       // "loading", "training", "optimizer", "evaluation", "saving"
 } simulate_phase;
 
+// What was measured on a real card, by `profile`. Bytes are PLIM_UNKNOWN and texts NULL where nothing was.
+typedef struct {
+  vec(double) step_seconds; // from the end of each step to the end of the next one
+  char *card, *uuid;        // of the card on which the process reserved the most
+  uint64_t total_bytes;
+  // In use on the card and not reserved by this process's PyTorch, other processes included: when training began, and the most.
+  uint64_t outside_first_bytes, outside_peak_bytes;
+} simulate_measured;
+
 // One process that imported PyTorch.
 typedef struct {
   int64_t pid, rank, world;
@@ -98,6 +107,9 @@ typedef struct {
   bool uses_card;
   bool is_without_cuda; // its PyTorch is a build without CUDA
   bool has_values;      // integers and booleans were computed
+  bool was_ended;       // after the steps that were asked for, not by itself
+  bool is_measured;     // on a real card
+  simulate_measured measured;
   simulate_observed observed;
   vec(simulate_phase) phases; // in the order in which they began
   char *snapshot;             // path of PyTorch's snapshot; NULL: the process did not use a card

@@ -100,31 +100,46 @@ static void put_python(environment *e, const char *stand_ins) {
   if (plim_path_join(path, stand_ins, "python")) put_before(e, "PYTHONPATH", path, ':');
 }
 
-char **simulate_environment(const simulate_request *request, const simulate_folder *folder,
-                            const char *stand_ins) {
+// Ours, and what the Python modules read: where to write, and after how many steps to end the program.
+static environment begin(uint64_t steps, const simulate_folder *folder, const char *stand_ins) {
   environment e = {0};
-  char steps[24];
+  char text[24];
   for (char **at = environ; *at; at++) {
     char *copy = strdup(*at);
     if (copy && vec_push(&e.list, copy)) continue;
     free(copy);
     e.has_no_memory = true;
   }
-  snprintf(steps, sizeof steps, "%llu", (unsigned long long)request->steps);
-  put(&e, "PLIMSOLL_CARD", folder->record);
+  snprintf(text, sizeof text, "%llu", (unsigned long long)steps);
   put(&e, "PLIMSOLL_OUT", folder->out);
-  put(&e, "PLIMSOLL_STEPS", steps);
+  put(&e, "PLIMSOLL_STEPS", text);
+  put_python(&e, stand_ins);
+  return e;
+}
+
+static char **end(environment *e) {
+  if (vec_push(&e->list, NULL) && !e->has_no_memory) return e->list.at;
+  for (size_t i = 0; i < e->list.len; i++) free(e->list.at[i]);
+  vec_free(&e->list);
+  return NULL;
+}
+
+char **simulate_environment(const simulate_request *request, const simulate_folder *folder,
+                            const char *stand_ins) {
+  environment e = begin(request->steps, folder, stand_ins);
+  put(&e, "PLIMSOLL_CARD", folder->record);
+  put(&e, "PLIMSOLL_PROFILE", "");
   put_preload(&e);
   put_before(&e, "LD_LIBRARY_PATH", folder->names, ':');
-  put_python(&e, stand_ins);
   for (size_t i = 0; i < sizeof offline / sizeof *offline && !request->has_network; i++)
     put(&e, offline[i][0], offline[i][1]);
-  if (!vec_push(&e.list, NULL) || e.has_no_memory) {
-    for (size_t i = 0; i < e.list.len; i++) free(e.list.at[i]);
-    vec_free(&e.list);
-    return NULL;
-  }
-  return e.list.at;
+  return end(&e);
+}
+
+char **profile_environment(uint64_t steps, const simulate_folder *folder, const char *stand_ins) {
+  environment e = begin(steps, folder, stand_ins);
+  put(&e, "PLIMSOLL_PROFILE", "1");
+  return end(&e);
 }
 
 void simulate_environment_free(char **entries) {

@@ -110,7 +110,7 @@ plim_err simulate_folder_make(simulate_folder *f, const char *stand_ins, plim_er
   const char *const folders[] = {f->names, f->out, f->scratch};
   for (size_t i = 0; !err && i < sizeof folders / sizeof *folders; i++)
     err = make_folders(folders[i], error);
-  if (!err) err = link_names(f, stand_ins, error);
+  if (!err && stand_ins) err = link_names(f, stand_ins, error);
   if (err && *f->path) simulate_folder_remove(f->path, false);
   return err;
 }

@@ -19,7 +19,7 @@ typedef struct {
 } simulate_folder;
 
 // Makes the folder below the user's state folder ($XDG_STATE_HOME/plimsoll/simulate). `stand_ins` is the folder with
-// libplimsoll-card.so.
+// libplimsoll-card.so; NULL: the program runs on a real card, and names/ is empty.
 plim_err simulate_folder_make(simulate_folder *folder, const char *stand_ins, plim_error *error);
 // Removes everything but the log; with `has_log` false, that too.
 void simulate_folder_remove(const char *path, bool has_log);
@@ -32,6 +32,8 @@ plim_err simulate_find_stand_ins(char path[PLIM_PATH_BYTES], plim_error *error);
 // The program's environment: ours, with the stand-ins in front. Ends with NULL; free with simulate_environment_free.
 char **simulate_environment(const simulate_request *request, const simulate_folder *folder,
                             const char *stand_ins);
+// Likewise for a program on a real card: with the Python modules in front, and nothing else.
+char **profile_environment(uint64_t steps, const simulate_folder *folder, const char *stand_ins);
 void simulate_environment_free(char **environment);
 // The file names of CUDA's libraries, of all versions that PyTorch's wheels ask for; ends with NULL.
 extern const char *const simulate_library_names[];

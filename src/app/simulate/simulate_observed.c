@@ -103,9 +103,9 @@ static bool take_versions(simulate_process *p, json_t *versions) {
   return true;
 }
 
-// The counters of the card on which the process reserved the most.
-static void take_counters(simulate_process *p, const json_t *devices) {
-  size_t i;
+// The counters of the card on which the process reserved the most. Returns its index.
+static size_t take_counters(simulate_process *p, const json_t *devices) {
+  size_t i, fullest = 0;
   const json_t *device;
   json_array_foreach(devices, i, device) {
     p->ooms += count_of(device, "num_ooms");
@@ -114,7 +114,30 @@ static void take_counters(simulate_process *p, const json_t *devices) {
     if (reserved < p->peak_reserved_bytes) continue;
     p->peak_reserved_bytes = reserved;
     p->peak_allocated_bytes = count_of(device, "allocated_bytes.all.peak");
+    fullest = i;
   }
+  return fullest;
+}
+
+static uint64_t count_if_known(const json_t *object, const char *key) {
+  return json_is_integer(json_object_get(object, key)) ? count_of(object, key) : PLIM_UNKNOWN;
+}
+
+static bool take_measured(simulate_process *p, const json_t *seen, size_t device) {
+  const json_t *measured = json_object_get(seen, "measured"), *seconds;
+  const json_t *card = json_array_get(json_object_get(measured, "devices"), device);
+  simulate_measured *m = &p->measured;
+  size_t i;
+  p->is_measured = json_is_object(measured);
+  m->card = own_text(card, "name");
+  m->uuid = own_text(card, "uuid");
+  m->total_bytes = count_if_known(card, "total_bytes");
+  m->outside_first_bytes = count_if_known(card, "outside_first_bytes");
+  m->outside_peak_bytes = count_if_known(card, "outside_peak_bytes");
+  json_array_foreach(
+      json_object_get(measured, "step_seconds"), i,
+      seconds) if (!vec_push(&m->step_seconds, json_number_value(seconds))) return false;
+  return true;
 }
 
 static plim_err take_process(const char *path, simulate_process *p, plim_error *error) {
@@ -130,10 +153,11 @@ static plim_err take_process(const char *path, simulate_process *p, plim_error *
   p->has_values = json_is_true(json_object_get(seen, "values"));
   p->is_without_cuda = json_is_null(json_object_get(seen, "cuda"));
   p->uses_card = json_array_size(json_object_get(seen, "devices")) > 0;
-  take_counters(p, json_object_get(seen, "devices"));
+  p->was_ended = json_is_true(json_object_get(seen, "was_ended"));
+  size_t fullest = take_counters(p, json_object_get(seen, "devices"));
   take_observed(&p->observed, json_object_get(seen, "observed"));
   p->is_without_triton = json_is_false(json_object_get(seen, "triton"));
-  bool ok = take_looks(p, json_object_get(seen, "looked_at")) &&
+  bool ok = take_measured(p, seen, fullest) && take_looks(p, json_object_get(seen, "looked_at")) &&
             take_routes(p, json_object_get(seen, "routed")) &&
             take_phases(p, json_object_get(seen, "phases")) &&
             take_versions(p, json_object_get(seen, "versions"));
@@ -158,6 +182,9 @@ void simulate_process_clear(simulate_process *p) {
   vec_free(&p->phases);
   vec_free(&p->looks);
   vec_free(&p->versions);
+  free(p->measured.card);
+  free(p->measured.uuid);
+  vec_free(&p->measured.step_seconds);
   free(p->snapshot);
 }
 

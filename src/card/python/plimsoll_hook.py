@@ -1,5 +1,5 @@
-"""Watches a training program on a simulated card: counts optimizer steps, records PyTorch's memory history, and ends the
-program after the steps that were asked for.
+"""Watches a training program, on a simulated card or on a real one: counts optimizer steps, records PyTorch's memory history,
+and ends the program after the steps that were asked for.
 
 What it finds goes into the folder $PLIMSOLL_OUT: PID.pickle is PyTorch's own snapshot, PID.json what was observed."""
 import atexit
@@ -12,6 +12,7 @@ import resource
 import sys
 
 import plimsoll_collectives
+import plimsoll_measured
 import plimsoll_observed
 import plimsoll_values
 
@@ -20,14 +21,19 @@ _wanted = int(os.environ.get("PLIMSOLL_STEPS", "0"))  # 0: as many as the progra
 _folder = os.environ.get("PLIMSOLL_OUT")
 _has_written = 0  # the process that has
 _pid = os.getpid()
+_is_simulated = bool(os.environ.get("PLIMSOLL_CARD"))
+_is_measured = bool(os.environ.get("PLIMSOLL_PROFILE"))
 
 
 def watch(torch):
     global _torch
     _torch = torch
-    has_values = plimsoll_values.install(torch)
+    has_values = _is_simulated and plimsoll_values.install(torch)
     if has_values:
         plimsoll_collectives.install(torch)
+    if _is_measured:
+        plimsoll_measured.install(torch)
+        plimsoll_observed.listeners.append(plimsoll_measured.begin)
     _observed["values"] = has_values
     _observed["triton"] = importlib.util.find_spec("triton") is not None  # without it, libraries take other paths
     torch.cuda._lazy_call(_record)
@@ -60,7 +66,10 @@ def _after_step(optimizer, args, kwargs):
         _steps[id(optimizer)] = _steps.get(id(optimizer), 0) + 1
     allocated = _torch.cuda.memory_allocated() if _torch.cuda.is_initialized() else 0
     plimsoll_observed.after_step(_made())
-    ctypes.CDLL(None).plimsoll_card_step(ctypes.c_uint64(_made()), ctypes.c_uint64(allocated))
+    if _is_measured:
+        plimsoll_measured.after_step(_made())
+    if _is_simulated:
+        ctypes.CDLL(None).plimsoll_card_step(ctypes.c_uint64(_made()), ctypes.c_uint64(allocated))
 
 
 def _made():
@@ -90,6 +99,9 @@ def _before_exit(function):
 
 
 def _end():
+    _observed["was_ended"] = True
+    if _is_measured:
+        plimsoll_measured.finish()
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
@@ -115,6 +127,7 @@ def _write():
         phases=plimsoll_observed.phases,
         host_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         devices=[{name: stats.get(name, 0) for name in wanted} for stats in devices],
+        measured=_measured(len(devices)) if _is_measured and uses_card else None,
         looked_at=[
             {"file": file, "line": line, "times": times, "type": kind, "told": told}
             for (file, line), (times, kind, told) in plimsoll_values.looked_at.items()
@@ -128,6 +141,10 @@ def _write():
         _torch.cuda.memory._dump_snapshot(path + ".pickle")
     with open(path + ".json", "w") as f:
         json.dump(_observed, f, default=str)
+
+
+def _measured(devices):
+    return {"step_seconds": plimsoll_measured.step_seconds(), "devices": [plimsoll_measured.device(i) for i in range(devices)]}
 
 
 def _versions():

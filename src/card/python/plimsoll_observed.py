@@ -9,6 +9,7 @@ import time
 
 observed = {}
 phases = []  # [microseconds, name]: when each phase began; "training" is forward and backward
+listeners = []  # called with the name of each phase when it begins
 _torch = None
 _is_evaluating = False
 _passes = 0  # backward passes since the last step
@@ -33,6 +34,8 @@ def begin(name):
     """A phase begins, if it is another one."""
     if not phases or phases[-1][1] != name:
         phases.append([int(time.time() * 1e6), name])
+        for listener in listeners:
+            listener(name)
 
 
 def _around_train(function):

@@ -1,5 +1,5 @@
-"""Loaded by Python at its start, because `plimsoll simulate` puts this folder on PYTHONPATH. Waits for the program to
-import torch; then plimsoll_hook watches it."""
+"""Loaded by Python at its start, because `plimsoll simulate` and `plimsoll profile` put this folder on PYTHONPATH. Waits for
+the program to import torch; then plimsoll_hook watches it."""
 import importlib.abc
 import importlib.util
 import os
@@ -36,6 +36,6 @@ class _WaitForTorch(importlib.abc.MetaPathFinder):
         return spec
 
 
-if os.environ.get("PLIMSOLL_CARD"):
+if os.environ.get("PLIMSOLL_CARD") or os.environ.get("PLIMSOLL_PROFILE"):
     sys.meta_path.insert(0, _WaitForTorch())
 _run_hidden_sitecustomize()

@@ -14,6 +14,7 @@
   X(check)                                                                                         \
   X(estimate)                                                                                      \
   X(simulate)                                                                                      \
+  X(profile)                                                                                       \
   X(replay)                                                                                        \
   X(help)                                                                                          \
   X(version)                                                                                       \

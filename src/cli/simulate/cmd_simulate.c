@@ -33,7 +33,8 @@ uint64_t simulate_needs(const simulate_part *part) { return part->run.peak_bytes
 // ---- progress ---------------------------------------------------------------------------------------
 
 typedef struct {
-  const simulate_args *args;
+  uint64_t steps; // that were asked for
+  bool is_verbose;
   FILE *log;     // with --verbose: the log, read up to where it was shown
   bool has_line; // a progress line is on the terminal
 } progress;
@@ -55,7 +56,7 @@ static void show_output(progress *p, const char *path) {
 static void show_progress(void *context, const simulate_moment *now) {
   progress *p = context;
   char line[160];
-  if (p->args->is_verbose) {
+  if (p->is_verbose) {
     show_output(p, now->log);
     return;
   }
@@ -66,7 +67,7 @@ static void show_progress(void *context, const simulate_moment *now) {
              units_bytes(now->used_bytes).text);
   else
     snprintf(line, sizeof line, "step %llu of %llu: %s in use, %s allocated after the last step",
-             (unsigned long long)now->steps, (unsigned long long)p->args->steps,
+             (unsigned long long)now->steps, (unsigned long long)p->steps,
              units_bytes(now->used_bytes).text, units_bytes(now->allocated_bytes).text);
   clear_line(p);
   fprintf(stderr, "%.*s, %s", term_width(stderr) - 12, line, units_seconds(now->seconds).text);
@@ -76,7 +77,7 @@ static void show_progress(void *context, const simulate_moment *now) {
 
 // ---- the runs ---------------------------------------------------------------------------------------
 
-static plim_err read_snapshot(simulate_part *part, uint64_t top, plim_error *error) {
+plim_err simulate_read_snapshot(simulate_part *part, uint64_t top, plim_error *error) {
   const simulate_process *p = simulate_fullest(&part->run);
   replay_request request = {NULL, PLIM_UNKNOWN, NULL, false};
   if (!p || !p->snapshot) return PLIM_OK;
@@ -88,26 +89,26 @@ static plim_err read_snapshot(simulate_part *part, uint64_t top, plim_error *err
   return replay_investigate(&part->replay, &request, error);
 }
 
-static plim_err run_once(const simulate_request *request, const simulate_args *args,
-                         simulate_part *part, plim_error *error) {
-  progress p = {.args = args};
+plim_err simulate_run_part(const simulate_request *request, bool is_verbose, uint64_t top,
+                           simulate_part *part, plim_error *error) {
+  progress p = {.steps = request->steps, .is_verbose = is_verbose};
   plim_err err = simulate_run(request, show_progress, &p, &part->run, error);
   clear_line(&p);
   if (p.log) fclose(p.log);
-  return err ? err : read_snapshot(part, args->top, error);
+  return err ? err : simulate_read_snapshot(part, top, error);
 }
 
 // If memory runs out, the program runs once more on a card that is large enough, to see what it needs.
 static plim_err run_both(simulate_report *r, const simulate_args *args, plim_error *error) {
-  plim_err err = run_once(r->request, args, &r->capped, error);
+  plim_err err = simulate_run_part(r->request, args->is_verbose, args->top, &r->capped, error);
   if (err || r->capped.run.end != SIMULATE_OUT_OF_MEMORY || !r->has_limit) return err;
   simulate_request large = *r->request;
   large.total_bytes = SIMULATE_LARGE_ENOUGH;
   r->has_large = true;
-  return run_once(&large, args, &r->large, error);
+  return simulate_run_part(&large, args->is_verbose, args->top, &r->large, error);
 }
 
-static void clear_part(simulate_part *part) {
+void simulate_part_clear(simulate_part *part) {
   if (part->has_replay) replay_result_clear(&part->replay);
   simulate_result_clear(&part->run);
 }
@@ -150,7 +151,7 @@ static plim_err understand(const simulate_args *args, const char *const *words, 
 
 // ---- the snapshot, kept -----------------------------------------------------------------------------
 
-static plim_err keep_snapshot(const simulate_part *part, const char *path, plim_error *error) {
+plim_err simulate_keep_snapshot(const simulate_part *part, const char *path, plim_error *error) {
   const simulate_process *p = simulate_fullest(&part->run);
   char block[1 << 16];
   size_t got;
@@ -171,7 +172,7 @@ static plim_err keep_snapshot(const simulate_part *part, const char *path, plim_
 
 static int show(const simulate_report *r, const cli_call *call) {
   const simulate_part *whole = simulate_whole(r);
-  if (call->common.json) simulate_print_json(r);
+  if (call->common.json) simulate_write_json(stdout, r);
   else if (r->capped.run.end != SIMULATE_FAILED) simulate_print_text(r);
   if (r->capped.run.end == SIMULATE_FAILED) {
     plim_error error = {0};
@@ -203,12 +204,12 @@ static int run(const cli_call *call) {
     err = run_both(&report, args, &error);
   }
   const simulate_part *whole = simulate_whole(&report);
-  if (!err) err = keep_snapshot(whole, args->out, &error);
+  if (!err) err = simulate_keep_snapshot(whole, args->out, &error);
   if (!err && whole->has_replay)
     err = picture_draw(&args->pictures, replay_draw, &whole->replay, &error);
   int status = err ? cli_report(&error, NULL) : show(&report, call);
-  clear_part(&report.capped);
-  if (report.has_large) clear_part(&report.large);
+  simulate_part_clear(&report.capped);
+  if (report.has_large) simulate_part_clear(&report.large);
   job_request_clear(card);
   free(card);
   free(words);

@@ -9,9 +9,9 @@ static const char *verdict_of(const simulate_report *r) {
   return r->capped.run.end == SIMULATE_RAN ? "fits" : "does_not_fit";
 }
 
-static void put_command(json_writer *j, const simulate_report *r) {
+void simulate_write_command(json_writer *j, const char *const *command) {
   jsonw_array(j, "command");
-  for (const char *const *word = r->request->command; *word; word++) jsonw_string(j, NULL, *word);
+  for (const char *const *word = command; *word; word++) jsonw_string(j, NULL, *word);
   jsonw_end(j);
 }
 
@@ -107,14 +107,14 @@ static void put_unmodelled(json_writer *j, const simulate_result *run) {
   jsonw_end(j);
 }
 
-static void put_part(json_writer *j, const char *key, const simulate_part *part) {
+void simulate_write_part(json_writer *j, const char *key, const simulate_part *part) {
   jsonw_object(j, key);
   jsonw_bytes(j, "needs_bytes", simulate_needs(part));
   jsonw_u64(j, "steps", simulate_steps(&part->run));
   jsonw_number(j, "seconds", part->run.seconds);
   jsonw_bytes(j, "pinned_bytes", part->run.pinned_bytes);
   jsonw_u64(j, "launches", part->run.launches);
-  jsonw_string(j, "log", part->run.log);
+  jsonw_string_or_null(j, "log", part->run.log);
   jsonw_array(j, "processes");
   for (size_t i = 0; i < part->run.processes.len; i++) put_process(j, &part->run.processes.at[i]);
   jsonw_end(j);
@@ -129,17 +129,17 @@ static void put_part(json_writer *j, const char *key, const simulate_part *part)
   jsonw_end(j);
 }
 
-void simulate_print_json(const simulate_report *r) {
-  json_writer writer = jsonw_begin(stdout), *j = &writer;
+void simulate_write_json(FILE *out, const simulate_report *r) {
+  json_writer writer = jsonw_begin(out), *j = &writer;
   jsonw_object(j, NULL);
   jsonw_u64(j, "format_version", 1);
-  put_command(j, r);
+  simulate_write_command(j, r->request->command);
   jsonw_string(j, "card", r->card);
   jsonw_u64(j, "gpus", r->request->gpus);
   jsonw_bytes(j, "budget_bytes", r->has_limit ? r->budget_bytes : PLIM_UNKNOWN);
   jsonw_string(j, "verdict", verdict_of(r));
-  put_part(j, "run", &r->capped);
-  if (r->has_large) put_part(j, "large_enough", &r->large);
+  simulate_write_part(j, "run", &r->capped);
+  if (r->has_large) simulate_write_part(j, "large_enough", &r->large);
   else jsonw_null(j, "large_enough");
   jsonw_array(j, "notes");
   notes_write(j, r->notes);

@@ -38,8 +38,25 @@ typedef struct {
 // Returns how many there are; 0 if they are not known.
 size_t simulate_phase_peaks(const simulate_part *part, simulate_phase_peak out[SIMULATE_PHASES]);
 
+// Runs the program once, with a line of progress on a terminal, and reads the snapshot of its fullest process. With
+// `is_verbose` the program's output is shown instead. Whatever the outcome, clear the part.
+plim_err simulate_run_part(const simulate_request *request, bool is_verbose, uint64_t top,
+                           simulate_part *part, plim_error *error);
+void simulate_part_clear(simulate_part *part);
+// Reads the snapshot of the part's fullest process; `top`: how many rows its tables list.
+plim_err simulate_read_snapshot(simulate_part *part, uint64_t top, plim_error *error);
+// Copies that snapshot to a file of the user's; `path` NULL: nothing to do.
+plim_err simulate_keep_snapshot(const simulate_part *part, const char *path, plim_error *error);
+
 void simulate_print_text(const simulate_report *report);
-void simulate_print_json(const simulate_report *report);
+void simulate_write_json(FILE *out, const simulate_report *report);
+// Parts of both, for `profile`.
+void simulate_print_command(const char *const *command);
+void simulate_print_peaks(const simulate_part *part, bool is_of_larger_card);
+void simulate_print_phases(const simulate_part *part);
+void simulate_print_ranks(const simulate_part *part);
+void simulate_write_command(json_writer *j, const char *const *command);
+void simulate_write_part(json_writer *j, const char *key, const simulate_part *part);
 // What a process does: model, batch, precision. Nothing if it was not seen; `p` may be NULL.
 void simulate_print_observed(const simulate_process *p);
 // The last lines of the log, for a program that failed.

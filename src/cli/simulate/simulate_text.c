@@ -19,13 +19,13 @@ static const char *plural(uint64_t count) { return count == 1 ? "" : "s"; }
 
 // ---- what ran ---------------------------------------------------------------------------------------
 
-static void print_command(const simulate_report *r) {
+void simulate_print_command(const char *const *command) {
   char *line = NULL;
   size_t size;
   FILE *out = open_memstream(&line, &size);
   if (!out) cli_out_of_memory();
-  for (const char *const *word = r->request->command; *word; word++) {
-    if (word != r->request->command) fputc(' ', out);
+  for (const char *const *word = command; *word; word++) {
+    if (word != command) fputc(' ', out);
     plim_shell_quote(out, *word);
   }
   if (!plim_stream_end(out, &line)) cli_out_of_memory();
@@ -96,7 +96,7 @@ void simulate_print_observed(const simulate_process *p) {
   print_recipe(&p->observed);
 }
 
-static void print_phases(const simulate_part *part) {
+void simulate_print_phases(const simulate_part *part) {
   simulate_phase_peak peaks[SIMULATE_PHASES];
   size_t count = simulate_phase_peaks(part, peaks);
   char line[320];
@@ -168,11 +168,10 @@ static void print_verdict(const simulate_report *r) {
   term_wrap(stdout, line, fits ? 5 : 13, 2, (size_t)term_width(stdout));
 }
 
-static void print_peaks(const simulate_report *r) {
-  const simulate_part *part = simulate_whole(r);
+void simulate_print_peaks(const simulate_part *part, bool is_of_larger_card) {
   const simulate_process *p = simulate_fullest(&part->run);
   if (!p) return;
-  printf("peak%s: %s allocated, %s reserved", r->has_large ? " on a large enough card" : "",
+  printf("peak%s: %s allocated, %s reserved", is_of_larger_card ? " on a large enough card" : "",
          units_bytes(p->peak_allocated_bytes).text, units_bytes(p->peak_reserved_bytes).text);
   if (p->retries) printf(", %s retries", units_count(p->retries).text);
   printf("\n");
@@ -197,7 +196,7 @@ static void print_failure(const simulate_report *r) {
 
 // ---- ranks, values, functions -----------------------------------------------------------------------
 
-static void print_ranks(const simulate_part *part) {
+void simulate_print_ranks(const simulate_part *part) {
   static const term_column columns[] = {{"rank", .right = true},
                                         {"steps", .right = true},
                                         {"allocated", .right = true},
@@ -290,7 +289,7 @@ static void print_unmodelled(const simulate_part *part) {
 
 void simulate_print_text(const simulate_report *r) {
   const simulate_part *whole = simulate_whole(r);
-  print_command(r);
+  simulate_print_command(r->request->command);
   print_where(r);
   notes_print(stdout, r->notes);
   print_steps(whole);
@@ -298,9 +297,9 @@ void simulate_print_text(const simulate_report *r) {
   printf("\n");
   print_verdict(r);
   print_failure(r);
-  print_peaks(r);
-  print_phases(whole);
-  print_ranks(whole);
+  simulate_print_peaks(whole, r->has_large);
+  simulate_print_phases(whole);
+  simulate_print_ranks(whole);
   if (whole->has_replay) replay_print_findings(&whole->replay);
   print_looks(whole);
   print_routes(whole);

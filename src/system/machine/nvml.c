@@ -36,6 +36,7 @@ typedef struct {
   int (*count)(unsigned *);
   int (*by_index)(unsigned, nvml_device *);
   int (*name)(nvml_device, char *, unsigned);
+  int (*uuid)(nvml_device, char *, unsigned);
   int (*memory)(nvml_device, nvml_memory *);
   int (*memory_v2)(nvml_device, nvml_memory_v2 *);
   list_processes *computing, *drawing; // version 1 has a shorter struct and is not used
@@ -61,6 +62,7 @@ static bool load(nvml *n) {
   BIND(n, count, "nvmlDeviceGetCount_v2", "nvmlDeviceGetCount");
   BIND(n, by_index, "nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByIndex");
   BIND(n, name, "nvmlDeviceGetName", NULL);
+  BIND(n, uuid, "nvmlDeviceGetUUID", NULL);
   BIND(n, memory, "nvmlDeviceGetMemoryInfo", NULL);
   BIND(n, memory_v2, "nvmlDeviceGetMemoryInfo_v2", NULL);
   BIND(n, computing, "nvmlDeviceGetComputeRunningProcesses_v3",
@@ -95,6 +97,8 @@ static bool read_card(const nvml *n, unsigned index, plim_card *card) {
   if (n->by_index(index, &device) != 0) return false;
   if (n->name(device, card->name, sizeof card->name) != 0) card->name[0] = '\0';
   card->name[sizeof card->name - 1] = '\0';
+  if (!n->uuid || n->uuid(device, card->uuid, sizeof card->uuid) != 0) card->uuid[0] = '\0';
+  card->uuid[sizeof card->uuid - 1] = '\0';
   read_memory(n, device, card);
   return true;
 }

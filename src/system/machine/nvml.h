@@ -10,6 +10,7 @@
 typedef struct {
   unsigned index;       // the driver's index
   char name[96];        // the driver's name: "NVIDIA GeForce RTX 4090"
+  char uuid[96];        // "GPU-3f1c..."; empty: not reported
   uint64_t total_bytes; // PLIM_UNKNOWN: not reported; likewise the two below
   uint64_t free_bytes;  //
   uint64_t used_bytes;  // by processes; the driver's reserve is in neither

@@ -41,6 +41,11 @@ CALL(VERSIONED(nvmlDeviceGetHandleByIndex), unsigned index, void **device) {
 CALL(nvmlDeviceGetName, void *device, char *name, unsigned size) {
   return (void)device, snprintf(name, size, "NVIDIA GeForce RTX 4090"), 0;
 }
+#ifndef FAKE_OLD
+CALL(nvmlDeviceGetUUID, void *device, char *uuid, unsigned size) {
+  return snprintf(uuid, size, "GPU-%d", device == &cards[1]), 0;
+}
+#endif
 CALL(nvmlDeviceGetMemoryInfo, void *device, memory *m) {
   (void)device;
   *m = (memory){24564 * MIB, 23000 * MIB, 1564 * MIB};

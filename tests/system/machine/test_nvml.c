@@ -18,6 +18,7 @@ TEST(nvml_reads_the_cards) {
   size_t count = count_with(FAKE_NVML);
   CHECK(count == 2, "%zu cards", count); // the third cannot be used
   CHECK_STR(cards[1].name, "NVIDIA GeForce RTX 4090");
+  CHECK_STR(cards[1].uuid, "GPU-1");
   CHECK_U64(cards[1].total_bytes, 24564 * PLIM_MIB);
   CHECK_U64(cards[1].free_bytes, 23000 * PLIM_MIB);
   CHECK_U64(cards[1].used_bytes, 1081 * PLIM_MIB);
@@ -28,6 +29,7 @@ TEST(nvml_of_an_old_driver_is_read) {
   CHECK(count == 2, "%zu cards", count);
   CHECK_U64(cards[0].total_bytes, 24564 * PLIM_MIB);
   CHECK_U64(cards[0].used_bytes, 1564 * PLIM_MIB);
+  CHECK_STR(cards[0].uuid, "");
 }
 
 TEST(nvml_that_does_not_start_has_no_cards) {
