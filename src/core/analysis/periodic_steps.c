@@ -157,6 +157,20 @@ static bool add_first_step(analysis_reader *r, const patterns *steady, const pat
   return true;
 }
 
+// Loading and layers recur too. Where stacks show backward passes, a training step has one; the last may be cut short.
+static bool are_of_training(const analysis_reader *r) {
+  bool are_all = true;
+  for (size_t i = 0; are_all && r->has_stacks && i + 1 < r->analysis->steps.len; i++) {
+    const plim_trace_step *step = &r->analysis->steps.at[i];
+    size_t at = step->first;
+    while (at < step->end &&
+           !(analysis_is_alloc(r->trace, at) && analysis_facts(r, at).phase == PHASE_BACKWARD))
+      at++;
+    are_all = at < step->end;
+  }
+  return are_all;
+}
+
 bool analysis_read_periods(analysis_reader *r) {
   plim_hash known = {0};
   patterns all = {0};
@@ -168,6 +182,10 @@ bool analysis_read_periods(analysis_reader *r) {
   if (leader) {
     r->analysis->steps_source = PLIM_STEPS_PERIODIC;
     ok = steps_from_leader(r, leader) && add_first_step(r, &all, leader);
+    if (ok && !are_of_training(r)) {
+      r->analysis->steps.len = 0;
+      r->analysis->steps_source = PLIM_STEPS_NONE;
+    }
   }
   plim_hash_free(&known);
   vec_free(&all);

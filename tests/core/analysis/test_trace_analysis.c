@@ -390,6 +390,35 @@ TEST(a_run_that_fails_in_its_first_step_has_one_step) {
         want.most[PLIM_KIND_ACTIVATION]);
 }
 
+// Loading a model layer by layer is periodic, too; stacks show that no layer is a step.
+TEST(layers_that_are_loaded_are_no_steps) {
+  told t = {0};
+  const char *path = TEST_ROOT "/truth/snapshots/stacks-tiny.pickle.xz";
+  CHECK(!plim_snapshot_read(path, -1, &t.trace, NULL, NULL), "read");
+  uint32_t stack = 0;
+  for (size_t i = 0; i < t.trace.events.len && !stack; i++) stack = t.trace.events.at[i].stack;
+  t.trace.events.len = t.trace.annotations.len = t.trace.layout.len = 0;
+  bool ok = stack > 0;
+  for (uint64_t i = 0; i < (uint64_t)13 * 12 && ok; i++) {
+    plim_event e = {.bytes = 512 * (1 + i % 12),
+                    .addr = (1ull << 32) + 8192 * i,
+                    .stack = stack,
+                    .action = PLIM_EV_ALLOC};
+    ok = plim_trace_push(&t.trace, &e);
+  }
+  plim_event oom = {.bytes = PLIM_GIB, .stack = stack, .action = PLIM_EV_OOM};
+  CHECK(ok && plim_trace_push(&t.trace, &oom) && plim_trace_link(&t.trace) && tell_trace(&t),
+        "memory");
+  size_t steps = t.analysis.steps.len, leaks = t.leaks.len;
+  forget(&t.trace, WITHOUT_STACKS);
+  plim_trace_analysis_clear(&t.analysis);
+  CHECK(plim_trace_analysis_read(&t.trace, &t.analysis), "memory");
+  size_t guessed = t.analysis.steps.len;
+  end(&t);
+  CHECK(steps <= 1 && !leaks, "%zu steps, %zu leaks", steps, leaks);
+  CHECK(guessed > 8, "%zu steps without stacks", guessed); // the periods are there
+}
+
 // ---- lines ----------------------------------------------------------------------------------------
 
 static uint32_t frame_at(const plim_trace *t, const char *file_end, uint32_t line) {
