@@ -124,6 +124,9 @@ def _write():
             for (file, line), (times, choices, chosen) in plimsoll_values.routed.items()
         ],
     )
+    if plimsoll_observed.config:
+        with open(path + ".config.json", "w") as f:
+            f.write(plimsoll_observed.config)
     if uses_card:
         _torch.cuda.memory._dump_snapshot(path + ".pickle")
     with open(path + ".json", "w") as f:

@@ -42,6 +42,8 @@ void simulate_print_text(const simulate_report *report);
 void simulate_print_json(const simulate_report *report);
 // What a process does: model, batch, precision. Nothing if it was not seen; `p` may be NULL.
 void simulate_print_observed(const simulate_process *p);
+// The same as the member "observed" of a JSON object.
+void simulate_write_observed(json_writer *j, const simulate_observed *o);
 // The last lines of the log, for a program that failed.
 void simulate_print_log(const char *path);
 
