@@ -144,6 +144,7 @@ static plim_err take_process(const char *path, simulate_process *p, plim_error *
   p->uses_card = json_array_size(json_object_get(seen, "devices")) > 0;
   take_counters(p, json_object_get(seen, "devices"));
   take_observed(&p->observed, json_object_get(seen, "observed"));
+  p->has_liger = json_is_true(json_object_get(seen, "liger"));
   p->is_without_triton = json_is_false(json_object_get(seen, "triton"));
   bool ok = take_looks(p, json_object_get(seen, "looked_at")) &&
             take_routes(p, json_object_get(seen, "routed")) &&

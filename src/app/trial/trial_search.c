@@ -84,35 +84,48 @@ static plim_err refuse_failed(trial_search *s, const simulate_result *r, int64_t
   return err;
 }
 
-static plim_err run_version(watching *w, const trial_version *v, bool is_on_card,
-                            plim_error *error) {
+static plim_err run_version(watching *w, const trial_version *v, bool is_on_card, trial_run *run,
+                            simulate_result *result, plim_error *error) {
   trial_search *s = w->s;
-  trial_run run = {.micro = w->micro,
-                   .accumulation = trial_accumulation_of(s->program, w->micro),
-                   .is_on_card = is_on_card};
   simulate_request request = s->request;
-  simulate_result result;
+  *run = (trial_run){.micro = w->micro,
+                     .accumulation = trial_accumulation_of(s->program, w->micro),
+                     .is_on_card = is_on_card};
   request.command = (const char *const *)v->words.at;
   request.gpus = s->program->gpus;
   request.replaced = v->replaced.at;
   request.replaced_count = v->replaced.len;
   if (!is_on_card) request.total_bytes = SIMULATE_LARGE_ENOUGH;
-  plim_err err = simulate_run(&request, look, w, &result, error);
-  if (!err && result.end == SIMULATE_FAILED) err = refuse_failed(s, &result, w->micro, error);
-  if (!err) take_result(&result, &run);
-  if (!err) run.verdict = verdict_of(s, &run);
-  if (!err && !vec_push(&s->runs, run)) err = plim_no_memory(error);
-  if (!err && s->runs.len == 1) s->first = result;
-  else simulate_result_clear(&result);
+  plim_err err = simulate_run(&request, look, w, result, error);
+  if (!err && result->end == SIMULATE_FAILED) err = refuse_failed(s, result, w->micro, error);
+  if (!err) take_result(result, run);
+  if (!err) run->verdict = verdict_of(s, run);
+  return err;
+}
+
+// Runs the program with these changes. Whatever the outcome, the caller clears the result.
+static plim_err run_changed(watching *w, const plim_knob_change *changes, size_t count,
+                            bool is_on_card, trial_run *run, simulate_result *result,
+                            plim_error *error) {
+  trial_version version;
+  *result = (simulate_result){0};
+  plim_err err = trial_version_make(w->s->program, changes, count, &version, error);
+  if (!err) err = run_version(w, &version, is_on_card, run, result, error);
+  trial_version_clear(&version);
   return err;
 }
 
 static plim_err run_once(watching *w, int64_t micro, bool is_on_card, plim_error *error) {
-  trial_version version;
+  trial_search *s = w->s;
+  plim_knob_change changes[2];
+  simulate_result result;
+  trial_run run;
   w->micro = micro;
-  plim_err err = trial_version_make(w->s->program, micro, &version, error);
-  if (!err) err = run_version(w, &version, is_on_card, error);
-  trial_version_clear(&version);
+  size_t count = trial_changes(s->program, micro, changes);
+  plim_err err = run_changed(w, changes, count, is_on_card, &run, &result, error);
+  if (!err && !vec_push(&s->runs, run)) err = plim_no_memory(error);
+  if (!err && s->runs.len == 1) s->first = result;
+  else simulate_result_clear(&result);
   return err;
 }
 
@@ -267,11 +280,13 @@ static bool is_for_card(const trial_search *s, int64_t micro) {
 // Without a sandbox, the program would see the original files.
 static plim_err check_sandbox(const trial_search *s, plim_error *error) {
   trial_version version;
+  plim_knob_change changes[2];
   const trial_program *p = s->program;
   if (!s->request.is_unsandboxed) return PLIM_OK;
   int64_t other = trial_next_micro(p, trial_next_micro(p, 0) == p->micro ? p->micro : 0);
   if (!other) return PLIM_OK;
-  plim_err err = trial_version_make(p, other, &version, error);
+  size_t count = trial_changes(p, other, changes);
+  plim_err err = trial_version_make(p, changes, count, &version, error);
   if (!err && version.replaced.len) {
     err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
                     "%.200s sets the batch, and without a sandbox the program cannot be shown an "
@@ -285,12 +300,26 @@ static plim_err check_sandbox(const trial_search *s, plim_error *error) {
   return err;
 }
 
-plim_err trial_search_run(trial_search *s, trial_watch *watch, void *context, plim_error *error) {
+plim_err trial_search_first(trial_search *s, trial_watch *watch, void *context, plim_error *error) {
   watching w = {s, watch, context, 0};
   s->best = SIZE_MAX;
   plim_err err = check_sandbox(s, error);
   if (!err) err = run_once(&w, s->program->micro, false, error);
-  if (!err) err = check(s, error);
+  return err ? err : check(s, error);
+}
+
+plim_err trial_prove(trial_search *s, const plim_knob_change *changes, size_t count, int64_t micro,
+                     trial_watch *watch, void *context, trial_run *run, plim_error *error) {
+  watching w = {s, watch, context, micro};
+  simulate_result result;
+  plim_err err = run_changed(&w, changes, count, true, run, &result, error);
+  simulate_result_clear(&result);
+  return err;
+}
+
+plim_err trial_search_rest(trial_search *s, trial_watch *watch, void *context, plim_error *error) {
+  watching w = {s, watch, context, 0};
+  plim_err err = PLIM_OK;
   while (!err) {
     int64_t micro = s->runs.len < s->most_runs ? next(s) : 0;
     s->best = best_of(s);

@@ -30,6 +30,7 @@ def watch(torch):
         plimsoll_collectives.install(torch)
     _observed["values"] = has_values
     _observed["triton"] = importlib.util.find_spec("triton") is not None  # without it, libraries take other paths
+    _observed["liger"] = importlib.util.find_spec("liger_kernel") is not None
     torch.cuda._lazy_call(_record)
     from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
