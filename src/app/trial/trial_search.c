@@ -103,6 +103,18 @@ static plim_err run_version(watching *w, const trial_version *v, bool is_on_card
   return err;
 }
 
+// Without a sandbox, the program would see the original files.
+static plim_err refuse_edited(const trial_search *s, const trial_version *v, plim_error *error) {
+  if (!s->request.is_unsandboxed || !v->replaced.len) return PLIM_OK;
+  plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                           "%.200s would have to change, and without a sandbox the program cannot "
+                           "be shown an edited copy of that file",
+                           v->replaced.at[0].path);
+  plim_error_hint(error, "if the program has a flag for it, add the flag to the command; or leave "
+                         "out --unsandboxed");
+  return err;
+}
+
 // Runs the program with these changes. Whatever the outcome, the caller clears the result.
 static plim_err run_changed(watching *w, const plim_knob_change *changes, size_t count,
                             bool is_on_card, trial_run *run, simulate_result *result,
@@ -110,6 +122,7 @@ static plim_err run_changed(watching *w, const plim_knob_change *changes, size_t
   trial_version version;
   *result = (simulate_result){0};
   plim_err err = trial_version_make(w->s->program, changes, count, &version, error);
+  if (!err) err = refuse_edited(w->s, &version, error);
   if (!err) err = run_version(w, &version, is_on_card, run, result, error);
   trial_version_clear(&version);
   return err;
@@ -277,7 +290,7 @@ static bool is_for_card(const trial_search *s, int64_t micro) {
          (micro > first->micro && most <= (double)s->request.total_bytes);
 }
 
-// Without a sandbox, the program would see the original files.
+// Before the first run.
 static plim_err check_sandbox(const trial_search *s, plim_error *error) {
   trial_version version;
   plim_knob_change changes[2];
@@ -287,15 +300,7 @@ static plim_err check_sandbox(const trial_search *s, plim_error *error) {
   if (!other) return PLIM_OK;
   size_t count = trial_changes(p, other, changes);
   plim_err err = trial_version_make(p, changes, count, &version, error);
-  if (!err && version.replaced.len) {
-    err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
-                    "%.200s sets the batch, and without a sandbox the program cannot be shown an "
-                    "edited copy of that file",
-                    version.replaced.at[0].path);
-    plim_error_hint(error,
-                    "if the program has a flag for it, add the flag to the command; or leave "
-                    "out --unsandboxed");
-  }
+  if (!err) err = refuse_edited(s, &version, error);
   trial_version_clear(&version);
   return err;
 }

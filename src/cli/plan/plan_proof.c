@@ -30,7 +30,11 @@ static plim_err leave(work *w, plim_err err, const plim_error *why, plim_error *
 
 // ---- the request ------------------------------------------------------------------------------------
 
+// Unless the user fixes the same knob.
 static plim_err fix(work *w, const char *setting, plim_error *error) {
+  size_t length = strcspn(setting, "=") + 1;
+  for (size_t i = 0; i < w->args.fix.len; i++)
+    if (strncmp(w->args.fix.at[i], setting, length) == 0) return PLIM_OK;
   return vec_push(&w->args.fix, setting) ? PLIM_OK : plim_no_memory(error);
 }
 
@@ -55,6 +59,9 @@ static plim_err request(work *w, const simulate_process *seen, plim_error *error
   w->args.job.is_observed = true;
   w->args.job.typed_at = offsetof(plan_args, job);
   w->before = w->args.job;
+  w->args.fix = (cli_strings){0}; // with the user's own, and those that are added here
+  for (size_t i = 0; i < given->fix.len; i++)
+    if (!vec_push(&w->args.fix, given->fix.at[i])) return plim_no_memory(error);
   w->args.typed = &w->before;
   plim_err err = trial_observed_fill(w->t->program, seen, &w->args.job, &w->typed, error);
   if (!err && !seen->has_liger) err = fix(w, "liger=off", error);
@@ -163,11 +170,26 @@ static plim_err prove(work *w, const plan_edits *edits, trial_run *run, plim_err
 
 // ---- all of it --------------------------------------------------------------------------------------
 
+// A larger batch is a change of what the model learns, which is the program's own doing here: it cannot accumulate.
+static void note_batch(work *w) {
+  plan_for_card *c = &w->result.cards[0];
+  const int64_t *now = c->plan.before_choice.at, *then = c->plan.rungs.at[0].choice.at;
+  const plim_knob micro = PLIM_KNOB_MICRO_BATCH, accumulate = PLIM_KNOB_ACCUMULATE;
+  uint64_t ranks = (uint64_t)w->t->program->ranks;
+  if (w->t->program->how != TRIAL_ACCUMULATION_KEPT || now[micro] == then[micro]) return;
+  plim_note_add(&c->request.notes, "changed.effective_batch", plim_knob_table[micro].name,
+                "the effective batch becomes %s (now %s): your program has no accumulation that "
+                "plimsoll can change",
+                units_count((uint64_t)(then[micro] * then[accumulate]) * ranks).text,
+                units_count((uint64_t)(now[micro] * now[accumulate]) * ranks).text);
+}
+
 static void show(work *w, const simulate_process *seen, const trial_run *run) {
   plan_proof proof = {run->needs_bytes, run->log};
   bool is_json = w->t->call->common.json;
   w->result.proof = &proof;
   w->t->is_done = true;
+  note_batch(w);
   if (!is_json) simulate_print_observed(seen);
   w->t->status = plan_show(&w->result, is_json);
 }

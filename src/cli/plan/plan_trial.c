@@ -24,8 +24,14 @@ static const size_t usable[] = {
     offsetof(plan_args, job.world), offsetof(plan_args, job.steps),
     offsetof(plan_args, set),       offsetof(plan_args, effective_batch),
     offsetof(plan_args, is_online), offsetof(plan_args, is_unsandboxed),
-    offsetof(plan_args, out),
+    offsetof(plan_args, out),       offsetof(plan_args, margin),
+    offsetof(plan_args, fix),       offsetof(plan_args, tries),
+    offsetof(plan_args, allow),
 };
+
+// Those that only a plan by prediction can follow.
+static const size_t of_prediction[] = {offsetof(plan_args, margin), offsetof(plan_args, fix),
+                                       offsetof(plan_args, tries), offsetof(plan_args, allow)};
 
 static bool is_usable(size_t offset) {
   for (size_t i = 0; i < sizeof usable / sizeof *usable; i++)
@@ -39,6 +45,24 @@ static plim_err refuse_option(const cli_option *option, plim_error *error) {
                 "--%s has no meaning for a program: its own code and flags decide", option->name);
   plim_error_hint(error, "leave it out, or put it after -- if it is a flag of the program");
   return err;
+}
+
+static plim_err refuse_prediction(const cli_option *option, const char *why, plim_error *error) {
+  plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                           "--%s needs a plan by prediction, and this program must be planned by "
+                           "simulated runs, because %s",
+                           option->name, why);
+  plim_error_hint(error, "leave it out: the plan then finds the largest micro batch that fits");
+  return err;
+}
+
+// Before the search by simulated runs, which changes the micro batch alone.
+static plim_err check_search(const cli_call *call, const char *why, plim_error *error) {
+  for (const cli_option *o = call->command->options; o->name; o++)
+    for (size_t i = 0; i < sizeof of_prediction / sizeof *of_prediction; i++)
+      if (o->offset == of_prediction[i] && cli_was_given(call, o->offset))
+        return refuse_prediction(o, why, error);
+  return PLIM_OK;
 }
 
 static plim_err check_options(const cli_call *call, plim_error *error) {
@@ -164,6 +188,7 @@ static plim_err search_and_show(const cli_call *call, trial_program *program,
   plim_err err = trial_search_first(&search, show_progress, NULL, error);
   if (!err) err = plan_prove(&by_prediction, error);
   bool is_done = by_prediction.is_done;
+  if (!err && !is_done) err = check_search(call, by_prediction.why, error);
   if (!err && !is_done) err = trial_search_rest(&search, show_progress, NULL, error);
   clear_line();
   if (err && *search.failed_log) simulate_print_log(search.failed_log);

@@ -14,7 +14,7 @@ sed 's/batch_size=BATCH/batch_size=len(data)/' train.py >open.py
 {
   try train.py --gpu 24GiB -- python train.py
   try --gpu 24GiB --lora-rank 8 -- python train.py
-  try --gpu 24GiB --out plan.json -- python train.py
+  try --gpu 24GiB --out train.py -- python train.py
   try --gpu 24GiB,80GiB -- python train.py
   try --gpu nonsense -- python train.py
   try --gpu 24GiB --effective-batch 0 -- python train.py
