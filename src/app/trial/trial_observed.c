@@ -100,13 +100,22 @@ static void say_optimizer(facts *f) {
   say(f, &f->args->optimizer);
 }
 
+// Whether a mask hides anything is not looked at, since that would allocate. Where the files do not say it, an all-ones mask
+// is assumed for batches of one length; the comparison of peaks shows whether that is right.
+static void say_mask(facts *f, const char *in_files) {
+  bool is_said = *in_files && strcmp(in_files, "none") != 0;
+  if (!f->seen->has_mask) say_choice(f, &f->args->mask, plim_mask_names, "none");
+  else if (!is_said)
+    say_choice(f, &f->args->mask, plim_mask_names, f->seen->shapes > 1 ? "longest" : "ones");
+}
+
 static void say_batch(facts *f, const trial_program *p) {
   const simulate_observed *o = f->seen;
   say_count(f, &f->args->batch, (uint64_t)p->micro);
   say_count(f, &f->args->accumulate, p->accumulation ? (uint64_t)p->accumulation : o->accumulation);
   say_count(f, &f->args->world, p->gpus);
   if (o->has_tokens && o->batch[1]) say_count(f, &f->args->seq, o->batch[1]);
-  if (!o->has_mask) say_choice(f, &f->args->mask, plim_mask_names, "none");
+  say_mask(f, p->files.run.mask.text);
 }
 
 // ---- all of it --------------------------------------------------------------------------------------

@@ -37,6 +37,11 @@ try --out plan.json | sed -n '1,/^budget/p; /^your new command/,$p'
 $PLIMSOLL apply plan.json
 python3 -c 'import json; p = json.load(open("plan.json")); print(p["proof"]["needs_bytes"] > 0, p["model"], p["rungs"][0]["command"])'
 
+# A fallback that needs manual steps: the command that plans without them has its options before the program.
+python3 -c 'import json; print(*[r["replan"] for r in json.load(open("plan.json"))["rungs"] if "replan" in r][:1])'
+try --fix micro_batch=8 | grep -E "^(micro_batch|proved)"
+try --fix checkpoint=on
+
 start "the prediction of its own settings is wrong"
 peaks 1.2 1.2
 try --out plan.json
