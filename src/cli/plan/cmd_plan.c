@@ -440,8 +440,10 @@ static const char *const description[] = {
     "Shows what each change saves and costs, the memory budget before and after, and fallbacks "
     "that need less memory, in case a run still fails. Settings that affect what the model learns "
     "are changed only with --allow.",
-    "With -- COMMAND, the program is run on a simulated card (see plimsoll simulate) to observe what "
-    "it does. If plimsoll's prediction for that agrees with the run, the plan is made by prediction, "
+    "With -- COMMAND, the program is run on a simulated card (see plimsoll simulate) to observe "
+    "what "
+    "it does. If plimsoll's prediction for that agrees with the run, the plan is made by "
+    "prediction, "
     "and another simulated run proves it. Otherwise, as for a model that plimsoll does not know, a "
     "few simulated runs with other micro batches find the largest one that fits; accumulation is "
     "changed too, where the program has one, so that the effective batch stays. Your files are not "

@@ -91,10 +91,6 @@ static plim_err compare_own(work *w, plim_error *error) {
 
 // ---- a plan that can be run -------------------------------------------------------------------------
 
-static void hold(plim_plan_request *asked, const plim_choice *own, plim_knob knob) {
-  asked->domains[knob] = (plim_domain){.count = 1, .at = {own->at[knob]}};
-}
-
 // Whether the changes need a file that does not exist, which the program cannot be shown.
 static bool needs_file(const plim_project *p, const plan_edits *edits) {
   plim_edit_set set = {0};
@@ -105,33 +101,55 @@ static bool needs_file(const plim_project *p, const plan_edits *edits) {
   return needs;
 }
 
-// Holds what the files and flags cannot be given; returns whether there was anything.
-static bool hold_unwritable(const plim_project *p, const plan_edits *edits, const plim_choice *own,
-                            plim_plan_request *asked) {
-  bool is_held = edits->by_hand_count || needs_file(p, edits);
-  for (size_t i = 0; i < edits->by_hand_count; i++) hold(asked, own, edits->by_hand[i].knob);
-  if (is_held && !edits->by_hand_count)
-    hold(asked, own, PLIM_KNOB_STRATEGY), hold(asked, own, PLIM_KNOB_OFFLOAD);
-  return is_held;
+// Whether the user gave values for the knob, with --fix or --try.
+static bool is_asked(const cli_strings *settings, plim_knob knob) {
+  for (size_t i = 0; i < settings->len; i++) {
+    char name[48];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(settings->at[i], "="), settings->at[i]);
+    if (plim_knob_named(name) == knob) return true;
+  }
+  return false;
+}
+
+// Keeps the program's own value of a knob whose planned value cannot be shown to the program.
+static plim_err hold(work *w, plim_knob knob, const char *why, plim_error *error) {
+  const plan_args *given = w->t->call->args;
+  plan_for_card *c = &w->result.cards[0];
+  if (is_asked(&given->fix, knob) || is_asked(&given->tries, knob))
+    return plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s cannot be changed: %.300s",
+                     plim_knob_table[knob].name, why);
+  c->asked.domains[knob] = (plim_domain){.count = 1, .at = {c->plan.before_choice.at[knob]}};
+  return PLIM_OK;
+}
+
+static plim_err hold_unwritable(work *w, const plan_edits *edits, bool *is_held,
+                                plim_error *error) {
+  static const char no_file[] = "it needs a new file, which the program cannot be shown";
+  bool needs = needs_file(&w->t->program->files.project, edits);
+  plim_err err = PLIM_OK;
+  for (size_t i = 0; !err && i < edits->by_hand_count; i++)
+    err = hold(w, edits->by_hand[i].knob, edits->by_hand[i].reason, error);
+  if (!err && needs) err = hold(w, PLIM_KNOB_STRATEGY, no_file, error);
+  if (!err && needs) err = hold(w, PLIM_KNOB_OFFLOAD, no_file, error);
+  *is_held = edits->by_hand_count || needs;
+  return err;
 }
 
 // Plans again, with what cannot be written held, until the whole plan can be shown to the program.
 static plim_err plan_whole(work *w, plan_edits *edits, plim_error *error) {
   plan_for_card *c = &w->result.cards[0];
-  const plim_project *p = &w->t->program->files.project;
-  plim_choice own = c->plan.before_choice;
   bool is_held = false;
   plim_err err = PLIM_OK;
-  for (;;) {
+  do {
     if (is_held) plim_plan_clear(&c->plan);
     if (is_held) err = plim_plan_make(&c->asked, &c->plan, error);
     if (!err && !c->plan.rungs.len)
       err = plim_fail(error, PLIM_ERR_UNSUPPORTED, "no settings are predicted to fit");
-    if (!err) err = plan_edits_of(p, c, &c->plan.rungs.at[0], edits, error);
-    if (err) return err;
-    is_held = hold_unwritable(p, edits, &own, &c->asked);
-    if (!is_held) return PLIM_OK;
-  }
+    if (!err)
+      err = plan_edits_of(&w->t->program->files.project, c, &c->plan.rungs.at[0], edits, error);
+    if (!err) err = hold_unwritable(w, edits, &is_held, error);
+  } while (!err && is_held);
+  return err;
 }
 
 // ---- the proof --------------------------------------------------------------------------------------

@@ -79,6 +79,14 @@ static plim_err check_options(const cli_call *call, plim_error *error) {
   return PLIM_OK;
 }
 
+// Mistakes in --fix, --try, --allow and --margin are told before the program runs.
+static plim_err check_settings(const plan_args *args, plim_error *error) {
+  plim_plan_request *request = cli_alloc(sizeof *request);
+  plim_err err = plan_read_options(args, request, error);
+  free(request);
+  return err;
+}
+
 static plim_err read_effective(const char *text, trial_options *out, plim_error *error) {
   out->is_any_batch = text && strcmp(text, "any") == 0;
   if (!text || out->is_any_batch) return PLIM_OK;
@@ -212,6 +220,7 @@ int plan_trial(const cli_call *call) {
   trial_program program = {0};
   plim_err err = check_options(call, &error);
   if (!err) err = read_effective(args->effective_batch, &options, &error);
+  if (!err) err = check_settings(args, &error);
   if (!err) err = understand_card(args, card, &request, &error);
   if (!err) err = trial_program_open(&program, &options, &error);
   if (!err) err = plan_check_out(args, &program.files, &error);

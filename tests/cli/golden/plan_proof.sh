@@ -41,6 +41,7 @@ python3 -c 'import json; p = json.load(open("plan.json")); print(p["proof"]["nee
 python3 -c 'import json; print(*[r["replan"] for r in json.load(open("plan.json"))["rungs"] if "replan" in r][:1])'
 try --fix micro_batch=8 | grep -E "^(micro_batch|proved)"
 try --fix checkpoint=on
+try --fix chunked_loss=512
 
 start "the prediction of its own settings is wrong"
 peaks 1.2 1.2

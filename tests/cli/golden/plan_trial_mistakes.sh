@@ -19,6 +19,8 @@ sed 's/batch_size=BATCH/batch_size=len(data)/' train.py >open.py
   try --gpu nonsense -- python train.py
   try --gpu 24GiB --effective-batch 0 -- python train.py
   try --gpu 24GiB --effective-batch 64 -- python train.py
+  try --gpu 24GiB --fix nonsense=1 -- python train.py
+  try --gpu 24GiB --margin 95% -- python train.py
   try --gpu 24GiB --unsandboxed -- python train.py
   try --gpu 24GiB -- python open.py
   try --gpu 24GiB -- python nowhere.py
