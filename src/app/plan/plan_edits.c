@@ -215,10 +215,12 @@ plim_err plan_diff_of(const plim_project *p, const plim_knob_change *changes, si
   return err;
 }
 
-// Without the line before the command, and without the line end after it.
+// Without the line before the command and the line end after it, which a plan from elsewhere may not have.
 static char *command_in(const char *script, size_t size) {
   size_t start = strlen(PLAN_SCRIPT_START);
-  return plim_copy_of(script + start, size - start - 1);
+  if (size < start || memcmp(script, PLAN_SCRIPT_START, start) != 0) start = 0;
+  if (size > start && script[size - 1] == '\n') size--;
+  return plim_copy_of(script + start, size - start);
 }
 
 plim_err plan_command_of(const plim_project *p, const plim_knob_change *changes, size_t count,

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "folder.h"
+#include "plan_edits.h"
 #include "test.h"
 
 // ---- the program ------------------------------------------------------------------------------------
@@ -439,6 +440,22 @@ TEST(what_is_not_predicted_is_said) {
         "%s", error.message);
   vec_free(&typed.given);
   end();
+}
+
+// As in a plan that somebody made by hand.
+TEST(a_command_without_the_usual_lines_around_it) {
+  plim_project project = {0};
+  plim_knob_change conf = {PLIM_KNOB_ALLOC_CONF,
+                           {.kind = PLIM_VALUE_TEXT, .text = "expandable_segments:True"}};
+  char *command = NULL;
+  CHECK(!plim_project_add_typed(&project, "#!/bin/bash\ntorchrun train.py", &error), "%s",
+        error.message);
+  CHECK(!plim_project_finish(&project, &error), "%s", error.message);
+  plim_err err = plan_command_of(&project, &conf, 1, &command, &error);
+  CHECK(!err && command && strstr(command, "torchrun train.py"), "%s",
+        command ? command : error.message);
+  free(command);
+  plim_project_clear(&project);
 }
 
 // ---- what is refused --------------------------------------------------------------------------------
