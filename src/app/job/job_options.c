@@ -316,10 +316,11 @@ void job_describe_model(const job_request *r, const job_args *args, char *text, 
   char shape[96];
   const plim_config *m = &r->job.model;
   plim_job runs = plim_job_in_effect(&r->job);
+  bool is_nameless = args->is_observed || plim_model_is_shape(args->model);
   snprintf(shape, sizeof shape, "%s with %d layers, hidden size %d", m->family->model_type,
            (int)m->layers, (int)m->hidden);
-  int used = snprintf(text, size, "%s, %s", plim_model_is_shape(args->model) ? shape : args->model,
-                      dtype_name(r->job.dtype));
+  int used =
+      snprintf(text, size, "%s, %s", is_nameless ? shape : args->model, dtype_name(r->job.dtype));
   if (runs.recipe.autocast != PLIM_BOOL && used < (int)size)
     used += snprintf(text + used, size - (size_t)used, " with %s autocast",
                      dtype_name(runs.recipe.autocast));

@@ -26,6 +26,7 @@ typedef struct {
   bool overlaps;              // overlap_comm
   bool leaves_kbit; // the files do not call prepare_model_for_kbit_training; --prepare overrides it
   bool loads_whole; // accelerate's zero3_init_flag is off
+  bool is_observed; // the model's configuration was written down by a running program
   bool is_fsdp_1;   // the strategy is FSDP 1, which is predicted as FSDP2
   const cli_call
       *typed; // the command line; its args struct has this one at offset `typed_at`; NULL: none

@@ -65,7 +65,7 @@ plim_err project_job_open(project_job *p, const char *const *files, size_t count
 plim_err project_job_open_command(project_job *p, const char *script, const cli_strings *sets,
                                   plim_error *error) {
   *p = (project_job){0};
-  plim_err err = plim_project_add(&p->project, PROJECT_JOB_COMMAND, script, strlen(script), error);
+  plim_err err = plim_project_add_typed(&p->project, script, error);
   if (!err) err = open_rest(p, sets, error);
   if (err) project_job_clear(p);
   return err;

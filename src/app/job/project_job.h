@@ -21,7 +21,6 @@ plim_err project_job_open(project_job *p, const char *const *files, size_t count
                           const cli_strings *sets, plim_error *error);
 // The same for a command line: the text of a shell script that is in no file. It is the project's first file, and the
 // current folder is where it starts.
-#define PROJECT_JOB_COMMAND "your command"
 plim_err project_job_open_command(project_job *p, const char *script, const cli_strings *sets,
                                   plim_error *error);
 // Reads the files as project_job_open does, and fills p->run. Fails if the files train nothing.

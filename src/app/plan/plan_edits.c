@@ -197,6 +197,7 @@ plim_err plan_diff_of(const plim_project *p, const plim_knob_change *changes, si
     const plim_project_file *f = p->files.at[i];
     char *text = NULL, name[PLIM_PATH_BYTES];
     size_t size;
+    if (f->is_typed) continue;
     plim_path_in_diff(f->path, from_root, name);
     err = plim_project_text(p, i, &edits, &text, &size, error);
     if (!err) err = plim_diff_add(out, name, f->text, f->size, text, size, error);
@@ -211,5 +212,35 @@ plim_err plan_diff_of(const plim_project *p, const plim_knob_change *changes, si
   }
   plim_edit_set_clear(&edits);
   if (err) plim_diff_clear(out);
+  return err;
+}
+
+// Without the line before the command and the line end after it, which a plan from elsewhere may not have.
+static char *command_in(const char *script, size_t size) {
+  size_t start = strlen(PLAN_SCRIPT_START);
+  if (size < start || memcmp(script, PLAN_SCRIPT_START, start) != 0) start = 0;
+  if (size > start && script[size - 1] == '\n') size--;
+  return plim_copy_of(script + start, size - start);
+}
+
+plim_err plan_command_of(const plim_project *p, const plim_knob_change *changes, size_t count,
+                         char **out, plim_error *error) {
+  plim_edit_set edits;
+  *out = NULL;
+  if (!count) return PLIM_OK;
+  plim_err err = plim_project_set(p, changes, count, &edits, error);
+  if (err) return err;
+  for (size_t i = 0; !err && i < p->files.len; i++) {
+    const plim_project_file *f = p->files.at[i];
+    char *text = NULL;
+    size_t size;
+    if (!f->is_typed) continue;
+    err = plim_project_text(p, i, &edits, &text, &size, error);
+    bool is_same = err || (size == f->size && memcmp(text, f->text, size) == 0);
+    if (!is_same) *out = command_in(text, size);
+    if (!is_same && !*out) err = plim_no_memory(error);
+    free(text);
+  }
+  plim_edit_set_clear(&edits);
   return err;
 }

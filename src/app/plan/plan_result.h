@@ -20,6 +20,12 @@ typedef struct {
   const char *no_reproduce; // if there is none: the setting that has no option
 } plan_for_card;
 
+// A simulated run with the settings of the first rung.
+typedef struct {
+  uint64_t needs_bytes; // with CUDA's context
+  const char *log;
+} plan_proof;
+
 typedef struct {
   const job_args *args;
   plan_for_card *cards;
@@ -33,6 +39,7 @@ typedef struct {
   const cli_strings *sets;  // values of --set
   const cli_call *call;     // the command line
   const char *out;          // the file that the plan was saved to; NULL: none
+  const plan_proof *proof;  // NULL: the plan was not run
 } plan_result;
 
 // Fills in the command that predicts the first rung.

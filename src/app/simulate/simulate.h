@@ -70,12 +70,18 @@ typedef struct {
   char *type;      // model_type of its configuration
   char *attention; // "sdpa"
   uint64_t parameters, trained;
-  char *adapters; // "LORA"
-  uint64_t rank;  // of the adapters
-  char *autocast; // "bfloat16"; "none"
+  char *frozen_dtype, *trained_dtype; // of most of those parameters: "float32"
+  char *adapters;                     // "LORA"
+  uint64_t rank;                      // of the adapters
+  double dropout;                     // likewise
+  char *targets;                      // the layers that have adapters: "k_proj,q_proj"
+  char *autocast;                     // "bfloat16"; "none"
   char *optimizer;
-  char *strategy; // "none", "ddp", "fsdp2", "deepspeed zero3"
-  bool checkpoints;
+  char *optimizer_name; // one that plim_optimizer_named knows
+  char *strategy;       // "none", "ddp", "fsdp2", "deepspeed zero3"
+  bool checkpoints, is_reentrant;
+  bool has_mask; // the model was given an attention mask
+  bool clips;    // gradients, by torch.nn.utils.clip_grad_norm_
   uint64_t accumulation;
   uint64_t batch
       [2]; // the first sizes of the largest batch: with has_tokens sequences, and tokens of each
@@ -113,8 +119,10 @@ typedef struct {
   simulate_observed observed;
   vec(simulate_phase) phases; // in the order in which they began
   char *snapshot;             // path of PyTorch's snapshot; NULL: the process did not use a card
+  char *config;               // path of the model's own config.json; NULL: it has none
   vec(simulate_look) looks;
   vec(simulate_route) routes;
+  bool has_liger;         // Liger-Kernel is installed
   bool is_without_triton; // libraries that look for Triton take other paths
   vec(simulate_version) versions;
 } simulate_process;

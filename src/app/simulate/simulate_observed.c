@@ -59,12 +59,20 @@ static void take_observed(simulate_observed *o, const json_t *seen) {
   o->attention = own_text(model, "attention");
   o->parameters = count_of(model, "parameters");
   o->trained = count_of(model, "trained");
+  o->frozen_dtype = own_text(model, "frozen_dtype");
+  o->trained_dtype = own_text(model, "trained_dtype");
   o->adapters = own_text(adapters, "type");
   o->rank = count_of(adapters, "rank");
+  o->dropout = json_number_value(json_object_get(adapters, "dropout"));
+  o->targets = own_text(adapters, "targets");
   o->autocast = own_text(seen, "autocast");
   o->optimizer = own_text(json_object_get(seen, "optimizer"), "class");
+  o->optimizer_name = own_text(json_object_get(seen, "optimizer"), "name");
   o->strategy = own_text(seen, "strategy");
   o->checkpoints = json_is_true(json_object_get(seen, "checkpointing"));
+  o->is_reentrant = json_is_true(json_object_get(seen, "reentrant"));
+  o->has_mask = json_is_true(json_object_get(seen, "mask"));
+  o->clips = json_is_true(json_object_get(seen, "clips"));
   o->accumulation = count_of(seen, "accumulation");
   o->shapes = count_of(seen, "batches");
   o->has_tokens = json_is_true(json_object_get(seen, "has_tokens"));
@@ -76,9 +84,13 @@ static void clear_observed(simulate_observed *o) {
   free(o->model);
   free(o->type);
   free(o->attention);
+  free(o->frozen_dtype);
+  free(o->trained_dtype);
   free(o->adapters);
+  free(o->targets);
   free(o->autocast);
   free(o->optimizer);
+  free(o->optimizer_name);
   free(o->strategy);
 }
 
@@ -156,6 +168,7 @@ static plim_err take_process(const char *path, simulate_process *p, plim_error *
   p->was_ended = json_is_true(json_object_get(seen, "was_ended"));
   size_t fullest = take_counters(p, json_object_get(seen, "devices"));
   take_observed(&p->observed, json_object_get(seen, "observed"));
+  p->has_liger = json_is_true(json_object_get(seen, "liger"));
   p->is_without_triton = json_is_false(json_object_get(seen, "triton"));
   bool ok = take_measured(p, seen, fullest) && take_looks(p, json_object_get(seen, "looked_at")) &&
             take_routes(p, json_object_get(seen, "routed")) &&
@@ -186,6 +199,7 @@ void simulate_process_clear(simulate_process *p) {
   free(p->measured.uuid);
   vec_free(&p->measured.step_seconds);
   free(p->snapshot);
+  free(p->config);
 }
 
 static int by_rank(const void *a, const void *b) {
@@ -194,16 +208,22 @@ static int by_rank(const void *a, const void *b) {
   return x->pid < y->pid ? -1 : x->pid > y->pid;
 }
 
-// "123.json" is of process 123, whose snapshot is 123.pickle.
+// The path of a file that process `pid` may have left: 123.pickle. NULL: it did not.
+static char *left_behind(const char *out, int64_t pid, const char *end) {
+  char path[PLIM_PATH_BYTES], name[48];
+  snprintf(name, sizeof name, "%lld%s", (long long)pid, end);
+  return plim_path_join(path, out, name) && plim_is_file(path) ? strdup(path) : NULL;
+}
+
+// "123.json" is of process 123.
 static plim_err read_one(const char *out, const char *name, simulate_result *result,
                          plim_error *error) {
-  char path[PLIM_PATH_BYTES], snapshot[40], *end;
+  char path[PLIM_PATH_BYTES], *end;
   simulate_process process = {.pid = strtoll(name, &end, 10)};
   if (end == name || strcmp(end, ".json") != 0 || !plim_path_join(path, out, name)) return PLIM_OK;
   plim_err err = take_process(path, &process, error);
-  snprintf(snapshot, sizeof snapshot, "%lld.pickle", (long long)process.pid);
-  if (!err && plim_path_join(path, out, snapshot) && plim_is_file(path))
-    process.snapshot = strdup(path);
+  process.snapshot = left_behind(out, process.pid, ".pickle");
+  process.config = left_behind(out, process.pid, ".config.json");
   if (!err && !vec_push(&result->processes, process))
     err = plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
   if (err) simulate_process_clear(&process);

@@ -4,7 +4,8 @@
 //   trial_program program;
 //   err = trial_program_open(&program, &(trial_options){.words = words, .sets = &sets}, &error);
 //   trial_search search = {.program = &program, .request = request, .most_runs = 14};
-//   if (!err) err = trial_search_run(&search, NULL, NULL, &error);
+//   if (!err) err = trial_search_first(&search, NULL, NULL, &error);
+//   if (!err) err = trial_search_rest(&search, NULL, NULL, &error);
 //   ... search.runs.at[search.best] ...
 //   trial_search_clear(&search);
 //   trial_program_clear(&program);
@@ -41,7 +42,6 @@ typedef struct {
   uint32_t gpus;
   trial_accumulation how;
   int64_t effective; // to keep; 0: it changes with the micro batch
-  bool is_known;     // the model is one that plimsoll can predict
 } trial_program;
 
 // Finds where the micro batch is set. Fails with advice if it is not found or cannot be changed. `words` must outlive it.
@@ -55,11 +55,13 @@ int64_t trial_accumulation_of(const trial_program *p, int64_t micro);
 int64_t trial_next_micro(const trial_program *p, int64_t micro);
 int64_t trial_micro_at_most(const trial_program *p, int64_t bound);
 
+// The changes of the files and flags that give the program this micro batch; returns how many.
+size_t trial_changes(const trial_program *p, int64_t micro, plim_knob_change out[2]);
+
 // What a micro batch changes.
 typedef struct {
-  plim_diff files;   // of the user's files
-  bool is_from_root; // the paths in it start at / instead of the current folder
-  char *command;     // the new command line; NULL: it stays
+  plim_diff files; // of the user's files
+  char *command;   // the new command line; NULL: it stays
 } trial_diff;
 
 // Fails only if memory runs out; the diff is empty then.
@@ -67,7 +69,7 @@ plim_err trial_program_diff(const trial_program *p, int64_t micro, trial_diff *o
                             plim_error *error);
 void trial_diff_clear(trial_diff *diff);
 
-// ---- the program with another micro batch -----------------------------------------------------------
+// ---- the program with other settings ----------------------------------------------------------------
 
 typedef struct {
   vec(char *) words; // ends with NULL; owned
@@ -76,9 +78,17 @@ typedef struct {
 } trial_version;
 
 // Whatever the outcome, clear it; the edited copies are removed then.
-plim_err trial_version_make(const trial_program *p, int64_t micro, trial_version *out,
-                            plim_error *error);
+plim_err trial_version_make(const trial_program *p, const plim_knob_change *changes, size_t count,
+                            trial_version *out, plim_error *error);
 void trial_version_clear(trial_version *version);
+
+// ---- what was observed ------------------------------------------------------------------------------
+
+// Fills in the options of a prediction with what a process of the first run was seen to do. They count as typed in `typed`,
+// which must be empty, so that the files do not change them; args->typed_at must be set. Texts point into the process.
+// Fails with the reason if plimsoll has no prediction for such a program.
+plim_err trial_observed_fill(trial_program *p, const simulate_process *seen, job_args *args,
+                             cli_call *typed, plim_error *error);
 
 // ---- the search -------------------------------------------------------------------------------------
 
@@ -116,8 +126,14 @@ typedef struct {
 typedef void trial_watch(void *context, const trial_search *search, int64_t micro,
                          const simulate_moment *now);
 
-// Fails if the program fails for another reason than memory, or if another micro batch has no effect on it.
-plim_err trial_search_run(trial_search *s, trial_watch *watch, void *context, plim_error *error);
+// The first run, with the program's own values, on a card that is large enough. Here and below: fails if the program fails
+// for another reason than memory.
+plim_err trial_search_first(trial_search *s, trial_watch *watch, void *context, plim_error *error);
+// The runs after it. Fails, too, if another micro batch has no effect on the program.
+plim_err trial_search_rest(trial_search *s, trial_watch *watch, void *context, plim_error *error);
+// After the first run: runs the program on the card with these changes, which give it this micro batch.
+plim_err trial_prove(trial_search *s, const plim_knob_change *changes, size_t count, int64_t micro,
+                     trial_watch *watch, void *context, trial_run *run, plim_error *error);
 void trial_search_clear(trial_search *s);
 
 #endif

@@ -15,7 +15,7 @@ static char *script_of(const char *const *words) {
   size_t size = 0;
   FILE *out = open_memstream(&text, &size);
   if (!out) return NULL;
-  fputs(TRIAL_SCRIPT_START, out);
+  fputs(PLAN_SCRIPT_START, out);
   for (size_t i = 0; words[i]; i++) {
     if (i) fputc(' ', out);
     plim_shell_quote(out, words[i]);
@@ -178,23 +178,6 @@ size_t trial_changes(const trial_program *p, int64_t micro, plim_knob_change out
   return count;
 }
 
-// ---- what plimsoll could predict --------------------------------------------------------------------
-
-static plim_err find_known(trial_program *p, plim_error *error) {
-  job_args args = JOB_DEFAULTS_WITH(JOB_UNSET);
-  job_request *request = calloc(1, sizeof *request);
-  plim_error why = {0};
-  const char *source;
-  if (!request) return plim_no_memory(error);
-  plim_err err = plim_run_settings_of(&p->files.project, &p->files.run, &why);
-  if (!err) err = project_job_fill(&p->files, &args, &why);
-  if (!err) err = job_understand(&args, &args, request, &source, &why);
-  p->is_known = !err;
-  job_request_clear(request);
-  free(request);
-  return err == PLIM_ERR_NOMEM ? plim_no_memory(error) : PLIM_OK;
-}
-
 // ---- all of it --------------------------------------------------------------------------------------
 
 plim_err trial_program_open(trial_program *p, const trial_options *options, plim_error *error) {
@@ -210,7 +193,6 @@ plim_err trial_program_open(trial_program *p, const trial_options *options, plim
   if (!err) err = find_accumulation(p, error);
   if (!err) err = find_effective(p, options, error);
   if (!err) err = check_change(p, error);
-  if (!err) err = find_known(p, error);
   if (err) trial_program_clear(p);
   return err;
 }

@@ -84,35 +84,61 @@ static plim_err refuse_failed(trial_search *s, const simulate_result *r, int64_t
   return err;
 }
 
-static plim_err run_version(watching *w, const trial_version *v, bool is_on_card,
-                            plim_error *error) {
+static plim_err run_version(watching *w, const trial_version *v, bool is_on_card, trial_run *run,
+                            simulate_result *result, plim_error *error) {
   trial_search *s = w->s;
-  trial_run run = {.micro = w->micro,
-                   .accumulation = trial_accumulation_of(s->program, w->micro),
-                   .is_on_card = is_on_card};
   simulate_request request = s->request;
-  simulate_result result;
+  *run = (trial_run){.micro = w->micro,
+                     .accumulation = trial_accumulation_of(s->program, w->micro),
+                     .is_on_card = is_on_card};
   request.command = (const char *const *)v->words.at;
   request.gpus = s->program->gpus;
   request.replaced = v->replaced.at;
   request.replaced_count = v->replaced.len;
   if (!is_on_card) request.total_bytes = SIMULATE_LARGE_ENOUGH;
-  plim_err err = simulate_run(&request, look, w, &result, error);
-  if (!err && result.end == SIMULATE_FAILED) err = refuse_failed(s, &result, w->micro, error);
-  if (!err) take_result(&result, &run);
-  if (!err) run.verdict = verdict_of(s, &run);
-  if (!err && !vec_push(&s->runs, run)) err = plim_no_memory(error);
-  if (!err && s->runs.len == 1) s->first = result;
-  else simulate_result_clear(&result);
+  plim_err err = simulate_run(&request, look, w, result, error);
+  if (!err && result->end == SIMULATE_FAILED) err = refuse_failed(s, result, w->micro, error);
+  if (!err) take_result(result, run);
+  if (!err) run->verdict = verdict_of(s, run);
+  return err;
+}
+
+// Without a sandbox, the program would see the original files.
+static plim_err refuse_edited(const trial_search *s, const trial_version *v, plim_error *error) {
+  if (!s->request.is_unsandboxed || !v->replaced.len) return PLIM_OK;
+  plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                           "other values would need an edited copy of %.200s, which only the "
+                           "sandbox can give to the program",
+                           v->replaced.at[0].path);
+  plim_error_hint(error, "if the program has a flag for it, add the flag to the command; or leave "
+                         "out --unsandboxed");
+  return err;
+}
+
+// Runs the program with these changes. Whatever the outcome, the caller clears the result.
+static plim_err run_changed(watching *w, const plim_knob_change *changes, size_t count,
+                            bool is_on_card, trial_run *run, simulate_result *result,
+                            plim_error *error) {
+  trial_version version;
+  *result = (simulate_result){0};
+  plim_err err = trial_version_make(w->s->program, changes, count, &version, error);
+  if (!err) err = refuse_edited(w->s, &version, error);
+  if (!err) err = run_version(w, &version, is_on_card, run, result, error);
+  trial_version_clear(&version);
   return err;
 }
 
 static plim_err run_once(watching *w, int64_t micro, bool is_on_card, plim_error *error) {
-  trial_version version;
+  trial_search *s = w->s;
+  plim_knob_change changes[2];
+  simulate_result result;
+  trial_run run;
   w->micro = micro;
-  plim_err err = trial_version_make(w->s->program, micro, &version, error);
-  if (!err) err = run_version(w, &version, is_on_card, error);
-  trial_version_clear(&version);
+  size_t count = trial_changes(s->program, micro, changes);
+  plim_err err = run_changed(w, changes, count, is_on_card, &run, &result, error);
+  if (!err && !vec_push(&s->runs, run)) err = plim_no_memory(error);
+  if (!err && s->runs.len == 1) s->first = result;
+  else simulate_result_clear(&result);
   return err;
 }
 
@@ -264,33 +290,41 @@ static bool is_for_card(const trial_search *s, int64_t micro) {
          (micro > first->micro && most <= (double)s->request.total_bytes);
 }
 
-// Without a sandbox, the program would see the original files.
+// Before the first run.
 static plim_err check_sandbox(const trial_search *s, plim_error *error) {
   trial_version version;
+  plim_knob_change changes[2];
   const trial_program *p = s->program;
   if (!s->request.is_unsandboxed) return PLIM_OK;
   int64_t other = trial_next_micro(p, trial_next_micro(p, 0) == p->micro ? p->micro : 0);
   if (!other) return PLIM_OK;
-  plim_err err = trial_version_make(p, other, &version, error);
-  if (!err && version.replaced.len) {
-    err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
-                    "%.200s sets the batch: to try other values, the program needs an edited copy "
-                    "of that file, and only the sandbox can give it one",
-                    version.replaced.at[0].path);
-    plim_error_hint(error,
-                    "if the program has a flag for it, add the flag to the command; or leave "
-                    "out --unsandboxed");
-  }
+  size_t count = trial_changes(p, other, changes);
+  plim_err err = trial_version_make(p, changes, count, &version, error);
+  if (!err) err = refuse_edited(s, &version, error);
   trial_version_clear(&version);
   return err;
 }
 
-plim_err trial_search_run(trial_search *s, trial_watch *watch, void *context, plim_error *error) {
+plim_err trial_search_first(trial_search *s, trial_watch *watch, void *context, plim_error *error) {
   watching w = {s, watch, context, 0};
   s->best = SIZE_MAX;
   plim_err err = check_sandbox(s, error);
   if (!err) err = run_once(&w, s->program->micro, false, error);
-  if (!err) err = check(s, error);
+  return err ? err : check(s, error);
+}
+
+plim_err trial_prove(trial_search *s, const plim_knob_change *changes, size_t count, int64_t micro,
+                     trial_watch *watch, void *context, trial_run *run, plim_error *error) {
+  watching w = {s, watch, context, micro};
+  simulate_result result;
+  plim_err err = run_changed(&w, changes, count, true, run, &result, error);
+  simulate_result_clear(&result);
+  return err;
+}
+
+plim_err trial_search_rest(trial_search *s, trial_watch *watch, void *context, plim_error *error) {
+  watching w = {s, watch, context, 0};
+  plim_err err = PLIM_OK;
   while (!err) {
     int64_t micro = s->runs.len < s->most_runs ? next(s) : 0;
     s->best = best_of(s);

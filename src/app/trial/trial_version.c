@@ -15,28 +15,36 @@
 
 typedef struct {
   trial_version *version;
-  bool is_out; // of memory
-  bool is_odd; // a word is not a literal
+  size_t command, first; // the command that is being read, and where its words begin
+  bool is_out;           // of memory
+  bool is_odd;           // a word is not a literal
 } reading;
 
+static void push_word(reading *r, const char *text) {
+  char *copy = strdup(text);
+  if (!copy || !vec_push(&r->version->words, copy)) free(copy), r->is_out = true;
+}
+
+// The editor may put "export NAME=VALUE" before the command. A program is started with that by env.
 static void take_word(void *to, size_t command, const char *word, size_t size) {
   reading *r = to;
   plim_bytes text = {0};
-  (void)command;
+  if (command != r->command) r->first = r->version->words.len;
+  bool is_first = r->first == r->version->words.len;
+  r->command = command;
   bool ok = plim_word_read(PLIM_WORD_WORD, word, (plim_span){0, size}, &text, &r->is_out);
-  char *copy = ok ? strdup(text.at) : NULL;
   if (!ok && !r->is_out) r->is_odd = true;
-  else if (!copy || !vec_push(&r->version->words, copy)) free(copy), r->is_out = true;
+  else if (ok) push_word(r, is_first && strcmp(text.at, "export") == 0 ? "env" : text.at);
   vec_free(&text);
 }
 
 static plim_err read_words(trial_version *v, const char *script, size_t size, plim_error *error) {
-  reading r = {v, false, false};
+  reading r = {.version = v};
   plim_err err = plim_command_words(PLIM_FORMAT_SHELL, script, size, take_word, &r);
   if (r.is_out || err == PLIM_ERR_NOMEM || !vec_push(&v->words, NULL)) return plim_no_memory(error);
   if (!err && !r.is_odd && v->words.len > 1) return PLIM_OK;
   return plim_fail(error, PLIM_ERR_UNSUPPORTED, "cannot read the changed command line: %s",
-                   script + strlen(TRIAL_SCRIPT_START));
+                   script + strlen(PLAN_SCRIPT_START));
 }
 
 static plim_err copy_words(trial_version *v, const char *const *words, plim_error *error) {
@@ -128,12 +136,10 @@ static plim_err take_edits(const trial_program *p, const plim_edit_set *edits, t
   return err;
 }
 
-plim_err trial_version_make(const trial_program *p, int64_t micro, trial_version *out,
-                            plim_error *error) {
-  plim_knob_change changes[2];
+plim_err trial_version_make(const trial_program *p, const plim_knob_change *changes, size_t count,
+                            trial_version *out, plim_error *error) {
   plim_edit_set edits;
   *out = (trial_version){0};
-  size_t count = trial_changes(p, micro, changes);
   if (!count) return copy_words(out, p->words, error);
   plim_err err = plim_project_set(&p->files.project, changes, count, &edits, error);
   if (err) return err;
@@ -157,38 +163,13 @@ void trial_version_clear(trial_version *v) {
 
 // ---- for the user -----------------------------------------------------------------------------------
 
-static plim_err add_file(const plim_project *p, size_t i, const plim_edit_set *edits,
-                         trial_diff *out, plim_error *error) {
-  const plim_project_file *f = p->files.at[i];
-  char *text = NULL, name[PLIM_PATH_BYTES];
-  size_t size, start = strlen(TRIAL_SCRIPT_START);
-  plim_err err = plim_project_text(p, i, edits, &text, &size, error);
-  bool is_same = err || (size == f->size && memcmp(text, f->text, size) == 0);
-  if (!err && i == 0 && !is_same) {
-    out->command = plim_copy_of(text + start, size - start - 1);
-    if (!out->command) err = plim_no_memory(error);
-  } else if (!err && i > 0 && !is_same) {
-    plim_path_in_diff(f->path, out->is_from_root, name);
-    err = plim_diff_add(&out->files, name, f->text, f->size, text, size, error);
-  }
-  free(text);
-  return err;
-}
-
 plim_err trial_program_diff(const trial_program *p, int64_t micro, trial_diff *out,
                             plim_error *error) {
-  const plim_project *project = &p->files.project;
   plim_knob_change changes[2];
-  plim_edit_set edits;
-  *out = (trial_diff){0};
   size_t count = trial_changes(p, micro, changes);
-  if (!count) return PLIM_OK;
-  plim_err err = plim_project_set(project, changes, count, &edits, error);
-  if (err) return err;
-  out->is_from_root = plan_edits_outside(project, &edits);
-  for (size_t i = 0; !err && i < project->files.len; i++)
-    err = add_file(project, i, &edits, out, error);
-  plim_edit_set_clear(&edits);
+  *out = (trial_diff){0};
+  plim_err err = plan_diff_of(&p->files.project, changes, count, &out->files, error);
+  if (!err) err = plan_command_of(&p->files.project, changes, count, &out->command, error);
   if (err) trial_diff_clear(out);
   return err;
 }

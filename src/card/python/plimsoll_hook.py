@@ -36,6 +36,7 @@ def watch(torch):
         plimsoll_observed.listeners.append(plimsoll_measured.begin)
     _observed["values"] = has_values
     _observed["triton"] = importlib.util.find_spec("triton") is not None  # without it, libraries take other paths
+    _observed["liger"] = importlib.util.find_spec("liger_kernel") is not None
     torch.cuda._lazy_call(_record)
     from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
@@ -137,6 +138,9 @@ def _write():
             for (file, line), (times, choices, chosen) in plimsoll_values.routed.items()
         ],
     )
+    if plimsoll_observed.config:
+        with open(path + ".config.json", "w") as f:
+            f.write(plimsoll_observed.config)
     if uses_card:
         _torch.cuda.memory._dump_snapshot(path + ".pickle")
     with open(path + ".json", "w") as f:

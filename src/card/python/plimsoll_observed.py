@@ -8,6 +8,7 @@ import threading
 import time
 
 observed = {}
+config = None  # the largest model's own configuration, as JSON
 phases = []  # [microseconds, name]: when each phase began; "training" is forward and backward
 listeners = []  # called with the name of each phase when it begins
 _torch = None
@@ -28,6 +29,8 @@ def install(torch):
     torch.nn.Module.__call__ = _until_first_step
     torch.nn.Module.train = _around_train(torch.nn.Module.train)
     torch.save = _saving(torch.save)
+    _watch_checkpoints()
+    _watch_clipping()
 
 
 def begin(name):
@@ -70,6 +73,40 @@ def _saving(function):
             begin(before)
 
     return save
+
+
+def _noting(function, note):
+    """The function, which notes each of its calls."""
+
+    @functools.wraps(function)
+    def noted(*args, **kwargs):
+        note()
+        return function(*args, **kwargs)
+
+    return noted
+
+
+def _watch_checkpoints():
+    """Checkpointing is what runs, whoever turned it on. The functions below torch.utils.checkpoint.checkpoint are wrapped and
+    not that one, which a program may have imported by name and which torch.compile recognises."""
+    import torch.utils.checkpoint as module
+
+    def note(kind):
+        if not _is_evaluating:
+            observed["checkpointing"] = True
+            observed["reentrant"] = observed.get("reentrant", False) or kind == "reentrant"
+
+    for name in "_checkpoint_without_reentrant_generator", "_checkpoint_without_reentrant":  # the second before torch 2.1
+        if hasattr(module, name):
+            setattr(module, name, _noting(getattr(module, name), lambda: note("saved")))
+    forward = module.CheckpointFunction.forward
+    module.CheckpointFunction.forward = staticmethod(_noting(forward, lambda: note("reentrant")))
+
+
+def _watch_clipping():
+    utils = _torch.nn.utils
+    noted = _noting(utils.clip_grad_norm_, lambda: observed.update(clips=True))
+    utils.clip_grad_norm_ = utils.clip_grad.clip_grad_norm_ = noted
 
 
 # ---- moments that plimsoll_hook calls ----------------------------------------------------------------------
@@ -152,18 +189,32 @@ def _look_at_model(model):
     is_largest = sum(p.numel() for p in parameters) > observed.get("model", {}).get("parameters", 0)
     if not is_largest or not any(p.device.type == "cuda" for p in parameters):
         return
-    by_dtype = {}
-    for p in parameters:
-        name = str(p.dtype).replace("torch.", "")
-        by_dtype[name] = by_dtype.get(name, 0) + p.numel()
+    trained = [p for p in parameters if p.requires_grad]
+    by_dtype = _by_dtype(parameters)
     observed["model"] = {
         "class": type(_inner(model)).__name__,
         "parameters": sum(by_dtype.values()),
-        "trained": sum(p.numel() for p in parameters if p.requires_grad),
+        "trained": sum(p.numel() for p in trained),
         "dtypes": by_dtype,
+        "frozen_dtype": _usual_dtype(p for p in parameters if not p.requires_grad),
+        "trained_dtype": _usual_dtype(trained),
     }
     _look_at_config(model)
     observed["strategy"] = _strategy(model)
+
+
+def _by_dtype(parameters):
+    counts = {}
+    for p in parameters:
+        name = str(p.dtype).replace("torch.", "")
+        counts[name] = counts.get(name, 0) + p.numel()
+    return counts
+
+
+def _usual_dtype(parameters):
+    """The dtype that most of them have; None if there are none."""
+    counts = _by_dtype(parameters)
+    return max(counts, key=counts.get) if counts else None
 
 
 def _inner(model):
@@ -183,14 +234,27 @@ def _look_at_config(model):
     get = config.get if isinstance(config, dict) else functools.partial(getattr, config)
     found = {"model_type": get("model_type", None), "attention": get("_attn_implementation", None)}
     observed["model"].update({k: v for k, v in found.items() if isinstance(v, str)})
-    observed["checkpointing"] = bool(getattr(inner, "is_gradient_checkpointing", False))
+    observed["checkpointing"] = observed.get("checkpointing", False) or bool(getattr(inner, "is_gradient_checkpointing", False))
     adapters = getattr(inner, "peft_config", None)
     if adapters:
         adapter = next(iter(adapters.values()))
-        observed["adapters"] = {"type": str(getattr(adapter, "peft_type", "?")).split(".")[-1], "rank": getattr(adapter, "r", None)}
+        observed["adapters"] = {
+            "type": str(getattr(adapter, "peft_type", "?")).split(".")[-1],
+            "rank": getattr(adapter, "r", None),
+            "dropout": getattr(adapter, "lora_dropout", None),
+            "targets": ",".join(sorted({name.split(".")[-1] for name, module in inner.named_modules() if hasattr(module, "lora_A")})),
+        }
     base = inner.get_base_model() if adapters and hasattr(inner, "get_base_model") else inner
     if adapters:
         observed["model"]["class"] = type(base).__name__
+    _keep_config(base)
+
+
+def _keep_config(model):
+    """transformers' configuration, with every key, as config.json would have it."""
+    global config
+    write = getattr(getattr(model, "config", None), "to_json_string", None)
+    config = write(use_diff=False) if write else None
 
 
 def _autocast():
@@ -232,6 +296,7 @@ def _look_at_batch(args, kwargs):
     if largest is None or ids.numel() > _count(largest):
         observed["batch"] = list(shape)
         observed["has_tokens"] = not ids.dtype.is_floating_point
+        observed["mask"] = kwargs.get("attention_mask") is not None
     observed["batches"] = len(_lengths)
 
 
@@ -252,4 +317,18 @@ def _look_at_optimizer(optimizer):
         "class": type(inner).__name__,
         "module": type(inner).__module__.split(".")[0],
         "parameters": sum(p.numel() for g in inner.param_groups for p in g["params"]),
+        "name": _name_of(inner),
     }
+
+
+def _name_of(optimizer):
+    """Its name in transformers' TrainingArguments; None for one that has none there or has settings that matter."""
+    kind, module = type(optimizer).__name__, type(optimizer).__module__.split(".")[0]
+    defaults = optimizer.defaults
+    if module == "torch" and kind == "AdamW" and not defaults.get("amsgrad"):
+        if defaults.get("fused"):
+            return "adamw_torch_fused"
+        return "adamw-loop" if defaults.get("foreach") is False else "adamw_torch"
+    if module == "torch" and kind == "SGD":
+        return "sgd-momentum" if defaults.get("momentum") else "sgd"
+    return None

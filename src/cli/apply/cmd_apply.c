@@ -64,8 +64,11 @@ static plim_err finish_project(const plim_plan_file *plan, plim_project *p, plim
 static plim_err read_project(const plim_plan_file *plan, plim_project *p, plim_error *error) {
   plim_err err = PLIM_OK;
   *p = (plim_project){0};
-  for (size_t i = 0; !err && i < plan->files.len; i++)
-    err = plim_project_read(p, plan->files.at[i].path, error);
+  for (size_t i = 0; !err && i < plan->files.len; i++) {
+    const plim_plan_source *f = &plan->files.at[i];
+    err =
+        f->text ? plim_project_add_typed(p, f->text, error) : plim_project_read(p, f->path, error);
+  }
   if (err == PLIM_ERR_IO && !plim_is_file(error->file))
     plim_error_hint(error,
                     "paths in a plan are relative to the folder it was made in: cd there first");
@@ -207,6 +210,7 @@ static plim_err new_texts(const plim_project *p, const plim_plan_file *plan, fil
     const plim_project_file *f = p->files.at[i];
     char *text = NULL;
     size_t size;
+    if (f->is_typed) continue;
     err = plim_project_text(p, i, &edits, &text, &size, error);
     if (err) break;
     plim_file_change change = {f->path, plim_content_of(f->text, f->size), text, size};
@@ -252,6 +256,7 @@ static plim_err write_all(const file_changes *changes, bool outside, bool as_jso
 static bool add_source(plim_project *p, const plim_plan_source *source) {
   char *text = NULL, *backup = NULL;
   size_t size;
+  if (source->text) return !plim_project_add_typed(p, source->text, NULL);
   bool is_read = !plim_text_file_read(source->path, PLAN_LIMIT, &text, &size, NULL);
   if (is_read && !is_source(text, size, source)) {
     plim_content now = plim_content_of(text, size);
@@ -322,6 +327,14 @@ static plim_err show_diff(const plim_project *p, const plim_plan_file *plan,
   return err;
 }
 
+// Prints the command line that belongs to the plan, if one was planned and it changes.
+static void print_command(const char *command, FILE *out) {
+  if (!command) return;
+  fprintf(out, "start the training with:\n");
+  disarmed_write(command, strlen(command), out);
+  fprintf(out, "\n");
+}
+
 // ---- the commands -------------------------------------------------------------------------------------------
 
 // Completes or rolls back a call that was killed, before anything is read.
@@ -358,18 +371,23 @@ static plim_err apply(const plim_plan_file *plan, const apply_args *args, bool a
   if (!err) err = refuse(plan, args, is_refused, error);
   if (!err) err = new_texts(&project, plan, &changes, error);
   FILE *out = args->dry_run ? stderr : stdout;
-  char *comments = NULL;
+  char *comments = NULL, *command = NULL;
   if (!err) err = plan_comments(&project, plan->changes.at, plan->changes.len, &comments, error);
-  if (!err && !changes.len)
+  if (!err) err = plan_command_of(&project, plan->changes.at, plan->changes.len, &command, error);
+  if (!err && !changes.len && command)
+    say_unchanged(as_json, args->dry_run, "no file changes: these settings are in the command");
+  else if (!err && !changes.len)
     say_unchanged(as_json, args->dry_run, "nothing to do: the files already have these settings");
   else if (!err)
     err = args->dry_run ? show_diff(&project, plan, &changes, error)
                         : write_all(&changes, args->outside, as_json, error);
   bool is_whole =
       !err && !refuse_half(plan, args, NULL); // else the steps are shown with the refusal
+  if (!err && !as_json) print_command(command, out);
   if (is_whole && !as_json) print_steps(plan, args, "to do by hand:", out);
   if (!err && !as_json) term_notes(out, comments);
   free(comments);
+  free(command);
   free_changes(&changes);
   plim_project_clear(&project);
   return err;

@@ -27,13 +27,21 @@ static void option(FILE *out, const cli_option *o, const char *field) {
   else word(out, *(const char *const *)(const void *)field);
 }
 
-void typed_line(const cli_call *call, FILE *out) {
+void typed_options(const cli_call *call, FILE *out) {
   const cli_option *options = call->command->options;
   fprintf(out, "plimsoll %s", call->command->name);
   for (size_t i = 0; i < call->words.len; i++) word(out, call->words.at[i]);
   for (size_t i = 0; i < cli_option_count(options); i++)
     if (options[i].name && cli_was_given(call, options[i].offset))
       option(out, &options[i], (const char *)call->args + options[i].offset);
+}
+
+void typed_program(const cli_call *call, FILE *out) {
   if (call->program.len) fputs(" --", out);
   for (size_t i = 0; i < call->program.len; i++) word(out, call->program.at[i]);
+}
+
+void typed_line(const cli_call *call, FILE *out) {
+  typed_options(call, out);
+  typed_program(call, out);
 }

@@ -9,5 +9,8 @@
 // "plimsoll plan train.py --gpu 4090": its words and the options that were given, quoted for a shell where they need
 // it; without the common options.
 void typed_line(const cli_call *call, FILE *out);
+// Its two parts, for a line with further options: all but the user's program, and " -- python train.py".
+void typed_options(const cli_call *call, FILE *out);
+void typed_program(const cli_call *call, FILE *out);
 
 #endif

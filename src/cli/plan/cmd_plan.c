@@ -4,12 +4,13 @@
 #include <string.h>
 
 #include "atomic_file.h"
+#include "cli_alloc.h"
 #include "command.h"
 #include "interrupted.h"
 #include "job_contrast.h"
 #include "output_file.h"
 #include "plan_file.h"
-#include "plan_options.h"
+#include "plan_make.h"
 #include "plan_show.h"
 #include "plan_trial.h"
 #include "python_code.h"
@@ -150,19 +151,17 @@ static void note_environment(const plan_args *args, project_job *files) {
                   "PYTORCH_CUDA_ALLOC_CONF is taken from this environment: %s", conf);
 }
 
-// Reads the files. Their effective batch is kept, whatever their micro batch and accumulation are.
-static plim_err read_files(const cli_call *call, plan_args *args, project_job *files, char *batch,
-                           size_t size, plim_error *error) {
-  plim_err err = project_job_read(files, (const char *const *)call->words.at, call->words.len,
-                                  &args->set, error);
-  if (!err) err = project_job_fill(files, &args->job, error);
+// Takes the arguments from the files. Their effective batch is kept, whatever their micro batch and accumulation are.
+static plim_err take_files(plan_args *args, project_job *files, plim_error *error) {
+  plim_err err = project_job_fill(files, &args->job, error);
   if (!err) note_environment(args, files);
   if (!err) project_job_note_one(files, &args->job);
   if (!err) project_job_note_visible(files, &args->job);
   if (!err) project_job_note_fixed(files);
   if (!err && !args->effective_batch && project_job_batch(files)) {
-    snprintf(batch, size, "%llu", (unsigned long long)project_job_batch(files));
-    args->effective_batch = batch;
+    snprintf(args->batch_of_files, sizeof args->batch_of_files, "%llu",
+             (unsigned long long)project_job_batch(files));
+    args->effective_batch = args->batch_of_files;
   }
   if (!err) args->positives = project_job_count(files, PLIM_KNOB_POSITIVES);
   if (!err) args->negatives = project_job_count(files, PLIM_KNOB_NEGATIVES);
@@ -217,7 +216,7 @@ static void settle_columns(plan_args *a) {
   a->negatives = a->job.columns > JOB_COLUMNS ? (int64_t)a->job.columns - JOB_COLUMNS : 0;
 }
 
-static plim_err save(const char *json, const char *path, plim_error *error) {
+plim_err plan_save(const char *json, const char *path, plim_error *error) {
   plim_atomic_file file;
   plim_err err = plim_atomic_open(&file, path, error);
   if (err) return err;
@@ -255,9 +254,9 @@ static plim_err refuse_several(const plan_args *args, plim_error *error) {
 }
 
 // Refuses to overwrite files that the plan is made from, and any other file except an older plan.
-static plim_err check_out(const plan_args *args, const plan_result *r, plim_error *error) {
+plim_err plan_check_out(const plan_args *args, const project_job *files, plim_error *error) {
   output_file out = {"--out", args->out, "plan.json", "a plan", plim_is_plan};
-  const plim_project *p = r->files ? &r->files->project : NULL;
+  const plim_project *p = files ? &files->project : NULL;
   if (!args->out) return PLIM_OK;
   if (args->job.model && output_is_same(args->out, args->job.model))
     return output_refuse(&out, "that is the model's file", "", error);
@@ -291,15 +290,15 @@ static plim_err check_duration(const plan_args *args, plim_error *error) {
   return err;
 }
 
-static int show(const plan_result *r, const plan_args *args, const cli_call *call) {
+int plan_show(const plan_result *r, bool is_json) {
   plim_error error = {0};
   bool fits = false;
-  char *json = args->out || call->common.json ? plan_json(r) : NULL;
-  plim_err err = args->out ? save(json, args->out, &error) : PLIM_OK;
-  if (!err && call->common.json) fputs(json, stdout);
+  char *json = r->out || is_json ? plan_json(r) : NULL;
+  plim_err err = r->out ? plan_save(json, r->out, &error) : PLIM_OK;
+  if (!err && is_json) fputs(json, stdout);
   free(json);
   if (err) return cli_report(&error, NULL);
-  if (!call->common.json) plan_print_text(r);
+  if (!is_json) plan_print_text(r);
   for (size_t i = 0; i < r->count; i++) fits = fits || r->cards[i].plan.rungs.len;
   return fits ? CLI_OK : CLI_FINDING;
 }
@@ -320,49 +319,63 @@ static plim_err refuse_nothing(plim_error *error) {
   return err;
 }
 
+plan_result plan_result_new(const cli_call *call, const plan_args *args) {
+  return (plan_result){.args = &args->job,
+                       .cards = cli_alloc(PLAN_MAX_CARDS * sizeof(plan_for_card)),
+                       .samples = args->samples,
+                       .price_per_hour = args->price,
+                       .sets = &args->set,
+                       .call = call,
+                       .out = args->out};
+}
+
+plim_err plan_result_make(plan_args *args, project_job *files, plan_result *r, const char **source,
+                          plim_error *error) {
+  plim_err err = files ? take_files(args, files, error) : PLIM_OK;
+  r->files = files;
+  settle(&args->job);
+  if (!err && files) r->own_batch = project_job_own_batch(files, args->job.world);
+  settle_columns(args);
+  r->nodes = args->job.nodes;
+  r->epochs = isnan(args->epochs) ? 1 : args->epochs;
+  if (!err) err = plan_check_out(args, files, error);
+  return err ? err : plan_cards(args, r, source, error);
+}
+
+void plan_result_clear(plan_result *r) {
+  for (size_t i = 0; i < PLAN_MAX_CARDS; i++) { // including one that failed halfway
+    plim_plan_clear(&r->cards[i].plan);
+    plim_plan_clear(&r->cards[i].writable);
+    job_request_clear(&r->cards[i].request);
+    free(r->cards[i].reproduce);
+  }
+  free(r->cards);
+}
+
 static int run(const cli_call *call) {
   if (call->program.len) return plan_trial(call);
   plan_args given = *(const plan_args *)call->args, *args = &given;
   args->typed = &((const plan_args *)call->args)->job;
   project_job files = {0};
-  char batch[24];
-  plan_result r = {.args = &args->job,
-                   .cards = calloc(PLAN_MAX_CARDS, sizeof *r.cards),
-                   .samples = args->samples,
-                   .price_per_hour = args->price,
-                   .sets = &args->set,
-                   .call = call,
-                   .out = args->out};
+  plan_result r = plan_result_new(call, args);
   plim_error error = {0};
   const char *source = NULL;
-  if (!r.cards) return cli_fail("this machine does not have enough memory");
   plim_err err = check_duration(args, &error);
   if (!err && !call->words.len && !args->job.model) err = refuse_nothing(&error);
   args->job.typed = call;
   args->job.typed_at = offsetof(plan_args, job);
-  if (!err && call->words.len) {
+  bool has_files = call->words.len;
+  if (!err && has_files) {
     note_interrupted();
-    err = read_files(call, args, &files, batch, sizeof batch, &error);
-    r.files = &files;
+    err = project_job_read(&files, (const char *const *)call->words.at, call->words.len, &args->set,
+                           &error);
   }
-  settle(&args->job);
-  if (!err && r.files) r.own_batch = project_job_own_batch(&files, args->job.world);
-  settle_columns(args);
-  r.nodes = args->job.nodes;
-  r.epochs = isnan(args->epochs) ? 1 : args->epochs;
-  if (!err) err = check_out(args, &r, &error);
-  if (!err) err = plan_cards(args, &r, &source, &error);
+  if (!err) err = plan_result_make(args, has_files ? &files : NULL, &r, &source, &error);
   if (!err && r.count == 1) err = plan_writable(&r, &r.cards[0], &error);
   for (size_t i = 0; !err && i < r.count; i++) err = plan_reproduce(&r, &r.cards[i], &error);
-  int status = err ? cli_report(&error, source) : show(&r, args, call);
-  for (size_t i = 0; i < PLAN_MAX_CARDS; i++) { // including one that failed halfway
-    plim_plan_clear(&r.cards[i].plan);
-    plim_plan_clear(&r.cards[i].writable);
-    job_request_clear(&r.cards[i].request);
-    free(r.cards[i].reproduce);
-  }
+  int status = err ? cli_report(&error, source) : plan_show(&r, call->common.json);
+  plan_result_clear(&r);
   project_job_clear(&files);
-  free(r.cards);
   return status;
 }
 
@@ -426,11 +439,12 @@ static const char *const description[] = {
     "Shows what each change saves and costs, the memory budget before and after, and fallbacks "
     "that need less memory, in case a run still fails. Settings that affect what the model learns "
     "are changed only with --allow.",
-    "With -- COMMAND, the plan is for a program whose model plimsoll does not know: it runs the "
-    "program a few times on a simulated card (see plimsoll simulate) with different micro batches, "
-    "and finds the largest one that fits. If the program has an accumulation setting, it is "
-    "changed too, so that the effective batch stays the same. Your files are not changed: the "
-    "program sees edited copies of them.",
+    "With -- COMMAND, the program is run on a simulated card (see plimsoll simulate) to observe "
+    "what it does. If plimsoll's prediction for that agrees with the run, the plan is made by "
+    "prediction, and another simulated run proves it. Otherwise, as for a model that plimsoll does "
+    "not know, a few simulated runs with different micro batches find the largest one that fits. "
+    "If the program has an accumulation setting, it is changed too, so that the effective batch "
+    "stays the same. Your files are not changed: the program sees edited copies of them.",
     "A KNOB in the options below is the name of a setting; plimsoll help knobs lists them and "
     "their values. plimsoll help models and plimsoll help gpus list the names for --model and "
     "--gpu. --gpu takes several cards, separated by commas, to compare them.",

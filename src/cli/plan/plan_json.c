@@ -94,7 +94,7 @@ static void json_value_of(json_writer *j, const char *key, const plim_value *v) 
   else jsonw_string(j, key, v->text);
 }
 
-static void sources(json_writer *j, const plim_project *p) {
+void plan_write_sources(json_writer *j, const plim_project *p) {
   jsonw_array(j, "files");
   for (size_t i = 0; i < p->files.len; i++) {
     const plim_project_file *f = p->files.at[i];
@@ -106,6 +106,7 @@ static void sources(json_writer *j, const plim_project *p) {
     jsonw_string(j, "path", f->path);
     jsonw_u64(j, "bytes", f->size);
     jsonw_string(j, "sha256", hex);
+    if (f->is_typed) jsonw_string(j, "text", f->text);
     jsonw_string(j, "dialect",
                  f->is.dialect == PLIM_DIALECTS ? NULL : plim_dialect_table[f->is.dialect].name);
     jsonw_end(j);
@@ -113,7 +114,7 @@ static void sources(json_writer *j, const plim_project *p) {
   jsonw_end(j);
 }
 
-static void places(json_writer *j, const cli_strings *sets) {
+void plan_write_places(json_writer *j, const cli_strings *sets) {
   jsonw_array(j, "set");
   for (size_t i = 0; sets && i < sets->len; i++) {
     char *knob = strdup(sets->at[i]), *file = knob ? strchr(knob, '=') : NULL;
@@ -181,6 +182,22 @@ static void steps(json_writer *j, const plan_result *r, const plan_for_card *c, 
   manual_steps_clear(&all);
 }
 
+void plan_write_writes(json_writer *j, const plim_project *p, const plim_knob_change *writes,
+                       size_t count) {
+  char *command;
+  jsonw_array(j, "writes");
+  for (size_t i = 0; i < count; i++) {
+    jsonw_object(j, NULL);
+    jsonw_string(j, "knob", plim_knob_table[writes[i].knob].name);
+    json_value_of(j, "value", &writes[i].value);
+    jsonw_end(j);
+  }
+  jsonw_end(j);
+  if (!p->files.at[0]->is_typed || plan_command_of(p, writes, count, &command, NULL)) return;
+  jsonw_string(j, "command", command);
+  free(command);
+}
+
 // Writes the edits of each rung of the ladder.
 static void rungs(json_writer *j, const plan_result *r, const plan_for_card *c) {
   jsonw_array(j, "rungs");
@@ -188,14 +205,7 @@ static void rungs(json_writer *j, const plan_result *r, const plan_for_card *c) 
     plan_edits edits;
     plan_edits_or_end(&r->files->project, c, &c->plan.rungs.at[i], &edits);
     jsonw_object(j, NULL);
-    jsonw_array(j, "writes");
-    for (size_t k = 0; k < edits.write_count; k++) {
-      jsonw_object(j, NULL);
-      jsonw_string(j, "knob", plim_knob_table[edits.writes[k].knob].name);
-      json_value_of(j, "value", &edits.writes[k].value);
-      jsonw_end(j);
-    }
-    jsonw_end(j);
+    plan_write_writes(j, &r->files->project, edits.writes, edits.write_count);
     new_files(j, &r->files->project, &edits);
     jsonw_array(j, "by_hand");
     for (size_t k = 0; k < edits.by_hand_count; k++) {
@@ -243,6 +253,13 @@ static void launch(json_writer *j, const plan_result *r, const plan_for_card *c)
   plan_launch_clear(&l);
 }
 
+static void proof(json_writer *j, const plan_proof *p) {
+  jsonw_object(j, "proof");
+  jsonw_bytes(j, "needs_bytes", p->needs_bytes);
+  jsonw_string(j, "log", p->log);
+  jsonw_end(j);
+}
+
 static void members(json_writer *j, const plan_result *r, const plan_for_card *c) {
   const plim_plan *p = &c->plan;
   jsonw_string_or_null(j, "gpu", c->request.card);
@@ -264,6 +281,7 @@ static void members(json_writer *j, const plan_result *r, const plan_for_card *c
   jsonw_object(j, "before");
   estimate_json_members(j, &p->before);
   jsonw_end(j);
+  if (r->proof) proof(j, r->proof);
   jsonw_u64(j, "tried", p->tried);
   jsonw_bool(j, "concedes", p->concedes);
   jsonw_bool(j, "is_tight", p->is_tight);
@@ -279,14 +297,14 @@ static void members(json_writer *j, const plan_result *r, const plan_for_card *c
     if (p->rungs.len) steps(j, r, c, 0, NULL);
     return;
   }
-  sources(j, &r->files->project);
-  places(j, r->sets);
+  plan_write_sources(j, &r->files->project);
+  plan_write_places(j, r->sets);
   rungs(j, r, c);
 }
 
 static void document(json_writer *j, const plan_result *r) {
   jsonw_u64(j, "format_version", 1);
-  jsonw_string(j, "model", r->args->model);
+  jsonw_string(j, "model", r->args->is_observed ? NULL : r->args->model);
   if (r->count == 1) {
     members(j, r, &r->cards[0]);
     return;
@@ -301,7 +319,7 @@ static void document(json_writer *j, const plan_result *r) {
 }
 
 // Adds the digest of the document so far, which lacks only the last brace.
-static void seal(json_writer *j, char *const *text) {
+void plan_seal(json_writer *j, char *const *text) {
   plim_plan_digest digest;
   if (fflush(j->out)) cli_out_of_memory();
   char *whole = cli_format("%s}", *text);
@@ -318,7 +336,7 @@ char *plan_json(const plan_result *r) {
   json_writer j = jsonw_begin(memory);
   jsonw_object(&j, NULL);
   document(&j, r);
-  if (r->files && r->count == 1) seal(&j, &text);
+  if (r->files && r->count == 1) plan_seal(&j, &text);
   jsonw_end(&j);
   jsonw_finish(&j);
   bool is_whole = !ferror(memory);

@@ -20,12 +20,13 @@ char *plan_replan(const plan_result *r, const plan_for_card *c, const plan_edits
   size_t size = 0;
   FILE *out = open_memstream(&text, &size);
   if (!out) cli_out_of_memory();
-  typed_line(r->call, out);
+  typed_options(r->call, out);
   for (size_t i = 0; i < edits->by_hand_count; i++) {
     char flag[160] = "";
     plan_fix_flag(c, edits->by_hand[i].knob, flag, sizeof flag);
     fprintf(out, " %s", flag);
   }
+  typed_program(r->call, out);
   if (!plim_stream_end(out, &text)) cli_out_of_memory();
   return text;
 }

@@ -24,6 +24,14 @@ void plan_print_ladder(const plim_plan *p);
 void plan_print_cards(const plan_result *r); // of several: the best of each
 char *plan_json(const plan_result *r);       // the document; free() it
 
+// Parts of a saved plan: the files with their digests, what --set gave, what a rung writes (with the new command line, if
+// a command was typed), and the digest of the document so far, which lacks only the last brace.
+void plan_write_sources(json_writer *j, const plim_project *project);
+void plan_write_places(json_writer *j, const cli_strings *sets);
+void plan_write_writes(json_writer *j, const plim_project *project, const plim_knob_change *writes,
+                       size_t count);
+void plan_seal(json_writer *j, char *const *text);
+
 void plan_heading(const char *text);
 
 enum { PLAN_TIGHT_SIZE = 200 };

@@ -183,6 +183,15 @@ static void print_verdict(const plan_for_card *c) {
     sentence("times are for an H200; name your card (--gpu 4090) to get its times");
 }
 
+static void print_proof(const plan_result *r, const plan_for_card *c) {
+  if (!r->proof) return;
+  char line[200];
+  snprintf(line, sizeof line, "proved by a simulated run: peak %s (predicted %s)",
+           units_bytes(r->proof->needs_bytes).text,
+           units_bytes(c->plan.rungs.at[0].e.device_bytes).text);
+  sentence(line);
+}
+
 static void signed_bytes(int64_t bytes, char *text, size_t size) {
   const char *sign = bytes < 0 ? "+" : "-";
   if (!bytes) snprintf(text, size, "0");
@@ -495,6 +504,15 @@ static void print_diff(const plan_result *r, const plan_edits *edits) {
   plim_diff_clear(&diff);
 }
 
+static void print_command(const plan_result *r, const plan_edits *edits) {
+  char *command;
+  if (plan_command_of(&r->files->project, edits->writes, edits->write_count, &command, NULL))
+    return;
+  if (command) plan_heading("your new command");
+  if (command) printf("%s\n", command);
+  free(command);
+}
+
 // Prints the edits that are written for the user, and the manual steps.
 static void print_work(const plan_result *r, const plan_for_card *c) {
   plan_edits edits;
@@ -505,6 +523,7 @@ static void print_work(const plan_result *r, const plan_for_card *c) {
   print_steps(&steps);
   if (r->files && plan_edits_are_half(&edits)) print_without(c, &edits, &steps);
   if (r->files) print_diff(r, &edits);
+  if (r->files) print_command(r, &edits);
   manual_steps_clear(&steps);
 }
 
@@ -530,6 +549,7 @@ static void print_one(const plan_result *r, const plan_for_card *c) {
   notes_print(stdout, &c->request.notes);
   if (r->files) notes_print(stdout, &r->files->notes);
   print_verdict(c);
+  print_proof(r, c);
   print_changes(c);
   print_budgets(c);
   print_host(c);

@@ -8,7 +8,8 @@
 
 #include "cli_alloc.h"
 #include "command.h"
-#include "plan_options.h"
+#include "plan_make.h"
+#include "plan_proof.h"
 #include "simulate_report.h"
 #include "term.h"
 #include "units.h"
@@ -23,7 +24,14 @@ static const size_t usable[] = {
     offsetof(plan_args, job.world), offsetof(plan_args, job.steps),
     offsetof(plan_args, set),       offsetof(plan_args, effective_batch),
     offsetof(plan_args, is_online), offsetof(plan_args, is_unsandboxed),
+    offsetof(plan_args, out),       offsetof(plan_args, margin),
+    offsetof(plan_args, fix),       offsetof(plan_args, tries),
+    offsetof(plan_args, allow),
 };
+
+// Those that only a plan by prediction can follow.
+static const size_t of_prediction[] = {offsetof(plan_args, margin), offsetof(plan_args, fix),
+                                       offsetof(plan_args, tries), offsetof(plan_args, allow)};
 
 static bool is_usable(size_t offset) {
   for (size_t i = 0; i < sizeof usable / sizeof *usable; i++)
@@ -32,19 +40,30 @@ static bool is_usable(size_t offset) {
 }
 
 static plim_err refuse_option(const cli_option *option, plim_error *error) {
-  if (option->offset == offsetof(plan_args, out)) {
-    plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
-                             "--out: a plan from simulated runs cannot be saved for plimsoll apply "
-                             "yet");
-    plim_error_hint(error, "leave it out: the diff that plan prints can be applied with patch -p1");
-    return err;
-  }
   plim_err err =
       plim_fail(error, PLIM_ERR_ARGUMENT,
                 "--%s cannot be used with -- COMMAND: the program's own code and flags decide it",
                 option->name);
   plim_error_hint(error, "leave it out, or put it after -- if it is a flag of the program");
   return err;
+}
+
+static plim_err refuse_prediction(const cli_option *option, const char *why, plim_error *error) {
+  plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                           "--%s needs a plan by prediction, and this program must be planned by "
+                           "simulated runs, because %s",
+                           option->name, why);
+  plim_error_hint(error, "leave it out: the plan then finds the largest micro batch that fits");
+  return err;
+}
+
+// Before the search by simulated runs, which changes the micro batch alone.
+static plim_err check_search(const cli_call *call, const char *why, plim_error *error) {
+  for (const cli_option *o = call->command->options; o->name; o++)
+    for (size_t i = 0; i < sizeof of_prediction / sizeof *of_prediction; i++)
+      if (o->offset == of_prediction[i] && cli_was_given(call, o->offset))
+        return refuse_prediction(o, why, error);
+  return PLIM_OK;
 }
 
 static plim_err check_options(const cli_call *call, plim_error *error) {
@@ -59,6 +78,14 @@ static plim_err check_options(const cli_call *call, plim_error *error) {
   for (const cli_option *o = call->command->options; o->name; o++)
     if (cli_was_given(call, o->offset) && !is_usable(o->offset)) return refuse_option(o, error);
   return PLIM_OK;
+}
+
+// Mistakes in --fix, --try, --allow and --margin are told before the program runs.
+static plim_err check_settings(const plan_args *args, plim_error *error) {
+  plim_plan_request *request = cli_alloc(sizeof *request);
+  plim_err err = plan_read_options(args, request, error);
+  free(request);
+  return err;
 }
 
 static plim_err read_effective(const char *text, trial_options *out, plim_error *error) {
@@ -139,26 +166,43 @@ uint64_t plan_trial_effective(const plan_trial_report *r, const trial_run *run) 
 static plim_err show(plan_trial_report *r, bool is_json, plim_error *error) {
   const trial_run *best = plan_trial_best(r);
   plim_err err = best ? trial_program_diff(r->program, best->micro, &r->diff, error) : PLIM_OK;
-  if (!err && is_json) plan_trial_print_json(r);
+  char *json = !err && (r->out || is_json) ? plan_trial_json(r) : NULL;
+  if (!err && r->out) err = plan_save(json, r->out, error);
+  if (!err && is_json) fputs(json, stdout);
   else if (!err) plan_trial_print_text(r);
+  free(json);
   trial_diff_clear(&r->diff);
   return err;
 }
 
-static plim_err search_and_show(const cli_call *call, const trial_program *program,
+// First by prediction; if that is not possible or not right, by simulated runs.
+static plim_err search_and_show(const cli_call *call, trial_program *program,
                                 const job_request *card, const simulate_request *request,
                                 int *status, plim_error *error) {
+  const plan_args *args = call->args;
   trial_search search = {.program = program, .request = *request, .most_runs = MOST_RUNS};
+  plan_proof_try by_prediction = {.call = call,
+                                  .program = program,
+                                  .search = &search,
+                                  .watch = show_progress,
+                                  .clear_progress = clear_line};
   plan_trial_report report = {.program = program,
                               .search = &search,
                               .card = card->is_known_by_size ? "" : card->card,
                               .budget_bytes = card->target.budget_bytes,
-                              .notes = &card->notes};
-  plim_err err = trial_search_run(&search, show_progress, NULL, error);
+                              .notes = &card->notes,
+                              .sets = &args->set,
+                              .out = args->out,
+                              .why = by_prediction.why};
+  plim_err err = trial_search_first(&search, show_progress, NULL, error);
+  if (!err) err = plan_prove(&by_prediction, error);
+  bool is_done = by_prediction.is_done;
+  if (!err && !is_done) err = check_search(call, by_prediction.why, error);
+  if (!err && !is_done) err = trial_search_rest(&search, show_progress, NULL, error);
   clear_line();
   if (err && *search.failed_log) simulate_print_log(search.failed_log);
-  if (!err) err = show(&report, call->common.json, error);
-  *status = plan_trial_best(&report) ? CLI_OK : CLI_FINDING;
+  if (!err && !is_done) err = show(&report, call->common.json, error);
+  *status = is_done ? by_prediction.status : plan_trial_best(&report) ? CLI_OK : CLI_FINDING;
   trial_search_clear(&search);
   return err;
 }
@@ -177,8 +221,10 @@ int plan_trial(const cli_call *call) {
   trial_program program = {0};
   plim_err err = check_options(call, &error);
   if (!err) err = read_effective(args->effective_batch, &options, &error);
+  if (!err) err = check_settings(args, &error);
   if (!err) err = understand_card(args, card, &request, &error);
   if (!err) err = trial_program_open(&program, &options, &error);
+  if (!err) err = plan_check_out(args, &program.files, &error);
   if (!err) err = search_and_show(call, &program, card, &request, &status, &error);
   if (err) status = cli_report(&error, NULL);
   trial_program_clear(&program);

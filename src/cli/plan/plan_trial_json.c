@@ -3,8 +3,10 @@
 
 #include "cli_alloc.h"
 #include "json_writer.h"
+#include "plan_show.h"
 #include "plan_trial.h"
 #include "show_notes.h"
+#include "simulate_report.h"
 
 static void put_count(json_writer *j, const char *key, uint64_t count) {
   if (count) jsonw_u64(j, key, count);
@@ -40,7 +42,7 @@ static void put_command(json_writer *j, const plan_trial_report *r) {
 }
 
 static void put_remarks(json_writer *j, const plan_trial_report *r) {
-  char text[400];
+  char text[PLAN_TRIAL_REMARK];
   jsonw_array(j, "remarks");
   for (size_t i = 0; plan_trial_remark(r, i, text, sizeof text); i++) jsonw_string(j, NULL, text);
   jsonw_end(j);
@@ -57,15 +59,39 @@ static void put_changes(json_writer *j, const plan_trial_report *r) {
   free(diff);
 }
 
-void plan_trial_print_json(const plan_trial_report *r) {
+// What plimsoll apply reads: the settings, and the changes that give the files these settings.
+static void put_rungs(json_writer *j, const plan_trial_report *r) {
+  const trial_run *best = plan_trial_best(r);
+  plim_knob_change changes[2];
+  jsonw_array(j, "ladder");
+  if (best) {
+    jsonw_object(j, NULL);
+    jsonw_i64(j, "micro_batch", best->micro);
+    put_count(j, "accumulate", (uint64_t)best->accumulation);
+    jsonw_end(j);
+  }
+  jsonw_end(j);
+  plan_write_sources(j, &r->program->files.project);
+  plan_write_places(j, r->sets);
+  jsonw_array(j, "rungs");
+  if (best) {
+    jsonw_object(j, NULL);
+    plan_write_writes(j, &r->program->files.project, changes,
+                      trial_changes(r->program, best->micro, changes));
+    jsonw_end(j);
+  }
+  jsonw_end(j);
+}
+
+static void put_document(json_writer *j, const plan_trial_report *r) {
   const trial_search *s = r->search;
-  json_writer writer = jsonw_begin(stdout), *j = &writer;
-  jsonw_object(j, NULL);
   jsonw_u64(j, "format_version", 1);
   put_command(j, r);
   jsonw_string_or_null(j, "card", r->card);
   jsonw_bytes(j, "budget_bytes", r->budget_bytes);
   jsonw_u64(j, "gpus", r->program->gpus);
+  if (simulate_fullest(&s->first))
+    simulate_write_observed(j, &simulate_fullest(&s->first)->observed);
   put_run(j, "now", r, &s->runs.at[0]);
   put_run(j, "planned", r, plan_trial_best(r));
   jsonw_bool(j, "is_exact", s->is_exact);
@@ -77,6 +103,21 @@ void plan_trial_print_json(const plan_trial_report *r) {
   jsonw_array(j, "notes");
   notes_write(j, r->notes);
   jsonw_end(j);
-  jsonw_end(j);
-  jsonw_finish(j);
+  put_rungs(j, r);
+}
+
+char *plan_trial_json(const plan_trial_report *r) {
+  char *text = NULL;
+  size_t size = 0;
+  FILE *memory = open_memstream(&text, &size);
+  if (!memory) cli_out_of_memory();
+  json_writer j = jsonw_begin(memory);
+  jsonw_object(&j, NULL);
+  put_document(&j, r);
+  plan_seal(&j, &text);
+  jsonw_end(&j);
+  jsonw_finish(&j);
+  bool is_whole = !ferror(memory);
+  if (fclose(memory) || !is_whole) cli_out_of_memory();
+  return text;
 }

@@ -80,11 +80,7 @@ static void about_next(const plan_trial_report *r, const trial_run *best, char *
 static void about_prediction(const plan_trial_report *r, const trial_run *best, char *text,
                              size_t size) {
   (void)best;
-  if (!r->program->is_known) return;
-  snprintf(text, size,
-           "plimsoll can predict this model, and then also plans precision, checkpointing "
-           "and other settings: write the command into a file such as run.sh, and give "
-           "that file to plimsoll plan");
+  snprintf(text, size, "planned by simulated runs, because %s", r->why);
 }
 
 static remark *const remarks[] = {about_batch, about_learning, about_retries, about_next,

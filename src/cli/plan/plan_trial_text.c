@@ -103,7 +103,7 @@ static void print_planned(const plan_trial_report *r) {
 }
 
 static void print_remarks(const plan_trial_report *r) {
-  char text[400], line[420];
+  char text[PLAN_TRIAL_REMARK], line[PLAN_TRIAL_REMARK + 8];
   for (size_t i = 0; plan_trial_remark(r, i, text, sizeof text); i++) {
     snprintf(line, sizeof line, "note: %s", text);
     sentence(line);
@@ -120,10 +120,16 @@ static void print_changes(const plan_trial_report *r) {
   if (r->diff.command) printf("\n");
   fwrite(files->at, 1, files->len, stdout);
   printf("\n");
-  sentence(
-      r->diff.is_from_root
-          ? "plimsoll apply cannot write this plan yet: save the diff, then patch -d / -p1 < FILE"
-          : "plimsoll apply cannot write this plan yet: save the diff, then patch -p1 < FILE");
+  if (!r->out) sentence("to write it: --out plan.json, then plimsoll apply plan.json");
+}
+
+static void print_saved(const plan_trial_report *r) {
+  if (!r->out) return;
+  printf("\nsaved to ");
+  plim_shell_quote(stdout, r->out);
+  if (plan_trial_best(r)) printf("; to write the changes: plimsoll apply ");
+  if (plan_trial_best(r)) plim_shell_quote(stdout, r->out);
+  printf("\n");
 }
 
 void plan_trial_print_text(const plan_trial_report *r) {
@@ -136,5 +142,6 @@ void plan_trial_print_text(const plan_trial_report *r) {
   print_planned(r);
   print_remarks(r);
   print_changes(r);
+  print_saved(r);
   printf("\nlog: %s\n", best ? best->log : r->search->runs.at[0].log);
 }

@@ -45,7 +45,7 @@ static void put_routes(json_writer *j, const simulate_process *p) {
   jsonw_end(j);
 }
 
-static void put_observed(json_writer *j, const simulate_observed *o) {
+void simulate_write_observed(json_writer *j, const simulate_observed *o) {
   jsonw_object(j, "observed");
   jsonw_string(j, "model", o->model);
   jsonw_string(j, "model_type", o->type);
@@ -90,7 +90,7 @@ static void put_process(json_writer *j, const simulate_process *p) {
     jsonw_string(j, p->versions.at[i].name, p->versions.at[i].version);
   jsonw_end(j);
   jsonw_bool(j, "has_triton", !p->is_without_triton);
-  put_observed(j, &p->observed);
+  simulate_write_observed(j, &p->observed);
   put_looks(j, p);
   put_routes(j, p);
   jsonw_end(j);

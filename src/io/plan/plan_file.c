@@ -51,9 +51,12 @@ static plim_err read_files(const json_t *root, plim_plan_file *out, plim_error *
     if (!path || json_integer_value(json_object_get(f, "bytes")) < 0 ||
         !read_digest(json_string_value(json_object_get(f, "sha256")), source.sha256))
       return is_no_plan(error, "an entry of files has no path, size or digest");
+    const char *text = json_string_value(json_object_get(f, "text"));
     source.path = strdup(path);
-    if (source.path && vec_push(&out->files, source)) continue;
+    if (text) source.text = strdup(text);
+    if (source.path && !source.text == !text && vec_push(&out->files, source)) continue;
     free(source.path);
+    free(source.text);
     return out_of_memory(error);
   }
   return PLIM_OK;
@@ -249,7 +252,10 @@ plim_err plim_plan_file_parse(const char *text, size_t size, uint64_t rung, plim
 }
 
 void plim_plan_file_clear(plim_plan_file *plan) {
-  for (size_t i = 0; i < plan->files.len; i++) free(plan->files.at[i].path);
+  for (size_t i = 0; i < plan->files.len; i++) {
+    free(plan->files.at[i].path);
+    free(plan->files.at[i].text);
+  }
   for (size_t i = 0; i < plan->places.len; i++) {
     free(plan->places.at[i].path);
     free(plan->places.at[i].key);

@@ -8,6 +8,7 @@
 
 typedef struct {
   char *path;
+  char *text; // of a command line that was typed, which is no file; NULL: a file
   uint64_t size;
   uint8_t sha256[PLIM_SHA256_BYTES];
 } plim_plan_source;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "folder.h"
+#include "plan_edits.h"
 #include "test.h"
 
 // ---- the program ------------------------------------------------------------------------------------
@@ -60,6 +61,8 @@ static int train(int argc, char **argv) {
   if (!allocate) return 3;
   printf("a batch of %d\n", batch);
   if (batch > of_environment("FAKE_FAILS_ABOVE", 1 << 30)) return 7;
+  const char *conf = getenv("PYTORCH_CUDA_ALLOC_CONF"), *wanted = getenv("FAKE_CONF");
+  if (wanted && (!conf || strcmp(conf, wanted) != 0)) return 8;
   if (data < batch) batch = data;
   uint64_t bytes = (uint64_t)base * PLIM_GIB + (uint64_t)batch * 256 * PLIM_MIB;
   if (allocate(&pointer, bytes) != 0) return 1;
@@ -92,10 +95,13 @@ static const char by_trainer[] =
     "args = TrainingArguments(output_dir='out', per_device_train_batch_size=8,\n"
     "                         gradient_accumulation_steps=15)\n"
     "Trainer(model, args, train_dataset=data).train()\n";
-static const char with_model[] =
-    "from transformers import AutoModelForCausalLM, Trainer, TrainingArguments\n"
-    "model = AutoModelForCausalLM.from_pretrained('Qwen/Qwen2.5-7B')\n"
-    "args = TrainingArguments(output_dir='out', per_device_train_batch_size=8)\n"
+static const char by_both[] =
+    "import argparse\n"
+    "from transformers import Trainer, TrainingArguments\n"
+    "parser = argparse.ArgumentParser()\n"
+    "parser.add_argument('--batch-size', type=int, default=4)\n"
+    "flags = parser.parse_args()\n"
+    "args = TrainingArguments(output_dir='out', per_device_train_batch_size=flags.batch_size)\n"
     "Trainer(model, args, train_dataset=data).train()\n";
 static const char without_batch[] = "import torch\n"
                                     "model = torch.nn.Linear(8, 8).cuda()\n" LOOP;
@@ -125,15 +131,18 @@ static plim_err open_program(const char *flag, const char *value) {
   return trial_program_open(&program, &(trial_options){.words = words}, &error);
 }
 
+static simulate_request card_of(uint64_t gib) {
+  return (simulate_request){.stand_ins = TEST_CARD,
+                            .gpu = plim_gpu_named("4090"),
+                            .total_bytes = gib * PLIM_GIB,
+                            .context_bytes = 512 * PLIM_MIB,
+                            .steps = 3};
+}
+
 static plim_err run_search(uint64_t gib) {
-  search = (trial_search){.program = &program,
-                          .request = {.stand_ins = TEST_CARD,
-                                      .gpu = plim_gpu_named("4090"),
-                                      .total_bytes = gib * PLIM_GIB,
-                                      .context_bytes = 512 * PLIM_MIB,
-                                      .steps = 3},
-                          .most_runs = 14};
-  return trial_search_run(&search, NULL, NULL, &error);
+  search = (trial_search){.program = &program, .request = card_of(gib), .most_runs = 14};
+  plim_err err = trial_search_first(&search, NULL, NULL, &error);
+  return err ? err : trial_search_rest(&search, NULL, NULL, &error);
 }
 
 static const trial_run *best(void) {
@@ -199,17 +208,6 @@ TEST(the_batch_is_the_default_of_a_flag) {
   begin(by_flag);
   CHECK(!open_program(NULL, NULL), "%s", error.message);
   CHECK(program.micro == 4, "micro batch %lld", (long long)program.micro);
-  end();
-}
-
-TEST(a_model_that_can_be_predicted_is_recognised) {
-  begin(with_model);
-  CHECK(!open_program(NULL, NULL), "%s", error.message);
-  CHECK(program.is_known && program.how == TRIAL_ACCUMULATION_WRITTEN, "it is not known");
-  end();
-  begin(by_trainer);
-  CHECK(!open_program(NULL, NULL), "%s", error.message);
-  CHECK(!program.is_known, "it is known");
   end();
 }
 
@@ -333,6 +331,131 @@ TEST(the_data_ends_the_search) {
   CHECK_PLANS(24, 20, 1);
   unsetenv("FAKE_DATA");
   end();
+}
+
+// ---- a plan by prediction ---------------------------------------------------------------------------
+
+// With FAKE_CONF, the program fails unless the allocator's settings came with its environment.
+TEST(a_plan_is_proved_with_an_edited_file_and_an_environment) {
+  NEED_SANDBOX;
+  trial_run run;
+  begin(by_trainer);
+  setenv("FAKE_CONF", "expandable_segments:True", 1);
+  CHECK(!open_program(NULL, NULL), "%s", error.message);
+  search = (trial_search){.program = &program, .request = card_of(24), .most_runs = 14};
+  CHECK(trial_search_first(&search, NULL, NULL, &error), "the settings are there already");
+  unsetenv("FAKE_CONF");
+  CHECK(!trial_search_first(&search, NULL, NULL, &error), "%s", error.message);
+  setenv("FAKE_CONF", "expandable_segments:True", 1);
+  plim_knob_change changes[] = {
+      {PLIM_KNOB_MICRO_BATCH, {.kind = PLIM_VALUE_INTEGER, .integer = 60}},
+      {PLIM_KNOB_ACCUMULATE, {.kind = PLIM_VALUE_INTEGER, .integer = 2}},
+      {PLIM_KNOB_ALLOC_CONF, {.kind = PLIM_VALUE_TEXT, .text = "expandable_segments:True"}}};
+  CHECK(!trial_prove(&search, changes, 3, 60, NULL, NULL, &run, &error), "%s", error.message);
+  CHECK(run.verdict == TRIAL_FITS && run.is_on_card && run.batch[0] == 60, "batch %llu",
+        (unsigned long long)run.batch[0]);
+  CHECK(run.needs_bytes == (512 + 1024 + 60 * 256) * PLIM_MIB, "%llu bytes",
+        (unsigned long long)run.needs_bytes);
+  changes[0].value.integer = 120, changes[1].value.integer = 1;
+  CHECK(!trial_prove(&search, changes, 3, 120, NULL, NULL, &run, &error), "%s", error.message);
+  CHECK(run.verdict == TRIAL_DOES_NOT_FIT && search.runs.len == 1, "120 samples fit");
+  unsetenv("FAKE_CONF");
+  end();
+}
+
+TEST(without_a_sandbox_no_plan_that_edits_files_is_proved) {
+  trial_run run;
+  begin(by_both);
+  const char *const words[] = {python, "train.py", "--batch-size", "6", NULL};
+  trial_options any = {.words = words, .is_any_batch = true};
+  CHECK(!trial_program_open(&program, &any, &error), "%s", error.message);
+  search = (trial_search){.program = &program, .request = card_of(24), .most_runs = 14};
+  search.request.is_unsandboxed = true;
+  CHECK(!trial_search_first(&search, NULL, NULL, &error), "%s", error.message);
+  plim_knob_change checkpoint = {PLIM_KNOB_CHECKPOINT, {.kind = PLIM_VALUE_TEXT, .text = "on"}};
+  CHECK(trial_prove(&search, &checkpoint, 1, 6, NULL, NULL, &run, &error) == PLIM_ERR_UNSUPPORTED &&
+            strstr(error.message, "without a sandbox"),
+        "%s", error.message);
+  end();
+}
+
+static simulate_process seen_of_lora(void) {
+  return (simulate_process){.config = "config.json",
+                            .observed = {.parameters = 100,
+                                         .trained = 10,
+                                         .frozen_dtype = "bfloat16",
+                                         .trained_dtype = "float32",
+                                         .adapters = "LORA",
+                                         .rank = 8,
+                                         .dropout = 0.5,
+                                         .targets = "q_proj,v_proj",
+                                         .attention = "flash_attention_2",
+                                         .autocast = "none",
+                                         .optimizer_name = "adamw_torch",
+                                         .strategy = "none",
+                                         .checkpoints = true,
+                                         .is_reentrant = true,
+                                         .clips = true,
+                                         .accumulation = 15,
+                                         .batch = {8, 777},
+                                         .has_tokens = true}};
+}
+
+// What was observed counts as typed, also where it is an option's default.
+TEST(what_was_observed_becomes_options) {
+  begin(by_trainer);
+  CHECK(!open_program(NULL, NULL), "%s", error.message);
+  simulate_process seen = seen_of_lora();
+  job_args args = JOB_DEFAULTS_WITH(JOB_UNSET);
+  cli_call typed = {0};
+  CHECK(!trial_observed_fill(&program, &seen, &args, &typed, &error), "%s", error.message);
+  CHECK_STR(args.model, "config.json");
+  CHECK_STR(args.optimizer, "adamw-foreach");
+  CHECK_STR(args.lora_targets, "q_proj,v_proj");
+  CHECK_STR(job_dtypes[args.dtype], "bf16");
+  CHECK_STR(plim_attention_names[args.attention], "flash");
+  CHECK(args.batch == 8 && args.accumulate == 15 && args.world == 1 && args.seq == 777, "counts");
+  CHECK(args.lora_rank == 8 && args.lora_dropout == 0.5 && !args.no_clip, "adapters");
+  CHECK(args.reentrant && !args.checkpoint, "checkpointing");
+  CHECK(job_is_typed(&args, &args.amp) && job_is_typed(&args, &args.mask), "defaults");
+  vec_free(&typed.given);
+  end();
+}
+
+TEST(what_is_not_predicted_is_said) {
+  begin(by_trainer);
+  CHECK(!open_program(NULL, NULL), "%s", error.message);
+  job_args args = JOB_DEFAULTS_WITH(JOB_UNSET);
+  cli_call typed = {0};
+  simulate_process seen = seen_of_lora();
+  seen.config = NULL;
+  CHECK(trial_observed_fill(&program, &seen, &args, &typed, &error), "no configuration");
+  seen = seen_of_lora(), seen.observed.adapters = "IA3";
+  CHECK(trial_observed_fill(&program, &seen, &args, &typed, &error) &&
+            strstr(error.message, "IA3 adapters"),
+        "%s", error.message);
+  seen = seen_of_lora(), seen.observed.accumulation = 4;
+  CHECK(trial_observed_fill(&program, &seen, &args, &typed, &error) &&
+            strstr(error.message, "accumulates 4 passes where its files say 15"),
+        "%s", error.message);
+  vec_free(&typed.given);
+  end();
+}
+
+// As in a plan that somebody made by hand.
+TEST(a_command_without_the_usual_lines_around_it) {
+  plim_project project = {0};
+  plim_knob_change conf = {PLIM_KNOB_ALLOC_CONF,
+                           {.kind = PLIM_VALUE_TEXT, .text = "expandable_segments:True"}};
+  char *command = NULL;
+  CHECK(!plim_project_add_typed(&project, "#!/bin/bash\ntorchrun train.py", &error), "%s",
+        error.message);
+  CHECK(!plim_project_finish(&project, &error), "%s", error.message);
+  plim_err err = plan_command_of(&project, &conf, 1, &command, &error);
+  CHECK(!err && command && strstr(command, "torchrun train.py"), "%s",
+        command ? command : error.message);
+  free(command);
+  plim_project_clear(&project);
 }
 
 // ---- what is refused --------------------------------------------------------------------------------

@@ -14,11 +14,13 @@ sed 's/batch_size=BATCH/batch_size=len(data)/' train.py >open.py
 {
   try train.py --gpu 24GiB -- python train.py
   try --gpu 24GiB --lora-rank 8 -- python train.py
-  try --gpu 24GiB --out plan.json -- python train.py
+  try --gpu 24GiB --out train.py -- python train.py
   try --gpu 24GiB,80GiB -- python train.py
   try --gpu nonsense -- python train.py
   try --gpu 24GiB --effective-batch 0 -- python train.py
   try --gpu 24GiB --effective-batch 64 -- python train.py
+  try --gpu 24GiB --fix nonsense=1 -- python train.py
+  try --gpu 24GiB --margin 95% -- python train.py
   try --gpu 24GiB --unsandboxed -- python train.py
   try --gpu 24GiB -- python open.py
   try --gpu 24GiB -- python nowhere.py

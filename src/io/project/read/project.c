@@ -95,6 +95,12 @@ plim_err plim_project_add(plim_project *p, const char *path, const char *text, s
   return err ? plim_error_file(error, err, path) : PLIM_OK;
 }
 
+plim_err plim_project_add_typed(plim_project *p, const char *script, plim_error *error) {
+  plim_err err = plim_project_add(p, PLIM_TYPED_COMMAND, script, strlen(script), error);
+  if (!err) p->files.at[p->files.len - 1]->is_typed = true;
+  return err;
+}
+
 plim_err plim_project_read(plim_project *p, const char *named, plim_error *error) {
   char *text, path[PLIM_PATH_BYTES], name[PLIM_PATH_BYTES];
   size_t size;

@@ -31,6 +31,7 @@ typedef struct {
   char *path, *text; // owned
   char *real;        // its path with links resolved; NULL: not read from disk; owned
   size_t size;
+  bool is_typed;     // a command line that was typed: there is no such file
   bool is_lent;      // in a step: text, settings and code belong to the project's file
   char *import_root; // of an imported module: where its name starts; NULL: its folder; owned
   char *flags;       // for a command: the flags that its script's parser accepts; NULL: any; owned
@@ -112,6 +113,9 @@ typedef struct {
 // Adds a file with a copy of its text. Fails if the text cannot be parsed in the format of its extension.
 plim_err plim_project_add(plim_project *p, const char *path, const char *text, size_t size,
                           plim_error *error);
+// Adds a command line that was typed, as the text of a shell script. It is no file: nothing writes it, and no diff shows it.
+#define PLIM_TYPED_COMMAND "your command"
+plim_err plim_project_add_typed(plim_project *p, const char *script, plim_error *error);
 // Reads a file from disk and adds it, unless it was added before (also by another path). A path below the
 // current folder is stored relative to it.
 plim_err plim_project_read(plim_project *p, const char *path, plim_error *error);
