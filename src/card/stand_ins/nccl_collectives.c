@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "card.h"
+#include "nccl_watchdog.h"
 #include "vec.h"
 
 #define SYSTEM_ERROR 2 // ncclSystemError
@@ -211,6 +212,7 @@ static bool is_exchanged(const card_collective *c) {
 }
 
 int card_collective_do(card_collective c) {
+  card_watch_collective();
   if (part_bytes(&c) == 0) return CARD_OK;
   if (!is_exchanged(&c)) return use_own(&c), CARD_OK;
   bool is_posted = post(&c);

@@ -4,6 +4,7 @@
 
 #include "card.h"
 #include "nccl_collectives.h"
+#include "nccl_watchdog.h"
 
 #define SYSTEM_ERROR 2 // ncclSystemError
 
@@ -108,7 +109,14 @@ STAND_IN int ncclCommSplit(communicator *from, int color, int key, communicator 
   return result;
 }
 
+STAND_IN int ncclCommFinalize(communicator *old) {
+  (void)old;
+  card_end_collectives();
+  return CARD_OK;
+}
+
 STAND_IN int ncclCommDestroy(communicator *old) {
+  card_end_collectives();
   if (old) card_exchange_close(old->exchange);
   free(old);
   return CARD_OK;
