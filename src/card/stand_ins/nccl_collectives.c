@@ -189,7 +189,7 @@ static int finish(const card_collective *c, bool is_posted) {
     is_complete &= is_combined ? combine_parts(c, parts) : place_parts(c);
     free(parts);
   }
-  if (!is_complete) note(c, ": another rank did not answer");
+  if (!is_complete) note(c, CARD_UNANSWERED);
   return CARD_OK;
 }
 

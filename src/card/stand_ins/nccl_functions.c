@@ -102,7 +102,7 @@ STAND_IN int ncclCommSplit(communicator *from, int color, int key, communicator 
   *out = NULL;
   if (!all) return SYSTEM_ERROR;
   if (!card_gather_bytes(from, &mine, all, sizeof mine)) {
-    card_unmodelled_call("ncclCommSplit: another rank did not answer");
+    card_unmodelled_call("ncclCommSplit" CARD_UNANSWERED);
     result = color < 0 ? CARD_OK : create(out, from->size, from->rank, NULL);
   } else result = color < 0 ? CARD_OK : create_part(out, from, all);
   free(all);
