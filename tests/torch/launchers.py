@@ -67,6 +67,7 @@ def main():
     check(done.returncode == 2 and wanted in said, "a rank that raises: %s" % said[-400:])
     done, told, _ = simulate(2, [*torchrun, "2"], [SCRIPT, "leaves"])
     check(done.returncode == 0 and "rank 1 ended after 1 of 3 steps" in told, "a rank that leaves early is named: %s" % told[-400:])
+    check("note: DistributedDataParallel's first bucket" in told, "the rule for DDP's first bucket is named")
     check("call of ncclAllReduce another rank did not answer" in told or "calls of ncclAllReduce another rank did not answer" in told, "and the collective that waits for it")
     done, _, said = simulate(2, [*torchrun, "4"], [SCRIPT])
     check(done.returncode == 2 and "the program starts 4 processes, one for each GPU: --gpus 4" in said, "4 processes on 2 cards: %s" % said[-400:])

@@ -267,6 +267,15 @@ static void print_looks(const simulate_part *part) {
   if (p->looks.len > SHOWN) printf("  and %zu more (--json lists them)\n", p->looks.len - SHOWN);
 }
 
+// src/card/stand_ins/nccl_watchdog.h
+static void print_bucket(const simulate_part *part) {
+  const simulate_process *p = simulate_fullest(&part->run);
+  if (p && p->observed.strategy && strcmp(p->observed.strategy, "ddp") == 0)
+    sentence("note: DistributedDataParallel's first bucket, as large as all gradients, is freed in "
+             "the second backward pass here; on a real card the moment is a matter of chance, and "
+             "is usually this one or an earlier one");
+}
+
 static void print_routes(const simulate_part *part) {
   const simulate_process *p = simulate_fullest(&part->run);
   char line[320];
@@ -327,6 +336,7 @@ void simulate_print_text(const simulate_report *r) {
   print_missing_steps(whole);
   if (whole->has_replay) replay_print_findings(&whole->replay);
   print_looks(whole);
+  print_bucket(whole);
   print_routes(whole);
   print_unmodelled(whole);
   printf("\nlog: %s\n", r->capped.run.log);
