@@ -34,11 +34,12 @@ FREED = {
 }
 NOT_DECIDED = {"ddp-neox"}  # freed in the middle of the second backward pass
 
-# One row of every kind, with one process for each rank; the sets all-fsdp2 and all-zero have all rows.
+# One row of every kind, with one process for each rank. The sets all-fsdp2 and all-zero have all rows; those of ZeRO with
+# offload are only there, because their ranks need several GiB of host memory each.
 FSDP2 = """fsdp2-llama3b-ckpt-b2s2048 fsdp2-qwen3-0.6b-b2s1024-noreshard fsdp-gpt2-mp-eager-pad fsdp-llama-mp-ckpt-w2
 fsdp-qwen2-bf16-w3 fsdp-qwen2-mp-w3 fsdp-tiny-mp-ckpt fsdp-tiny-mp-pad fsdp-tiny-mp-lora fsdp-llama-bf16 fsdp-llama-mp-accum
 fsdp-llama-mp-offload fsdp-llama-mp-reduce16 fsdp-mixtral-bf16 fsdp-qwen2-mp-ckpt-w8"""
-ZERO = """zero1-tiny zero2-tiny zero3-tiny zero2-qwen2-accum zero3-llama-offload-all init-tiny init-tiny-lora trainer-tiny
+ZERO = """zero1-tiny zero2-tiny zero3-tiny zero2-qwen2-accum zero3-qwen2-accum init-tiny init-tiny-lora trainer-tiny
 trainer-zero2-tiny"""
 
 
