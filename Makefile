@@ -35,6 +35,7 @@ test: ## build and run every test; the last line is "N passed, N failed"
 
 test-torch: build ## run recorded programs on the simulated card (installs PyTorch into the cache folder)
 	@tools/need.sh python3 python3-venv python3-pip
+	@$(call compile,release,test_programs)
 	@tests/torch/all.sh build
 
 plan: build ## build, then run the demonstration

@@ -1,9 +1,8 @@
 """Checks that the ranks of a program exchange true integers on simulated cards:
 
-    torchrun --nproc-per-node 2 tests/card/collectives_check.py     (or 4)
+    plimsoll simulate --gpu H200 --gpus 2 --steps 0 -- torchrun --nproc-per-node 2 tests/card/collectives_check.py     (or 4)
 
-Needs PyTorch and the card: the preloaded libraries of build/release/card, $PLIMSOLL_CARD with as many devices as ranks, and
-src/card/python on PYTHONPATH. Every rank prints what is wrong; the exit status is 1 then."""
+tests/torch/launchers.py does so. Every rank prints what is wrong; the exit status is 1 then."""
 import os
 import sys
 

@@ -40,6 +40,11 @@ int ncclGather(const void *, void *, size_t, int, int, void *, void *);
 int ncclScatter(const void *, void *, size_t, int, int, void *, void *);
 int ncclSend(const void *, size_t, int, int, void *, void *);
 int ncclRecv(void *, size_t, int, int, void *, void *);
+int cudaEventCreate(void **);
+int cudaEventRecord(void *, void *);
+int cudaEventQuery(void *);
+int cudaEventDestroy(void *);
+void plimsoll_card_backward(void);
 
 enum { INT8, UINT8, INT32, UINT32, INT64, UINT64, FLOAT32 = 7 };
 enum { SUM, PRODUCT, MAXIMUM, MINIMUM, AVERAGE };
@@ -468,6 +473,104 @@ TEST(a_split_without_all_ranks_is_noted) {
 TEST(identifiers_are_unique) {
   unique_id a, b;
   CHECK(!ncclGetUniqueId(&a) && !ncclGetUniqueId(&b) && memcmp(&a, &b, sizeof a) != 0, "two");
+}
+
+// ---- PyTorch's watchdog ---------------------------------------------------------------------------------
+
+enum { READY = 0, NOT_READY = 600 };
+
+typedef struct {
+  void *event;
+  int answer; // to the last question; -1: not asked yet
+  bool is_ended;
+} watchdog;
+
+// Asks for an event as PyTorch's thread does, until it is done.
+static void *watch(void *context) {
+  watchdog *w = context;
+  pthread_setname_np(pthread_self(), "pt_nccl_watchdg");
+  while (!__atomic_load_n(&w->is_ended, __ATOMIC_SEQ_CST) && w->answer != READY) {
+    __atomic_store_n(&w->answer, cudaEventQuery(w->event), __ATOMIC_SEQ_CST);
+    nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL); // as PyTorch's does
+  }
+  return NULL;
+}
+
+static int answer_after(watchdog *w, double wait_seconds) {
+  for (double end = seconds() + wait_seconds; seconds() < end;)
+    nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+  return __atomic_load_n(&w->answer, __ATOMIC_SEQ_CST);
+}
+
+// A collective and its event, with a watchdog that asks for it.
+static bool start_watched(watchdog *w, pthread_t *thread, void **comm) {
+  float data[4] = {0};
+  *w = (watchdog){.answer = -1};
+  return open_card() && !ncclCommInitAll(comm, 1, NULL) && !cudaEventCreate(&w->event) &&
+         !ncclAllReduce(data, data, 4, FLOAT32, SUM, *comm, NULL) &&
+         !cudaEventRecord(w->event, NULL) && !pthread_create(thread, NULL, watch, w);
+}
+
+static void end_watched(watchdog *w, pthread_t thread) {
+  __atomic_store_n(&w->is_ended, true, __ATOMIC_SEQ_CST);
+  pthread_join(thread, NULL);
+}
+
+TEST(the_watchdog_sees_a_collective_done_when_the_next_backward_pass_begins) {
+  watchdog w;
+  pthread_t thread;
+  void *comm = NULL;
+  CHECK(start_watched(&w, &thread, &comm), "a collective");
+  CHECK(answer_after(&w, 0.2) == NOT_READY, "the watchdog was told %d", w.answer);
+  CHECK(cudaEventQuery(w.event) == READY, "this thread sees it done at once");
+  plimsoll_card_backward();
+  CHECK(answer_after(&w, 0.03) == READY, "backward returned before the watchdog had seen it: %d",
+        w.answer);
+  end_watched(&w, thread);
+  ncclCommDestroy(comm);
+}
+
+TEST(the_watchdog_sees_collectives_done_when_their_communicator_ends) {
+  watchdog w;
+  pthread_t thread;
+  void *comm = NULL;
+  CHECK(start_watched(&w, &thread, &comm), "a collective");
+  CHECK(answer_after(&w, 0.1) == NOT_READY, "the watchdog was told %d", w.answer);
+  ncclCommDestroy(comm);
+  CHECK(answer_after(&w, 0.3) == READY, "the watchdog was told %d", w.answer);
+  end_watched(&w, thread);
+}
+
+TEST(other_events_are_done_at_once) {
+  watchdog w;
+  pthread_t thread;
+  void *comm = NULL;
+  CHECK(start_watched(&w, &thread, &comm), "a collective");
+  CHECK(answer_after(&w, 0.1) == NOT_READY, "the watchdog was told %d", w.answer);
+  cudaEventRecord(w.event, NULL); // the same event, not of a collective
+  CHECK(answer_after(&w, 0.3) == READY, "the watchdog was told %d", w.answer);
+  end_watched(&w, thread);
+  double start = seconds();
+  plimsoll_card_backward();
+  CHECK(seconds() - start < 0.1, "there is nothing to wait for");
+  ncclCommDestroy(comm);
+}
+
+TEST(a_backward_pass_does_not_wait_for_ever) {
+  watchdog w;
+  pthread_t thread;
+  void *comm = NULL;
+  CHECK(start_watched(&w, &thread, &comm), "a collective");
+  answer_after(&w, 0.1);
+  end_watched(&w, thread); // nobody asks any more
+  double start = seconds();
+  plimsoll_card_backward();
+  double first = seconds() - start;
+  plimsoll_card_backward();
+  CHECK(first < 2 && seconds() - start - first < 0.1, "it waited %.1f and %.1f s", first,
+        seconds() - start - first);
+  cudaEventDestroy(w.event);
+  ncclCommDestroy(comm);
 }
 
 int main(int argc, char **argv) {

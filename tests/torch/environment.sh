@@ -14,6 +14,9 @@ fi
 pip() { "$folder/bin/python" -m pip --disable-pip-version-check --quiet --no-input "$@" >&2; }
 rm -rf "$folder" && mkdir -p "$folder" && python3 -m venv "$folder" || exit 2
 pip install --no-deps -r "$here/packages.txt" || exit 3
+# DeepSpeed has no wheel. Without its own operators it needs no compiler; it is built apart from torch, which cannot be
+# imported here without a card.
+DS_BUILD_OPS=0 DS_ACCELERATOR=cpu pip install --no-deps deepspeed==0.19.8 || exit 3
 while read -r version packages; do
   case $version in '' | '#'*) continue ;; esac
   # shellcheck disable=SC2086 # one word for each package

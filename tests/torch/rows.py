@@ -16,6 +16,31 @@ PROGRAMS = os.path.join(TRUTH, "simulate")
 EQUAL = 0.8  # of the rows, in allocated and in reserved memory
 WORST = 0.005, 0.01
 FOREIGN_WORST = 0.01, 0.02
+OTHERS_WORST = 0.03, 0.15  # of the ranks that were not recorded: where shards are uneven, theirs differ from rank 0's
+
+# When NCCL freed the first bucket of DDP in the recording, if not in the second backward pass (truth/simulate/sharded.py).
+FREED = {
+    "ddp-gemma2": 3,
+    "ddp-gpt2-fp32amp": 9,  # after the three steps
+    "ddp-llama-ckpt-accum": 3,
+    "ddp-llama-view0": 9,
+    "ddp-llama-view1": 9,
+    "ddp-mixtral": 9,
+    "ddp-phi3-ckpt": 9,
+    "ddp-qwen2-fp32amp-ones": 9,
+    "ddp-tiny-view0": "forward",
+    "ddp1-qwen0.5b-b2s1024-view0": "forward",
+    "ddp1-llama1b-ckpt-b2s1024-view1": "buffers",
+}
+NOT_DECIDED = {"ddp-neox"}  # freed in the middle of the second backward pass
+
+# One row of every kind, with one process for each rank. The sets all-fsdp2 and all-zero have all rows; those of ZeRO with
+# offload are only there, because their ranks need several GiB of host memory each.
+FSDP2 = """fsdp2-llama3b-ckpt-b2s2048 fsdp2-qwen3-0.6b-b2s1024-noreshard fsdp-gpt2-mp-eager-pad fsdp-llama-mp-ckpt-w2
+fsdp-qwen2-bf16-w3 fsdp-qwen2-mp-w3 fsdp-tiny-mp-ckpt fsdp-tiny-mp-pad fsdp-tiny-mp-lora fsdp-llama-bf16 fsdp-llama-mp-accum
+fsdp-llama-mp-offload fsdp-llama-mp-reduce16 fsdp-mixtral-bf16 fsdp-qwen2-mp-ckpt-w8"""
+ZERO = """zero1-tiny zero2-tiny zero3-tiny zero2-qwen2-accum zero3-qwen2-accum init-tiny init-tiny-lora trainer-tiny
+trainer-zero2-tiny"""
 
 
 def rows_of(path):
@@ -23,14 +48,31 @@ def rows_of(path):
         return json.load(f)
 
 
-def families():
-    return [rows_of(p) for p in sorted(glob.glob(os.path.join(TRUTH, "families", "*.json")))]
+def folder_of(name):
+    return [rows_of(p) for p in sorted(glob.glob(os.path.join(TRUTH, name, "*.json")))]
+
+
+def sharded():
+    """Strategy -> rows."""
+    rows = [r for name in ("sharded", "sharded_more", "sharded_ddp") for r in rows_of(os.path.join(TRUTH, name + ".json"))]
+    rows += folder_of("sharded") + folder_of("zero_init")
+    for r in rows:
+        r["case"].update({"freed": FREED[r["id"]]} if r["id"] in FREED else {})
+    rows = [r for r in rows if r["id"] not in NOT_DECIDED]
+    return {name: [r for r in rows if r["case"]["strategy"] == name] for name in ("ddp", "fsdp2", "zero")}
+
+
+def ranks_of(row):
+    """DDP was recorded with a single rank, and needs the same with more."""
+    return 2 if row["case"]["strategy"] == "ddp" else row["case"]["world"]
 
 
 class Set:
-    def __init__(self, name, truth, program, arguments, worst=WORST, equal=EQUAL, env=(), transformers=None):
+    def __init__(self, name, truth, program, arguments, worst=WORST, equal=EQUAL, env=(), transformers=None, is_long=False):
         self.name, self.truth, self.program, self.arguments = name, truth, program, arguments
         self.worst, self.equal, self.env, self.transformers = worst, equal, dict(env), transformers
+        self.has_ranks = program == "sharded.py"
+        self.is_long = is_long  # runs only if it is named
 
 
 def ids(rows):
@@ -42,7 +84,7 @@ def sets():
     zoo, trainers, ada, versions, foreign = (
         rows_of(os.path.join(PROGRAMS, name + ".json")) for name in ("zoo", "trainers", "emulated_ada", "versions", "../foreign")
     )
-    yield Set("families", families(), "family_traces.py", ["OUT"])
+    yield Set("families", folder_of("families"), "family_traces.py", ["OUT"])
     yield Set("emulated_ada", ada, "measure.py", ["CASES", "OUT", "--jobs", "2"], env={"NO_CUDNN": "1", "CUBLAS_WORKSPACE_CONFIG": ":4096:2:16:8"})
     yield Set("zoo", zoo, "zoo.py", ["OUT", ids(zoo)], env={"JOBS": "2"})
     yield Set("trainers", trainers, "trainers.py", ["OUT", "ID"])
@@ -50,10 +92,55 @@ def sets():
         rows = [r for r in versions if r["transformers"] == version]
         yield Set("transformers-" + version, rows, "measure.py", ["CASES", "OUT", "--jobs", "2"], transformers=version)
     yield Set("foreign", foreign, "foreign.py", ["OUT"], worst=FOREIGN_WORST, equal=0)
+    strategies = sharded()
+    yield Set("ddp", strategies["ddp"], "sharded.py", ["CASES", "OUT"])
+    for name, chosen in (("fsdp2", FSDP2.split()), ("zero", ZERO.split())):
+        rows = strategies[name]
+        yield Set(name, [r for r in rows if r["id"] in chosen], "sharded.py", ["CASES", "OUT"])
+        yield Set("all-" + name, rows, "sharded.py", ["CASES", "OUT"], is_long=True)
+
+
+def run_ranks(plimsoll, environment, one, folder):
+    """Runs the rows of each number of ranks together; returns what rank 0 measured by id, with the other ranks in it."""
+    found = {}
+    for ranks in sorted({ranks_of(r) for r in one.truth}):
+        cases, out = (os.path.join(folder, "%s-%d.%s" % (one.name, ranks, end)) for end in ("json", "jsonl"))
+        with open(cases, "w") as f:
+            json.dump([r["case"] for r in one.truth if ranks_of(r) == ranks], f)
+        command = [plimsoll, "simulate", "--gpu", "H200", "--gpus", str(ranks), "--steps", "0", "--writable", folder, "--json", "--"]
+        command += [os.path.join(environment, "bin", "torchrun"), "--nproc-per-node", str(ranks)]
+        done = subprocess.run(command + [os.path.join(PROGRAMS, one.program), cases, out], capture_output=True, text=True)
+        if done.returncode not in (0, 1):
+            print(done.stderr[-2000:])
+        if os.path.exists(out):
+            with open(out) as f:
+                for row in map(json.loads, f):
+                    found.setdefault(row["id"], {})[row["rank"]] = row
+    return {id: dict(by_rank.get(0, {}), others=[r for rank, r in sorted(by_rank.items()) if rank]) for id, by_rank in found.items()}
+
+
+def compare_others(one, found):
+    """Prints the ranks that differ from the recording, which is of rank 0. True: they are near it."""
+    equal, count, worst = 0, 0, [0.0, 0.0]
+    for row in one.truth:
+        for rank in range(1, ranks_of(row)):
+            got = next((r for r in found.get(row["id"], {}).get("others", ()) if r["rank"] == rank), {})
+            off = [peak(got, what) - peak(row, what) if got.get("status") == "ok" else None for what in ("allocated", "reserved")]
+            count, equal = count + 1, equal + (off == [0, 0])
+            for i, what in enumerate(("allocated", "reserved")):
+                worst[i] = max(worst[i], 1.0 if None in off else abs(off[i]) / peak(row, what))
+            if off != [0, 0]:
+                print("%-34s rank %d: %s" % (row["id"], rank, "no result" if None in off else "allocated %+d, reserved %+d" % tuple(off)))
+    is_met = equal >= EQUAL * count and worst[0] <= OTHERS_WORST[0] and worst[1] <= OTHERS_WORST[1]
+    text = "%s: %d of %d other ranks as rank 0, worst %.3f %% and %.3f %% off" % (one.name, equal, count, 100 * worst[0], 100 * worst[1])
+    print("%s %s" % ("ok  " if is_met else "FAIL", text), flush=True)
+    return is_met
 
 
 def run(plimsoll, environment, one, folder):
     """Runs a set's program; returns its rows by id."""
+    if one.has_ranks:
+        return run_ranks(plimsoll, environment, one, folder)
     out = os.path.join(folder, one.name if one.program == "family_traces.py" else one.name + ".jsonl")
     cases = os.path.join(folder, one.name + ".cases.json")
     with open(cases, "w") as f:
@@ -116,9 +203,13 @@ def main():
     table = []
     with tempfile.TemporaryDirectory(prefix="plimsoll-rows-") as folder:
         for one in sets():
-            if args.sets and one.name not in args.sets:
+            if one.name not in args.sets if args.sets else one.is_long:
                 continue
-            equal, worst = compare(one, run(os.path.abspath(args.plimsoll), args.environment, one, folder))
+            found = run(os.path.abspath(args.plimsoll), args.environment, one, folder)
+            equal, worst = compare(one, found)
+            if one.has_ranks:
+                is_met = compare_others(one, found)
+                passed, failed = passed + is_met, failed + (not is_met)
             for i, what in enumerate(("allocated", "reserved")):
                 is_met = equal[i] >= one.equal * len(one.truth) and worst[i] <= one.worst[i]
                 passed, failed = passed + is_met, failed + (not is_met)

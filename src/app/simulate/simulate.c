@@ -203,6 +203,15 @@ const simulate_process *simulate_fullest(const simulate_result *result) {
   return fullest;
 }
 
+const simulate_process *simulate_first_failed(const simulate_result *result) {
+  const simulate_process *first = NULL;
+  for (size_t i = 0; i < result->processes.len; i++) {
+    const simulate_process *p = &result->processes.at[i];
+    if (p->failure.text && (!first || p->failure.time_us < first->failure.time_us)) first = p;
+  }
+  return first;
+}
+
 uint64_t simulate_steps(const simulate_result *result) {
   uint64_t most = 0;
   for (size_t i = 0; i < result->processes.len; i++)

@@ -103,9 +103,19 @@ typedef struct {
   uint64_t outside_first_bytes, outside_peak_bytes;
 } simulate_measured;
 
+// The exception that ended a process. The text is NULL if there was none.
+typedef struct {
+  char *text; // "ValueError: no such column"
+  char *file; // the line of the program's own files that it passed through last; NULL: not known
+  int line;
+  uint64_t time_us;
+} simulate_failure;
+
 // One process that imported PyTorch.
 typedef struct {
   int64_t pid, rank, world;
+  int64_t local_rank; // which of the machine's processes it is: usually that of its card
+  simulate_failure failure;
   uint64_t steps;
   uint64_t peak_allocated_bytes, peak_reserved_bytes; // PyTorch's counters, of its fullest card
   uint64_t ooms, retries; // errors that the program saw; requests repeated after freeing
@@ -160,6 +170,8 @@ void simulate_result_clear(simulate_result *result);
 
 // The process that needs the most memory of a card; NULL if none used one.
 const simulate_process *simulate_fullest(const simulate_result *result);
+// The process that an exception ended first; NULL if none was.
+const simulate_process *simulate_first_failed(const simulate_result *result);
 // Optimizer steps of the process that made most.
 uint64_t simulate_steps(const simulate_result *result);
 

@@ -94,6 +94,13 @@ static void clear_observed(simulate_observed *o) {
   free(o->strategy);
 }
 
+static void take_failure(simulate_failure *f, const json_t *failure) {
+  f->text = own_text(failure, "text");
+  f->file = own_text(failure, "file");
+  f->line = (int)count_of(failure, "line");
+  f->time_us = count_of(failure, "time_us");
+}
+
 static bool take_phases(simulate_process *p, const json_t *list) {
   size_t i;
   const json_t *phase;
@@ -160,6 +167,8 @@ static plim_err take_process(const char *path, simulate_process *p, plim_error *
                      path, why.text);
   p->rank = (int64_t)count_of(seen, "rank");
   p->world = (int64_t)count_of(seen, "world");
+  p->local_rank = (int64_t)count_of(seen, "local_rank");
+  take_failure(&p->failure, json_object_get(seen, "failure"));
   p->steps = count_of(seen, "steps");
   p->host_bytes = count_of(seen, "host_bytes");
   p->has_values = json_is_true(json_object_get(seen, "values"));
@@ -192,6 +201,8 @@ void simulate_process_clear(simulate_process *p) {
   for (size_t i = 0; i < p->routes.len; i++) free(p->routes.at[i].file);
   vec_free(&p->routes);
   clear_observed(&p->observed);
+  free(p->failure.text);
+  free(p->failure.file);
   vec_free(&p->phases);
   vec_free(&p->looks);
   vec_free(&p->versions);

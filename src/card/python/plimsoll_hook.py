@@ -10,6 +10,8 @@ import json
 import os
 import resource
 import sys
+import time
+import traceback
 
 import plimsoll_collectives
 import plimsoll_measured
@@ -86,6 +88,7 @@ def _before_backward(function):
         if _wanted and _made() >= _wanted:
             _end()
         plimsoll_observed.before_backward()
+        ctypes.CDLL(None).plimsoll_card_backward()
         return function(*args, **kwargs)
 
     return backward
@@ -122,6 +125,8 @@ def _write():
         steps=_made(),
         rank=int(os.environ.get("RANK", "0")),
         world=int(os.environ.get("WORLD_SIZE", "1")),
+        local_rank=int(os.environ.get("LOCAL_RANK", "0")),
+        failure=_failure(),
         versions=_versions(),
         cuda=_torch.version.cuda,  # None: a build without CUDA
         observed=plimsoll_observed.observed,
@@ -149,6 +154,18 @@ def _write():
 
 def _measured(devices):
     return {"step_seconds": plimsoll_measured.step_seconds(), "devices": [plimsoll_measured.device(i) for i in range(devices)]}
+
+
+def _failure():
+    """The exception that ends the program, which Python keeps for debuggers, and the program's own line in it."""
+    exception = getattr(sys, "last_value", None)
+    if exception is None:
+        return None
+    frames = traceback.extract_tb(exception.__traceback__)
+    own = [f for f in frames if "-packages" + os.sep not in f.filename and "<" not in f.filename] or frames
+    text = traceback.format_exception_only(exception)[-1].strip().split("\n")[0]
+    place = {"file": own[-1].filename, "line": own[-1].lineno} if own else {}
+    return dict(place, text=text, time_us=time.time_ns() // 1000)
 
 
 def _versions():

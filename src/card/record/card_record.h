@@ -12,6 +12,9 @@ enum {
   CARD_NAME_BYTES = 64,
 };
 
+// Ends the name under which a collective is written down that did not get what it waits for.
+#define CARD_UNANSWERED ": another rank did not answer"
+
 // The memory that one process holds on one device.
 typedef struct {
   uint64_t context_bytes; // the CUDA context's own share; 0: the process has no context there

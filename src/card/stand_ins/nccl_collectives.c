@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "card.h"
+#include "nccl_watchdog.h"
 #include "vec.h"
 
 #define SYSTEM_ERROR 2 // ncclSystemError
@@ -188,7 +189,7 @@ static int finish(const card_collective *c, bool is_posted) {
     is_complete &= is_combined ? combine_parts(c, parts) : place_parts(c);
     free(parts);
   }
-  if (!is_complete) note(c, ": another rank did not answer");
+  if (!is_complete) note(c, CARD_UNANSWERED);
   return CARD_OK;
 }
 
@@ -211,6 +212,7 @@ static bool is_exchanged(const card_collective *c) {
 }
 
 int card_collective_do(card_collective c) {
+  card_watch_collective();
   if (part_bytes(&c) == 0) return CARD_OK;
   if (!is_exchanged(&c)) return use_own(&c), CARD_OK;
   bool is_posted = post(&c);

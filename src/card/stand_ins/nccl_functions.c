@@ -4,6 +4,7 @@
 
 #include "card.h"
 #include "nccl_collectives.h"
+#include "nccl_watchdog.h"
 
 #define SYSTEM_ERROR 2 // ncclSystemError
 
@@ -101,14 +102,21 @@ STAND_IN int ncclCommSplit(communicator *from, int color, int key, communicator 
   *out = NULL;
   if (!all) return SYSTEM_ERROR;
   if (!card_gather_bytes(from, &mine, all, sizeof mine)) {
-    card_unmodelled_call("ncclCommSplit: another rank did not answer");
+    card_unmodelled_call("ncclCommSplit" CARD_UNANSWERED);
     result = color < 0 ? CARD_OK : create(out, from->size, from->rank, NULL);
   } else result = color < 0 ? CARD_OK : create_part(out, from, all);
   free(all);
   return result;
 }
 
+STAND_IN int ncclCommFinalize(communicator *old) {
+  (void)old;
+  card_end_collectives();
+  return CARD_OK;
+}
+
 STAND_IN int ncclCommDestroy(communicator *old) {
+  card_end_collectives();
   if (old) card_exchange_close(old->exchange);
   free(old);
   return CARD_OK;

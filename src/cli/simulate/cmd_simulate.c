@@ -170,6 +170,30 @@ plim_err simulate_keep_snapshot(const simulate_part *part, const char *path, pli
 
 // ---- the command ------------------------------------------------------------------------------------
 
+// Which process failed first, why, and what to do about it.
+static void explain(const simulate_report *r, plim_error *error) {
+  const simulate_result *run = &r->capped.run;
+  const simulate_process *p = simulate_first_failed(run);
+  char who[64] = "the program", where[200] = "";
+  if (!p) {
+    plim_fail(error, PLIM_ERR_UNSUPPORTED,
+              "the program failed, but not because of memory; the last lines of its output are "
+              "above");
+    plim_error_hint(error, "its whole output is in %.280s", run->log);
+    return;
+  }
+  if (p->world > 1)
+    snprintf(who, sizeof who, "rank %lld of %lld", (long long)p->rank, (long long)p->world);
+  if (p->failure.file)
+    snprintf(where, sizeof where, " (%.160s:%d)", p->failure.file, p->failure.line);
+  plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s failed, but not because of memory: %.240s%s", who,
+            p->failure.text, where);
+  if (p->local_rank >= (int64_t)r->request->gpus)
+    plim_error_hint(error, "the program starts %lld processes, one for each GPU: --gpus %lld",
+                    (long long)p->world, (long long)p->world);
+  else plim_error_hint(error, "its whole output is in %.280s", run->log);
+}
+
 static int show(const simulate_report *r, const cli_call *call) {
   const simulate_part *whole = simulate_whole(r);
   if (call->common.json) simulate_write_json(stdout, r);
@@ -177,10 +201,7 @@ static int show(const simulate_report *r, const cli_call *call) {
   if (r->capped.run.end == SIMULATE_FAILED) {
     plim_error error = {0};
     simulate_print_log(r->capped.run.log);
-    plim_fail(&error, PLIM_ERR_UNSUPPORTED,
-              "the program failed, but not because of memory; the last lines of its output are "
-              "above");
-    plim_error_hint(&error, "its whole output is in %.280s", r->capped.run.log);
+    explain(r, &error);
     return cli_report(&error, NULL);
   }
   bool has_finding = whole->has_replay && (whole->replay.leaks.len || whole->replay.duplicates.len);

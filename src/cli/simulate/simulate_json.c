@@ -74,10 +74,24 @@ static void put_phases(json_writer *j, const simulate_part *part) {
   jsonw_end(j);
 }
 
+static void put_failure(json_writer *j, const simulate_failure *f) {
+  if (!f->text) {
+    jsonw_null(j, "failure");
+    return;
+  }
+  jsonw_object(j, "failure");
+  jsonw_string(j, "text", f->text);
+  jsonw_string_or_null(j, "file", f->file);
+  jsonw_u64(j, "line", (uint64_t)f->line);
+  jsonw_end(j);
+}
+
 static void put_process(json_writer *j, const simulate_process *p) {
   jsonw_object(j, NULL);
   jsonw_i64(j, "rank", p->rank);
   jsonw_i64(j, "world", p->world);
+  jsonw_i64(j, "local_rank", p->local_rank);
+  put_failure(j, &p->failure);
   jsonw_u64(j, "steps", p->steps);
   jsonw_bytes(j, "peak_allocated_bytes", p->peak_allocated_bytes);
   jsonw_bytes(j, "peak_reserved_bytes", p->peak_reserved_bytes);

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "card_record.h"
 #include "cli_alloc.h"
 #include "quoting.h"
 #include "show_notes.h"
@@ -220,6 +221,21 @@ void simulate_print_ranks(const simulate_part *part) {
   term_table_free(t);
 }
 
+// Ranks wait for each other, so they make as many steps. Those of another kind make none.
+static void print_missing_steps(const simulate_part *part) {
+  uint64_t most = simulate_steps(&part->run);
+  for (size_t i = 0; i < part->run.processes.len; i++) {
+    const simulate_process *p = &part->run.processes.at[i];
+    char line[240];
+    if (!p->uses_card || !p->steps || p->steps >= most) continue;
+    snprintf(line, sizeof line,
+             "note: rank %lld ended after %s of %s steps; on real cards the ranks that communicate "
+             "with it would wait for it until a timeout",
+             (long long)p->rank, units_count(p->steps).text, units_count(most).text);
+    sentence(line);
+  }
+}
+
 // Installed files start at their package.
 static const char *short_path(const char *file) {
   static const char *const folders[] = {"site-packages/", "dist-packages/"};
@@ -250,6 +266,15 @@ static void print_looks(const simulate_part *part) {
   if (p->looks.len > SHOWN) printf("  and %zu more (--json lists them)\n", p->looks.len - SHOWN);
 }
 
+// src/card/stand_ins/nccl_watchdog.h
+static void print_bucket(const simulate_part *part) {
+  const simulate_process *p = simulate_fullest(&part->run);
+  if (p && p->observed.strategy && strcmp(p->observed.strategy, "ddp") == 0)
+    sentence("note: DistributedDataParallel's first bucket, which is as large as all gradients, is "
+             "freed in the second backward pass here. On a real card a thread of PyTorch decides "
+             "the moment: usually this one or an earlier one, so the peak may be lower there");
+}
+
 static void print_routes(const simulate_part *part) {
   const simulate_process *p = simulate_fullest(&part->run);
   char line[400];
@@ -278,9 +303,16 @@ static void print_unmodelled(const simulate_part *part) {
   for (size_t i = 0; i < part->run.unmodelled.len; i++) {
     const simulate_unmodelled *u = &part->run.unmodelled.at[i];
     char line[240];
-    snprintf(line, sizeof line,
-             "note: not modelled exactly: %s (%s call%s); memory that depends on it may differ",
-             u->name, units_count(u->calls).text, plural(u->calls));
+    const char *unanswered = strstr(u->name, CARD_UNANSWERED);
+    if (unanswered)
+      snprintf(line, sizeof line,
+               "note: in %s call%s of %.*s another rank did not answer; on real cards the program "
+               "would wait there until a timeout",
+               units_count(u->calls).text, plural(u->calls), (int)(unanswered - u->name), u->name);
+    else
+      snprintf(line, sizeof line,
+               "note: not modelled exactly: %s (%s call%s); memory that depends on it may differ",
+               u->name, units_count(u->calls).text, plural(u->calls));
     sentence(line);
   }
 }
@@ -300,8 +332,10 @@ void simulate_print_text(const simulate_report *r) {
   simulate_print_peaks(whole, r->has_large);
   simulate_print_phases(whole);
   simulate_print_ranks(whole);
+  print_missing_steps(whole);
   if (whole->has_replay) replay_print_findings(&whole->replay);
   print_looks(whole);
+  print_bucket(whole);
   print_routes(whole);
   print_unmodelled(whole);
   printf("\nlog: %s\n", r->capped.run.log);

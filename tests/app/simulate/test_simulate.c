@@ -50,7 +50,9 @@ static int act(const char *what) {
   if (strcmp(what, "die") == 0) abort();
   if (strcmp(what, "observed") == 0)
     write_observed(
-        "{\"rank\": 1, \"world\": 2, \"steps\": 3, \"values\": true, \"cuda\": \"13.0\","
+        "{\"rank\": 1, \"world\": 2, \"local_rank\": 1, \"failure\": {\"text\": \"ValueError: x\","
+        "\"file\": \"b.py\", \"line\": 6, \"time_us\": 8}, \"steps\": 3, \"values\": true, "
+        "\"cuda\": \"13.0\","
         "\"host_bytes\": 5, \"devices\": [{\"allocated_bytes.all.peak\": 10,"
         "\"reserved_bytes.all.peak\": 20, \"num_ooms\": 1, \"num_alloc_retries\": 2}],"
         "\"phases\": [[1, \"loading\"], [2, \"training\"]],"
@@ -155,6 +157,9 @@ TEST(what_processes_observed_is_read) {
         "looks");
   CHECK(p->routes.len == 1 && p->routes.at[0].line == 7 && p->routes.at[0].choices == 8, "routes");
   CHECK(p->is_without_triton, "Triton");
+  CHECK(simulate_first_failed(&result) == p && p->failure.line == 6 && p->local_rank == 1 &&
+            strcmp(p->failure.text, "ValueError: x") == 0,
+        "failure");
   CHECK(p->phases.len == 2 && strcmp(p->phases.at[1].name, "training") == 0, "phases");
   CHECK(strcmp(p->observed.model, "Net") == 0 && p->observed.trained == 4, "model");
   CHECK(p->observed.batch[1] == 8 && p->observed.accumulation == 4 && p->observed.has_tokens,
