@@ -202,7 +202,9 @@ static int show(const simulate_report *r, const cli_call *call) {
     plim_error error = {0};
     simulate_print_log(r->capped.run.log);
     explain(r, &error);
-    return cli_report(&error, NULL);
+    if (!call->common.json) return cli_report(&error, NULL);
+    cli_report_text(stderr, &error, NULL); // the document that was written says it too
+    return CLI_ERROR;
   }
   bool has_finding = whole->has_replay && (whole->replay.leaks.len || whole->replay.duplicates.len);
   return r->capped.run.end == SIMULATE_OUT_OF_MEMORY || has_finding ? CLI_FINDING : CLI_OK;

@@ -9,3 +9,7 @@ try --svg log.svg --html log.svg -- python train.py 2>&1
 # The options behind the program's name are its own.
 $PLIMSOLL simulate -h | head -20
 ls state 2>/dev/null
+# A program that fails: one document of JSON, and the error beside it.
+$PLIMSOLL simulate --gpu 4090 --json --unsandboxed -- bash -c 'echo broken; exit 3' 2>err |
+  python3 -c 'import json, sys; print(json.load(sys.stdin)["verdict"])'
+grep -E '^(broken|error)' err
