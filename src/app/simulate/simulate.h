@@ -26,6 +26,8 @@ typedef struct {
   size_t writable_count;
   const plim_sandbox_replaced *replaced; // files that the program sees in place of others
   size_t replaced_count;
+  const char *const
+      *variables; // "NAME=VALUE" of the program's environment; ends with NULL; or NULL
   bool has_network;
   bool is_unsandboxed; // the program may change everything that its user may
 } simulate_request;

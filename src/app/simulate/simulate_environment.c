@@ -53,21 +53,33 @@ typedef struct {
   bool has_no_memory;
 } environment;
 
-static void put(environment *e, const char *name, const char *value) {
-  size_t n = strlen(name);
-  char *entry = NULL;
+static void remove_name(environment *e, const char *name, size_t n) {
   for (size_t i = 0; i < e->list.len; i++)
     if (strncmp(e->list.at[i], name, n) == 0 && e->list.at[i][n] == '=') {
       free(e->list.at[i]);
       e->list.at[i] = e->list.at[--e->list.len];
-      break;
+      return;
     }
+}
+
+static void put(environment *e, const char *name, const char *value) {
+  char *entry = NULL;
+  remove_name(e, name, strlen(name));
   if (asprintf(&entry, "%s=%s", name, value) < 0) {
     e->has_no_memory = true;
     return;
   }
   if (vec_push(&e->list, entry)) return;
   free(entry);
+  e->has_no_memory = true;
+}
+
+// "NAME=VALUE"
+static void put_entry(environment *e, const char *entry) {
+  char *copy = strdup(entry);
+  remove_name(e, entry, strcspn(entry, "="));
+  if (copy && vec_push(&e->list, copy)) return;
+  free(copy);
   e->has_no_memory = true;
 }
 
@@ -117,6 +129,7 @@ char **simulate_environment(const simulate_request *request, const simulate_fold
   put_preload(&e);
   put_before(&e, "LD_LIBRARY_PATH", folder->names, ':');
   put_python(&e, stand_ins);
+  for (const char *const *at = request->variables; at && *at; at++) put_entry(&e, *at);
   for (size_t i = 0; i < sizeof offline / sizeof *offline && !request->has_network; i++)
     put(&e, offline[i][0], offline[i][1]);
   if (!vec_push(&e.list, NULL) || e.has_no_memory) {

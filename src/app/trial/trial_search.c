@@ -272,15 +272,7 @@ static plim_err check_sandbox(const trial_search *s, plim_error *error) {
   int64_t other = trial_next_micro(p, trial_next_micro(p, 0) == p->micro ? p->micro : 0);
   if (!other) return PLIM_OK;
   plim_err err = trial_version_make(p, other, &version, error);
-  if (!err && version.replaced.len) {
-    err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
-                    "%.200s sets the batch, and without a sandbox the program cannot be shown an "
-                    "edited copy of that file",
-                    version.replaced.at[0].path);
-    plim_error_hint(error,
-                    "if the program has a flag for it, add the flag to the command; or leave "
-                    "out --unsandboxed");
-  }
+  if (!err) err = trial_version_check(&version, true, error);
   trial_version_clear(&version);
   return err;
 }

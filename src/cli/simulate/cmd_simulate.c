@@ -16,7 +16,7 @@
 typedef struct {
   const char *gpu, *out;
   uint64_t gpus, steps, limit_bytes, top;
-  cli_strings writable;
+  cli_strings writable, with, set;
   bool has_network, is_unsandboxed, is_verbose;
   picture_args pictures;
 } simulate_args;
@@ -186,9 +186,26 @@ static int show(const simulate_report *r, const cli_call *call) {
   return r->capped.run.end == SIMULATE_OUT_OF_MEMORY || has_finding ? CLI_FINDING : CLI_OK;
 }
 
+// The program with the settings of --with.
+static plim_err change_program(const simulate_args *args, trial_with *with, simulate_report *r,
+                               simulate_request *request, plim_error *error) {
+  trial_options options = {.words = request->command, .sets = &args->set, .world = request->gpus};
+  if (!args->with.len) return PLIM_OK;
+  plim_err err = trial_with_make(with, &options, &args->with, error);
+  if (!err) err = trial_version_check(&with->version, request->is_unsandboxed, error);
+  if (err) return err;
+  r->with = with;
+  request->command = (const char *const *)with->version.words.at;
+  request->replaced = with->version.replaced.at;
+  request->replaced_count = with->version.replaced.len;
+  request->variables = (const char *const *)with->variables;
+  return PLIM_OK;
+}
+
 static int run(const cli_call *call) {
   const simulate_args *args = call->args;
   simulate_request request;
+  trial_with with = {0};
   job_request *card = calloc(1, sizeof *card);
   plim_error error = {0};
   const char **words = calloc(call->program.len + 1, sizeof *words); // ends with NULL
@@ -196,6 +213,7 @@ static int run(const cli_call *call) {
   memcpy(words, call->program.at, call->program.len * sizeof *words);
   plim_err err = understand(args, words, card, &request, &error);
   simulate_report report = {.request = &request, .notes = &card->notes};
+  if (!err) err = change_program(args, &with, &report, &request, &error);
   if (!err) {
     report.has_limit = card->target.budget_bytes != PLIM_UNKNOWN;
     report.card = *card->card ? card->card : "large enough, with the kernels of an H200";
@@ -209,6 +227,7 @@ static int run(const cli_call *call) {
   int status = err ? cli_report(&error, NULL) : show(&report, call);
   clear_part(&report.capped);
   if (report.has_large) clear_part(&report.large);
+  trial_with_clear(&with);
   job_request_clear(card);
   free(card);
   free(words);
@@ -233,6 +252,12 @@ static const cli_option options[] = {
      "end the program after so many optimizer steps (default: 3; 0: when it ends by itself)", NULL},
     {"limit", 0, "SIZE", CLI_BYTES, AT(limit_bytes),
      "memory PyTorch may use, if less than the card has", NULL},
+    {"with", 0, "KNOB=V", CLI_SETTINGS, AT(with),
+     "run the program with another value of a setting, such as micro_batch=2 or checkpoint=on; "
+     "your files stay as they are, and the program sees edited copies of them",
+     NULL},
+    {"set", 0, "KNOB=FILE:KEY", CLI_STRINGS, AT(set),
+     "where the program sets it, for --with: a key that plimsoll does not know by its name", NULL},
     {"writable", 0, "DIR", CLI_STRINGS, AT(writable),
      "keep what the program writes in this folder; everything else that it writes is thrown away",
      NULL},
@@ -261,11 +286,19 @@ static const char *const description[] = {
     "computed on the host, so that padding, packing and evaluation work; floating-point numbers "
     "are not. The report lists the lines of the program that looked at such a number, and what "
     "they were told.",
+    "--with changes one of plan's settings (plimsoll help knobs) where the program has it: in a "
+    "copy "
+    "of a file, in a flag of the command or in the environment. The report says where. A setting "
+    "that plimsoll does not find is an error. --with micro_batch=N alone leaves the accumulation "
+    "as "
+    "it is, so the effective batch changes; add --with accumulate=N to keep it.",
     NULL,
 };
 
 static const cli_example examples[] = {
     {"plimsoll simulate --gpu 4090 -- python train.py", "does this script fit on an RTX 4090?"},
+    {"plimsoll simulate --gpu 4090 --with micro_batch=2 --with checkpoint=on -- python train.py",
+     "and with a smaller micro batch and gradient checkpointing?"},
     {"plimsoll simulate --gpu a100 --gpus 2 -- torchrun --nproc-per-node 2 train.py",
      "what does each of two ranks need?"},
     {0},

@@ -15,6 +15,23 @@ static void put_command(json_writer *j, const simulate_report *r) {
   jsonw_end(j);
 }
 
+static void put_changed(json_writer *j, const trial_with *with) {
+  static const char *const where[] = {"command", "environment", "file", "computed"};
+  jsonw_array(j, "changed");
+  for (size_t i = 0; with && i < with->changed.len; i++) {
+    const trial_changed *c = &with->changed.at[i];
+    jsonw_object(j, NULL);
+    jsonw_string(j, "knob", plim_knob_table[c->knob].name);
+    jsonw_string(j, "where", where[c->where]);
+    jsonw_string_or_null(j, "file", c->file);
+    jsonw_string(j, "key", c->key);
+    jsonw_string_or_null(j, "from", c->from);
+    jsonw_string(j, "to", c->to);
+    jsonw_end(j);
+  }
+  jsonw_end(j);
+}
+
 static void put_looks(json_writer *j, const simulate_process *p) {
   jsonw_array(j, "looked_at");
   for (size_t i = 0; i < p->looks.len; i++) {
@@ -134,6 +151,7 @@ void simulate_print_json(const simulate_report *r) {
   jsonw_object(j, NULL);
   jsonw_u64(j, "format_version", 1);
   put_command(j, r);
+  put_changed(j, r->with);
   jsonw_string(j, "card", r->card);
   jsonw_u64(j, "gpus", r->request->gpus);
   jsonw_bytes(j, "budget_bytes", r->has_limit ? r->budget_bytes : PLIM_UNKNOWN);

@@ -47,6 +47,32 @@ static void print_where(const simulate_report *r) {
   sentence(line);
 }
 
+static const char *where_of(const trial_changed *c) {
+  if (c->where == TRIAL_IN_FILE) return "in a copy of ";
+  if (c->where == TRIAL_IN_COMMAND) return "in the command";
+  return c->where == TRIAL_IN_ENVIRONMENT ? "in the environment" : "which the program computes";
+}
+
+static void print_changed(const trial_with *with) {
+  char line[768];
+  for (size_t i = 0; with && i < with->changed.len; i++) {
+    const trial_changed *c = &with->changed.at[i];
+    bool is_same = strcmp(c->from, c->to) == 0;
+    int used = snprintf(line, sizeof line, "%s: %s ", is_same ? "unchanged" : "changed", c->key);
+    if (!is_same && *c->from) used += snprintf(line + used, sizeof line - used, "%s -> ", c->from);
+    else if (!is_same) used += snprintf(line + used, sizeof line - used, "(not set) -> ");
+    snprintf(line + used, sizeof line - used, "%s, %s%s", c->to, where_of(c),
+             c->file ? c->file : "");
+    sentence(line);
+  }
+  if (!with || with->effective_before == with->effective_after) return;
+  if (!with->effective_before || !with->effective_after) return;
+  snprintf(line, sizeof line,
+           "note: the effective batch changes from %lld to %lld; --with accumulate=N can keep it",
+           (long long)with->effective_before, (long long)with->effective_after);
+  sentence(line);
+}
+
 // ---- what the program does ------------------------------------------------------------------------
 
 static void print_model(const simulate_observed *o) {
@@ -292,6 +318,7 @@ void simulate_print_text(const simulate_report *r) {
   const simulate_part *whole = simulate_whole(r);
   print_command(r);
   print_where(r);
+  print_changed(r->with);
   notes_print(stdout, r->notes);
   print_steps(whole);
   simulate_print_observed(simulate_fullest(&whole->run));
