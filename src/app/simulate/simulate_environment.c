@@ -107,6 +107,15 @@ static void put_preload(environment *e) {
   put_before(e, "LD_PRELOAD", list, ':');
 }
 
+static void put_world(environment *e, const simulate_request *request) {
+  char number[24];
+  if (!request->world) return;
+  snprintf(number, sizeof number, "%u", request->world);
+  put(e, "PLIMSOLL_WORLD", number);
+  snprintf(number, sizeof number, "%u", request->gpus);
+  put(e, "PLIMSOLL_GPUS", number);
+}
+
 static void put_python(environment *e, const char *stand_ins) {
   char path[PLIM_PATH_BYTES];
   if (plim_path_join(path, stand_ins, "python")) put_before(e, "PYTHONPATH", path, ':');
@@ -126,6 +135,7 @@ char **simulate_environment(const simulate_request *request, const simulate_fold
   put(&e, "PLIMSOLL_CARD", folder->record);
   put(&e, "PLIMSOLL_OUT", folder->out);
   put(&e, "PLIMSOLL_STEPS", steps);
+  put_world(&e, request);
   put_preload(&e);
   put_before(&e, "LD_LIBRARY_PATH", folder->names, ':');
   put_python(&e, stand_ins);

@@ -126,6 +126,7 @@ static plim_err take_process(const char *path, simulate_process *p, plim_error *
   p->rank = (int64_t)count_of(seen, "rank");
   p->world = (int64_t)count_of(seen, "world");
   p->steps = count_of(seen, "steps");
+  p->is_grouped = json_is_true(json_object_get(seen, "is_grouped"));
   p->host_bytes = count_of(seen, "host_bytes");
   p->has_values = json_is_true(json_object_get(seen, "values"));
   p->is_without_cuda = json_is_null(json_object_get(seen, "cuda"));

@@ -14,6 +14,7 @@ import sys
 import plimsoll_collectives
 import plimsoll_observed
 import plimsoll_values
+import plimsoll_world
 
 _steps = {}  # id of an optimizer -> steps that it made
 _wanted = int(os.environ.get("PLIMSOLL_STEPS", "0"))  # 0: as many as the program makes
@@ -28,6 +29,8 @@ def watch(torch):
     has_values = plimsoll_values.install(torch)
     if has_values:
         plimsoll_collectives.install(torch)
+    if plimsoll_world.wanted():
+        plimsoll_world.install(torch)
     _observed["values"] = has_values
     _observed["triton"] = importlib.util.find_spec("triton") is not None  # without it, libraries take other paths
     torch.cuda._lazy_call(_record)
@@ -58,9 +61,10 @@ def _after_step(optimizer, args, kwargs):
     # DeepSpeed steps its optimizer once for each group of parameters: only the first counts.
     if not _steps.get(id(optimizer)) or plimsoll_observed.has_new_gradients():
         _steps[id(optimizer)] = _steps.get(id(optimizer), 0) + 1
-    allocated = _torch.cuda.memory_allocated() if _torch.cuda.is_initialized() else 0
+    stats = _torch.cuda.memory_stats() if _torch.cuda.is_initialized() else {}
+    sizes = [stats.get("allocated_bytes.all." + what, 0) for what in ("current", "allocated")]
     plimsoll_observed.after_step(_made())
-    ctypes.CDLL(None).plimsoll_card_step(ctypes.c_uint64(_made()), ctypes.c_uint64(allocated))
+    ctypes.CDLL(None).plimsoll_card_step(*map(ctypes.c_uint64, [_made(), *sizes]))
 
 
 def _made():
@@ -109,6 +113,7 @@ def _write():
         steps=_made(),
         rank=int(os.environ.get("RANK", "0")),
         world=int(os.environ.get("WORLD_SIZE", "1")),
+        is_grouped=plimsoll_world.is_used,
         versions=_versions(),
         cuda=_torch.version.cuda,  # None: a build without CUDA
         observed=plimsoll_observed.observed,

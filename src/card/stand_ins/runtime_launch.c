@@ -131,12 +131,12 @@ static card_image image_of(const module *of) {
 
 static bool lacks_images; // some library has none for this card
 
-static int launch(const void *function) {
+static int launch(const void *function, card_dim3 grid) {
   int device = card_device();
-  bool is_known = card_knows_kernels(device) && !lacks_images;
-  named_kernel kernel = is_known ? (named_kernel){0} : kernel_of(function);
+  named_kernel kernel = kernel_of(function);
   if (lacks_images && !image_of(kernel.module).binary) return CARD_NO_IMAGE;
   card_count_launch(device, kernel.name);
+  if (kernel.name) card_time_kernel(kernel.name, grid.x, grid.y, grid.z);
   return CARD_OK;
 }
 
@@ -174,12 +174,17 @@ STAND_IN int __cudaGetKernel(void **kernel, const void *function) {
   return CARD_OK;
 }
 
-STAND_IN int __cudaLaunchKernel(const void *function) { return launch(function); }
-STAND_IN int cudaLaunchKernel(const void *function) { return launch(function); }
-STAND_IN int cudaLaunchCooperativeKernel(const void *function) { return launch(function); }
-STAND_IN int cudaLaunchKernelExC(const void *configuration, const void *function) {
-  (void)configuration;
-  return launch(function);
+STAND_IN int __cudaLaunchKernel(const void *function, card_dim3 grid) {
+  return launch(function, grid);
+}
+STAND_IN int cudaLaunchKernel(const void *function, card_dim3 grid) {
+  return launch(function, grid);
+}
+STAND_IN int cudaLaunchCooperativeKernel(const void *function, card_dim3 grid) {
+  return launch(function, grid);
+}
+STAND_IN int cudaLaunchKernelExC(const card_launch *configuration, const void *function) {
+  return launch(function, configuration->grid);
 }
 
 // CUB and PyTorch size their temporary storage by these.

@@ -15,7 +15,7 @@
 
 typedef struct {
   const char *gpu, *out;
-  uint64_t gpus, steps, limit_bytes, top;
+  uint64_t gpus, world, steps, limit_bytes, top;
   cli_strings writable, with, set;
   bool has_network, is_unsandboxed, is_verbose;
   picture_args pictures;
@@ -115,11 +115,19 @@ static void clear_part(simulate_part *part) {
 // ---- arguments --------------------------------------------------------------------------------------
 
 static plim_err check_counts(const simulate_args *args, plim_error *error) {
-  enum { MOST_GPUS = 64 };
+  enum { MOST_GPUS = 64, MOST_RANKS = 1 << 16 };
   if (args->gpus < 1 || args->gpus > MOST_GPUS)
     return plim_fail(error, PLIM_ERR_ARGUMENT, "--gpus %llu is not between 1 and %d",
                      (unsigned long long)args->gpus, MOST_GPUS);
-  return PLIM_OK;
+  if (args->world == 1 || args->world > MOST_RANKS)
+    return plim_fail(error, PLIM_ERR_ARGUMENT, "--world %llu is not between 2 and %d",
+                     (unsigned long long)args->world, MOST_RANKS);
+  if (!args->world || args->world >= args->gpus) return PLIM_OK;
+  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT,
+                           "--world %llu is less than --gpus %llu, which all have a rank",
+                           (unsigned long long)args->world, (unsigned long long)args->gpus);
+  plim_error_hint(error, "leave out --world: the ranks of --gpus then run together");
+  return err;
 }
 
 static plim_err understand(const simulate_args *args, const char *const *words, job_request *card,
@@ -140,6 +148,7 @@ static plim_err understand(const simulate_args *args, const char *const *words, 
                                 has_limit ? card->target.budget_bytes : SIMULATE_LARGE_ENOUGH,
                             .context_bytes = context,
                             .gpus = (uint32_t)args->gpus,
+                            .world = (uint32_t)args->world,
                             .steps = args->steps,
                             .writable = args->writable.at,
                             .writable_count = args->writable.len,
@@ -189,7 +198,9 @@ static int show(const simulate_report *r, const cli_call *call) {
 // The program with the settings of --with.
 static plim_err change_program(const simulate_args *args, trial_with *with, simulate_report *r,
                                simulate_request *request, plim_error *error) {
-  trial_options options = {.words = request->command, .sets = &args->set, .world = request->gpus};
+  trial_options options = {.words = request->command,
+                           .sets = &args->set,
+                           .world = request->world ? request->world : request->gpus};
   if (!args->with.len) return PLIM_OK;
   plim_err err = trial_with_make(with, &options, &args->with, error);
   if (!err) err = trial_version_check(&with->version, request->is_unsandboxed, error);
@@ -248,6 +259,10 @@ static const cli_option options[] = {
     {"gpu", 'g', "CARD", CLI_CARD, AT(gpu),
      "the card to simulate: a name such as 4090, or a size such as 24GiB", NULL},
     {"gpus", 0, "N", CLI_UINT, AT(gpus), "how many of them (default: 1)", NULL},
+    {"world", 0, "N", CLI_UINT, AT(world),
+     "tell the program that it is one of so many ranks; the others do not run, and what they would "
+     "send is taken to be what this one has",
+     NULL},
     {"steps", 0, "N", CLI_UINT, AT(steps),
      "end the program after so many optimizer steps (default: 3; 0: when it ends by itself)", NULL},
     {"limit", 0, "SIZE", CLI_BYTES, AT(limit_bytes),
@@ -286,6 +301,11 @@ static const char *const description[] = {
     "computed on the host, so that padding, packing and evaluation work; floating-point numbers "
     "are not. The report lists the lines of the program that looked at such a number, and what "
     "they were told.",
+    "--world N shows what one of many GPUs needs without starting a process for each: the program "
+    "gets the environment of a launcher (WORLD_SIZE=N, RANK=0) and nothing waits for the other "
+    "ranks. It assumes that every rank holds what this one holds, that rank 0 needs the most, and "
+    "that all ranks have data of equal length. Pipeline stages, which differ, cannot be shown this "
+    "way.",
     "--with changes one of plan's settings (plimsoll help knobs) where the program has it: in a "
     "copy "
     "of a file, in a flag of the command or in the environment. The report says where. A setting "
@@ -297,10 +317,11 @@ static const char *const description[] = {
 
 static const cli_example examples[] = {
     {"plimsoll simulate --gpu 4090 -- python train.py", "does this script fit on an RTX 4090?"},
-    {"plimsoll simulate --gpu 4090 --with micro_batch=2 --with checkpoint=on -- python train.py",
-     "and with a smaller micro batch and gradient checkpointing?"},
+    {"plimsoll simulate --gpu 4090 --with micro_batch=2 -- python train.py",
+     "and with a smaller micro batch?"},
     {"plimsoll simulate --gpu a100 --gpus 2 -- torchrun --nproc-per-node 2 train.py",
      "what does each of two ranks need?"},
+    {"plimsoll simulate --gpu h100 --world 64 -- python train.py", "and one of 64 ranks?"},
     {0},
 };
 

@@ -91,6 +91,21 @@ static void put_phases(json_writer *j, const simulate_part *part) {
   jsonw_end(j);
 }
 
+static void put_step(json_writer *j, const simulate_step *s) {
+  if (!s->kernels) {
+    jsonw_null(j, "step");
+    return;
+  }
+  jsonw_object(j, "step");
+  jsonw_number(j, "seconds", s->seconds);
+  jsonw_number(j, "product_seconds", s->product_seconds);
+  jsonw_number(j, "attention_seconds", s->attention_seconds);
+  jsonw_number(j, "memory_seconds", s->memory_seconds);
+  jsonw_number(j, "host_seconds", s->host_seconds);
+  jsonw_u64(j, "kernels", s->kernels);
+  jsonw_end(j);
+}
+
 static void put_process(json_writer *j, const simulate_process *p) {
   jsonw_object(j, NULL);
   jsonw_i64(j, "rank", p->rank);
@@ -102,6 +117,7 @@ static void put_process(json_writer *j, const simulate_process *p) {
   jsonw_u64(j, "retries", p->retries);
   jsonw_bytes(j, "host_bytes", p->host_bytes);
   jsonw_bool(j, "has_values", p->has_values);
+  put_step(j, &p->step);
   jsonw_object(j, "versions");
   for (size_t i = 0; i < p->versions.len; i++)
     jsonw_string(j, p->versions.at[i].name, p->versions.at[i].version);
@@ -154,6 +170,7 @@ void simulate_print_json(const simulate_report *r) {
   put_changed(j, r->with);
   jsonw_string(j, "card", r->card);
   jsonw_u64(j, "gpus", r->request->gpus);
+  jsonw_u64(j, "world", r->request->world ? r->request->world : r->request->gpus);
   jsonw_bytes(j, "budget_bytes", r->has_limit ? r->budget_bytes : PLIM_UNKNOWN);
   jsonw_string(j, "verdict", verdict_of(r));
   put_part(j, "run", &r->capped);

@@ -47,6 +47,23 @@ static void print_where(const simulate_report *r) {
   sentence(line);
 }
 
+static void print_world(const simulate_report *r) {
+  const simulate_process *p = simulate_fullest(&simulate_whole(r)->run);
+  char line[320];
+  if (!r->request->world || !p) return;
+  if (p->is_grouped)
+    snprintf(line, sizeof line,
+             "rank %lld of %u, and the others did not run: every rank is taken to hold what this "
+             "one holds, rank 0 to need the most, and all ranks to have data of equal length",
+             (long long)p->rank, r->request->world);
+  else
+    snprintf(line, sizeof line,
+             "note: the program was told of %u ranks, but never called "
+             "torch.distributed.init_process_group: --world had no effect on its groups",
+             r->request->world);
+  sentence(line);
+}
+
 static const char *where_of(const trial_changed *c) {
   if (c->where == TRIAL_IN_FILE) return "in a copy of ";
   if (c->where == TRIAL_IN_COMMAND) return "in the command";
@@ -318,6 +335,7 @@ void simulate_print_text(const simulate_report *r) {
   const simulate_part *whole = simulate_whole(r);
   print_command(r);
   print_where(r);
+  print_world(r);
   print_changed(r->with);
   notes_print(stdout, r->notes);
   print_steps(whole);
