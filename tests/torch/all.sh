@@ -19,4 +19,6 @@ export PLIMSOLL_CUDA_HEADERS=$environment/headers/11:$environment/headers/12:$en
 export TEST_JOBS=1 # the rows use both cores themselves
 exec tests/run.sh "python3 tests/card/layouts_check.py $1/release/tests/card/dump_layouts" \
   "python3 tests/torch/rows.py $1/release/plimsoll $environment" \
-  "python3 tests/torch/plan.py $1/release/plimsoll $environment"
+  "python3 tests/torch/plan.py $1/release/plimsoll $environment" \
+  "python3 tests/torch/world.py $1/release/plimsoll $environment" \
+  "python3 tests/torch/times.py $1/release/plimsoll $environment"

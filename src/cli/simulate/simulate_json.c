@@ -2,6 +2,7 @@
 
 #include "show_notes.h"
 #include "simulate_report.h"
+#include "step_time_error.h"
 
 static const char *verdict_of(const simulate_report *r) {
   if (r->capped.run.end == SIMULATE_FAILED) return "failed";
@@ -98,6 +99,7 @@ static void put_step(json_writer *j, const simulate_step *s) {
   }
   jsonw_object(j, "step");
   jsonw_number(j, "seconds", s->seconds);
+  jsonw_number(j, "worst_factor", STEP_TIME_WORST);
   jsonw_number(j, "product_seconds", s->product_seconds);
   jsonw_number(j, "attention_seconds", s->attention_seconds);
   jsonw_number(j, "memory_seconds", s->memory_seconds);

@@ -7,6 +7,7 @@
 #include "quoting.h"
 #include "show_notes.h"
 #include "simulate_report.h"
+#include "step_time_error.h"
 #include "term.h"
 #include "units.h"
 #include "value.h"
@@ -137,6 +138,32 @@ void simulate_print_observed(const simulate_process *p) {
   if (!p || !p->observed.model) return;
   print_model(&p->observed);
   print_recipe(&p->observed);
+}
+
+// Sharded runs also wait for each other, which is not in the figure.
+static void print_time(const simulate_part *part) {
+  const simulate_process *p = simulate_fullest(&part->run);
+  char line[480];
+  if (!p || !p->step.kernels) return;
+  const simulate_step *s = &p->step;
+  double card = s->product_seconds + s->attention_seconds + s->memory_seconds;
+  int used = snprintf(line, sizeof line, "about %s per step on the real card",
+                      units_seconds(s->seconds).text);
+  if (s->host_seconds > card)
+    used += snprintf(line + used, sizeof line - used,
+                     ", which the host decides: it launches %s kernels, and the card needs %s",
+                     units_count(s->kernels).text, units_seconds(card).text);
+  else
+    used += snprintf(
+        line + used, sizeof line - used, ": matrix products %s, attention %s, other kernels %s",
+        units_seconds(s->product_seconds).text, units_seconds(s->attention_seconds).text,
+        units_seconds(s->memory_seconds).text);
+  if (p->world > 1)
+    used += snprintf(line + used, sizeof line - used, "; without the time for communication");
+  snprintf(line + used, sizeof line - used,
+           "; this method was within a factor of %.1f on %d recorded runs of an H200",
+           STEP_TIME_WORST, STEP_TIME_RUNS);
+  sentence(line);
 }
 
 static void print_phases(const simulate_part *part) {
@@ -345,6 +372,7 @@ void simulate_print_text(const simulate_report *r) {
   print_failure(r);
   print_peaks(whole);
   print_phases(whole);
+  print_time(whole);
   print_ranks(whole);
   if (whole->has_replay) replay_print_findings(&whole->replay);
   print_looks(whole);
