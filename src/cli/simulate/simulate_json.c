@@ -16,6 +16,11 @@ static void put_command(json_writer *j, const simulate_report *r) {
   jsonw_end(j);
 }
 
+static void put_batch(json_writer *j, const char *key, int64_t batch) {
+  if (batch) jsonw_i64(j, key, batch);
+  else jsonw_null(j, key);
+}
+
 static void put_changed(json_writer *j, const trial_with *with) {
   static const char *const where[] = {"command", "environment", "file", "computed"};
   jsonw_array(j, "changed");
@@ -30,6 +35,21 @@ static void put_changed(json_writer *j, const trial_with *with) {
     jsonw_string(j, "to", c->to);
     jsonw_end(j);
   }
+  jsonw_end(j);
+  if (!with) return;
+  put_batch(j, "effective_batch_before", with->effective_before);
+  put_batch(j, "effective_batch_after", with->effective_after);
+}
+
+static void put_world(json_writer *j, const simulate_report *r) {
+  const simulate_process *p = simulate_fullest(&simulate_whole(r)->run);
+  if (!r->request->world) {
+    jsonw_null(j, "world");
+    return;
+  }
+  jsonw_object(j, "world");
+  jsonw_u64(j, "ranks", r->request->world);
+  jsonw_bool(j, "has_process_group", p && p->is_grouped);
   jsonw_end(j);
 }
 
@@ -172,7 +192,7 @@ void simulate_print_json(const simulate_report *r) {
   put_changed(j, r->with);
   jsonw_string(j, "card", r->card);
   jsonw_u64(j, "gpus", r->request->gpus);
-  jsonw_u64(j, "world", r->request->world ? r->request->world : r->request->gpus);
+  put_world(j, r);
   jsonw_bytes(j, "budget_bytes", r->has_limit ? r->budget_bytes : PLIM_UNKNOWN);
   jsonw_string(j, "verdict", verdict_of(r));
   put_part(j, "run", &r->capped);
