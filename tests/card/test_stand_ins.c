@@ -490,7 +490,7 @@ TEST(kernels_are_timed_by_name_and_grid) {
       plim_attention_seconds(gpu, PLIM_COMPUTE_BF16, PLIM_SDPA_FLASH, pairs, 64, false, false);
   CHECK(work->attention_seconds == one, "%g, not %g", work->attention_seconds, one);
   card_time_kernel("_ZN2at29vectorized_elementwise_kernelILi4E", 100, 1, 1);
-  CHECK(work->attention_seconds == one && !work->product_seconds, "an elementwise kernel");
+  CHECK(work->attention_seconds == one && work->product_seconds == 0, "an elementwise kernel");
 }
 
 TEST(a_step_is_what_happened_since_the_last_one) {

@@ -3,7 +3,7 @@
 #ifndef PLIM_STEP_TIME_ERROR_H
 #define PLIM_STEP_TIME_ERROR_H
 
-#define STEP_TIME_WORST 2.0
-#define STEP_TIME_RUNS 0
+#define STEP_TIME_WORST 1.6
+#define STEP_TIME_RUNS 13
 
 #endif
