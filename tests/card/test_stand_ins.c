@@ -473,23 +473,26 @@ TEST(products_are_counted_by_their_shape) {
   CHECK(mine->work.product_bytes == 6 * 4, "%g", mine->work.product_bytes);
 }
 
+static void time_named(const char *name, unsigned x, unsigned y, unsigned z) {
+  card_time_kernel(card_kernel_kind_of(name), name, x, y, z);
+}
+
 TEST(kernels_are_timed_by_name_and_grid) {
   CHECK(open_card(1), "a card");
   const card_work *work = &card_process_here()->work;
   const plim_gpu *gpu = card()->gpu;
   // Four lists of float32, one of which is written; a chunk is 65536 elements.
-  card_time_kernel("_ZN2at25multi_tensor_apply_kernelINS_18TensorListMetadataILi4EEEfE", 3, 1, 1);
+  time_named("_ZN2at25multi_tensor_apply_kernelINS_18TensorListMetadataILi4EEEfE", 3, 1, 1);
   CHECK(work->listed_bytes == 3 * 65536.0 * 4 * 5, "%g", work->listed_bytes);
   // 2 sequences, 3 heads, 4 blocks of 128 queries, heads of 64; causal
-  card_time_kernel(
-      "flash_fwd_kernelI23Flash_fwd_kernel_traitsILi64ELi128ELi128ELi4ELb0ELb0EN7cutlass"
-      "10bfloat16_tEELb0ELb1ELb0EEv",
-      4, 2, 3);
+  time_named("flash_fwd_kernelI23Flash_fwd_kernel_traitsILi64ELi128ELi128ELi4ELb0ELb0EN7cutlass"
+             "10bfloat16_tEELb0ELb1ELb0EEv",
+             4, 2, 3);
   double pairs = 6 * 512.0 * 512 / 2;
   double one =
       plim_attention_seconds(gpu, PLIM_COMPUTE_BF16, PLIM_SDPA_FLASH, pairs, 64, false, false);
   CHECK(work->attention_seconds == one, "%g, not %g", work->attention_seconds, one);
-  card_time_kernel("_ZN2at29vectorized_elementwise_kernelILi4E", 100, 1, 1);
+  time_named("_ZN2at29vectorized_elementwise_kernelILi4E", 100, 1, 1);
   CHECK(work->attention_seconds == one && work->product_seconds == 0, "an elementwise kernel");
 }
 

@@ -91,11 +91,28 @@ static void time_lists(const char *name, double blocks) {
       blocks * CHUNK_ELEMENTS * bytes_per_element(compute_of(name)) * (lists[0] + 1);
 }
 
-void card_time_kernel(const char *name, unsigned x, unsigned y, unsigned z) {
+card_kernel_kind card_kernel_kind_of(const char *name) {
+  static const struct {
+    const char *word;
+    card_kernel_kind kind;
+  } words[] = {{"multi_tensor_apply", CARD_KERNEL_LISTS},
+               {"flash_fwd", CARD_KERNEL_FLASH_FORWARD},
+               {"flash_bwd_dq_dk_dv", CARD_KERNEL_FLASH_BACKWARD},
+               {"fmha_cutlassF", CARD_KERNEL_EFFICIENT_FORWARD},
+               {"fmha_cutlassB", CARD_KERNEL_EFFICIENT_BACKWARD}};
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    if (strstr(name, words[i].word)) return words[i].kind;
+  return CARD_KERNEL_OTHER;
+}
+
+void card_time_kernel(card_kernel_kind kind, const char *name, unsigned x, unsigned y, unsigned z) {
   double blocks = (double)x * y * z;
-  if (strstr(name, "multi_tensor_apply")) time_lists(name, blocks);
-  else if (strstr(name, "flash_fwd")) time_flash(name, false, blocks, x);
-  else if (strstr(name, "flash_bwd_dq_dk_dv")) time_flash(name, true, blocks, x);
-  else if (strstr(name, "fmha_cutlassF")) time_efficient(name, false, blocks, x);
-  else if (strstr(name, "fmha_cutlassB")) time_efficient(name, true, blocks, x);
+  switch (kind) {
+  case CARD_KERNEL_LISTS: time_lists(name, blocks); break;
+  case CARD_KERNEL_FLASH_FORWARD: time_flash(name, false, blocks, x); break;
+  case CARD_KERNEL_FLASH_BACKWARD: time_flash(name, true, blocks, x); break;
+  case CARD_KERNEL_EFFICIENT_FORWARD: time_efficient(name, false, blocks, x); break;
+  case CARD_KERNEL_EFFICIENT_BACKWARD: time_efficient(name, true, blocks, x); break;
+  default: break;
+  }
 }
