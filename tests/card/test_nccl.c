@@ -470,6 +470,30 @@ TEST(a_split_without_all_ranks_is_noted) {
   CHECK(unmodelled("ncclCommSplit: another rank did not answer") == 1, "noted");
 }
 
+// With --world the other ranks do not exist: this rank's data stand for theirs, and nothing is waited for or noted.
+static int alone(void) {
+  enum { WORLD = 64 };
+  unique_id id;
+  void *comm = NULL;
+  int64_t three = 3, sum = 0, all[WORLD] = {0};
+  setenv("PLIMSOLL_WORLD", "64", 1);
+  bool ok = open_card() && !ncclGetUniqueId(&id) && !ncclCommInitRank(&comm, WORLD, id, 0);
+  ok = ok && !ncclAllReduce(&three, &sum, 1, INT64, SUM, comm, NULL);
+  ok = ok && !ncclAllGather(&three, all, 1, INT64, comm, NULL);
+  for (int i = 0; i < WORLD; i++) ok = ok && all[i] == 3;
+  bool is_noted = card_process_here()->unmodelled_count > 0;
+  unsetenv("PLIMSOLL_WORLD");
+  ncclCommDestroy(comm);
+  return !ok ? 1 : sum != 3 * WORLD ? 2 : is_noted ? 3 : 0;
+}
+
+TEST(one_rank_stands_for_all) {
+  double began = (double)time(NULL);
+  int result = alone();
+  CHECK(result == 0, "%d", result);
+  CHECK((double)time(NULL) - began < 10, "it waited");
+}
+
 TEST(identifiers_are_unique) {
   unique_id a, b;
   CHECK(!ncclGetUniqueId(&a) && !ncclGetUniqueId(&b) && memcmp(&a, &b, sizeof a) != 0, "two");

@@ -50,6 +50,7 @@ int cudnnBackendGetAttribute(void *, int, int, int64_t, int64_t *, void *);
 int cudnnBackendDestroyDescriptor(void *);
 void plimsoll_card_answer(uint64_t);
 void plimsoll_card_forget_answer(void);
+void plimsoll_card_step(uint64_t, uint64_t, uint64_t);
 
 #define GIB (1ull << 30)
 #define MIB (1ull << 20)
@@ -466,8 +467,46 @@ TEST(what_is_not_modelled_is_counted_by_name) {
 
 TEST(products_are_counted_by_their_shape) {
   CHECK(open_card(1) && !cublasSgemm_v2(NULL, 0, 0, 2, 3, 4), "a card");
-  CHECK(card_process_here()->products == 1 && card_process_here()->product_flops == 48.0, "%g",
-        card_process_here()->product_flops);
+  const card_process *mine = card_process_here();
+  double one = plim_product_seconds(card()->gpu, PLIM_COMPUTE_FP32, 48, (8 + 12 + 6) * 4, 0);
+  CHECK(mine->launches == 1 && mine->work.product_seconds == one, "%g", mine->work.product_seconds);
+  CHECK(mine->work.product_bytes == 6 * 4, "%g", mine->work.product_bytes);
+}
+
+static void time_named(const char *name, unsigned x, unsigned y, unsigned z) {
+  card_time_kernel(card_kernel_kind_of(name), name, x, y, z);
+}
+
+TEST(kernels_are_timed_by_name_and_grid) {
+  CHECK(open_card(1), "a card");
+  const card_work *work = &card_process_here()->work;
+  const plim_gpu *gpu = card()->gpu;
+  // Four lists of float32, one of which is written; a chunk is 65536 elements.
+  time_named("_ZN2at25multi_tensor_apply_kernelINS_18TensorListMetadataILi4EEEfE", 3, 1, 1);
+  CHECK(work->listed_bytes == 3 * 65536.0 * 4 * 5, "%g", work->listed_bytes);
+  // 2 sequences, 3 heads, 4 blocks of 128 queries, heads of 64; causal
+  time_named("flash_fwd_kernelI23Flash_fwd_kernel_traitsILi64ELi128ELi128ELi4ELb0ELb0EN7cutlass"
+             "10bfloat16_tEELb0ELb1ELb0EEv",
+             4, 2, 3);
+  double pairs = 6 * 512.0 * 512 / 2;
+  double one =
+      plim_attention_seconds(gpu, PLIM_COMPUTE_BF16, PLIM_SDPA_FLASH, pairs, 64, false, false);
+  CHECK(work->attention_seconds == one, "%g, not %g", work->attention_seconds, one);
+  time_named("_ZN2at29vectorized_elementwise_kernelILi4E", 100, 1, 1);
+  CHECK(work->attention_seconds == one && work->product_seconds == 0, "an elementwise kernel");
+}
+
+TEST(a_step_is_what_happened_since_the_last_one) {
+  CHECK(open_card(1), "a card");
+  const card_process *mine = card_process_here();
+  for (int i = 0; i < 5; i++) cublasSgemm_v2(NULL, 0, 0, 2, 3, 4);
+  plimsoll_card_step(1, 10, 1000);
+  CHECK(!mine->step.launches, "the first step has loading in it");
+  for (int i = 0; i < 2; i++) cublasSgemm_v2(NULL, 0, 0, 2, 3, 4);
+  plimsoll_card_step(2, 10, 1700);
+  plimsoll_card_step(2, 10, 1900); // another group of parameters
+  CHECK(mine->step.launches == 2 && mine->step.allocated_bytes == 700, "%llu launches",
+        (unsigned long long)mine->step.launches);
 }
 
 // A graph as cuDNN's frontend makes it: a tensor, an operation, a graph, a heuristic, a configuration, a plan.

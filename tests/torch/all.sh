@@ -21,4 +21,6 @@ exec tests/run.sh "python3 tests/card/layouts_check.py $1/release/tests/card/dum
   "python3 tests/torch/rows.py $1/release/plimsoll $environment" \
   "python3 tests/torch/profile.py $1/release/plimsoll $environment" \
   "python3 tests/torch/plan.py $1/release/plimsoll $environment" \
-  "python3 tests/torch/launchers.py $1/release/plimsoll $environment"
+  "python3 tests/torch/launchers.py $1/release/plimsoll $environment" \
+  "python3 tests/torch/world.py $1/release/plimsoll $environment" \
+  "python3 tests/torch/times.py $1/release/plimsoll $environment"

@@ -21,11 +21,11 @@ static plim_err not_planned(const char *option, plim_knob knob, plim_error *erro
   const char *name = plim_knob_table[knob].name;
   plim_err err = plim_fail(
       error, PLIM_ERR_ARGUMENT,
-      "%s %s is not possible: %s (%s) is read from your files, and a plan does not change it",
+      "%s %s is not possible: %s (%s) is read from your files, and plimsoll does not change it",
       option, name, name, plim_knob_table[knob].what);
   const cli_option *o = option_of(knob);
   if (o) plim_error_hint(error, "give it with --%s", o->name);
-  else plim_error_hint(error, "leave it out; plimsoll help knobs lists what a plan can change");
+  else plim_error_hint(error, "leave it out; plimsoll help knobs lists what can be changed");
   return err;
 }
 
@@ -142,6 +142,22 @@ static plim_err read_domain(plim_plan_request *r, const char *option, const char
     err = add_value(r, knob, v, error);
   free(copy);
   return err;
+}
+
+plim_err plan_read_setting(const char *option, const char *text, plim_knob *knob, plim_value *value,
+                           plim_error *error) {
+  char name[64];
+  const char *equals = strchr(text, '=');
+  int64_t number;
+  if (!equals || !equals[1]) return no_value_given(option, text, error);
+  snprintf(name, sizeof name, "%.*s", (int)(equals - text), text);
+  plim_err err = knob_of(option, name, knob, error);
+  if (err) return err;
+  if (!plim_knob_value_of(*knob, equals + 1, &number)) return no_value(*knob, equals + 1, error);
+  const char *word = plim_knob_value_name(*knob, number);
+  *value = word ? (plim_value){.kind = PLIM_VALUE_TEXT, .text = word}
+                : (plim_value){.kind = PLIM_VALUE_INTEGER, .integer = number};
+  return PLIM_OK;
 }
 
 uint64_t plan_fixed_length(const plan_args *args) {

@@ -4,6 +4,7 @@
 
 #include "job_options.h"
 #include "plan.h"
+#include "value.h"
 
 typedef struct {
   job_args job;
@@ -17,6 +18,10 @@ typedef struct {
   int64_t positives, negatives;   // from the files
   bool is_online, is_unsandboxed; // of a program that is simulated
 } plan_args;
+
+// Reads KNOB=V of an option with this name; the value is in the knob's own notation and owns nothing.
+plim_err plan_read_setting(const char *option, const char *text, plim_knob *knob, plim_value *value,
+                           plim_error *error);
 
 // The length that --fix sequence=N names; 0: none.
 uint64_t plan_fixed_length(const plan_args *args);

@@ -92,6 +92,13 @@ static bool take_record(const card_record *record, simulate_result *result) {
   return ok;
 }
 
+static void take_times(const card_record *record, const plim_gpu *gpu, simulate_result *result) {
+  for (size_t i = 0; i < result->processes.len; i++)
+    for (uint32_t k = 0; k < record->process_count && k < CARD_MAX_PROCESSES; k++)
+      if (record->processes[k].pid == result->processes.at[i].pid)
+        result->processes.at[i].step = simulate_step_of(gpu, &record->processes[k].step);
+}
+
 static bool was_refused(const card_record *record) {
   for (uint32_t i = 0; i < record->process_count && i < CARD_MAX_PROCESSES; i++)
     for (int k = 0; k < CARD_MAX_DEVICES; k++)
@@ -177,6 +184,7 @@ plim_err simulate_run(const simulate_request *request, simulate_watch *watch, vo
     err = plim_fail(error, PLIM_ERR_IO, "cannot map %.200s", folder.record);
   if (!err) err = start(&r, &folder, environment, error);
   if (!err) err = simulate_read_processes(folder.out, result, error);
+  if (!err) take_times(r.record, request->gpu, result);
   if (r.record) card_record_unmap(r.record);
   simulate_environment_free(environment);
   return err;

@@ -21,11 +21,15 @@ typedef struct {
   uint64_t total_bytes;       // of each card, as CUDA reports it
   uint64_t context_bytes;     // of each process on each card that it uses
   uint32_t gpus;
+  uint32_t
+      world; // ranks that the program is told of, of which the others do not run; 0: as many as it starts
   uint64_t steps; // optimizer steps after which the program is ended; 0: it ends by itself
   const char *const *writable; // folders in which the program's changes are kept
   size_t writable_count;
   const plim_sandbox_replaced *replaced; // files that the program sees in place of others
   size_t replaced_count;
+  const char *const
+      *variables; // "NAME=VALUE" of the program's environment; ends with NULL; or NULL
   bool has_network;
   bool is_unsandboxed; // the program may change everything that its user may
 } simulate_request;
@@ -111,6 +115,16 @@ typedef struct {
   uint64_t time_us;
 } simulate_failure;
 
+// The last optimizer step as it would be on the real card, by the clock's rates; all 0 if it is not known. The card and
+// the host work side by side: the slower one decides.
+typedef struct {
+  double seconds;
+  double product_seconds, attention_seconds; // by their shapes
+  double memory_seconds;                     // of the other kernels, by what PyTorch allocated
+  double host_seconds;                       // Python and PyTorch, by the number of kernels
+  uint64_t kernels;
+} simulate_step;
+
 // One process that imported PyTorch.
 typedef struct {
   int64_t pid, rank, world;
@@ -118,9 +132,11 @@ typedef struct {
   simulate_failure failure;
   uint64_t steps;
   uint64_t peak_allocated_bytes, peak_reserved_bytes; // PyTorch's counters, of its fullest card
+  simulate_step step;
   uint64_t ooms, retries; // errors that the program saw; requests repeated after freeing
   uint64_t host_bytes;    // the most host memory it had resident
   bool uses_card;
+  bool is_grouped;      // with `world`: it made a process group
   bool is_without_cuda; // its PyTorch is a build without CUDA
   bool has_values;      // integers and booleans were computed
   bool was_ended;       // after the steps that were asked for, not by itself

@@ -53,21 +53,33 @@ typedef struct {
   bool has_no_memory;
 } environment;
 
-static void put(environment *e, const char *name, const char *value) {
-  size_t n = strlen(name);
-  char *entry = NULL;
+static void remove_name(environment *e, const char *name, size_t n) {
   for (size_t i = 0; i < e->list.len; i++)
     if (strncmp(e->list.at[i], name, n) == 0 && e->list.at[i][n] == '=') {
       free(e->list.at[i]);
       e->list.at[i] = e->list.at[--e->list.len];
-      break;
+      return;
     }
+}
+
+static void put(environment *e, const char *name, const char *value) {
+  char *entry = NULL;
+  remove_name(e, name, strlen(name));
   if (asprintf(&entry, "%s=%s", name, value) < 0) {
     e->has_no_memory = true;
     return;
   }
   if (vec_push(&e->list, entry)) return;
   free(entry);
+  e->has_no_memory = true;
+}
+
+// "NAME=VALUE"
+static void put_entry(environment *e, const char *entry) {
+  char *copy = strdup(entry);
+  remove_name(e, entry, strcspn(entry, "="));
+  if (copy && vec_push(&e->list, copy)) return;
+  free(copy);
   e->has_no_memory = true;
 }
 
@@ -93,6 +105,15 @@ static void put_preload(environment *e) {
     snprintf(list + used, sizeof list - used, ":%s", *name);
   }
   put_before(e, "LD_PRELOAD", list, ':');
+}
+
+static void put_world(environment *e, const simulate_request *request) {
+  char number[24];
+  if (!request->world) return;
+  snprintf(number, sizeof number, "%u", request->world);
+  put(e, "PLIMSOLL_WORLD", number);
+  snprintf(number, sizeof number, "%u", request->gpus);
+  put(e, "PLIMSOLL_GPUS", number);
 }
 
 static void put_python(environment *e, const char *stand_ins) {
@@ -129,8 +150,10 @@ char **simulate_environment(const simulate_request *request, const simulate_fold
   environment e = begin(request->steps, folder, stand_ins);
   put(&e, "PLIMSOLL_CARD", folder->record);
   put(&e, "PLIMSOLL_PROFILE", "");
+  put_world(&e, request);
   put_preload(&e);
   put_before(&e, "LD_LIBRARY_PATH", folder->names, ':');
+  for (const char *const *at = request->variables; at && *at; at++) put_entry(&e, *at);
   for (size_t i = 0; i < sizeof offline / sizeof *offline && !request->has_network; i++)
     put(&e, offline[i][0], offline[i][1]);
   return end(&e);

@@ -38,6 +38,11 @@ void simulate_environment_free(char **environment);
 // The file names of CUDA's libraries, of all versions that PyTorch's wheels ask for; ends with NULL.
 extern const char *const simulate_library_names[];
 
+// ---- simulate_time.c --------------------------------------------------------------------------------
+
+// Zeros if nothing is known, or the card's rates are not.
+simulate_step simulate_step_of(const plim_gpu *gpu, const card_work *work);
+
 // ---- simulate_observed.c ----------------------------------------------------------------------------
 
 // Reads what the processes left in the folder `out`.

@@ -170,6 +170,7 @@ static plim_err take_process(const char *path, simulate_process *p, plim_error *
   p->local_rank = (int64_t)count_of(seen, "local_rank");
   take_failure(&p->failure, json_object_get(seen, "failure"));
   p->steps = count_of(seen, "steps");
+  p->is_grouped = json_is_true(json_object_get(seen, "is_grouped"));
   p->host_bytes = count_of(seen, "host_bytes");
   p->has_values = json_is_true(json_object_get(seen, "values"));
   p->is_without_cuda = json_is_null(json_object_get(seen, "cuda"));

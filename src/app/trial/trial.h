@@ -1,5 +1,6 @@
-// Plans for a program that plimsoll does not model: runs it on the simulated card with other micro batches and finds the
-// largest one that fits. The user's files stay as they are: only the program sees edited copies of them.
+// Runs a program on the simulated card with other settings. The user's files stay as they are: edited copies of them are
+// shown to the program alone. A plan for a program that plimsoll does not model is a search for the largest micro batch
+// that fits:
 //
 //   trial_program program;
 //   err = trial_program_open(&program, &(trial_options){.words = words, .sets = &sets}, &error);
@@ -81,6 +82,34 @@ typedef struct {
 plim_err trial_version_make(const trial_program *p, const plim_knob_change *changes, size_t count,
                             trial_version *out, plim_error *error);
 void trial_version_clear(trial_version *version);
+// Without a sandbox the program sees the original files: fails if a copy would have to be shown.
+plim_err trial_version_check(const trial_version *version, bool is_unsandboxed, plim_error *error);
+
+// ---- the program with settings that the user names --------------------------------------------------
+
+typedef enum { TRIAL_IN_COMMAND, TRIAL_IN_ENVIRONMENT, TRIAL_IN_FILE, TRIAL_COMPUTED } trial_where;
+
+// One setting of the program before and after.
+typedef struct {
+  plim_knob knob;
+  trial_where where;
+  char *file;              // of TRIAL_IN_FILE; owned
+  char key[128];           // its name there: "per_device_train_batch_size"; a flag; a variable
+  char from[128], to[128]; // as they are written there; `from` is empty if it was not set
+} trial_changed;
+
+typedef struct {
+  trial_version version;
+  vec(trial_changed) changed; // what was asked for, and what changes with it
+  char *variables[2];         // "NAME=VALUE" for the program's environment; ends with NULL
+  int64_t effective_before, effective_after; // batch of an optimizer step; 0: not known
+} trial_with;
+
+// `texts` are values of --with (KNOB=V). Fails with the reason if a setting cannot be changed in this program. Whatever
+// the outcome, clear it; the edited copies are removed then.
+plim_err trial_with_make(trial_with *w, const trial_options *options, const cli_strings *texts,
+                         plim_error *error);
+void trial_with_clear(trial_with *w);
 
 // ---- what was observed ------------------------------------------------------------------------------
 

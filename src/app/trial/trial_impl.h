@@ -7,4 +7,12 @@
 
 enum { TRIAL_MAX_MICRO = 1 << 16 }; // as project_job_count
 
+// Reads the command line and the files that it names. The command line is the project's first file.
+plim_err trial_read_command(project_job *files, const char *const *words, const cli_strings *sets,
+                            plim_error *error);
+
+// The command and copies of its files with these edits. `words` is the command as it was typed.
+plim_err trial_version_of(const plim_project *p, const char *const *words,
+                          const plim_edit_set *edits, trial_version *out, plim_error *error);
+
 #endif

@@ -24,6 +24,15 @@ static char *script_of(const char *const *words) {
   return plim_stream_end(out, &text) ? text : NULL;
 }
 
+plim_err trial_read_command(project_job *files, const char *const *words, const cli_strings *sets,
+                            plim_error *error) {
+  char *script = script_of(words);
+  if (!script) return plim_no_memory(error);
+  plim_err err = project_job_open_command(files, script, sets, error);
+  free(script);
+  return err;
+}
+
 // ---- the micro batch --------------------------------------------------------------------------------
 
 static void advise_place(plim_error *error) {
@@ -183,10 +192,7 @@ size_t trial_changes(const trial_program *p, int64_t micro, plim_knob_change out
 plim_err trial_program_open(trial_program *p, const trial_options *options, plim_error *error) {
   *p = (trial_program){.words = options->words};
   int64_t world = (int64_t)options->world;
-  char *script = script_of(options->words);
-  if (!script) return plim_no_memory(error);
-  plim_err err = project_job_open_command(&p->files, script, options->sets, error);
-  free(script);
+  plim_err err = trial_read_command(&p->files, options->words, options->sets, error);
   if (err) return err;
   err = find_micro(p, error);
   if (!err) err = find_ranks(p, world, error);

@@ -103,18 +103,6 @@ static plim_err run_version(watching *w, const trial_version *v, bool is_on_card
   return err;
 }
 
-// Without a sandbox, the program would see the original files.
-static plim_err refuse_edited(const trial_search *s, const trial_version *v, plim_error *error) {
-  if (!s->request.is_unsandboxed || !v->replaced.len) return PLIM_OK;
-  plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
-                           "other values would need an edited copy of %.200s, which only the "
-                           "sandbox can give to the program",
-                           v->replaced.at[0].path);
-  plim_error_hint(error, "if the program has a flag for it, add the flag to the command; or leave "
-                         "out --unsandboxed");
-  return err;
-}
-
 // Runs the program with these changes. Whatever the outcome, the caller clears the result.
 static plim_err run_changed(watching *w, const plim_knob_change *changes, size_t count,
                             bool is_on_card, trial_run *run, simulate_result *result,
@@ -122,7 +110,7 @@ static plim_err run_changed(watching *w, const plim_knob_change *changes, size_t
   trial_version version;
   *result = (simulate_result){0};
   plim_err err = trial_version_make(w->s->program, changes, count, &version, error);
-  if (!err) err = refuse_edited(w->s, &version, error);
+  if (!err) err = trial_version_check(&version, w->s->request.is_unsandboxed, error);
   if (!err) err = run_version(w, &version, is_on_card, run, result, error);
   trial_version_clear(&version);
   return err;
@@ -300,7 +288,7 @@ static plim_err check_sandbox(const trial_search *s, plim_error *error) {
   if (!other) return PLIM_OK;
   size_t count = trial_changes(p, other, changes);
   plim_err err = trial_version_make(p, changes, count, &version, error);
-  if (!err) err = refuse_edited(s, &version, error);
+  if (!err) err = trial_version_check(&version, true, error);
   trial_version_clear(&version);
   return err;
 }

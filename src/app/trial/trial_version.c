@@ -114,14 +114,23 @@ static plim_err replace(trial_version *v, const plim_project_file *f, const char
 
 // ---- all of it --------------------------------------------------------------------------------------
 
+static plim_err refuse_new(const char *path, plim_error *error) {
+  plim_err err =
+      plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                "the change needs a new file, %.200s, and a program can only be shown copies of "
+                "files that exist",
+                path);
+  plim_error_hint(error, "write it with plimsoll apply, in a copy of the project, and run that");
+  return err;
+}
+
 // The first file is the command line.
-static plim_err take_edits(const trial_program *p, const plim_edit_set *edits, trial_version *v,
-                           plim_error *error) {
-  const plim_project *project = &p->files.project;
+plim_err trial_version_of(const plim_project *project, const char *const *words,
+                          const plim_edit_set *edits, trial_version *v, plim_error *error) {
   plim_err err = PLIM_OK;
-  if (edits->files.len)
-    return plim_fail(error, PLIM_ERR_UNSUPPORTED, "the change needs a new file, %.200s",
-                     edits->files.at[0].path);
+  *v = (trial_version){0};
+  for (size_t i = 0; i < edits->files.len; i++)
+    if (!edits->files.at[i].is_there) return refuse_new(edits->files.at[i].path, error);
   for (size_t i = 0; !err && i < project->files.len; i++) {
     const plim_project_file *f = project->files.at[i];
     char *text = NULL;
@@ -129,7 +138,7 @@ static plim_err take_edits(const trial_program *p, const plim_edit_set *edits, t
     err = plim_project_text(project, i, edits, &text, &size, error);
     bool is_same = err || (size == f->size && memcmp(text, f->text, size) == 0);
     if (!err && i == 0)
-      err = is_same ? copy_words(v, p->words, error) : read_words(v, text, size, error);
+      err = is_same ? copy_words(v, words, error) : read_words(v, text, size, error);
     else if (!is_same) err = replace(v, f, text, size, error);
     free(text);
   }
@@ -143,8 +152,19 @@ plim_err trial_version_make(const trial_program *p, const plim_knob_change *chan
   if (!count) return copy_words(out, p->words, error);
   plim_err err = plim_project_set(&p->files.project, changes, count, &edits, error);
   if (err) return err;
-  err = take_edits(p, &edits, out, error);
+  err = trial_version_of(&p->files.project, p->words, &edits, out, error);
   plim_edit_set_clear(&edits);
+  return err;
+}
+
+plim_err trial_version_check(const trial_version *v, bool is_unsandboxed, plim_error *error) {
+  if (!is_unsandboxed || !v->replaced.len) return PLIM_OK;
+  plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                           "other values would need an edited copy of %.200s, which only the "
+                           "sandbox can give to the program",
+                           v->replaced.at[0].path);
+  plim_error_hint(error, "if the program has a flag for it, add the flag to the command; or leave "
+                         "out --unsandboxed");
   return err;
 }
 

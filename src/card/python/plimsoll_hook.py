@@ -17,6 +17,7 @@ import plimsoll_collectives
 import plimsoll_measured
 import plimsoll_observed
 import plimsoll_values
+import plimsoll_world
 
 _steps = {}  # id of an optimizer -> steps that it made
 _wanted = int(os.environ.get("PLIMSOLL_STEPS", "0"))  # 0: as many as the program makes
@@ -36,6 +37,8 @@ def watch(torch):
     if _is_measured:
         plimsoll_measured.install(torch)
         plimsoll_observed.listeners.append(plimsoll_measured.begin)
+    if plimsoll_world.wanted():
+        plimsoll_world.install(torch)
     _observed["values"] = has_values
     _observed["triton"] = importlib.util.find_spec("triton") is not None  # without it, libraries take other paths
     _observed["liger"] = importlib.util.find_spec("liger_kernel") is not None
@@ -67,12 +70,13 @@ def _after_step(optimizer, args, kwargs):
     # DeepSpeed steps its optimizer once for each group of parameters: only the first counts.
     if not _steps.get(id(optimizer)) or plimsoll_observed.has_new_gradients():
         _steps[id(optimizer)] = _steps.get(id(optimizer), 0) + 1
-    allocated = _torch.cuda.memory_allocated() if _torch.cuda.is_initialized() else 0
+    stats = _torch.cuda.memory_stats() if _torch.cuda.is_initialized() else {}
+    sizes = [stats.get("allocated_bytes.all." + what, 0) for what in ("current", "allocated")]
     plimsoll_observed.after_step(_made())
     if _is_measured:
         plimsoll_measured.after_step(_made())
     if _is_simulated:
-        ctypes.CDLL(None).plimsoll_card_step(ctypes.c_uint64(_made()), ctypes.c_uint64(allocated))
+        ctypes.CDLL(None).plimsoll_card_step(*map(ctypes.c_uint64, [_made(), *sizes]))
 
 
 def _made():
@@ -127,6 +131,7 @@ def _write():
         world=int(os.environ.get("WORLD_SIZE", "1")),
         local_rank=int(os.environ.get("LOCAL_RANK", "0")),
         failure=_failure(),
+        is_grouped=plimsoll_world.is_used,
         versions=_versions(),
         cuda=_torch.version.cuda,  # None: a build without CUDA
         observed=plimsoll_observed.observed,

@@ -36,6 +36,10 @@ class _WaitForTorch(importlib.abc.MetaPathFinder):
         return spec
 
 
+if os.environ.get("PLIMSOLL_WORLD"):
+    import plimsoll_world
+
+    plimsoll_world.set_environment()
 if os.environ.get("PLIMSOLL_CARD") or os.environ.get("PLIMSOLL_PROFILE"):
     sys.meta_path.insert(0, _WaitForTorch())
 _run_hidden_sitecustomize()

@@ -29,13 +29,24 @@ typedef struct {
   uint64_t calls;
 } card_unmodelled;
 
+// Work that a process gave to the card, as far as its time can be told.
+typedef struct {
+  uint64_t launches;        // of kernels, products and attention included
+  double product_seconds;   // matrix products and convolutions, by their shapes
+  double attention_seconds; // in one kernel, by its shape
+  double product_bytes;     // written by products
+  double listed_bytes;      // moved by the optimizer's kernels, which work on lists of tensors
+  double allocated_bytes;   // that PyTorch's allocator handed out, one after the other
+} card_work;
+
 typedef struct {
   int32_t pid; // 0: the slot is free
   int32_t has_ended;
   card_holding devices[CARD_MAX_DEVICES];
-  uint64_t launches;    // of kernels
-  uint64_t products;    // through cuBLAS
-  double product_flops; // of those
+  uint64_t launches; // of kernels
+  card_work work;    // since the process began
+  card_work at_step; // `work` at the end of the last optimizer step
+  card_work step;    // of the last optimizer step; zeros before the second
   uint64_t pinned_bytes, peak_pinned_bytes;
   uint64_t steps;           // optimizer steps that the program finished
   uint64_t allocated_bytes; // by PyTorch's allocator, after the last step
@@ -53,7 +64,7 @@ typedef struct {
   card_process processes[CARD_MAX_PROCESSES];
 } card_record;
 
-#define CARD_MAGIC "plimcrd1"
+#define CARD_MAGIC "plimcrd2"
 
 // Creates the file and writes a record without processes. The file must not exist.
 plim_err card_record_create(const char *path, const char *gpu, uint32_t device_count,

@@ -225,8 +225,24 @@ void card_unmodelled_call(const char *name) {
   pthread_mutex_unlock(&slots);
 }
 
-STAND_IN void plimsoll_card_step(uint64_t steps, uint64_t allocated_bytes) {
+static card_work work_between(const card_work *from, const card_work *to) {
+  return (card_work){to->launches - from->launches,
+                     to->product_seconds - from->product_seconds,
+                     to->attention_seconds - from->attention_seconds,
+                     to->product_bytes - from->product_bytes,
+                     to->listed_bytes - from->listed_bytes,
+                     to->allocated_bytes - from->allocated_bytes};
+}
+
+// `handed_out` is the sum of all allocations of the process.
+STAND_IN void plimsoll_card_step(uint64_t steps, uint64_t allocated_bytes, uint64_t handed_out) {
   card_process *mine = card_process_here();
+  if (steps > mine->steps) {
+    mine->work.launches = mine->launches;
+    mine->work.allocated_bytes = (double)handed_out;
+    if (mine->steps) mine->step = work_between(&mine->at_step, &mine->work);
+    mine->at_step = mine->work;
+  }
   mine->steps = steps;
   mine->allocated_bytes = allocated_bytes;
 }

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "card_record.h"
-#include "gpu.h"
+#include "kernel_rates.h"
 
 #define STAND_IN __attribute__((visibility("default")))
 
@@ -64,6 +64,27 @@ void *card_handle(void);
 
 // Writes down that a function was called whose result would matter and is not modelled.
 void card_unmodelled_call(const char *name);
+
+// ---- time (card_clock.c) ---------------------------------------------------------------------------
+
+// Matrix products: k multiplications for each of batch x m x n results.
+void card_time_products(plim_compute compute, double m, double n, double k, double batch);
+// Attention in one kernel. A backward pass that does not say so has the pairs of the last forward pass: pairs 0.
+void card_time_attention(plim_compute compute, plim_sdpa_kernel kernel, double pairs, double width,
+                         bool is_backward);
+// Kernels that are recognised by their names, which are long: ask once for each.
+typedef enum {
+  CARD_KERNEL_NEW, // nobody asked yet
+  CARD_KERNEL_OTHER,
+  CARD_KERNEL_LISTS,
+  CARD_KERNEL_FLASH_FORWARD,
+  CARD_KERNEL_FLASH_BACKWARD,
+  CARD_KERNEL_EFFICIENT_FORWARD,
+  CARD_KERNEL_EFFICIENT_BACKWARD,
+} card_kernel_kind;
+card_kernel_kind card_kernel_kind_of(const char *name);
+// x, y and z are the blocks of its grid.
+void card_time_kernel(card_kernel_kind kind, const char *name, unsigned x, unsigned y, unsigned z);
 
 // ---- memory (card_memory.c) ---------------------------------------------------------------------
 

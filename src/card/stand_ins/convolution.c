@@ -156,3 +156,12 @@ int64_t convolution_missing_sums(const cudnn_descriptor *operation, int64_t plan
   card_unmodelled_call("cuDNN's workspaces for weight gradients (partly estimated)");
   return whole - planned_bytes;
 }
+
+void convolution_products(const cudnn_descriptor *operation, cudnn_shape *shape) {
+  convolution c;
+  if (!read_convolution(operation, &c)) return;
+  shape->m = (double)c.output.channels[0] * (double)c.output.pixels;
+  shape->n = (double)c.output.channels[1];
+  shape->k = (double)c.weights.channels[1] * (double)c.weights.pixels;
+  shape->bits = (int)(8 * c.input.element_bytes);
+}

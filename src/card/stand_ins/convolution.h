@@ -11,4 +11,7 @@ int64_t convolution_workspace(const cudnn_descriptor *operation);
 // know into how many parts a kernel will split its sums.
 int64_t convolution_missing_sums(const cudnn_descriptor *operation, int64_t planned_bytes);
 
+// Its products, as a matrix product of the same size. A gradient has as many.
+void convolution_products(const cudnn_descriptor *operation, cudnn_shape *shape);
+
 #endif

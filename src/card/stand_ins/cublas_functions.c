@@ -5,12 +5,17 @@
 
 #include "card.h"
 
-static int count_product(int64_t m, int64_t n, int64_t k, int64_t batch) {
-  static const double flops_per_multiply = 2;
-  card_process *process = card_process_here();
+enum { TYPE_16F = 2, TYPE_16BF = 14 }; // cudaDataType_t; 0 is float32
+
+static plim_compute compute_of(int type) {
+  return type == TYPE_16BF  ? PLIM_COMPUTE_BF16
+         : type == TYPE_16F ? PLIM_COMPUTE_FP16
+                            : PLIM_COMPUTE_FP32;
+}
+
+static int count_product(int type, int64_t m, int64_t n, int64_t k, int64_t batch) {
   card_use(card_device());
-  process->products++; // several threads may lose one; the sum is an estimate of time
-  process->product_flops += flops_per_multiply * (double)m * (double)n * (double)k * (double)batch;
+  card_time_products(compute_of(type), (double)m, (double)n, (double)k, (double)batch);
   return CARD_OK;
 }
 
@@ -51,14 +56,22 @@ STAND_IN int cublasGetMathMode(void *handle, int *mode) {
 #define GEMM(name)                                                                                 \
   STAND_IN int name(void *handle, int transpose_a, int transpose_b, int m, int n, int k) {         \
     (void)handle, (void)transpose_a, (void)transpose_b;                                            \
-    return count_product(m, n, k, 1);                                                              \
+    return count_product(0, m, n, k, 1);                                                           \
   }
 GEMM(cublasSgemm_v2)
 GEMM(cublasDgemm_v2)
 GEMM(cublasCgemm_v2)
 GEMM(cublasZgemm_v2)
-GEMM(cublasSgemmEx)
-GEMM(cublasGemmEx)
+
+// handle, transpositions, m, n, k, alpha, A, its type
+#define GEMM_EX(name)                                                                              \
+  STAND_IN int name(void *handle, int transpose_a, int transpose_b, int m, int n, int k,           \
+                    const void *alpha, const void *a, int a_type) {                                \
+    (void)handle, (void)transpose_a, (void)transpose_b, (void)alpha, (void)a;                      \
+    return count_product(a_type, m, n, k, 1);                                                      \
+  }
+GEMM_EX(cublasSgemmEx)
+GEMM_EX(cublasGemmEx)
 
 // handle, transpositions, m, n, k, alpha, A, its type, lda, stride, B, its type, ldb, stride, beta, C, its type, ldc,
 // stride, batch
@@ -67,10 +80,10 @@ STAND_IN int cublasGemmStridedBatchedEx(void *handle, int transpose_a, int trans
                                         int lda, long long a_stride, const void *b, int b_type,
                                         int ldb, long long b_stride, const void *beta, void *c,
                                         int c_type, int ldc, long long c_stride, int batch) {
-  (void)handle, (void)transpose_a, (void)transpose_b, (void)alpha, (void)a, (void)a_type, (void)lda;
+  (void)handle, (void)transpose_a, (void)transpose_b, (void)alpha, (void)a, (void)lda;
   (void)a_stride, (void)b, (void)b_type, (void)ldb, (void)b_stride, (void)beta, (void)c;
   (void)c_type, (void)ldc, (void)c_stride;
-  return count_product(m, n, k, batch);
+  return count_product(a_type, m, n, k, batch);
 }
 
 #define STRIDED(name)                                                                              \
@@ -81,7 +94,7 @@ STAND_IN int cublasGemmStridedBatchedEx(void *handle, int transpose_a, int trans
     (void)handle, (void)transpose_a, (void)transpose_b, (void)alpha, (void)a, (void)lda;           \
     (void)a_stride, (void)b, (void)ldb, (void)b_stride, (void)beta, (void)c, (void)ldc;            \
     (void)c_stride;                                                                                \
-    return count_product(m, n, k, batch);                                                          \
+    return count_product(0, m, n, k, batch);                                                       \
   }
 STRIDED(cublasSgemmStridedBatched)
 STRIDED(cublasDgemmStridedBatched)
@@ -90,6 +103,7 @@ STRIDED(cublasDgemmStridedBatched)
 
 // A layout remembers its size, for the count.
 typedef struct {
+  int type;
   uint64_t rows, columns;
 } layout;
 
@@ -114,10 +128,10 @@ STAND_IN int cublasLtMatmulPreferenceCreate(void **preference) {
 
 STAND_IN int cublasLtMatrixLayoutCreate(void **out, int type, uint64_t rows, uint64_t columns,
                                         int64_t stride) {
-  (void)type, (void)stride;
+  (void)stride;
   layout *new = malloc(sizeof *new);
   if (!new) return 3; // CUBLAS_STATUS_ALLOC_FAILED
-  *new = (layout){rows, columns};
+  *new = (layout){type, rows, columns};
   *out = new;
   return CARD_OK;
 }
@@ -154,5 +168,6 @@ STAND_IN int cublasLtMatmul(void *handle, void *operation, const void *alpha, co
   uint64_t in_a = a_layout->rows * a_layout->columns, out_rows = d_layout->rows;
   int64_t inner = out_rows ? (int64_t)(in_a / out_rows) : 0;
   (void)b_layout;
-  return count_product((int64_t)d_layout->rows, (int64_t)d_layout->columns, inner, 1);
+  return count_product(a_layout->type, (int64_t)d_layout->rows, (int64_t)d_layout->columns, inner,
+                       1);
 }

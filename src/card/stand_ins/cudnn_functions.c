@@ -162,8 +162,13 @@ static contents contents_of(cudnn_descriptor *d) {
 // Fused attention: 256 bytes, and in the backward pass, with fewer key heads than query heads, the gradients of keys and
 // values for every query head. Fitted to recordings; core/ops/attention.c has the same sizes together with those that
 // cuDNN's frontend, which is part of PyTorch, adds by itself.
-static int64_t attention_workspace(const contents *c) {
-  int64_t batch = 0, heads = 0, key_heads = 0, keys = 0, width = 0, products = 0;
+typedef struct {
+  int64_t batch, heads, queries, key_heads, keys, width;
+  bool is_backward;
+} attention;
+
+static attention attention_of(const contents *c) {
+  int64_t batch = 0, heads = 0, key_heads = 0, keys = 0, width = 0, products = 0, queries = 0;
   for (size_t i = 0; i < c->tensors.len; i++) {
     const int64_t *size = cudnn_numbers(c->tensors.at[i], CUDNN_TENSOR_DIMENSIONS, 4);
     bool is_table = size[3] > 1 && size[1] >= heads;
@@ -178,8 +183,17 @@ static int64_t attention_workspace(const contents *c) {
     bool is_keys = size[3] > 1 && size[2] == width; // transposed
     if (is_keys) key_heads = size[1], keys = size[3], products++;
   }
-  bool is_backward = products > 1;
-  return 256 + (is_backward && key_heads < heads ? batch * heads * keys * width * 4 : 0);
+  for (size_t i = 0; i < c->tensors.len; i++) {
+    const int64_t *size = cudnn_numbers(c->tensors.at[i], CUDNN_TENSOR_DIMENSIONS, 4);
+    if (size[1] == heads && size[3] == width) queries = size[2];
+  }
+  return (attention){batch, heads, queries, key_heads, keys, width, products > 1};
+}
+
+static int64_t attention_workspace(const contents *c) {
+  attention a = attention_of(c);
+  bool has_sums = a.is_backward && a.key_heads < a.heads;
+  return 256 + (has_sums ? a.batch * a.heads * a.keys * a.width * 4 : 0);
 }
 
 static int64_t workspace_of(cudnn_descriptor *plan) {
@@ -197,6 +211,36 @@ STAND_IN int cudnnBackendFinalize(cudnn_descriptor *d) {
   vec_free(&c.tensors);
   bool is_for_library = (c.convolution || c.is_in_library) && cudnn_library_is_usable();
   return is_for_library && !d->real ? cudnn_library_repeat(d) : CARD_OK;
+}
+
+// ---- executing ------------------------------------------------------------------------------------------
+
+// A mask is not told apart from others: attention of as many queries as keys without a stored mask is taken to be causal.
+static cudnn_shape shape_of(cudnn_descriptor *plan) {
+  contents c = contents_of(plan);
+  cudnn_shape shape = {.is_known = true, .is_attention = !c.convolution, .bits = 16};
+  if (c.convolution) convolution_products(c.convolution, &shape);
+  else {
+    attention a = attention_of(&c);
+    double share = a.queries == a.keys ? 0.5 : 1;
+    shape.pairs = share * (double)a.batch * (double)a.heads * (double)a.queries * (double)a.keys;
+    shape.width = (double)a.width;
+    shape.is_backward = a.is_backward;
+  }
+  vec_free(&c.tensors);
+  return shape;
+}
+
+STAND_IN int cudnnBackendExecute(void *handle, cudnn_descriptor *plan, void *arguments) {
+  (void)handle, (void)arguments;
+  if (!plan) return CUDNN_BAD_PARAMETER;
+  if (!plan->shape.is_known) plan->shape = shape_of(plan);
+  const cudnn_shape *s = &plan->shape;
+  plim_compute compute = s->bits > 16 ? PLIM_COMPUTE_FP32 : PLIM_COMPUTE_FP16;
+  if (s->is_attention)
+    card_time_attention(compute, PLIM_SDPA_CUDNN, s->pairs, s->width, s->is_backward);
+  else card_time_products(compute, s->m, s->n, s->k, 1);
+  return CARD_OK;
 }
 
 // A configuration leads back to its graph, through the heuristic that found it.

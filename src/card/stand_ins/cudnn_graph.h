@@ -67,12 +67,20 @@ typedef struct {
   void *values; // owned; descriptors among them live as long as this one
 } cudnn_attribute;
 
+// What a plan computes, for the clock: products m x n x k, or attention.
+typedef struct {
+  bool is_known, is_attention, is_backward;
+  int bits; // of an element; 16 stands for float16 and bfloat16, which are equally fast
+  double m, n, k, pairs, width;
+} cudnn_shape;
+
 typedef struct cudnn_descriptor cudnn_descriptor;
 struct cudnn_descriptor {
   int type, users; // a descriptor lives as long as one refers to it
   vec(cudnn_attribute) attributes;
-  void *real;   // its equivalent in the real library; NULL: it was not repeated there
-  bool is_seen; // by the walk that is under way
+  void *real;        // its equivalent in the real library; NULL: it was not repeated there
+  bool is_seen;      // by the walk that is under way
+  cudnn_shape shape; // of a plan, once it was executed
 };
 
 // The attribute of that name; NULL if it was not set.

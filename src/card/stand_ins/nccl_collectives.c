@@ -189,7 +189,8 @@ static int finish(const card_collective *c, bool is_posted) {
     is_complete &= is_combined ? combine_parts(c, parts) : place_parts(c);
     free(parts);
   }
-  if (!is_complete) note(c, CARD_UNANSWERED);
+  bool is_expected = c->communicator->is_alone && !is_pair(c);
+  if (!is_complete && !is_expected) note(c, CARD_UNANSWERED);
   return CARD_OK;
 }
 

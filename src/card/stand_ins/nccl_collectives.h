@@ -8,6 +8,7 @@
 typedef struct {
   int size, rank;
   card_exchange *exchange; // NULL: the other ranks cannot be reached
+  bool is_alone;           // they do not exist: this rank stands for all of them
 } card_communicator;
 
 typedef enum {

@@ -15,10 +15,16 @@ typedef struct {
   char bytes[128];
 } unique_id;
 
+// Of --world: the other ranks do not run.
+static bool is_alone(void) {
+  const char *world = getenv("PLIMSOLL_WORLD");
+  return world && *world;
+}
+
 static int create(communicator **out, int size, int rank, card_exchange *exchange) {
   communicator *new = malloc(sizeof *new);
   if (!new) return card_exchange_close(exchange), SYSTEM_ERROR;
-  *new = (communicator){size, rank, exchange};
+  *new = (communicator){size, rank, exchange, is_alone()};
   *out = new;
   card_use(card_device());
   return CARD_OK;
@@ -28,7 +34,7 @@ static int create(communicator **out, int size, int rank, card_exchange *exchang
 static int create_with_id(communicator **out, int size, int rank, const unique_id *id) {
   card_exchange_name name;
   memcpy(&name, id, sizeof name);
-  return create(out, size, rank, card_exchange_open(&name, size, rank));
+  return create(out, size, rank, is_alone() ? NULL : card_exchange_open(&name, size, rank));
 }
 
 STAND_IN int ncclGetVersion(int *version) {

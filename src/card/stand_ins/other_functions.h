@@ -277,7 +277,6 @@ ACCEPTED(cublasZtrsm_v2)
 ACCEPTED(cublasZtrsv_v2)
 
 // ---- cuDNN
-ACCEPTED(cudnnBackendExecute)
 ACCEPTED(cudnnBatchNormalizationBackwardEx)
 ACCEPTED(cudnnBatchNormalizationForwardInference)
 ACCEPTED(cudnnBatchNormalizationForwardTrainingEx)

@@ -92,6 +92,7 @@ typedef struct {
   const void *function;
   const char *name;
   const module *module;
+  card_kernel_kind kind;
 } named_kernel;
 
 static vec(named_kernel) kernels;
@@ -109,17 +110,19 @@ STAND_IN void __cudaRegisterFunction(void **of, const void *function, char *devi
                                      const char *name) {
   (void)device_function;
   pthread_mutex_lock(&lock);
-  vec_push(&kernels, (named_kernel){function, name, (const module *)of});
+  vec_push(&kernels, (named_kernel){function, name, (const module *)of, CARD_KERNEL_NEW});
   is_sorted = false;
   pthread_mutex_unlock(&lock);
 }
 
 static named_kernel kernel_of(const void *function) {
-  named_kernel wanted = {function, NULL, NULL}, *found = NULL;
+  named_kernel wanted = {.function = function}, *found = NULL;
   pthread_mutex_lock(&lock);
   if (!is_sorted && kernels.len) qsort(kernels.at, kernels.len, sizeof wanted, by_function);
   is_sorted = true;
   if (kernels.len) found = bsearch(&wanted, kernels.at, kernels.len, sizeof wanted, by_function);
+  if (found && found->kind == CARD_KERNEL_NEW && found->name)
+    found->kind = card_kernel_kind_of(found->name);
   named_kernel kernel = found ? *found : wanted;
   pthread_mutex_unlock(&lock);
   return kernel;
@@ -131,12 +134,12 @@ static card_image image_of(const module *of) {
 
 static bool lacks_images; // some library has none for this card
 
-static int launch(const void *function) {
+static int launch(const void *function, card_dim3 grid) {
   int device = card_device();
-  bool is_known = card_knows_kernels(device) && !lacks_images;
-  named_kernel kernel = is_known ? (named_kernel){0} : kernel_of(function);
+  named_kernel kernel = kernel_of(function);
   if (lacks_images && !image_of(kernel.module).binary) return CARD_NO_IMAGE;
   card_count_launch(device, kernel.name);
+  card_time_kernel(kernel.kind, kernel.name, grid.x, grid.y, grid.z);
   return CARD_OK;
 }
 
@@ -174,12 +177,17 @@ STAND_IN int __cudaGetKernel(void **kernel, const void *function) {
   return CARD_OK;
 }
 
-STAND_IN int __cudaLaunchKernel(const void *function) { return launch(function); }
-STAND_IN int cudaLaunchKernel(const void *function) { return launch(function); }
-STAND_IN int cudaLaunchCooperativeKernel(const void *function) { return launch(function); }
-STAND_IN int cudaLaunchKernelExC(const void *configuration, const void *function) {
-  (void)configuration;
-  return launch(function);
+STAND_IN int __cudaLaunchKernel(const void *function, card_dim3 grid) {
+  return launch(function, grid);
+}
+STAND_IN int cudaLaunchKernel(const void *function, card_dim3 grid) {
+  return launch(function, grid);
+}
+STAND_IN int cudaLaunchCooperativeKernel(const void *function, card_dim3 grid) {
+  return launch(function, grid);
+}
+STAND_IN int cudaLaunchKernelExC(const card_launch *configuration, const void *function) {
+  return launch(function, configuration->grid);
 }
 
 // CUB and PyTorch size their temporary storage by these.

@@ -15,8 +15,8 @@
 
 typedef struct {
   const char *gpu, *out;
-  uint64_t gpus, steps, limit_bytes, top;
-  cli_strings writable;
+  uint64_t gpus, world, steps, limit_bytes, top;
+  cli_strings writable, with, set;
   bool has_network, is_unsandboxed, is_verbose;
   picture_args pictures;
 } simulate_args;
@@ -116,11 +116,19 @@ void simulate_part_clear(simulate_part *part) {
 // ---- arguments --------------------------------------------------------------------------------------
 
 static plim_err check_counts(const simulate_args *args, plim_error *error) {
-  enum { MOST_GPUS = 64 };
+  enum { MOST_GPUS = 64, MOST_RANKS = 1 << 16 };
   if (args->gpus < 1 || args->gpus > MOST_GPUS)
     return plim_fail(error, PLIM_ERR_ARGUMENT, "--gpus %llu is not between 1 and %d",
                      (unsigned long long)args->gpus, MOST_GPUS);
-  return PLIM_OK;
+  if (args->world == 1 || args->world > MOST_RANKS)
+    return plim_fail(error, PLIM_ERR_ARGUMENT, "--world %llu is not between 2 and %d",
+                     (unsigned long long)args->world, MOST_RANKS);
+  if (!args->world || args->world >= args->gpus) return PLIM_OK;
+  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT,
+                           "--world %llu is less than --gpus %llu, which all have a rank",
+                           (unsigned long long)args->world, (unsigned long long)args->gpus);
+  plim_error_hint(error, "leave out --world: the ranks of --gpus then run together");
+  return err;
 }
 
 static plim_err understand(const simulate_args *args, const char *const *words, job_request *card,
@@ -141,6 +149,7 @@ static plim_err understand(const simulate_args *args, const char *const *words, 
                                 has_limit ? card->target.budget_bytes : SIMULATE_LARGE_ENOUGH,
                             .context_bytes = context,
                             .gpus = (uint32_t)args->gpus,
+                            .world = (uint32_t)args->world,
                             .steps = args->steps,
                             .writable = args->writable.at,
                             .writable_count = args->writable.len,
@@ -210,9 +219,28 @@ static int show(const simulate_report *r, const cli_call *call) {
   return r->capped.run.end == SIMULATE_OUT_OF_MEMORY || has_finding ? CLI_FINDING : CLI_OK;
 }
 
+// The program with the settings of --with.
+static plim_err change_program(const simulate_args *args, trial_with *with, simulate_report *r,
+                               simulate_request *request, plim_error *error) {
+  trial_options options = {.words = request->command,
+                           .sets = &args->set,
+                           .world = request->world ? request->world : request->gpus};
+  if (!args->with.len) return PLIM_OK;
+  plim_err err = trial_with_make(with, &options, &args->with, error);
+  if (!err) err = trial_version_check(&with->version, request->is_unsandboxed, error);
+  if (err) return err;
+  r->with = with;
+  request->command = (const char *const *)with->version.words.at;
+  request->replaced = with->version.replaced.at;
+  request->replaced_count = with->version.replaced.len;
+  request->variables = (const char *const *)with->variables;
+  return PLIM_OK;
+}
+
 static int run(const cli_call *call) {
   const simulate_args *args = call->args;
   simulate_request request;
+  trial_with with = {0};
   job_request *card = calloc(1, sizeof *card);
   plim_error error = {0};
   const char **words = calloc(call->program.len + 1, sizeof *words); // ends with NULL
@@ -220,6 +248,7 @@ static int run(const cli_call *call) {
   memcpy(words, call->program.at, call->program.len * sizeof *words);
   plim_err err = understand(args, words, card, &request, &error);
   simulate_report report = {.request = &request, .notes = &card->notes};
+  if (!err) err = change_program(args, &with, &report, &request, &error);
   if (!err) {
     report.has_limit = card->target.budget_bytes != PLIM_UNKNOWN;
     report.card = *card->card ? card->card : "large enough, with the kernels of an H200";
@@ -233,6 +262,7 @@ static int run(const cli_call *call) {
   int status = err ? cli_report(&error, NULL) : show(&report, call);
   simulate_part_clear(&report.capped);
   if (report.has_large) simulate_part_clear(&report.large);
+  trial_with_clear(&with);
   job_request_clear(card);
   free(card);
   free(words);
@@ -253,10 +283,20 @@ static const cli_option options[] = {
     {"gpu", 'g', "CARD", CLI_CARD, AT(gpu),
      "the card to simulate: a name such as 4090, or a size such as 24GiB", NULL},
     {"gpus", 0, "N", CLI_UINT, AT(gpus), "number of cards to simulate (default: 1)", NULL},
+    {"world", 0, "N", CLI_UINT, AT(world),
+     "tell the program that it is one of N ranks; the others do not run, and what they would send "
+     "is taken to be what this one has",
+     NULL},
     {"steps", 0, "N", CLI_UINT, AT(steps),
      "end the program after N optimizer steps (default: 3; 0: let it run to its own end)", NULL},
     {"limit", 0, "SIZE", CLI_BYTES, AT(limit_bytes),
      "memory PyTorch may use, if less than the card has", NULL},
+    {"with", 0, "KNOB=V", CLI_SETTINGS, AT(with),
+     "run the program with another value of a setting, such as micro_batch=2 or checkpoint=on; "
+     "your files stay as they are, and the program sees edited copies of them",
+     NULL},
+    {"set", 0, "KNOB=FILE:KEY", CLI_STRINGS, AT(set),
+     "where the program sets it, for --with: a key that plimsoll does not know by its name", NULL},
     {"writable", 0, "DIR", CLI_STRINGS, AT(writable),
      "keep what the program writes in this folder; everything else that it writes is thrown away",
      NULL},
@@ -285,13 +325,25 @@ static const char *const description[] = {
     "masks, lengths) are computed on the host, so that padding, packing and evaluation work. If "
     "the program reads a value that depends on a floating-point number, it gets 0 (or True), and "
     "the report lists the line.",
+    "--world N shows what one of many GPUs needs without starting a process for each: the program "
+    "gets the environment of a launcher (WORLD_SIZE=N, RANK=0) and nothing waits for the other "
+    "ranks. It assumes that every rank holds what this one holds, that rank 0 needs the most, and "
+    "that all ranks have data of equal length. Pipeline stages, which differ, cannot be shown this "
+    "way.",
+    "--with changes one of plan's settings (plimsoll help knobs) where the program has it: in a "
+    "copy of a file, in a flag of the command or in the environment. The report says where. A "
+    "setting that plimsoll does not find is an error. --with micro_batch=N alone leaves the "
+    "accumulation as it is, so the effective batch changes; add --with accumulate=N to keep it.",
     NULL,
 };
 
 static const cli_example examples[] = {
     {"plimsoll simulate --gpu 4090 -- python train.py", "does this script fit on an RTX 4090?"},
+    {"plimsoll simulate --gpu 4090 --with micro_batch=2 -- python train.py",
+     "and with a smaller micro batch?"},
     {"plimsoll simulate --gpu a100 --gpus 2 -- torchrun --nproc-per-node 2 train.py",
      "what does each of two ranks need?"},
+    {"plimsoll simulate --gpu h100 --world 64 -- python train.py", "and one of 64 ranks?"},
     {0},
 };
 

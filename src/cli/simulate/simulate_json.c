@@ -2,6 +2,7 @@
 
 #include "show_notes.h"
 #include "simulate_report.h"
+#include "step_time_error.h"
 
 static const char *verdict_of(const simulate_report *r) {
   if (r->capped.run.end == SIMULATE_FAILED) return "failed";
@@ -12,6 +13,43 @@ static const char *verdict_of(const simulate_report *r) {
 void simulate_write_command(json_writer *j, const char *const *command) {
   jsonw_array(j, "command");
   for (const char *const *word = command; *word; word++) jsonw_string(j, NULL, *word);
+  jsonw_end(j);
+}
+
+static void put_batch(json_writer *j, const char *key, int64_t batch) {
+  if (batch) jsonw_i64(j, key, batch);
+  else jsonw_null(j, key);
+}
+
+static void put_changed(json_writer *j, const trial_with *with) {
+  static const char *const where[] = {"command", "environment", "file", "computed"};
+  jsonw_array(j, "changed");
+  for (size_t i = 0; with && i < with->changed.len; i++) {
+    const trial_changed *c = &with->changed.at[i];
+    jsonw_object(j, NULL);
+    jsonw_string(j, "knob", plim_knob_table[c->knob].name);
+    jsonw_string(j, "where", where[c->where]);
+    jsonw_string_or_null(j, "file", c->file);
+    jsonw_string(j, "key", c->key);
+    jsonw_string_or_null(j, "from", c->from);
+    jsonw_string(j, "to", c->to);
+    jsonw_end(j);
+  }
+  jsonw_end(j);
+  if (!with) return;
+  put_batch(j, "effective_batch_before", with->effective_before);
+  put_batch(j, "effective_batch_after", with->effective_after);
+}
+
+static void put_world(json_writer *j, const simulate_report *r) {
+  const simulate_process *p = simulate_fullest(&simulate_whole(r)->run);
+  if (!r->request->world) {
+    jsonw_null(j, "world");
+    return;
+  }
+  jsonw_object(j, "world");
+  jsonw_u64(j, "ranks", r->request->world);
+  jsonw_bool(j, "has_process_group", p && p->is_grouped);
   jsonw_end(j);
 }
 
@@ -86,6 +124,22 @@ static void put_failure(json_writer *j, const simulate_failure *f) {
   jsonw_end(j);
 }
 
+static void put_step(json_writer *j, const simulate_step *s) {
+  if (!s->kernels) {
+    jsonw_null(j, "step");
+    return;
+  }
+  jsonw_object(j, "step");
+  jsonw_number(j, "seconds", s->seconds);
+  jsonw_number(j, "worst_factor", STEP_TIME_WORST);
+  jsonw_number(j, "product_seconds", s->product_seconds);
+  jsonw_number(j, "attention_seconds", s->attention_seconds);
+  jsonw_number(j, "memory_seconds", s->memory_seconds);
+  jsonw_number(j, "host_seconds", s->host_seconds);
+  jsonw_u64(j, "kernels", s->kernels);
+  jsonw_end(j);
+}
+
 static void put_process(json_writer *j, const simulate_process *p) {
   jsonw_object(j, NULL);
   jsonw_i64(j, "rank", p->rank);
@@ -99,6 +153,7 @@ static void put_process(json_writer *j, const simulate_process *p) {
   jsonw_u64(j, "retries", p->retries);
   jsonw_bytes(j, "host_bytes", p->host_bytes);
   jsonw_bool(j, "has_values", p->has_values);
+  put_step(j, &p->step);
   jsonw_object(j, "versions");
   for (size_t i = 0; i < p->versions.len; i++)
     jsonw_string(j, p->versions.at[i].name, p->versions.at[i].version);
@@ -148,8 +203,10 @@ void simulate_write_json(FILE *out, const simulate_report *r) {
   jsonw_object(j, NULL);
   jsonw_u64(j, "format_version", 1);
   simulate_write_command(j, r->request->command);
+  put_changed(j, r->with);
   jsonw_string(j, "card", r->card);
   jsonw_u64(j, "gpus", r->request->gpus);
+  put_world(j, r);
   jsonw_bytes(j, "budget_bytes", r->has_limit ? r->budget_bytes : PLIM_UNKNOWN);
   jsonw_string(j, "verdict", verdict_of(r));
   simulate_write_part(j, "run", &r->capped);

@@ -5,6 +5,7 @@
 #include "job_options.h"
 #include "replay_result.h"
 #include "simulate.h"
+#include "trial.h"
 
 // One run, and the replay of the snapshot of its fullest process.
 typedef struct {
@@ -22,6 +23,7 @@ typedef struct {
   simulate_part large;   // if that ran out of memory: on a card that is large enough
   bool has_large;
   const plim_notes *notes;
+  const trial_with *with; // settings that were changed for this run; NULL: none
 } simulate_report;
 
 // The run that says what the program needs.

@@ -8,6 +8,7 @@
 #include "quoting.h"
 #include "show_notes.h"
 #include "simulate_report.h"
+#include "step_time_error.h"
 #include "term.h"
 #include "units.h"
 #include "value.h"
@@ -45,6 +46,49 @@ static void print_where(const simulate_report *r) {
   for (size_t i = 0; p && i < p->versions.len && (size_t)used < sizeof line; i++)
     used += snprintf(line + used, sizeof line - used, "%s%s %s", i ? ", " : "; ",
                      p->versions.at[i].name, p->versions.at[i].version);
+  sentence(line);
+}
+
+static void print_world(const simulate_report *r) {
+  const simulate_process *p = simulate_fullest(&simulate_whole(r)->run);
+  char line[320];
+  if (!r->request->world || !p) return;
+  if (p->is_grouped)
+    snprintf(line, sizeof line,
+             "rank %lld of %u, and the others did not run: every rank is taken to hold what this "
+             "one holds, rank 0 to need the most, and all ranks to have data of equal length",
+             (long long)p->rank, r->request->world);
+  else
+    snprintf(line, sizeof line,
+             "note: the program was told of %u ranks, but never called "
+             "torch.distributed.init_process_group: --world had no effect on its groups",
+             r->request->world);
+  sentence(line);
+}
+
+static const char *where_of(const trial_changed *c) {
+  if (c->where == TRIAL_IN_FILE) return "in a copy of ";
+  if (c->where == TRIAL_IN_COMMAND) return "in the command";
+  return c->where == TRIAL_IN_ENVIRONMENT ? "in the environment" : "which the program computes";
+}
+
+static void print_changed(const trial_with *with) {
+  char line[768];
+  for (size_t i = 0; with && i < with->changed.len; i++) {
+    const trial_changed *c = &with->changed.at[i];
+    bool is_same = strcmp(c->from, c->to) == 0;
+    int used = snprintf(line, sizeof line, "%s: %s ", is_same ? "unchanged" : "changed", c->key);
+    if (!is_same && *c->from) used += snprintf(line + used, sizeof line - used, "%s -> ", c->from);
+    else if (!is_same) used += snprintf(line + used, sizeof line - used, "(not set) -> ");
+    snprintf(line + used, sizeof line - used, "%s, %s%s", c->to, where_of(c),
+             c->file ? c->file : "");
+    sentence(line);
+  }
+  if (!with || with->effective_before == with->effective_after) return;
+  if (!with->effective_before || !with->effective_after) return;
+  snprintf(line, sizeof line,
+           "note: the effective batch changes from %lld to %lld; --with accumulate=N can keep it",
+           (long long)with->effective_before, (long long)with->effective_after);
   sentence(line);
 }
 
@@ -95,6 +139,32 @@ void simulate_print_observed(const simulate_process *p) {
   if (!p || !p->observed.model) return;
   print_model(&p->observed);
   print_recipe(&p->observed);
+}
+
+// Sharded runs also wait for each other, which is not in the figure.
+static void print_time(const simulate_part *part) {
+  const simulate_process *p = simulate_fullest(&part->run);
+  char line[480];
+  if (!p || !p->step.kernels) return;
+  const simulate_step *s = &p->step;
+  double card = s->product_seconds + s->attention_seconds + s->memory_seconds;
+  int used = snprintf(line, sizeof line, "about %s per step on the real card",
+                      units_seconds(s->seconds).text);
+  if (s->host_seconds > card)
+    used += snprintf(line + used, sizeof line - used,
+                     ", which the host decides: it launches %s kernels, and the card needs %s",
+                     units_count(s->kernels).text, units_seconds(card).text);
+  else
+    used += snprintf(
+        line + used, sizeof line - used, ": matrix products %s, attention %s, other kernels %s",
+        units_seconds(s->product_seconds).text, units_seconds(s->attention_seconds).text,
+        units_seconds(s->memory_seconds).text);
+  if (p->world > 1)
+    used += snprintf(line + used, sizeof line - used, "; without the time for communication");
+  snprintf(line + used, sizeof line - used,
+           "; this method was within a factor of %.1f on %d recorded runs of an H200",
+           STEP_TIME_WORST, STEP_TIME_RUNS);
+  sentence(line);
 }
 
 void simulate_print_phases(const simulate_part *part) {
@@ -323,6 +393,8 @@ void simulate_print_text(const simulate_report *r) {
   const simulate_part *whole = simulate_whole(r);
   simulate_print_command(r->request->command);
   print_where(r);
+  print_world(r);
+  print_changed(r->with);
   notes_print(stdout, r->notes);
   print_steps(whole);
   simulate_print_observed(simulate_fullest(&whole->run));
@@ -331,6 +403,7 @@ void simulate_print_text(const simulate_report *r) {
   print_failure(r);
   simulate_print_peaks(whole, r->has_large);
   simulate_print_phases(whole);
+  print_time(whole);
   simulate_print_ranks(whole);
   print_missing_steps(whole);
   if (whole->has_replay) replay_print_findings(&whole->replay);

@@ -8,54 +8,21 @@
 // ---- constants ------------------------------------------------------------------------------------
 // Measured on an H200 with torch 2.11; the tables are in docs/measurements.md, "The clock".
 
-// The card: fractions of the data sheet's figures, so that they carry over to other cards.
-static const struct {
-  double kernel_seconds; // from the end of one kernel to the first result of the next
-  double stream;         // fraction of the bandwidth: elementwise kernels on plain tensors
-  double uneven;         // elements per second per float32 FLOP/s: elementwise kernels that widen,
-                         // broadcast or follow strides, which load elements one by one
-  double listed;         // the same for accesses of multi-tensor kernels
-  double matmul_seconds; // filling and draining the pipeline of a matrix product
-  double matmul;         // fraction of the tensor cores' peak
-  double matmul_stream;  // fraction of the bandwidth, for products limited by it
-  double matmul_exposed; // fraction of the time for a product's bytes not hidden by arithmetic
-  double odd_rows[3];    // fraction of a product's rate that remains when rows begin at multiples
-                         // of 16, 4 and 2 bytes: tensor cores of Hopper, of Ampere, of Turing
-} card = {.kernel_seconds = 3e-6,
-          .stream = 0.92,
-          .uneven = 390e9 / 66.9e12,
-          .listed = 1300e9 / 66.9e12,
-          .matmul_seconds = 2e-6,
-          .matmul = 0.76,
-          .matmul_stream = 0.75,
-          .matmul_exposed = 0.4,
-          .odd_rows = {1, 0.33, 0.15}};
+// The rates of kernels are in kernel_rates.h.
 
-// Pairs of query and key per second, per float32 FLOP/s: exponentials and scaling, and random numbers with dropout.
-// The tensor cores compute the matrix products at the same time.
 static const struct {
-  double forward, backward;
-} pairs_rate[] = {
-    [PLIM_SDPA_CUDNN] = {2e12 / 66.9e12, 0.8e12 / 66.9e12},
-    [PLIM_SDPA_FLASH] = {2e12 / 66.9e12, 0.8e12 / 66.9e12}, // assumed equal to cuDNN; not measured
-    [PLIM_SDPA_EFFICIENT] = {0.22e12 / 66.9e12, 0.1e12 / 66.9e12},
-};
-#define DROPOUT_PAIRS (1e12 / 66.9e12)
+  double uneven; // elements per second per float32 FLOP/s: elementwise kernels that widen,
+                 // broadcast or follow strides, which load elements one by one
+  double listed; // the same for accesses of multi-tensor kernels
+} card = {.uneven = 390e9 / 66.9e12, .listed = 1300e9 / 66.9e12};
 
-// The CPU: the H200's host (Xeon, virtual machine) with Python 3.12. Mid-range values of several runs (timing.json,
-// timing_again.json), which differ by up to a factor of two.
+// The CPU, of the same host as in kernel_rates.h.
 static const struct {
-  double operator_seconds;  // Python, the dispatcher and the creation of a node
-  double node_seconds;      // the engine and a node's function
-  double launch_seconds;    // launching a kernel and allocating its result
   double hook_seconds;      // a saved tensor through a Python hook, with its garbage
   double parameter_seconds; // one iteration of a Python loop over parameters
   double walk_seconds;      // Trainer's walks over the modules, per operator of forward
   double triton_seconds;    // a kernel of Liger-Kernel: its Python and Triton's launch
-} host = {.operator_seconds = 10e-6,
-          .node_seconds = 14.5e-6,
-          .launch_seconds = 10e-6,
-          .hook_seconds = 22e-6,
+} host = {.hook_seconds = 22e-6,
           .parameter_seconds = 9e-6,
           .walk_seconds = 2.7e-6,
           .triton_seconds = 500e-6};
@@ -68,8 +35,8 @@ static void cpu_works(plim_tape *t, double seconds) {
 
 static void launch(plim_tape *t, double seconds) {
   struct tape_clock *c = &t->clock;
-  c->cpu += host.launch_seconds;
-  seconds += card.kernel_seconds;
+  c->cpu += PLIM_LAUNCH_SECONDS;
+  seconds += PLIM_KERNEL_SECONDS;
   c->gpu_free = fmax(c->gpu_free, c->cpu) + seconds;
   c->now.busy_seconds += seconds;
   c->now.kernels++;
@@ -81,7 +48,7 @@ static void count_flops(plim_tape *t, double flops) {
 }
 
 void plim_work_operator(plim_tape *t) {
-  cpu_works(t, host.operator_seconds);
+  cpu_works(t, PLIM_OPERATOR_SECONDS);
   t->clock.operators += !t->state.is_recomputing;
 }
 
@@ -91,7 +58,7 @@ void plim_work_trainer(plim_tape *t) {
   t->clock.operators = 0;
 }
 
-void plim_work_node(plim_tape *t) { cpu_works(t, host.node_seconds); }
+void plim_work_node(plim_tape *t) { cpu_works(t, PLIM_NODE_SECONDS); }
 void plim_work_triton(plim_tape *t) { cpu_works(t, host.triton_seconds); }
 void plim_work_hook(plim_tape *t) { cpu_works(t, host.hook_seconds); }
 void plim_work_parameters(plim_tape *t, size_t count) {
@@ -148,7 +115,7 @@ plim_step_time plim_clock_last_step(const plim_tape *t) { return t->clock.last; 
 // ---- kernels that move bytes ----------------------------------------------------------------------
 
 static double stream_seconds(const plim_tape *t, double bytes) {
-  return bytes / (t->gpu->bandwidth_gbs * 1e9 * card.stream);
+  return plim_stream_seconds(t->gpu, bytes);
 }
 
 static double uneven_seconds(const plim_tape *t, double elements) {
@@ -225,11 +192,10 @@ void plim_work_foreach(plim_tape *t, plim_tensor *const *parameters, size_t coun
 
 // ---- matrix products ------------------------------------------------------------------------------
 
-static double peak_flops(const plim_gpu *gpu, plim_dtype dtype) {
-  double tflops = dtype == PLIM_BF16   ? gpu->bf16_tflops
-                  : dtype == PLIM_FP16 ? gpu->fp16_tflops
-                                       : gpu->fp32_tflops;
-  return 1e12 * (tflops > 0 ? tflops : gpu->fp32_tflops);
+static plim_compute compute_of(plim_dtype dtype) {
+  return dtype == PLIM_BF16   ? PLIM_COMPUTE_BF16
+         : dtype == PLIM_FP16 ? PLIM_COMPUTE_FP16
+                              : PLIM_COMPUTE_FP32;
 }
 
 // 0: rows begin at multiples of 16 bytes; 1: of 4 bytes; 2: of fewer.
@@ -240,14 +206,10 @@ static int oddness(const plim_tensor *x) {
   return bytes % 16 == 0 ? 0 : bytes % 4 == 0 ? 1 : 2;
 }
 
-static double product_rate(const plim_tape *t, const plim_tensor *a, const plim_tensor *b,
-                           const plim_tensor *out) {
+static int oddest(const plim_tensor *a, const plim_tensor *b, const plim_tensor *out) {
   int odd = oddness(a), of_b = oddness(b), of_out = oddness(out);
   if (of_b > odd) odd = of_b;
-  if (of_out > odd) odd = of_out;
-  bool is_wide = a->dtype == PLIM_FP32; // no tensor cores, so alignment does not matter
-  return peak_flops(t->gpu, (plim_dtype)a->dtype) * card.matmul *
-         (is_wide ? 1 : card.odd_rows[odd]);
+  return of_out > odd ? of_out : odd;
 }
 
 void plim_work_matmul(plim_tape *t, const plim_tensor *a, const plim_tensor *b, plim_tensor *out) {
@@ -260,10 +222,9 @@ void plim_work_products(plim_tape *t, int64_t k, const plim_tensor *a, const pli
   if (!clock_is_on(t)) return;
   double flops = 2.0 * (double)k * (double)plim_numel(&out->shape);
   double bytes = plim_bytes_of(a) + plim_bytes_of(b) + plim_bytes_of(out);
-  double moving = bytes / (t->gpu->bandwidth_gbs * 1e9);
-  double computing = flops / product_rate(t, a, b, out) + card.matmul_exposed * moving;
   count_flops(t, flops);
-  launch(t, card.matmul_seconds + fmax(computing, moving / card.matmul_stream));
+  launch(t, plim_product_seconds(t->gpu, compute_of((plim_dtype)a->dtype), flops, bytes,
+                                 oddest(a, b, out)));
 }
 
 // ---- attention ------------------------------------------------------------------------------------
@@ -273,13 +234,12 @@ void plim_work_attention_kind(plim_tape *t, bool is_causal, bool has_dropout) {
   t->clock.has_dropout = has_dropout;
 }
 
-// Time of `products` matrix products, each with two operations per pair and element of a head.
-static double attention_seconds(plim_tape *t, double pairs, double width, double products,
-                                double rate, plim_dtype dtype) {
-  double peak = peak_flops(t->gpu, dtype), flops = 2 * products * pairs * width;
-  count_flops(t, flops);
-  double other = pairs / (rate * t->gpu->fp32_tflops * 1e12);
-  return card.matmul_seconds + flops / (peak * card.matmul) + other;
+static double attention_seconds(plim_tape *t, plim_sdpa_kernel kernel, double pairs, double width,
+                                bool is_backward, plim_dtype dtype) {
+  bool has_dropout = !is_backward && t->clock.has_dropout;
+  count_flops(t, plim_attention_flops(pairs, width, is_backward));
+  return plim_attention_seconds(t->gpu, compute_of(dtype), kernel, pairs, width, is_backward,
+                                has_dropout);
 }
 
 void plim_work_attention(plim_tape *t, plim_grad_node *node, plim_sdpa_kernel kernel,
@@ -289,9 +249,7 @@ void plim_work_attention(plim_tape *t, plim_grad_node *node, plim_sdpa_kernel ke
   double pairs = queries * (double)k->shape.at[2] * (t->clock.is_causal ? 0.5 : 1);
   double width = (double)q->shape.at[3];
   if (node) node->pairs = pairs, node->width = width;
-  double rate = pairs_rate[kernel].forward;
-  if (t->clock.has_dropout) rate = 1 / (1 / rate + 1 / DROPOUT_PAIRS);
-  launch(t, attention_seconds(t, pairs, width, 2, rate, (plim_dtype)q->dtype));
+  launch(t, attention_seconds(t, kernel, pairs, width, false, (plim_dtype)q->dtype));
 }
 
 // A kernel before the main one sums gradient times output; a kernel after it rounds the gradient of the queries from
@@ -303,6 +261,6 @@ void plim_work_attention_backward(plim_tape *t, const plim_grad_node *node, plim
   plim_dtype dtype = (plim_dtype)gradients[0]->dtype;
   double bytes = plim_bytes_of(gradients[0]), elements = (double)plim_numel(&gradients[0]->shape);
   launch(t, stream_seconds(t, 2 * bytes));
-  launch(t, attention_seconds(t, node->pairs, node->width, 5, pairs_rate[kernel].backward, dtype));
+  launch(t, attention_seconds(t, kernel, node->pairs, node->width, true, dtype));
   launch(t, uneven_seconds(t, elements));
 }

@@ -5,14 +5,8 @@
 #ifndef PLIM_CORE_WORK_H
 #define PLIM_CORE_WORK_H
 
+#include "kernel_rates.h"
 #include "tape.h"
-
-typedef enum {
-  PLIM_SDPA_CUDNN,     // chosen on Hopper
-  PLIM_SDPA_FLASH,     // chosen on Ampere and Ada
-  PLIM_SDPA_EFFICIENT, // for older cards, float32 and masks
-  PLIM_SDPA_MATH       // the fallback
-} plim_sdpa_kernel;
 
 // An elementwise kernel that reads up to two tensors (NULL: none) and writes `out`.
 void plim_work_map(plim_tape *t, const plim_tensor *a, const plim_tensor *b, plim_tensor *out);

@@ -43,6 +43,21 @@ static void write_observed(const char *text) {
   fclose(out);
 }
 
+typedef int product_function(void *handle, int a, int b, int m, int n, int k);
+typedef void step_function(uint64_t steps, uint64_t allocated, uint64_t handed_out);
+
+// Two steps of a product each; the second allocates 9.2 GB.
+static int act_steps(void) {
+  product_function *multiply = (product_function *)(uintptr_t)cuda("cublasSgemm_v2");
+  step_function *step = (step_function *)(uintptr_t)cuda("plimsoll_card_step");
+  for (uint64_t i = 0; i < 2; i++) {
+    multiply(NULL, 0, 0, 4096, 4096, 4096);
+    step(i + 1, 0, i * 9200000000ull);
+  }
+  write_observed("{\"steps\": 2, \"devices\": [{\"reserved_bytes.all.peak\": 20}]}");
+  return 0;
+}
+
 static int act(const char *what) {
   if (strcmp(what, "fill") == 0) return act_fill(false);
   if (strcmp(what, "recover") == 0) return act_fill(true);
@@ -66,6 +81,11 @@ static int act(const char *what) {
     write_observed(
         "{\"rank\": \"x\", \"devices\": 3, \"looked_at\": [1, {\"file\": 2}], "
         "\"versions\": [], \"observed\": {\"model\": 1, \"batch\": \"a\"}, \"phases\": [[]]}");
+  if (strcmp(what, "steps") == 0) return act_steps();
+  if (strcmp(what, "world") == 0) {
+    bool is_told = getenv("PLIMSOLL_WORLD") && strcmp(getenv("PLIMSOLL_WORLD"), "64") == 0;
+    return is_told && getenv("MINE") && strcmp(getenv("MINE"), "new") == 0 ? 0 : 1;
+  }
   if (strcmp(what, "broken") == 0) write_observed("{\"rank\": ");
   if (strcmp(what, "write") == 0) {
     FILE *out = fopen(getenv("TO_CHANGE"), "w");
@@ -165,6 +185,43 @@ TEST(what_processes_observed_is_read) {
   CHECK(p->observed.batch[1] == 8 && p->observed.accumulation == 4 && p->observed.has_tokens,
         "batch");
   CHECK(!p->snapshot && simulate_steps(&result) == 3, "snapshot");
+  simulate_result_clear(&result);
+  folder_remove();
+}
+
+// An RTX 4090 makes 82.6 TFLOP/s of float32 and moves 1008 GB/s; the clock takes 76 and 92 % of that.
+TEST(the_last_step_is_timed) {
+  if (!begin()) return;
+  CHECK(!simulate("steps", 4) && result.processes.len == 1, "%s", error.message);
+  const simulate_step *s = &result.processes.at[0].step;
+  const plim_gpu *gpu = plim_gpu_named("4090");
+  double product = 2 * 4096.0 * 4096 * 4096 / (gpu->fp32_tflops * 1e12 * 0.76);
+  double memory = 3 * (9.2e9 - 4096.0 * 4096 * 4) / (gpu->bandwidth_gbs * 1e9 * 0.92);
+  CHECK(s->kernels == 1, "%llu kernels", (unsigned long long)s->kernels);
+  CHECK(s->product_seconds > product && s->product_seconds < 1.1 * product, "%g s",
+        s->product_seconds);
+  CHECK(s->memory_seconds > memory && s->memory_seconds < 1.01 * memory, "%g s", s->memory_seconds);
+  CHECK(s->seconds == s->product_seconds + s->memory_seconds && s->host_seconds < 1e-4, "%g s",
+        s->seconds);
+  simulate_result_clear(&result);
+  folder_remove();
+}
+
+TEST(the_environment_has_the_world_and_what_was_asked_for) {
+  if (!begin()) return;
+  const char *const command[] = {me, "--act", "world", NULL};
+  const char *const variables[] = {"MINE=new", NULL};
+  simulate_request request = {.command = command,
+                              .stand_ins = TEST_CARD,
+                              .gpu = plim_gpu_named("4090"),
+                              .total_bytes = PLIM_GIB,
+                              .gpus = 1,
+                              .world = 64,
+                              .variables = variables};
+  setenv("MINE", "old", 1);
+  CHECK(!simulate_run(&request, NULL, NULL, &result, &error), "%s", error.message);
+  CHECK(result.end == SIMULATE_RAN, "status %d", result.status);
+  unsetenv("MINE");
   simulate_result_clear(&result);
   folder_remove();
 }

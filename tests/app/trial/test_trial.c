@@ -503,6 +503,102 @@ TEST(a_batch_that_is_not_found_is_asked_for) {
   end();
 }
 
+// ---- settings that the user names -------------------------------------------------------------------
+
+static trial_with with;
+
+static plim_err make_with(const char *flag, const char *value, const char *first,
+                          const char *second) {
+  static const char *words[5];
+  cli_strings texts = {0};
+  memcpy(words, (const char *[]){python, "train.py", flag, value, NULL}, sizeof words);
+  vec_push(&texts, first);
+  if (second) vec_push(&texts, second);
+  plim_err err = trial_with_make(&with, &(trial_options){.words = words}, &texts, &error);
+  vec_free(&texts);
+  return err;
+}
+
+#define CHECK_CHANGED(i, wanted_where, wanted_key, wanted_from, wanted_to)                         \
+  do {                                                                                             \
+    CHECK(with.changed.len > (i), "%zu changes", with.changed.len);                                \
+    CHECK(with.changed.at[i].where == (wanted_where), "where %d", with.changed.at[i].where);       \
+    CHECK_STR(with.changed.at[i].key, wanted_key);                                                 \
+    CHECK_STR(with.changed.at[i].from, wanted_from);                                               \
+    CHECK_STR(with.changed.at[i].to, wanted_to);                                                   \
+  } while (0)
+
+static void end_with(void) {
+  trial_with_clear(&with);
+  end();
+}
+
+TEST(with_changes_a_flag_of_the_command) {
+  begin(by_flag);
+  CHECK(!make_with("--batch-size", "6", "micro_batch=2", NULL), "%s", error.message);
+  CHECK_STR(with.version.words.at[3], "2");
+  CHECK(!with.version.replaced.len, "a file would change");
+  CHECK_CHANGED(0, TRIAL_IN_COMMAND, "--batch-size", "6", "2");
+  end_with();
+}
+
+TEST(with_changes_copies_of_files) {
+  struct stat before, after;
+  char text[4096] = "";
+  begin(by_trainer);
+  CHECK(stat("train.py", &before) == 0, "no script");
+  CHECK(!make_with(NULL, NULL, "batch=2", "checkpoint=on"), "%s", error.message);
+  CHECK(with.version.replaced.len == 1, "%zu copies", with.version.replaced.len);
+  FILE *in = fopen(with.version.replaced.at[0].with, "r");
+  CHECK(in && fread(text, 1, sizeof text - 1, in), "no copy");
+  fclose(in);
+  CHECK(strstr(text, "per_device_train_batch_size=2") &&
+            strstr(text, "gradient_checkpointing=True"),
+        "%s", text);
+  CHECK_CHANGED(0, TRIAL_IN_FILE, "TrainingArguments.per_device_train_batch_size", "8", "2");
+  CHECK_CHANGED(1, TRIAL_IN_FILE, "TrainingArguments.gradient_checkpointing", "", "true");
+  CHECK_STR(with.changed.at[0].file, "train.py");
+  CHECK(with.effective_before == 120 && with.effective_after == 30, "effective %lld",
+        (long long)with.effective_after);
+  CHECK(stat("train.py", &after) == 0 && after.st_ino == before.st_ino &&
+            after.st_size == before.st_size,
+        "the original changed");
+  CHECK(trial_version_check(&with.version, true, &error) == PLIM_ERR_UNSUPPORTED,
+        "copies without a sandbox");
+  end_with();
+}
+
+TEST(with_sets_the_allocator_in_the_environment) {
+  begin(by_trainer);
+  unsetenv("PYTORCH_ALLOC_CONF");
+  setenv("PYTORCH_CUDA_ALLOC_CONF", "max_split_size_mb:64", 1);
+  CHECK(!make_with(NULL, NULL, "alloc_conf=expandable_segments:True", NULL), "%s", error.message);
+  CHECK_STR(with.variables[0], "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
+  CHECK_CHANGED(0, TRIAL_IN_ENVIRONMENT, "PYTORCH_CUDA_ALLOC_CONF", "max_split_size_mb:64",
+                "expandable_segments:True");
+  trial_with_clear(&with);
+  setenv("PYTORCH_ALLOC_CONF", "", 1); // the newer name, which PyTorch prefers
+  CHECK(!make_with(NULL, NULL, "alloc_conf=max_split_size_mb:128", NULL), "%s", error.message);
+  CHECK_STR(with.variables[0], "PYTORCH_ALLOC_CONF=max_split_size_mb:128");
+  trial_with_clear(&with);
+  CHECK(make_with(NULL, NULL, "alloc_conf=max_split_size_mb:8", NULL) &&
+            strstr(error.message, "smallest"),
+        "%s", error.message);
+  unsetenv("PYTORCH_ALLOC_CONF");
+  unsetenv("PYTORCH_CUDA_ALLOC_CONF");
+  end_with();
+}
+
+TEST(with_refuses_what_the_program_has_no_place_for) {
+  begin(without_batch);
+  CHECK(make_with(NULL, NULL, "micro_batch=2", NULL) == PLIM_ERR_UNSUPPORTED, "it was changed");
+  CHECK(strstr(error.message, "found no key for micro_batch"), "%s", error.message);
+  CHECK(strstr(error.hint, "--set micro_batch=FILE:KEY"), "%s", error.hint);
+  CHECK(make_with(NULL, NULL, "micro_batch=2", "batch=3") == PLIM_ERR_ARGUMENT, "given twice");
+  CHECK(make_with(NULL, NULL, "world=2", NULL) == PLIM_ERR_ARGUMENT, "a fact");
+  end_with();
+}
+
 int main(int argc, char **argv) {
   const char *name = strrchr(argv[0], '/');
   if (argc > 1 && name && strcmp(name, "/python") == 0) return train(argc, argv);

@@ -3,6 +3,8 @@ export XDG_STATE_HOME=$PWD/state
 try() { $PLIMSOLL simulate "$@"; echo "exit $?"; } 2>&1
 try 2>&1
 try --gpu 4090 --gpus 999 -- python train.py 2>&1
+try --gpu 4090 --world 1 -- python train.py 2>&1
+try --gpu 4090 --gpus 4 --world 2 -- python train.py 2>&1
 try --gpu nonsense -- python train.py 2>&1
 try --gpu 4090 --step 3 python train.py 2>&1
 try --svg log.svg --html log.svg -- python train.py 2>&1

@@ -11,4 +11,8 @@
 // micro batch x accumulation x GPUs differ from the global batch.
 plim_err plim_project_set(const plim_project *p, const plim_knob_change *changes, size_t count,
                           plim_edit_set *out, plim_error *error);
+
+// Reads the project again as it would be with these edits. `out` must be empty; clear it whatever the outcome.
+plim_err plim_project_edited(const plim_project *p, const plim_edit_set *edits, plim_project *out,
+                             plim_error *error);
 #endif

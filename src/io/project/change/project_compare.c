@@ -39,8 +39,8 @@ static plim_err add_again(const plim_project *p, size_t file, const plim_edit_se
   return err;
 }
 
-static plim_err rebuild(const plim_project *p, const plim_edit_set *edits, plim_project *out,
-                        plim_error *error) {
+plim_err plim_project_edited(const plim_project *p, const plim_edit_set *edits, plim_project *out,
+                             plim_error *error) {
   plim_err err = PLIM_OK;
   for (size_t i = 0; i < p->files.len && !err; i++) err = add_again(p, i, edits, out, error);
   for (size_t i = 0; i < edits->files.len && !err; i++) {
@@ -166,7 +166,7 @@ static plim_err compare(const plim_project *p, const plim_project *q,
 plim_err plim_project_check(const plim_project *p, const plim_knob_change *changes, size_t count,
                             const plim_edit_set *edits, plim_error *error) {
   plim_project again = {0};
-  plim_err err = rebuild(p, edits, &again, error);
+  plim_err err = plim_project_edited(p, edits, &again, error);
   if (!err) err = compare(p, &again, changes, count, error);
   if (!err) err = plim_project_refuse_moves(p, &again, changes, count, edits, error);
   plim_project_clear(&again);

@@ -64,7 +64,7 @@ static void hint_other_way(const plim_project *p, const plim_knob_change *c, pli
     plim_error_hint(error,
                     "enable_activation_checkpointing and enable_activation_offloading: True");
   else
-    plim_error_hint(error, "if another key decides it, run plan again with --set %s=FILE:KEY",
+    plim_error_hint(error, "if another key decides it, run again with --set %s=FILE:KEY",
                     plim_knob_table[c->knob].name);
 }
 
@@ -197,8 +197,7 @@ static plim_err refuse_absent(const plim_project *p, plim_knob knob, plim_error 
       lacks ? plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s has no setting for %s", lacks, name)
             : plim_fail(error, PLIM_ERR_UNSUPPORTED, "plimsoll found no key for %s in your files",
                         name);
-  plim_error_hint(error, "if one of your own keys sets it, run plan again with --set %s=FILE:KEY",
-                  name);
+  plim_error_hint(error, "if one of your own keys sets it, run again with --set %s=FILE:KEY", name);
   return err;
 }
 
@@ -272,8 +271,7 @@ static plim_err change_knob(const job *j, const plim_knob_change *c, plim_error 
   if (k->is_fixed) {
     const char *name = plim_knob_table[c->knob].name;
     plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s cannot be changed: %s", name, k->why);
-    plim_error_hint(error, "if another key decides it, run plan again with --set %s=FILE:KEY",
-                    name);
+    plim_error_hint(error, "if another key decides it, run again with --set %s=FILE:KEY", name);
     return plim_error_file_of(p, k->place_count ? k->places[0].file : SIZE_MAX, err, error);
   }
   if (plim_project_takes_liger(p, c)) return plim_project_add_liger(p, j->out, error);
