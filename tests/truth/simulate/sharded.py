@@ -117,21 +117,13 @@ def mask_of(c, ids):
 class Watchdog:
     """When PyTorch's watchdog sees the first bucket of DDP reduced, so that NCCL's next call frees it: a race on a real card,
     which the simulated card decides in favour of the second backward pass. c["freed"] is the outcome in the recording, if
-    it is another: "forward", before the second forward pass; "buffers", when that broadcasts the model's buffers; or the
-    number of the backward pass."""
+    it is another: "forward", before the second forward pass, or the number of the backward pass."""
 
-    def __init__(self, c, model):
+    def __init__(self, c):
         self.freed, self.passes = c.get("freed", 2), 0
         self.backward = torch.autograd.backward
         if isinstance(self.freed, int) and self.freed > 2:
             torch.autograd.backward = self.backward.__wrapped__  # the simulated card does not notice this one
-        if self.freed == "buffers":
-            self.broadcast, model._sync_buffers = model._sync_buffers, self.sync_buffers
-
-    def sync_buffers(self):
-        if self.passes == 1:
-            ctypes.CDLL(None).plimsoll_card_backward()
-        self.broadcast()
 
     def before_backward(self):
         self.passes += 1
@@ -144,7 +136,7 @@ class Watchdog:
 
 
 def step_model(c, model, vocabulary):
-    watchdog = Watchdog(c, model)
+    watchdog = Watchdog(c)
     trained = [p for p in model.parameters() if p.requires_grad]
     optimizer = torch.optim.AdamW(trained, lr=1e-5, fused=not c.get("offload"), foreach=None)
     for _ in range(STEPS):
