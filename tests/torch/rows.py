@@ -127,10 +127,11 @@ def compare_others(one, found):
     for row in one.truth:
         for rank in range(1, ranks_of(row)):
             got = next((r for r in found.get(row["id"], {}).get("others", ()) if r["rank"] == rank), {})
-            off = [peak(got, what) - peak(row, what) if got.get("status") == "ok" else None for what in ("allocated", "reserved")]
+            got = [peak(got, what) if got.get("status") == "ok" else None for what in ("allocated", "reserved")]
+            want = nearest(row, got)
+            off = [None if None in got else is_ - want[i] for i, is_ in enumerate(got)]
             count, equal = count + 1, equal + (off == [0, 0])
-            for i, what in enumerate(("allocated", "reserved")):
-                worst[i] = max(worst[i], 1.0 if None in off else abs(off[i]) / peak(row, what))
+            worst = [max(w, 1.0 if None in off else abs(o) / t) for w, o, t in zip(worst, off, want)]
             if off != [0, 0]:
                 print("%-34s rank %d: %s" % (row["id"], rank, "no result" if None in off else "allocated %+d, reserved %+d" % tuple(off)))
     is_met = equal >= EQUAL * count and worst[0] <= OTHERS_WORST[0] and worst[1] <= OTHERS_WORST[1]
