@@ -61,7 +61,7 @@ def install(torch):
         _below = torch._C._dispatch_keyset_full_after(_key)
         _excluded = torch._C.DispatchKeySet(_key)
         others = torch.library.Library("_", "IMPL", KEY)
-        others.m.fallback(KEY, torch.library.fallthrough_kernel, False)
+        _fall_through(others.m)
         library = torch.library.Library("aten", "IMPL", KEY)
     except (AttributeError, RuntimeError, TypeError):
         return False
@@ -89,6 +89,14 @@ def install(torch):
     for name in "tensor", "as_tensor":  # TorchScript knows its built-in functions by their identity
         torch.jit._builtins._register_builtin(getattr(torch, name), "aten::" + name)
     return True
+
+
+def _fall_through(registrations):
+    """All other operators go on to the next key."""
+    if hasattr(registrations, "fallback_fallthrough"):
+        registrations.fallback_fallthrough(KEY)  # torch 2.4
+    else:
+        registrations.fallback(KEY, _torch.library.fallthrough_kernel, False)
 
 
 def _constructor(function):
