@@ -29,7 +29,7 @@ ELEMENTWISE = """add sub rsub mul div floor_divide remainder fmod pow neg abs si
 clamp clamp_min clamp_max isin masked_fill bitwise_and bitwise_or bitwise_xor bitwise_not bitwise_left_shift
 bitwise_right_shift logical_and logical_or logical_xor logical_not ceil floor round trunc reciprocal
 sqrt rsqrt exp log"""
-REDUCTIONS = """sum prod any all max min amax amin argmax argmin mean cumsum cumprod cummax cummin count_nonzero bincount
+REDUCTIONS = """sum prod any all max min amax amin aminmax argmax argmin mean cumsum cumprod cummax cummin count_nonzero bincount
 histc equal var std linalg_vector_norm"""
 SHAPES = """cat stack index index_put _index_put_impl index_select index_add index_fill gather scatter scatter_add
 scatter_reduce take roll flip repeat_interleave sort argsort topk tril triu tril_indices triu_indices constant_pad_nd
