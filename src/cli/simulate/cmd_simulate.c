@@ -180,7 +180,8 @@ static int show(const simulate_report *r, const cli_call *call) {
               "the program failed for another reason than memory; the last lines of its output are "
               "above");
     plim_error_hint(&error, "all of it is in %.280s", r->capped.run.log);
-    return cli_report(&error, NULL);
+    cli_report_text(stderr, &error, NULL); // in JSON, the verdict says it
+    return CLI_ERROR;
   }
   bool has_finding = whole->has_replay && (whole->replay.leaks.len || whole->replay.duplicates.len);
   return r->capped.run.end == SIMULATE_OUT_OF_MEMORY || has_finding ? CLI_FINDING : CLI_OK;
