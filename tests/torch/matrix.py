@@ -36,7 +36,7 @@ ROWS = [
     Row("2.15.0", "3.14", "5.22.2", "0.21.2", "1.15.0"),
 ]
 NEEDS = "filelock typing-extensions sympy networkx jinja2 fsspec numpy setuptools psutil pyyaml"  # of torch, without NVIDIA's
-NEAR = 0.01  # how far the peaks of PyTorch's own model may be from each other
+NEAR = 0.02  # how far the peaks of PyTorch's own model may be from each other: torch 2.15 keeps no workspaces of cuBLAS (16 MiB)
 RUNS = [  # name, program and arguments, settings of the allocator
     ("values", "../../card/values_check.py", ""),
     ("padded", "lora.py", ""),
