@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := build
-.PHONY: build test test-torch plan bench format bless readme simulated accuracy install clean help
+.PHONY: build test test-torch plan bench format bless readme simulated accuracy matrix install clean help
 
 PREFIX ?= /usr/local
 DEMO ?= plan tests/fixtures/seed0/start_baseline.sh --gpu 24564MiB
@@ -63,6 +63,10 @@ simulated: build ## run the commands shown in docs/unknown-model.md again (insta
 accuracy: build ## predict every measured run again and write docs/accuracy.md
 	@tools/need.sh python3
 	@tools/accuracy.py
+
+matrix: build ## run programs on the simulated card with PyTorch 2.4 to 2.15, recorded in docs/measurements.md (20 GB of packages)
+	@tools/need.sh python3 python3-venv python3-pip
+	@python3 tests/torch/matrix.py build/plimsoll --record docs/measurements.md
 
 install: build ## install program, man pages and completions (PREFIX=/usr/local, DESTDIR=)
 	@tools/install.sh build "$(DESTDIR)$(PREFIX)"

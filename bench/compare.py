@@ -130,8 +130,8 @@ def exactness(tests):
     return "```\n" + "\n".join(lines) + "\n```"
 
 
-def record(path, what, text):
-    begin, end = f"<!-- {what}: make bench writes from here -->", f"<!-- {what}: to here -->"
+def record(path, what, text, target="bench"):
+    begin, end = f"<!-- {what}: make {target} writes from here -->", f"<!-- {what}: to here -->"
     page = open(path).read()
     head, rest = page.split(begin)
     tail = rest.split(end)[1]

@@ -40,6 +40,8 @@ int cudaGetDriverEntryPointByVersion(const char *, void **, unsigned, uint64_t, 
 int cuCtxGetLimit(size_t *, unsigned);
 int cuCtxSetLimit(unsigned, size_t);
 int cufftXtMakePlanMany(void);
+int cudaProfilerInitialize(void);
+int nvmlDeviceGetGpuFabricInfoV(void *, unsigned *);
 int nvtxRangePushA(void);
 int nvtxRangePop(void);
 int cublasCreate_v2(void **);
@@ -456,9 +458,16 @@ TEST(a_limit_is_what_was_set) {
   CHECK(cuCtxSetLimit(1000, 1) && cuCtxGetLimit(&value, 1000), "there is no such limit");
 }
 
+TEST(a_card_is_in_no_fabric) {
+  unsigned info[10] = {9 * sizeof(unsigned) | 2u << 24, [7] = 3, [9] = 5}; // state: configured
+  CHECK(open_card(1) && !nvmlDeviceGetGpuFabricInfoV(NULL, info), "PyTorch stops if it fails");
+  CHECK(info[7] == 0 && info[9] == 5, "%u, %u", info[7], info[9]);
+}
+
 TEST(what_is_not_modelled_is_counted_by_name) {
   CHECK(open_card(1) && !cufftXtMakePlanMany() && !cufftXtMakePlanMany(), "a card");
   CHECK(!nvtxRangePushA() && !nvtxRangePop(), "marks for a profiler need no model");
+  CHECK(!cudaProfilerInitialize(), "builds of PyTorch for CUDA 11 do not load without it");
   const card_process *process = card_process_here();
   CHECK(process->unmodelled_count == 1 && process->unmodelled[0].calls == 2 &&
             !strcmp(process->unmodelled[0].name, "cufftXtMakePlanMany"),

@@ -35,6 +35,7 @@ check("rows", torch.unique(torch.stack([x, x]), dim=0), [[1, 1, 2, 5, 5, 5, 7]])
 # Counts of integers, for which the CPU has no operator, and small floats
 check("histogram of integers", torch.histc(x, bins=8, min=0, max=7), [0, 2, 1, 0, 0, 3, 0, 1])
 check("histogram of floats", torch.histc(x.float(), bins=8, min=0, max=7), [0, 2, 1, 0, 0, 3, 0, 1])
+check("counts of integers", torch.bincount(x), [0, 2, 1, 0, 0, 3, 0, 1])
 near("deviation", x.float().std().item(), 2.360387)
 near("norm", x.float().norm().item(), 11.401754)
 near("root", x.float().sqrt().sum().item(), 12.768275)
@@ -55,6 +56,9 @@ check("unevenly", shares[0] > 2 * 500 and shares[7] > 0, True)
 check("the router is noted", [v[1:] for v in plimsoll_values.routed.values()], [[8, 2]])
 tokens = torch.randn(2, 32000, device="cuda").topk(4)[1]
 check("a vocabulary is no router", len(plimsoll_values.routed), 1)
+
+integers = [place for place, (_, kind, _) in plimsoll_values.looked_at.items() if kind.startswith("int")]
+check("no integer is unknown", integers, [])
 
 print("failed:" if failures else "passed", *failures)
 sys.exit(bool(failures))

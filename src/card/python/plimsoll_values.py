@@ -29,7 +29,7 @@ ELEMENTWISE = """add sub rsub mul div floor_divide remainder fmod pow neg abs si
 clamp clamp_min clamp_max isin masked_fill bitwise_and bitwise_or bitwise_xor bitwise_not bitwise_left_shift
 bitwise_right_shift logical_and logical_or logical_xor logical_not ceil floor round trunc reciprocal
 sqrt rsqrt exp log"""
-REDUCTIONS = """sum prod any all max min amax amin argmax argmin mean cumsum cumprod cummax cummin count_nonzero bincount
+REDUCTIONS = """sum prod any all max min amax amin aminmax argmax argmin mean cumsum cumprod cummax cummin count_nonzero bincount
 histc equal var std linalg_vector_norm"""
 SHAPES = """cat stack index index_put _index_put_impl index_select index_add index_fill gather scatter scatter_add
 scatter_reduce take roll flip repeat_interleave sort argsort topk tril triu tril_indices triu_indices constant_pad_nd
@@ -61,7 +61,7 @@ def install(torch):
         _below = torch._C._dispatch_keyset_full_after(_key)
         _excluded = torch._C.DispatchKeySet(_key)
         others = torch.library.Library("_", "IMPL", KEY)
-        others.m.fallback(KEY, torch.library.fallthrough_kernel, False)
+        _fall_through(others.m)
         library = torch.library.Library("aten", "IMPL", KEY)
     except (AttributeError, RuntimeError, TypeError):
         return False
@@ -89,6 +89,14 @@ def install(torch):
     for name in "tensor", "as_tensor":  # TorchScript knows its built-in functions by their identity
         torch.jit._builtins._register_builtin(getattr(torch, name), "aten::" + name)
     return True
+
+
+def _fall_through(registrations):
+    """All other operators go on to the next key."""
+    if hasattr(registrations, "fallback_fallthrough"):
+        registrations.fallback_fallthrough(KEY)  # torch 2.4
+    else:
+        registrations.fallback(KEY, _torch.library.fallthrough_kernel, False)
 
 
 def _constructor(function):

@@ -1,6 +1,7 @@
 """Loaded by Python at its start, because `plimsoll simulate` and `plimsoll profile` put this folder on PYTHONPATH. Waits for
 the program to import torch; then plimsoll_hook watches it."""
 import importlib.abc
+import importlib.machinery
 import importlib.util
 import os
 import sys

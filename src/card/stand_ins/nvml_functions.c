@@ -80,9 +80,13 @@ STAND_IN int nvmlDeviceGetComputeRunningProcesses(void *device, unsigned *proces
   return NVML_OK;
 }
 
-STAND_IN int nvmlDeviceGetGpuFabricInfoV(void *device, void *out) {
-  (void)device, (void)out;
-  return NVML_NOT_SUPPORTED;
+// No fabric of NVSwitches: the call succeeds, and the state behind the version is 0, "not supported". torch 2.13 stops if the
+// call itself fails. The lower bytes of the version are the structure's size.
+STAND_IN int nvmlDeviceGetGpuFabricInfoV(void *device, unsigned *version) {
+  (void)device;
+  size_t bytes = *version & 0xffffff;
+  if (bytes > sizeof *version) memset(version + 1, 0, bytes - sizeof *version);
+  return NVML_OK;
 }
 
 STAND_IN const char *nvmlErrorString(int code) { return code ? "Not Supported" : "Success"; }

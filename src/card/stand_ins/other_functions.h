@@ -52,6 +52,7 @@ ACCEPTED(cudaMemPoolSetAttribute)
 ACCEPTED(cudaMemPoolTrimTo)
 ACCEPTED(cudaMemcpyToSymbol)
 ACCEPTED(cudaPeekAtLastError)
+ACCEPTED(cudaProfilerInitialize) // CUDA 11
 ACCEPTED(cudaProfilerStart)
 ACCEPTED(cudaProfilerStop)
 UNMODELLED(cudaStreamBeginCapture)

@@ -206,6 +206,9 @@ static void print_no_use(const simulate_result *run) {
     sentence("The program did not use the card: its PyTorch is a build without CUDA. Install the "
              "CUDA build (pip install torch on Linux); it needs no GPU here.");
   else if (run->processes.len) sentence("The program imported PyTorch, but did not use the card.");
+  else if (run->peak_bytes)
+    sentence("The program used the card, but was not observed: it does not import PyTorch, or its "
+             "Python was started with -I, -E or -S. Start it without these options.");
   else
     sentence("No process of the program imported PyTorch, so nothing is known about its memory.");
 }
