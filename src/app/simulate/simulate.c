@@ -106,6 +106,27 @@ static simulate_end end_of(const run *r) {
   return was_refused(r->record) ? SIMULATE_OUT_OF_MEMORY : SIMULATE_FAILED;
 }
 
+// The exception of a process that came as far as any other did; NULL if none had one.
+static const char *exception_of(const simulate_result *result) {
+  bool uses_card = simulate_fullest(result) != NULL;
+  for (size_t i = 0; i < result->processes.len; i++) {
+    const simulate_process *p = &result->processes.at[i];
+    if (p->error && p->uses_card == uses_card && p->steps == simulate_steps(result))
+      return p->error;
+  }
+  return NULL;
+}
+
+// A shell script may lose the exit status of its program, as in `python train.py | tee log`: then the program itself says
+// how it ended.
+static void correct_end(const simulate_request *request, simulate_result *result) {
+  const char *exception = exception_of(result);
+  bool has_steps = request->steps && simulate_steps(result) >= request->steps;
+  if (result->end != SIMULATE_RAN || has_steps || !exception) return;
+  bool is_memory = strcmp(exception, "OutOfMemoryError") == 0;
+  result->end = is_memory ? SIMULATE_OUT_OF_MEMORY : SIMULATE_FAILED;
+}
+
 // ---- the run ----------------------------------------------------------------------------------------
 
 static plim_err go(run *r, const plim_sandbox *sandbox, plim_error *error) {
@@ -177,6 +198,7 @@ plim_err simulate_run(const simulate_request *request, simulate_watch *watch, vo
     err = plim_fail(error, PLIM_ERR_IO, "cannot map %.200s", folder.record);
   if (!err) err = start(&r, &folder, environment, error);
   if (!err) err = simulate_read_processes(folder.out, result, error);
+  if (!err) correct_end(request, result);
   if (r.record) card_record_unmap(r.record);
   simulate_environment_free(environment);
   return err;

@@ -95,6 +95,7 @@ typedef struct {
   uint64_t peak_allocated_bytes, peak_reserved_bytes; // PyTorch's counters, of its fullest card
   uint64_t ooms, retries; // errors that the program saw; requests repeated after freeing
   uint64_t host_bytes;    // the most host memory it had resident
+  char *error;            // the exception that ended it: "OutOfMemoryError"; NULL: none
   bool uses_card;
   bool is_without_cuda; // its PyTorch is a build without CUDA
   bool has_values;      // integers and booleans were computed

@@ -129,6 +129,7 @@ static plim_err take_process(const char *path, simulate_process *p, plim_error *
   p->host_bytes = count_of(seen, "host_bytes");
   p->has_values = json_is_true(json_object_get(seen, "values"));
   p->is_without_cuda = json_is_null(json_object_get(seen, "cuda"));
+  p->error = own_text(seen, "error");
   p->uses_card = json_array_size(json_object_get(seen, "devices")) > 0;
   take_counters(p, json_object_get(seen, "devices"));
   take_observed(&p->observed, json_object_get(seen, "observed"));
@@ -159,6 +160,7 @@ void simulate_process_clear(simulate_process *p) {
   vec_free(&p->looks);
   vec_free(&p->versions);
   free(p->snapshot);
+  free(p->error);
 }
 
 static int by_rank(const void *a, const void *b) {

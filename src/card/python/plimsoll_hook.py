@@ -107,6 +107,7 @@ def _write():
     wanted = ("allocated_bytes.all.peak", "reserved_bytes.all.peak", "num_alloc_retries", "num_ooms")
     _observed.update(
         steps=_made(),
+        error=_error(),
         rank=int(os.environ.get("RANK", "0")),
         world=int(os.environ.get("WORLD_SIZE", "1")),
         versions=_versions(),
@@ -128,6 +129,12 @@ def _write():
         _torch.cuda.memory._dump_snapshot(path + ".pickle")
     with open(path + ".json", "w") as f:
         json.dump(_observed, f, default=str)
+
+
+def _error():
+    """The exception that ended the program: a shell script may lose its exit status, as in `python train.py | tee log`."""
+    kind = getattr(sys, "last_type", None)
+    return kind and kind.__name__
 
 
 def _versions():

@@ -60,6 +60,10 @@ static int act(const char *what) {
         "\"float32\", \"told\": 0}], \"routed\": [{\"file\": \"r.py\", \"line\": 7, \"times\": 1, "
         "\"choices\": 8, \"chosen\": 2}], \"triton\": false, \"versions\": {\"torch\": "
         "\"2.11.0\"}}");
+  if (strcmp(what, "lost") == 0) // `python train.py | tee log`
+    write_observed("{\"devices\": [{}], \"error\": \"OutOfMemoryError\"}");
+  if (strcmp(what, "lost-otherwise") == 0)
+    write_observed("{\"devices\": [{}], \"error\": \"RuntimeError\"}");
   if (strcmp(what, "odd") == 0) // nothing is where it belongs
     write_observed(
         "{\"rank\": \"x\", \"devices\": 3, \"looked_at\": [1, {\"file\": 2}], "
@@ -138,6 +142,17 @@ TEST(another_failure_is_not_one_of_memory) {
   CHECK(!simulate("die", 4) && result.end == SIMULATE_FAILED, "%s, end %d", error.message,
         result.end);
   CHECK(WIFSIGNALED(result.status), "status %d", result.status);
+  simulate_result_clear(&result);
+  folder_remove();
+}
+
+TEST(an_exception_counts_where_a_script_loses_the_exit_status) {
+  if (!begin()) return;
+  CHECK(!simulate("lost", 4) && result.end == SIMULATE_OUT_OF_MEMORY, "%s, end %d", error.message,
+        result.end);
+  simulate_result_clear(&result);
+  CHECK(!simulate("lost-otherwise", 4) && result.end == SIMULATE_FAILED, "%s, end %d",
+        error.message, result.end);
   simulate_result_clear(&result);
   folder_remove();
 }
