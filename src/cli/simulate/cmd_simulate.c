@@ -256,11 +256,16 @@ static const char *const description[] = {
     "report says whether the program fits, which line and what kind of tensor holds the peak, and "
     "where memory would run out.",
     "The program can read everything and change nothing: what it writes goes to a scratch folder "
-    "and is removed at the end, and it has no network. Its output is kept in a log.",
+    "and is removed at the end, and it has no network. Its output is kept in a log; the logs of "
+    "the "
+    "last 20 runs are kept in ~/.local/state/plimsoll/simulate.",
     "Kernels compute nothing. Integers and booleans (token ids, masks, lengths, routes) are "
     "computed on the host, so that padding, packing and evaluation work; floating-point numbers "
     "are not. The report lists the lines of the program that looked at such a number, and what "
     "they were told.",
+    "Workspaces of convolutions are those that NVIDIA's cuDNN plans: the library that is installed "
+    "with PyTorch, or the file that $PLIMSOLL_CUDNN names. Without one they follow a rule that is "
+    "less exact.",
     NULL,
 };
 

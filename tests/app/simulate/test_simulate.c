@@ -202,6 +202,24 @@ TEST(only_the_log_stays) {
   folder_remove();
 }
 
+TEST(logs_of_old_runs_are_removed) {
+  enum { OLD = SIMULATE_KEPT_LOGS + 5 };
+  if (!begin()) return;
+  char name[80];
+  for (int i = 0; i < OLD; i++) {
+    snprintf(name, sizeof name, "state/plimsoll/simulate/2001-01-01-%06d/log", i);
+    folder_write_text(name, "");
+  }
+  folder_write_text("state/plimsoll/simulate/2001-01-01-000000/out/record",
+                    ""); // it is still running
+  CHECK(!simulate("recover", 4), "%s", error.message);
+  simulate_result_clear(&result);
+  // The newest ones, the new one among them, and the two files of the one that is running.
+  CHECK_U64(files_in(folder_path("state/plimsoll/simulate")), SIMULATE_KEPT_LOGS + 2);
+  CHECK(plim_is_file(folder_path(name)), "%s is gone", name);
+  folder_remove();
+}
+
 TEST(a_program_that_does_not_exist_is_an_error) {
   if (!begin()) return;
   const char *const command[] = {"/nowhere/at/all", NULL};
