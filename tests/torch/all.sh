@@ -20,4 +20,5 @@ export TEST_JOBS=1 # the rows use both cores themselves
 exec tests/run.sh "python3 tests/card/layouts_check.py $1/release/tests/card/dump_layouts" \
   "tests/torch/values.sh $1/release/plimsoll $environment" \
   "python3 tests/torch/rows.py $1/release/plimsoll $environment" \
+  "python3 tests/torch/caps.py $1/release/plimsoll $environment" \
   "python3 tests/torch/plan.py $1/release/plimsoll $environment"
