@@ -5,9 +5,11 @@ What it finds goes into the folder $PLIMSOLL_OUT: PID.pickle is PyTorch's own sn
 import atexit
 import ctypes
 import functools
+import gc
 import importlib.util
 import json
 import os
+import pickle
 import resource
 import sys
 
@@ -126,9 +128,22 @@ def _write():
         ],
     )
     if uses_card:
-        _torch.cuda.memory._dump_snapshot(path + ".pickle")
+        _dump(path + ".pickle")
     with open(path + ".json", "w") as f:
         json.dump(_observed, f, default=str)
+
+
+_kept = []
+
+
+def _dump(path):
+    """As torch.cuda.memory._dump_snapshot does. A snapshot has millions of objects: the garbage collector would look at them
+    again and again, and to release them takes longer than to write them; the process ends anyway."""
+    gc.disable()
+    _kept.append(_torch.cuda.memory._snapshot())
+    with open(path, "wb") as f:
+        _kept.append(pickle.Pickler(f))
+        _kept[-1].dump(_kept[0])
 
 
 def _error():
