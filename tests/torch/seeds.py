@@ -70,7 +70,8 @@ class Seed:
     def does_not_fit(self, found, status):
         with open(found["run"]["log"]) as f:
             error = re.search(OUT_OF_MEMORY, f.read())
-        self.check(found["verdict"] == "does_not_fit" and status == 1, "does not fit (%s)" % found["verdict"])
+        needs = (found["large_enough"] or found["run"])["needs_bytes"] / 2**30
+        self.check(found["verdict"] == "does_not_fit" and status == 1, "does not fit: %s, needs %.2f GiB" % (found["verdict"], needs))
         self.check(error, "PyTorch says: %s" % (error and error.group(0)))
 
     def fits(self, found):
@@ -108,12 +109,15 @@ def seed0(run):
     os.mkdir(seed.path("logs"))
     seed.does_not_fit(*seed.simulate("4090", words))
     seed.plan("start_baseline.sh", "--gpu", "4090", "--fix", "liger=off")
+    seed.apply("--done", "chunked_loss")  # before the manual step: a plan is refused once its files have changed
+    shutil.copy(seed.path("train_baseline.py"), seed.folder + ".py")
     seed.edit("train_baseline.py", "    model.gradient_checkpointing_enable()\n", "    use_chunked_loss(model, 512)\n    model.gradient_checkpointing_enable()\n")
     seed.edit("train_baseline.py", "\nfrom config.config", "\nfrom chunked_loss import use_chunked_loss\nfrom config.config")
     with open(seed.path("chunked_loss.py"), "w") as f:
         f.write(seed.plimsoll("help", "chunked_loss").stdout)
-    seed.apply("--done", "chunked_loss")
     seed.fits(seed.simulate("4090", words)[0])
+    os.remove(seed.path("chunked_loss.py"))
+    shutil.copy(seed.folder + ".py", seed.path("train_baseline.py"))
     seed.undo()
     return seed
 
@@ -126,6 +130,9 @@ def seed1(run):
     seed.write_rows("data/train.jsonl", ["text"], 1100, 256)
     seed.edit("scripts/experiments.sh", "flash_attention_2", "sdpa")
     seed.edit("configs/trainer/finetune.yaml", "paged_adamw_32bit", "adamw_torch")
+    seed.edit("scripts/experiments.sh", "train_batch_size=4", "train_batch_size=8")  # as in the trainer's file
+    seed.edit("scripts/experiments.sh", "accumulation_steps=4", "accumulation_steps=2")
+    seed.edit("configs/accelerate/zero_stage3.json", '"train_micro_batch_size_per_gpu": 4', '"train_micro_batch_size_per_gpu": 8')
     seed.does_not_fit(*seed.simulate("16GiB", words, 3))
     files = ["scripts/experiments.sh", "configs/trainer/finetune.yaml", "configs/accelerate/default_config.yaml", "configs/accelerate/zero_stage3.json"]
     seed.plan(*files, "--model", "llama-3.2-1b", "--gpu", "16GiB", "--fix", "liger=off", "--fix", "chunked_loss=off")
