@@ -21,4 +21,5 @@ exec tests/run.sh "python3 tests/card/layouts_check.py $1/release/tests/card/dum
   "tests/torch/values.sh $1/release/plimsoll $environment" \
   "python3 tests/torch/rows.py $1/release/plimsoll $environment" \
   "python3 tests/torch/caps.py $1/release/plimsoll $environment" \
+  "python3 tests/torch/seeds.py $1/release/plimsoll $environment" \
   "python3 tests/torch/plan.py $1/release/plimsoll $environment"
