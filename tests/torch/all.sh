@@ -18,7 +18,10 @@ esac
 export PLIMSOLL_CUDA_HEADERS=$environment/headers/11:$environment/headers/12:$environment/headers/13
 export TEST_JOBS=1 # the rows use both cores themselves
 exec tests/run.sh "python3 tests/card/layouts_check.py $1/release/tests/card/dump_layouts" \
+  "tests/torch/values.sh $1/release/plimsoll $environment" \
   "python3 tests/torch/rows.py $1/release/plimsoll $environment" \
+  "python3 tests/torch/caps.py $1/release/plimsoll $environment" \
+  "python3 tests/torch/seeds.py $1/release/plimsoll $environment" \
   "python3 tests/torch/profile.py $1/release/plimsoll $environment" \
   "python3 tests/torch/plan.py $1/release/plimsoll $environment" \
   "python3 tests/torch/launchers.py $1/release/plimsoll $environment" \

@@ -113,6 +113,28 @@ static simulate_end end_of(const run *r) {
   return was_refused(r->record) ? SIMULATE_OUT_OF_MEMORY : SIMULATE_FAILED;
 }
 
+// The exception of a process that came as far as any other did; NULL if none had one.
+static const char *exception_of(const simulate_result *result) {
+  bool uses_card = simulate_fullest(result) != NULL;
+  for (size_t i = 0; i < result->processes.len; i++) {
+    const simulate_process *p = &result->processes.at[i];
+    if (p->failure.text && p->uses_card == uses_card && p->steps == simulate_steps(result))
+      return p->failure.text;
+  }
+  return NULL;
+}
+
+// A shell script may lose the exit status of its program, as in `python train.py | tee log`: then the program itself says
+// how it ended.
+static void correct_end(const simulate_request *request, simulate_result *result) {
+  const char *exception = exception_of(result);
+  bool has_steps = request->steps && simulate_steps(result) >= request->steps;
+  if (result->end != SIMULATE_RAN || has_steps || !exception) return;
+  const char *name = strstr(exception, "OutOfMemoryError"); // "torch.OutOfMemoryError: CUDA ..."
+  bool is_memory = name && name < exception + strcspn(exception, ":");
+  result->end = is_memory ? SIMULATE_OUT_OF_MEMORY : SIMULATE_FAILED;
+}
+
 // ---- the run ----------------------------------------------------------------------------------------
 
 static plim_err go(run *r, const plim_sandbox *sandbox, plim_error *error) {
@@ -185,6 +207,7 @@ plim_err simulate_run(const simulate_request *request, simulate_watch *watch, vo
   if (!err) err = start(&r, &folder, environment, error);
   if (!err) err = simulate_read_processes(folder.out, result, error);
   if (!err) take_times(r.record, request->gpu, result);
+  if (!err) correct_end(request, result);
   if (r.record) card_record_unmap(r.record);
   simulate_environment_free(environment);
   return err;

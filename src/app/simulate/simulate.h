@@ -46,6 +46,7 @@ typedef struct {
 // Called several times a second.
 typedef void simulate_watch(void *context, const simulate_moment *now);
 
+#define SIMULATE_KEPT_LOGS 20 // of the newest runs; older ones are removed when a run begins
 #define SIMULATE_LARGE_ENOUGH (1ull << 40) // bytes; more than any card
 
 // A line at which a router chose among experts by floating-point scores, which are not computed.

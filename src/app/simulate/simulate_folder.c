@@ -1,4 +1,6 @@
 // The folder of one run.
+#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -33,6 +35,47 @@ plim_err simulate_find_stand_ins(char path[PLIM_PATH_BYTES], plim_error *error) 
                            program, places[0], program, places[1]);
   plim_error_hint(error, "install plimsoll again: make install");
   return err;
+}
+
+// ---- removing ---------------------------------------------------------------------------------------
+
+static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *where) {
+  (void)status, (void)kind, (void)where;
+  remove(path);
+  return 0;
+}
+
+void simulate_folder_remove(const char *path, bool has_log) {
+  static const char *const parts[] = {"names", "out", "scratch"};
+  enum { OPEN_FOLDERS = 16 };
+  char part[PLIM_PATH_BYTES];
+  for (size_t i = 0; has_log && i < sizeof parts / sizeof *parts; i++)
+    if (plim_path_join(part, path, parts[i]))
+      nftw(part, remove_one, OPEN_FOLDERS, FTW_DEPTH | FTW_PHYS);
+  if (!has_log) nftw(path, remove_one, OPEN_FOLDERS, FTW_DEPTH | FTW_PHYS);
+}
+
+// ---- old runs ---------------------------------------------------------------------------------------
+
+// A run that has ended has nothing but its log.
+static bool has_ended(const char *run) {
+  char part[PLIM_PATH_BYTES];
+  return plim_path_join(part, run, "out") && access(part, F_OK) != 0;
+}
+
+static int is_run(const struct dirent *entry) { return isdigit((unsigned char)*entry->d_name); }
+
+// Names begin with the time, so the oldest come first.
+static void forget_old_runs(const char *state) {
+  struct dirent **runs;
+  char path[PLIM_PATH_BYTES];
+  int count = scandir(state, &runs, is_run, alphasort);
+  for (int i = 0; i < count; i++) {
+    bool is_old = i < count - SIMULATE_KEPT_LOGS && plim_path_join(path, state, runs[i]->d_name);
+    if (is_old && has_ended(path)) simulate_folder_remove(path, false);
+    free(runs[i]);
+  }
+  if (count >= 0) free(runs);
 }
 
 // ---- making -----------------------------------------------------------------------------------------
@@ -92,7 +135,10 @@ static plim_err make_run(char path[PLIM_PATH_BYTES], plim_error *error) {
     snprintf(name, sizeof name, i > 1 ? "%s-%d" : "%s", stamp, i);
     if (!plim_path_join(path, state, name))
       return plim_fail(error, PLIM_ERR_IO, "the path %.200s is too long", state);
-    if (!mkdir(path, 0700)) return PLIM_OK;
+    if (!mkdir(path, 0700)) {
+      forget_old_runs(state);
+      return PLIM_OK;
+    }
     if (errno != EEXIST) err = cannot_make(path, error);
   }
   *path = 0;
@@ -113,22 +159,4 @@ plim_err simulate_folder_make(simulate_folder *f, const char *stand_ins, plim_er
   if (!err && stand_ins) err = link_names(f, stand_ins, error);
   if (err && *f->path) simulate_folder_remove(f->path, false);
   return err;
-}
-
-// ---- removing ---------------------------------------------------------------------------------------
-
-static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *where) {
-  (void)status, (void)kind, (void)where;
-  remove(path);
-  return 0;
-}
-
-void simulate_folder_remove(const char *path, bool has_log) {
-  static const char *const parts[] = {"names", "out", "scratch"};
-  enum { OPEN_FOLDERS = 16 };
-  char part[PLIM_PATH_BYTES];
-  for (size_t i = 0; has_log && i < sizeof parts / sizeof *parts; i++)
-    if (plim_path_join(part, path, parts[i]))
-      nftw(part, remove_one, OPEN_FOLDERS, FTW_DEPTH | FTW_PHYS);
-  if (!has_log) nftw(path, remove_one, OPEN_FOLDERS, FTW_DEPTH | FTW_PHYS);
 }

@@ -5,9 +5,11 @@ What it finds goes into the folder $PLIMSOLL_OUT: PID.pickle is PyTorch's own sn
 import atexit
 import ctypes
 import functools
+import gc
 import importlib.util
 import json
 import os
+import pickle
 import resource
 import sys
 import time
@@ -31,7 +33,7 @@ _is_measured = bool(os.environ.get("PLIMSOLL_PROFILE"))
 def watch(torch):
     global _torch
     _torch = torch
-    has_values = _is_simulated and plimsoll_values.install(torch)
+    has_values = _is_simulated and os.environ.get("PLIMSOLL_VALUES") != "0" and plimsoll_values.install(torch)  # 0: to measure its cost
     if has_values:
         plimsoll_collectives.install(torch)
     if _is_measured:
@@ -152,7 +154,7 @@ def _write():
         with open(path + ".config.json", "w") as f:
             f.write(plimsoll_observed.config)
     if uses_card:
-        _torch.cuda.memory._dump_snapshot(path + ".pickle")
+        _dump(path + ".pickle")
     with open(path + ".json", "w") as f:
         json.dump(_observed, f, default=str)
 
@@ -161,8 +163,22 @@ def _measured(devices):
     return {"step_seconds": plimsoll_measured.step_seconds(), "devices": [plimsoll_measured.device(i) for i in range(devices)]}
 
 
+_kept = []
+
+
+def _dump(path):
+    """As torch.cuda.memory._dump_snapshot does. A snapshot has millions of objects: the garbage collector would look at them
+    again and again, and to release them takes longer than to write them; the process ends anyway."""
+    gc.disable()
+    _kept.append(_torch.cuda.memory._snapshot())
+    with open(path, "wb") as f:
+        _kept.append(pickle.Pickler(f))
+        _kept[-1].dump(_kept[0])
+
+
 def _failure():
-    """The exception that ends the program, which Python keeps for debuggers, and the program's own line in it."""
+    """The exception that ends the program, which Python keeps for debuggers, and the program's own line in it. The exit status
+    is not enough: a shell script may lose it, as in `python train.py | tee log`."""
     exception = getattr(sys, "last_value", None)
     if exception is None:
         return None

@@ -18,17 +18,26 @@ def _run_hidden_sitecustomize():
 
 
 class _WaitForTorch(importlib.abc.MetaPathFinder):
+    """Libraries ask for torch's spec to see whether it is installed, before anybody imports it: each spec that is handed out
+    must lead to the hook."""
+
+    is_looking = False
+
     def find_spec(self, name, path, target=None):
-        if name != "torch":
+        if name != "torch" or self.is_looking:
             return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(name)
+        self.is_looking = True
+        try:
+            spec = importlib.util.find_spec(name)
+        finally:
+            self.is_looking = False
         if spec is None or spec.loader is None:
             return spec
         execute = spec.loader.exec_module
 
         def execute_and_watch(module):
             execute(module)
+            sys.meta_path.remove(self)
             import plimsoll_hook
 
             plimsoll_hook.watch(module)

@@ -320,11 +320,15 @@ static const char *const description[] = {
     "report says whether the program fits, which line and what kind of tensor holds the peak, and "
     "where memory would run out.",
     "The program can read everything and change nothing: what it writes goes to a scratch folder "
-    "and is removed at the end, and it has no network. Its output is kept in a log.",
+    "and is removed at the end, and it has no network. Its output is kept in a log; the logs of "
+    "the last 20 runs are kept in ~/.local/state/plimsoll/simulate.",
     "The simulated card computes no floating-point numbers. Integers and booleans (token ids, "
     "masks, lengths) are computed on the host, so that padding, packing and evaluation work. If "
     "the program reads a value that depends on a floating-point number, it gets 0 (or True), and "
     "the report lists the line.",
+    "Workspaces of convolutions are those that NVIDIA's cuDNN plans: the library that is installed "
+    "with PyTorch, or the file that $PLIMSOLL_CUDNN names. Without one they follow a rule that is "
+    "less exact.",
     "--world N shows what one of many GPUs needs without starting a process for each: the program "
     "gets the environment of a launcher (WORLD_SIZE=N, RANK=0) and nothing waits for the other "
     "ranks. It assumes that every rank holds what this one holds, that rank 0 needs the most, and "

@@ -77,6 +77,12 @@ static int act(const char *what) {
         "\"float32\", \"told\": 0}], \"routed\": [{\"file\": \"r.py\", \"line\": 7, \"times\": 1, "
         "\"choices\": 8, \"chosen\": 2}], \"triton\": false, \"versions\": {\"torch\": "
         "\"2.11.0\"}}");
+  if (strcmp(what, "lost") == 0) // `python train.py | tee log`
+    write_observed("{\"devices\": [{}], \"failure\": {\"text\": \"torch.OutOfMemoryError: CUDA out "
+                   "of memory\"}}");
+  if (strcmp(what, "lost-otherwise") == 0)
+    write_observed("{\"devices\": [{}], \"failure\": {\"text\": \"RuntimeError: an "
+                   "OutOfMemoryError is not this\"}}");
   if (strcmp(what, "odd") == 0) // nothing is where it belongs
     write_observed(
         "{\"rank\": \"x\", \"devices\": 3, \"looked_at\": [1, {\"file\": 2}], "
@@ -164,6 +170,17 @@ TEST(another_failure_is_not_one_of_memory) {
   folder_remove();
 }
 
+TEST(an_exception_counts_where_a_script_loses_the_exit_status) {
+  if (!begin()) return;
+  CHECK(!simulate("lost", 4) && result.end == SIMULATE_OUT_OF_MEMORY, "%s, end %d", error.message,
+        result.end);
+  simulate_result_clear(&result);
+  CHECK(!simulate("lost-otherwise", 4) && result.end == SIMULATE_FAILED, "%s, end %d",
+        error.message, result.end);
+  simulate_result_clear(&result);
+  folder_remove();
+}
+
 TEST(what_processes_observed_is_read) {
   if (!begin()) return;
   CHECK(!simulate("observed", 4), "%s", error.message);
@@ -246,6 +263,24 @@ TEST(only_the_log_stays) {
   CHECK(in && fgets(text, sizeof text, in) && strcmp(text, "as it was") == 0, "it is: %s", text);
   fclose(in);
   CHECK(files_in(folder_path("state")) == 1, "%zu files", files_in(folder_path("state")));
+  folder_remove();
+}
+
+TEST(logs_of_old_runs_are_removed) {
+  enum { OLD = SIMULATE_KEPT_LOGS + 5 };
+  if (!begin()) return;
+  char name[80];
+  for (int i = 0; i < OLD; i++) {
+    snprintf(name, sizeof name, "state/plimsoll/simulate/2001-01-01-%06d/log", i);
+    folder_write_text(name, "");
+  }
+  folder_write_text("state/plimsoll/simulate/2001-01-01-000000/out/record",
+                    ""); // it is still running
+  CHECK(!simulate("recover", 4), "%s", error.message);
+  simulate_result_clear(&result);
+  // The newest ones, the new one among them, and the two files of the one that is running.
+  CHECK_U64(files_in(folder_path("state/plimsoll/simulate")), SIMULATE_KEPT_LOGS + 2);
+  CHECK(plim_is_file(folder_path(name)), "%s is gone", name);
   folder_remove();
 }
 

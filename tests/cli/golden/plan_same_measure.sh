@@ -7,4 +7,4 @@ plan --gpu 24G --try micro_batch=1,2
 plan --gpu 24G --try micro_batch=1,2 --allow optimizer --margin 0
 $PLIMSOLL check start_baseline.sh --gpu 30GiB | grep -A1 "may not fit"
 # The row of the ladder that has today's settings needs what they need today.
-$PLIMSOLL plan fixtures/seed4/cli/train.py --gpu 24GiB | grep -E '^now:|^micro_batch|4 x 8 .*unchanged'
+$PLIMSOLL plan fixtures/seed4/cli/train.py --seq 2048 --gpu 24GiB | grep -E '^now:|^micro_batch|4 x 8 .*unchanged'
