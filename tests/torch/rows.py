@@ -49,7 +49,7 @@ def sets():
     for version in sorted({r["transformers"] for r in versions}, reverse=True):
         rows = [r for r in versions if r["transformers"] == version]
         yield Set("transformers-" + version, rows, "measure.py", ["CASES", "OUT", "--jobs", "2"], transformers=version)
-    yield Set("foreign", foreign, "foreign.py", ["OUT"], worst=FOREIGN_WORST, equal=0)
+    yield Set("foreign", foreign, "foreign.py", ["OUT", ids(foreign)], worst=FOREIGN_WORST, equal=0)
 
 
 def run(plimsoll, environment, one, folder):
