@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -236,6 +237,24 @@ TEST(addresses_are_those_that_were_recorded) {
   CHECK(next == -292 + 2 + 64, "behind 64 MiB for cuBLAS and half of its code: %" PRId64, next);
   while (segment_count) cudaFree(segments[--segment_count]);
   cudaFree(first);
+  cudaSetDevice(0);
+}
+
+// As on a real card, where a model that leaves the host makes room for its own weights.
+TEST(addresses_are_those_that_the_program_leaves_free) {
+  void *before = NULL, *in_hole = NULL, *smaller = NULL, *after = NULL;
+  CHECK(open_card(8) && !cudaSetDevice(6), "a card that no other test uses");
+  char *host = mmap(NULL, GIB, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  CHECK(host != MAP_FAILED && !cudaMalloc(&before, 300 * MIB), "something on the host");
+  CHECK((char *)before < host, "below what the program has: %p, %p", before, (void *)host);
+  munmap(host, GIB);
+  CHECK(!cudaMalloc(&in_hole, 302 * MIB) && (char *)in_hole > (char *)before, "where it was: %p",
+        in_hole);
+  CHECK(!cudaMalloc(&smaller, 10 * MIB) && (char *)smaller == (char *)in_hole + 302 * MIB,
+        "the newest range is filled first, not the lowest: %p", smaller);
+  CHECK(!cudaMalloc(&after, 10 * MIB) && (char *)after == (char *)before + 300 * MIB,
+        "then the one before: %p", after);
+  cudaFree(before), cudaFree(in_hole), cudaFree(smaller), cudaFree(after);
   cudaSetDevice(0);
 }
 
@@ -561,6 +580,82 @@ TEST(attention_has_the_workspace_that_was_recorded) {
                     tensor(8, 1, 512, 512)};
   bytes = workspace(masked, 4);
   CHECK(bytes == 256, "a mask has no heads: %" PRId64, bytes);
+}
+
+// ---- recurrent layers -------------------------------------------------------------------------------------------
+
+int cudnnCreateTensorDescriptor(void **);
+int cudnnDestroyTensorDescriptor(void *);
+int cudnnGetTensorNdDescriptor(void *, int, int *, int *, int *, int *);
+int cudnnCreateRNNDescriptor(void **);
+int cudnnDestroyRNNDescriptor(void *);
+int cudnnSetRNNDescriptor_v8(void *, int, int, int, int, int, int, int, int, int, int, int, int,
+                             void *, unsigned);
+int cudnnGetRNNWeightSpaceSize(void *, void *, size_t *);
+int cudnnGetRNNWeightParams(void *, void *, int, size_t, void *, int, void *, void **, void *,
+                            void **);
+int cudnnGetRNNTempSpaceSizes(void *, void *, int, void *, size_t *, size_t *);
+int cudnnDropoutGetStatesSize(void *, size_t *);
+int cudnnGetCTCLossWorkspaceSize_v8(void *, int, void *, void *, void *, size_t *);
+
+// The parameters that PyTorch counts in such layers, which it keeps in one buffer.
+TEST(recurrent_layers_have_the_weights_that_pytorch_counts) {
+  enum { RNN = 1, LSTM = 2, GRU = 3, FLOAT = 0, HALF = 2 };
+  static const struct {
+    int cell, biases, is_both_ways, type, projection;
+    size_t bytes;
+  } layers[] = {
+      {LSTM, 2, 0, FLOAT, 512, 3678208ull * 4}, {LSTM, 2, 1, HALF, 512, 9453568ull * 2},
+      {GRU, 2, 0, FLOAT, 512, 2758656ull * 4},  {GRU, 0, 0, FLOAT, 512, 2752512ull * 4},
+      {LSTM, 2, 0, FLOAT, 64, 991232ull * 4},   {RNN, 2, 0, FLOAT, 512, 919552ull * 4},
+  };
+  CHECK(open_card(1), "a card");
+  for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {
+    void *rnn = NULL;
+    size_t bytes = 0;
+    CHECK(!cudnnCreateRNNDescriptor(&rnn) &&
+              !cudnnSetRNNDescriptor_v8(rnn, 0, layers[i].cell, layers[i].biases,
+                                        layers[i].is_both_ways, 0, layers[i].type, 0, 0, 256, 512,
+                                        layers[i].projection, 2, NULL, 0) &&
+              !cudnnGetRNNWeightSpaceSize(NULL, rnn, &bytes),
+          "a layer");
+    CHECK(bytes == layers[i].bytes, "%zu: %zu, not %zu", i, bytes, layers[i].bytes);
+    cudnnDestroyRNNDescriptor(rnn);
+  }
+}
+
+TEST(recurrent_weights_lie_one_behind_the_other) {
+  void *rnn = NULL, *matrix = NULL, *bias = NULL, *matrix_start = NULL, *bias_start = NULL;
+  char *start = (char *)4096;
+  int type = -1, count = 0, sizes[5], strides[5];
+  CHECK(open_card(1) && !cudnnCreateRNNDescriptor(&rnn) && !cudnnCreateTensorDescriptor(&matrix) &&
+            !cudnnCreateTensorDescriptor(&bias) &&
+            !cudnnSetRNNDescriptor_v8(rnn, 0, 2, 2, 0, 0, 2, 0, 0, 256, 512, 512, 2, NULL, 0),
+        "an LSTM in float16");
+  CHECK(
+      !cudnnGetRNNWeightParams(NULL, rnn, 1, 0, start, 4, matrix, &matrix_start, bias, &bias_start),
+      "the state's first matrix in the second layer");
+  CHECK(!cudnnGetTensorNdDescriptor(matrix, 5, &type, &count, sizes, strides) && type == 2 &&
+            count == 3 && sizes[1] == 512 && sizes[2] == 512 && strides[1] == 512,
+        "its size");
+  size_t first_layer = 4 * 512 * (256 + 512), weights = first_layer + 8 * 512 * 512;
+  CHECK((char *)matrix_start == start + (first_layer + 4 * 512 * 512) * 2, "%p", matrix_start);
+  CHECK((char *)bias_start == start + (weights + 12 * 512) * 2, "%p", bias_start);
+  CHECK(
+      cudnnGetRNNWeightParams(NULL, rnn, 2, 0, start, 0, matrix, &matrix_start, bias, &bias_start),
+      "there is no third layer");
+  cudnnDestroyRNNDescriptor(rnn), cudnnDestroyTensorDescriptor(matrix);
+  cudnnDestroyTensorDescriptor(bias);
+}
+
+TEST(unknown_sizes_of_cudnn_are_nothing_and_are_named) {
+  size_t states = 7, workspace = 7, kept = 7, loss = 7;
+  CHECK(open_card(1), "a card");
+  cudnnDropoutGetStatesSize(NULL, &states);
+  cudnnGetRNNTempSpaceSizes(NULL, NULL, 0, NULL, &workspace, &kept);
+  cudnnGetCTCLossWorkspaceSize_v8(NULL, 0, NULL, NULL, NULL, &loss);
+  CHECK(!states && !workspace && !kept && !loss, "%zu %zu %zu %zu", states, workspace, kept, loss);
+  CHECK(card_process_here()->unmodelled_count == 3, "%u", card_process_here()->unmodelled_count);
 }
 
 int main(int argc, char **argv) {

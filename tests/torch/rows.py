@@ -93,7 +93,7 @@ def sets():
     for version in sorted({r["transformers"] for r in versions}, reverse=True):
         rows = [r for r in versions if r["transformers"] == version]
         yield Set("transformers-" + version, rows, "measure.py", ["CASES", "OUT", "--jobs", "2"], transformers=version)
-    yield Set("foreign", foreign, "foreign.py", ["OUT"], worst=FOREIGN_WORST, equal=0)
+    yield Set("foreign", foreign, "foreign.py", ["OUT", ids(foreign)], worst=FOREIGN_WORST, equal=0)
     strategies = sharded()
     yield Set("ddp", strategies["ddp"], "sharded.py", ["CASES", "OUT"])
     for name, chosen in (("fsdp2", FSDP2.split()), ("zero", ZERO.split())):

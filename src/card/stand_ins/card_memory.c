@@ -1,8 +1,9 @@
 // The memory of the simulated devices: which addresses the driver hands out, how much is in use, and what the bytes are.
 //
-// A device address is also an address of this process, mapped without memory behind it: a page takes memory only when
-// something true is written to it. So copies of small tensors, and integers that plimsoll_values.py computes, can be
-// read back.
+// A device address is also an address of this process, as it is with a real card: the driver takes ranges of addresses
+// from those that the program does not use, and what the program maps and unmaps on the host decides which ones are left.
+// They are mapped without memory behind them: a page takes memory only when something true is written to it. So copies of
+// small tensors, and integers that plimsoll_values.py computes, can be read back.
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,10 +13,7 @@
 #include "driver.h"
 #include "vec.h"
 
-#define PAGE (2ull << 20)      // of device memory: what the driver gives to a segment is a multiple
-#define MODEL_TOP (1ull << 60) // where the address model begins, downwards
-#define FIRST_ADDRESS (1ull << 44) // 16 TiB
-#define ALL_ADDRESSES (1ull << 46) // 64 TiB, below those that Linux gives to programs by itself
+#define PAGE (2ull << 20) // of device memory: what the driver gives to a segment is a multiple
 
 // Copies up to this size are made, larger ones are weights, activations or batches of floats.
 #define COPIED_BYTES (256u << 10)
@@ -31,14 +29,6 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static plim_address_model addresses[CARD_MAX_DEVICES];
 static holdings allocations; // by address, of cudaMalloc
 static holdings created;     // by handle, of cuMemCreate
-
-// The addresses of one device.
-static uint64_t span(void) {
-  uint64_t devices = card_record_here() ? card_record_here()->device_count : 1;
-  return ALL_ADDRESSES / devices >> 32 << 32;
-}
-
-static uint64_t top_of(int device) { return FIRST_ADDRESS + (uint64_t)(device + 1) * span(); }
 
 static uint64_t up(uint64_t bytes) { return (bytes + PAGE - 1) / PAGE * PAGE; }
 
@@ -74,22 +64,35 @@ static bool take(holdings *list, uint64_t start, holding *out) {
 
 // ---- addresses ------------------------------------------------------------------------------------------
 
-// 0: none is left.
-static uint64_t new_address(int device, uint64_t bytes) {
-  plim_driver driver = plim_address_model_driver(&addresses[device]);
-  uint64_t from_model = driver.reserve(driver.self, bytes);
-  if (from_model == PLIM_UNKNOWN || from_model == PLIM_DRIVER_FAILED) return 0;
-  uint64_t below_top = MODEL_TOP - from_model;
-  if (below_top > span()) {
-    driver.release(driver.self, from_model, bytes);
+// Linux takes the highest gap that is large enough. Recorded addresses are multiples of the step and leave out gaps of
+// exactly their size, as if the driver asked for as much more as an aligned range may need, and gave the rest back.
+static uint64_t take_range(uint64_t bytes) {
+  const uint64_t step = PLIM_ADDRESS_STEP, more = step - 4096;
+  void *at =
+      mmap(NULL, bytes + more, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (at == MAP_FAILED) {
+    card_unmodelled_call("addresses of the card: the system refuses them (ulimit -v)");
     return 0;
   }
-  return top_of(device) - below_top;
+  uint64_t first = (uint64_t)at, start = (first + step - 1) / step * step;
+  if (start > first) munmap(at, start - first);
+  if (start < first + more) munmap((void *)(start + bytes), first + more - start);
+  return start;
+}
+
+static void give_back_range(uint64_t start, uint64_t bytes) { munmap((void *)start, bytes); }
+
+// 0: none is left.
+static uint64_t new_address(int device, uint64_t bytes) {
+  addresses[device].space = (plim_address_space){take_range, give_back_range};
+  plim_driver driver = plim_address_model_driver(&addresses[device]);
+  uint64_t address = driver.reserve(driver.self, bytes);
+  return address == PLIM_UNKNOWN || address == PLIM_DRIVER_FAILED ? 0 : address;
 }
 
 static void give_back_address(int device, uint64_t address, uint64_t bytes) {
   plim_driver driver = plim_address_model_driver(&addresses[device]);
-  driver.release(driver.self, MODEL_TOP - (top_of(device) - address), bytes);
+  driver.release(driver.self, address, bytes);
 }
 
 // ---- what the driver keeps for itself ------------------------------------------------------------------
@@ -230,14 +233,20 @@ uint64_t card_free_bytes(int device) {
 
 // ---- memory with addresses -----------------------------------------------------------------------------
 
+static bool map_anew(uint64_t address, uint64_t bytes, int access) {
+  const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
+  return mmap((void *)address, bytes, access, flags, -1, 0) != MAP_FAILED;
+}
+
 // Makes the addresses readable and writable for this process.
 static bool back(uint64_t address, uint64_t bytes) {
-  void *at = mmap((void *)address, bytes, PROT_READ | PROT_WRITE,
-                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
-  bool is_there = at == (void *)address;
-  if (!is_there) card_unmodelled_call("addresses of the card: the system refuses them (ulimit -v)");
-  if (!is_there && at != MAP_FAILED) munmap(at, bytes); // an old kernel chose other addresses
-  return is_there;
+  return map_anew(address, bytes, PROT_READ | PROT_WRITE);
+}
+
+// What was written there is gone.
+static void unback(int device, uint64_t address, uint64_t bytes) {
+  map_anew(address, bytes, PROT_NONE);
+  give_back_address(device, address, bytes);
 }
 
 int card_malloc(int device, uint64_t bytes, uint64_t *address) {
@@ -249,8 +258,7 @@ int card_malloc(int device, uint64_t bytes, uint64_t *address) {
     bool is_backed = *address && back(*address, size);
     if (is_backed && add(&allocations, (holding){*address, size, device})) result = CARD_OK;
     else {
-      if (is_backed) munmap((void *)*address, size);
-      if (*address) give_back_address(device, *address, size);
+      if (*address) unback(device, *address, size);
       discharge(device, size);
     }
   }
@@ -264,8 +272,7 @@ int card_free(uint64_t address) {
   pthread_mutex_lock(&lock);
   bool is_one = take(&allocations, address, &old);
   if (is_one) {
-    munmap((void *)old.start, old.bytes);
-    give_back_address(old.device, old.start, old.bytes);
+    unback(old.device, old.start, old.bytes);
     discharge(old.device, old.bytes);
   }
   pthread_mutex_unlock(&lock);
@@ -278,7 +285,7 @@ int card_reserve(int device, uint64_t bytes, uint64_t *address) {
   pthread_mutex_lock(&lock);
   *address = new_address(device, bytes);
   if (*address && !back(*address, bytes)) {
-    give_back_address(device, *address, bytes);
+    unback(device, *address, bytes);
     *address = 0;
   }
   pthread_mutex_unlock(&lock);
@@ -289,8 +296,7 @@ void card_unreserve(uint64_t address, uint64_t bytes) {
   int device = card_device_of((const void *)address);
   if (device < 0) return;
   pthread_mutex_lock(&lock);
-  munmap((void *)address, bytes);
-  give_back_address(device, address, bytes);
+  unback(device, address, bytes);
   pthread_mutex_unlock(&lock);
 }
 
@@ -316,9 +322,12 @@ int card_release(uint64_t handle) {
 }
 
 int card_device_of(const void *pointer) {
-  uint64_t address = (uint64_t)pointer;
-  if (address - FIRST_ADDRESS >= ALL_ADDRESSES) return -1;
-  return (int)((address - FIRST_ADDRESS) / span());
+  int device = CARD_MAX_DEVICES - 1;
+  pthread_mutex_lock(&lock);
+  while (device >= 0 && !plim_address_model_contains(&addresses[device], (uint64_t)pointer))
+    device--;
+  pthread_mutex_unlock(&lock);
+  return device;
 }
 
 bool card_range_of(uint64_t address, uint64_t *start, uint64_t *bytes) {

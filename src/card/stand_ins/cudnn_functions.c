@@ -259,7 +259,7 @@ static int ask_library(cudnn_descriptor *d, int name, int type, int64_t wanted, 
   if (name == CUDNN_PLAN_WORKSPACE) {
     contents c = contents_of(d);
     vec_free(&c.tensors);
-    *(int64_t *)values += convolution_missing_sums(c.convolution, *(int64_t *)values);
+    *(int64_t *)values = convolution_planned(c.convolution, *(int64_t *)values);
   }
   return status;
 }

@@ -227,9 +227,5 @@ int cudnn_library_get(cudnn_descriptor *d, int name, int type, int64_t wanted, i
   *card_is_hidden() = true;
   int status = get(d, name, type, wanted, count, values);
   *card_is_hidden() = false;
-  // From Hopper on, some kernels split their sums by the number of clusters that a real card says it can hold. Of 6,816
-  // plans for an H200, 90 % have the measured workspace to 512 bytes, and others miss a few copies of the weights.
-  if (name == CUDNN_PLAN_WORKSPACE && card()->major >= 9)
-    card_unmodelled_call("cuDNN's plans from Hopper on (they depend on the real card)");
   return status;
 }

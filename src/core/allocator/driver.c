@@ -2,13 +2,13 @@
 
 #include <string.h>
 
-#define RANGE_STEP (32 * PLIM_MIB) // recorded: 16 segments of 2 MiB share a range of 32 MiB
-#define TOP_ADDRESS (1ull << 60)   // arbitrary: room for a million expandable segments
+#define TOP_ADDRESS (1ull << 60) // arbitrary: room for a million expandable segments
 
 void plim_address_model_init(plim_address_model *model) { *model = (plim_address_model){0}; }
 
 bool plim_address_model_copy(plim_address_model *to, const plim_address_model *from) {
   plim_address_model_init(to);
+  to->ranges_made = from->ranges_made;
   return vec_copy(&to->ranges, &from->ranges) && vec_copy(&to->holes, &from->holes);
 }
 
@@ -32,41 +32,44 @@ static size_t range_at(const plim_address_model *model, uint64_t addr) {
 
 static uint64_t end_of(const plim_address_range *range) { return range->start + range->bytes; }
 
-// The place of a new range: right below range *index (which may be one past the last), in the highest gap that is
-// larger. A gap of exactly its size is skipped: if it were used, 9 instead of 11 of the random programs would have the
-// recorded peak.
-static bool find_gap(const plim_address_model *model, uint64_t bytes, size_t *index) {
+bool plim_address_model_contains(const plim_address_model *model, uint64_t addr) {
+  size_t at = range_at(model, addr);
+  return at != SIZE_MAX && addr < end_of(&model->ranges.at[at]);
+}
+
+// The start of a new range: right below another one, in the highest gap that is larger; 0 if there is none. A gap of
+// exactly its size is skipped: if it were used, 11 instead of 13 of the 14 random programs would have the recorded peak.
+static uint64_t find_gap(const plim_address_model *model, uint64_t bytes) {
   uint64_t ceiling = TOP_ADDRESS;
   for (size_t i = model->ranges.len + 1; i-- > 0;) {
     uint64_t floor = i ? end_of(&model->ranges.at[i - 1]) : 0;
-    if (ceiling - floor > bytes) {
-      *index = i;
-      return true;
-    }
+    if (ceiling - floor > bytes) return ceiling - bytes;
     if (i) ceiling = model->ranges.at[i - 1].start;
   }
-  return false;
+  return 0;
 }
 
 static bool add_hole(plim_address_model *model, uint64_t addr, uint64_t bytes);
 
 static bool add_range(plim_address_model *model, uint64_t bytes, uint64_t *start) {
-  size_t at;
-  bytes = (bytes + RANGE_STEP - 1) / RANGE_STEP * RANGE_STEP;
-  if (bytes >= TOP_ADDRESS || !find_gap(model, bytes, &at)) return false;
+  bytes = (bytes + PLIM_ADDRESS_STEP - 1) / PLIM_ADDRESS_STEP * PLIM_ADDRESS_STEP;
+  if (bytes >= TOP_ADDRESS) return false;
   if (!vec_reserve(&model->ranges, 1) || !vec_reserve(&model->holes, 1)) {
     model->has_failed = true;
     return false;
   }
+  *start = model->space.take ? model->space.take(bytes) : find_gap(model, bytes);
+  if (!*start) return false;
+  size_t at = range_at(model, *start) + 1;
   plim_address_range *range = &model->ranges.at[at];
-  *start = (at == model->ranges.len ? TOP_ADDRESS : range->start) - bytes;
   memmove(range + 1, range, (model->ranges.len++ - at) * sizeof *range);
-  *range = (plim_address_range){*start, bytes, 0};
+  *range = (plim_address_range){*start, bytes, 0, ++model->ranges_made};
   return add_hole(model, *start, bytes);
 }
 
 static void remove_range(plim_address_model *model, size_t at) {
   plim_address_range *range = &model->ranges.at[at];
+  if (model->space.give_back) model->space.give_back(range->start, range->bytes);
   model->ranges.len--;
   memmove(range, range + 1, (model->ranges.len - at) * sizeof *range);
 }
@@ -109,6 +112,20 @@ static void join(plim_address_model *model, size_t at, uint64_t range_end) {
 
 // ---- the driver -----------------------------------------------------------------------------------
 
+// The lowest hole that is large enough in the newest range that has one; the count of holes if there is none.
+static size_t find_hole(const plim_address_model *model, uint64_t bytes) {
+  const plim_address_range *range = model->ranges.at, *newest = NULL;
+  size_t found = model->holes.len;
+  for (size_t i = 0; i < model->holes.len; i++) {
+    while (model->holes.at[i].addr >= end_of(range)) range++;
+    bool is_newer = !newest || range->number > newest->number;
+    if (model->holes.at[i].bytes < bytes || !is_newer) continue;
+    newest = range;
+    found = i;
+  }
+  return found;
+}
+
 static uint64_t take_hole(plim_address_model *model, size_t at, uint64_t bytes) {
   plim_address_hole *hole = &model->holes.at[at];
   uint64_t addr = hole->addr;
@@ -121,9 +138,8 @@ static uint64_t take_hole(plim_address_model *model, size_t at, uint64_t bytes) 
 
 static uint64_t reserve(void *self, uint64_t bytes) {
   plim_address_model *model = self;
-  size_t at = 0;
   if (model->has_failed) return PLIM_DRIVER_FAILED;
-  while (at < model->holes.len && model->holes.at[at].bytes < bytes) at++;
+  size_t at = find_hole(model, bytes);
   uint64_t start;
   if (at == model->holes.len) {
     if (!add_range(model, bytes, &start))

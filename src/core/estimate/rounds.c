@@ -49,6 +49,14 @@ void plim_rounds_pools(const plim_rounds *r, const plim_allocator *a, uint64_t d
   digests[1] = s.digests[1];
 }
 
+// How many ranges are older: the newest that has room is filled first.
+static uint64_t older_ranges(const plim_address_model *addresses, uint64_t number) {
+  uint64_t count = 0;
+  for (size_t i = 0; i < addresses->ranges.len; i++)
+    count += addresses->ranges.at[i].number < number;
+  return count;
+}
+
 uint64_t plim_rounds_state(const plim_rounds *r, const plim_allocator *a,
                            const plim_address_model *addresses) {
   uint64_t pools[2];
@@ -56,7 +64,8 @@ uint64_t plim_rounds_state(const plim_rounds *r, const plim_allocator *a,
   uint64_t state = pools[0] + pools[1];
   for (size_t i = 0; i < addresses->ranges.len; i++) {
     const plim_address_range *range = &addresses->ranges.at[i];
-    state += DIGEST(range->start, range->bytes, range->used_bytes);
+    state += DIGEST(range->start, range->bytes, range->used_bytes,
+                    older_ranges(addresses, range->number));
   }
   for (size_t i = 0; i < addresses->holes.len; i++)
     state += DIGEST(addresses->holes.at[i].addr, addresses->holes.at[i].bytes, 0, 0);
