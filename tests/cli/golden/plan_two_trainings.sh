@@ -4,7 +4,7 @@ stages() {
   printf 'one = TrainingArguments("a", per_device_train_batch_size=8, gradient_accumulation_steps=%s)\n' "$1"
   printf 'two = TrainingArguments("b", per_device_train_batch_size=8, gradient_accumulation_steps=%s)\n' "$2"
 }
-plan() { $PLIMSOLL plan two.py --model ../fixtures/tiny --seq 2048 --gpu 40GiB --fix micro_batch=2 "$@" 2>&1; }
+plan() { $PLIMSOLL plan two.py --model ../fixtures/tiny --seq 2048 --gpu 20GiB --fix micro_batch=2 "$@" 2>&1; }
 echo "== the same twice"
 stages 8 8 >two.py
 plan --fix checkpoint=on --out plan.json | grep -o "effective batch.*"
