@@ -66,12 +66,10 @@ TEST(why_nothing_larger_is_planned) {
   CHECK(is_said("too little data for a larger micro batch"), "not said");
 }
 
-TEST(a_model_that_can_be_predicted_is_said_also_if_nothing_fits) {
+TEST(no_batch_is_said_if_nothing_fits) {
   make(3, TRIAL_ACCUMULATION_KEPT, 0);
-  CHECK(!is_said("plimsoll can predict this model"), "it is not known");
-  program.is_known = true;
+  CHECK(is_said("effective batch"), "not said");
   search.best = SIZE_MAX;
-  CHECK(is_said("plimsoll can predict this model"), "not said");
   CHECK(!is_said("effective batch"), "nothing is planned");
 }
 
