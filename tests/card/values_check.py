@@ -57,6 +57,8 @@ check("unevenly", shares[0] > 2 * 500 and shares[7] > 0, True)
 check("the router is noted", [v[1:] for v in plimsoll_values.routed.values()], [[8, 2]])
 tokens = torch.randn(2, 32000, device="cuda").topk(4)[1]
 check("a vocabulary is no router", len(plimsoll_values.routed), 1)
+keys = torch.randn(2, 16, 512, device="cuda").topk(256)[1]
+check("sparse attention is no router", len(plimsoll_values.routed), 1)
 
 integers = [place for place, (_, kind, _) in plimsoll_values.looked_at.items() if kind.startswith("int")]
 check("no integer is unknown", integers, [])

@@ -16,14 +16,15 @@ case $? in
   ;;
 esac
 export PLIMSOLL_CUDA_HEADERS=$environment/headers/11:$environment/headers/12:$environment/headers/13
-export TEST_JOBS=1 # the rows use both cores themselves
-exec tests/run.sh "python3 tests/card/layouts_check.py $1/release/tests/card/dump_layouts" \
-  "tests/torch/values.sh $1/release/plimsoll $environment" \
-  "python3 tests/torch/rows.py $1/release/plimsoll $environment" \
-  "python3 tests/torch/caps.py $1/release/plimsoll $environment" \
-  "python3 tests/torch/seeds.py $1/release/plimsoll $environment" \
-  "python3 tests/torch/profile.py $1/release/plimsoll $environment" \
-  "python3 tests/torch/plan.py $1/release/plimsoll $environment" \
-  "python3 tests/torch/launchers.py $1/release/plimsoll $environment" \
-  "python3 tests/torch/world.py $1/release/plimsoll $environment" \
-  "python3 tests/torch/times.py $1/release/plimsoll $environment"
+program=$1/release/plimsoll
+# The longest come first.
+exec tests/run.sh "python3 tests/torch/rows.py $program $environment" \
+  "python3 tests/torch/plan.py $program $environment" \
+  "python3 tests/torch/seeds.py $program $environment" \
+  "python3 tests/torch/caps.py $program $environment" \
+  "python3 tests/torch/launchers.py $program $environment" \
+  "python3 tests/torch/world.py $program $environment" \
+  "python3 tests/torch/times.py $program $environment" \
+  "python3 tests/torch/profile.py $program $environment" \
+  "tests/torch/values.sh $program $environment" \
+  "python3 tests/card/layouts_check.py $1/release/tests/card/dump_layouts"

@@ -83,8 +83,8 @@ def ids(rows):
 
 def sets():
     """The arguments of a program: OUT is its output, CASES a file with the rows' cases, ID a row for each run."""
-    zoo, trainers, ada, versions, foreign = (
-        rows_of(os.path.join(PROGRAMS, name + ".json")) for name in ("zoo", "trainers", "emulated_ada", "versions", "../foreign")
+    zoo, trainers, ada, versions, foreign, vision = (
+        rows_of(os.path.join(PROGRAMS, name + ".json")) for name in ("zoo", "trainers", "emulated_ada", "versions", "../foreign", "../foreign_vision")
     )
     yield Set("families", folder_of("families"), "family_traces.py", ["OUT"])
     yield Set("emulated_ada", ada, "measure.py", ["CASES", "OUT", "--jobs", "2"], env={"NO_CUDNN": "1", "CUBLAS_WORKSPACE_CONFIG": ":4096:2:16:8"})
@@ -94,6 +94,7 @@ def sets():
         rows = [r for r in versions if r["transformers"] == version]
         yield Set("transformers-" + version, rows, "measure.py", ["CASES", "OUT", "--jobs", "2"], transformers=version)
     yield Set("foreign", foreign, "foreign.py", ["OUT", ids(foreign)], worst=FOREIGN_WORST, equal=0)
+    yield Set("foreign-vision", vision, "foreign.py", ["OUT", ids(vision)], worst=FOREIGN_WORST, equal=0)
     strategies = sharded()
     yield Set("ddp", strategies["ddp"], "sharded.py", ["CASES", "OUT"])
     for name, chosen in (("fsdp2", FSDP2.split()), ("zero", ZERO.split())):

@@ -40,6 +40,7 @@ new_ones copy _to_copy clone"""
 RANDOM = "randint randint_like randperm multinomial random bernoulli"
 OPERATORS = " ".join([ELEMENTWISE, REDUCTIONS, SHAPES, CREATION, RANDOM]).split()
 MOST_CHOICES = 1024  # more experts than any router has, fewer tokens than any vocabulary
+MOST_CHOSEN = 32  # more experts than any router chooses for a token; sparse attention chooses hundreds of keys
 FINITE = {"isfinite": True, "isnan": False, "isinf": False}  # of floats that nobody computed
 
 looked_at = {}  # (file, line) -> [times, type, what it was told]
@@ -307,7 +308,7 @@ def _choose(scores, indices, dim):
     """A router's choice by scores that nobody computed, as an untrained router chooses: some experts far more often than
     others. The logarithms of the shares are spread like a normal distribution of width 1, which was estimated from one
     forward pass of a small Mixtral with random weights; trained routers are more even."""
-    if not indices.numel() or scores.shape[dim] > MOST_CHOICES:
+    if not indices.numel() or scores.shape[dim] > MOST_CHOICES or indices.shape[dim] > MOST_CHOSEN:
         return
     choices, chosen = scores.shape[dim], indices.shape[dim]
     with _torch._C._ExcludeDispatchKeyGuard(_excluded):
