@@ -114,20 +114,10 @@ bool card_open(const char *path) {
   return true;
 }
 
-// glibc maps large blocks of host memory and unmaps them when they are freed, which leaves addresses to the card. How large
-// a block must be grows with the mapped blocks that are freed, up to 32 MiB. Addresses recorded on an H200 (the first
-// segments of tests/truth/foreign/contrastive-*) fit only if it was at that when models were made on the host: CUDA's own
-// libraries must have freed such a block. When they do is not known.
-static void free_large_block(void) {
-  void *volatile block = malloc(31u << 20);
-  free(block);
-}
-
 __attribute__((constructor)) static void start(void) {
   const char *path = getenv("PLIMSOLL_CARD");
   if (!path || !card_open(path)) return;
   pthread_atfork(NULL, NULL, after_fork);
-  free_large_block();
 }
 
 __attribute__((destructor)) static void end(void) {

@@ -186,13 +186,16 @@ static void print_ways_out(const plim_plan_file *plan, const cli_call *call) {
   char names[200], done[200];
   list_left(plan, args, true, done, sizeof done);
   list_left(plan, args, false, names, sizeof names);
-  if (plan->steps.len) print_steps(plan, args, "either do this by hand:", stderr);
-  else fprintf(stderr, "either do this by hand:\n  %s\n", names);
-  if (plan->changes.len) {
-    fprintf(stderr, "and then run:\n  ");
+  const char *heading = "either do this by hand:";
+  if (plan->changes
+          .len) { // first, because a file that was edited by hand is no longer the one that was planned
+    fprintf(stderr, "either write the other changes:\n  ");
     typed_line(call, stderr);
     fprintf(stderr, "%s\n", done);
+    heading = "and then do this by hand:";
   }
+  if (plan->steps.len) print_steps(plan, args, heading, stderr);
+  else fprintf(stderr, "%s\n  %s\n", heading, names);
   fprintf(stderr, "or plan without %s:\n  %s\n", names,
           plan->replan ? plan->replan : "plimsoll plan FILES --fix KNOB=VALUE --out plan.json");
 }
@@ -428,7 +431,7 @@ static const cli_option options[] = {
     {"rung", 0, "N", CLI_UINT, offsetof(apply_args, rung),
      "which row to write: 1 is the plan, the others are its fallbacks (default: 1)", NULL},
     {"done", 0, "KNOB", CLI_STRINGS, offsetof(apply_args, done),
-     "confirm that you made this change by hand, as the plan asked", NULL},
+     "confirm that you make this change by hand, as the plan asks", NULL},
     {"outside", 0, NULL, CLI_FLAG, offsetof(apply_args, outside),
      "also change files outside the current folder; use it only for a plan that you trust", NULL},
     {0},

@@ -257,7 +257,7 @@ def main():
     kinds = (".yaml", ".yml", ".json", ".py", ".sh")
     truth = truth_of(folders)
     files = [str(f) for folder in folders if folder != "--refusals" for f in sorted(pathlib.Path(folder).rglob("*"))
-             if f.suffix in kinds and f.name not in ("plimsoll.yaml", "truth.json") or str(f) in truth]
+             if f.suffix in kinds and f.name not in ("plimsoll.yaml", "truth.json", "config.json") or str(f) in truth]
     for folder in folders:
         if not pathlib.Path(folder).is_dir():
             print("skipped: there is no", folder)
