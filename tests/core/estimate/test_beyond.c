@@ -32,8 +32,8 @@ TEST(sizes_beyond_any_address_space_are_refused) {
       plim_estimate e;
       plim_error error = {0};
       plim_err err = run(heads[i], 512, 1 << 20, ways[k], &e, &error);
-      CHECK(err == PLIM_ERR_ARGUMENT && strstr(error.message, "can be addressed"), "%lld heads: %d %s",
-            (long long)heads[i], (int)err, error.message);
+      CHECK(err == PLIM_ERR_ARGUMENT && strstr(error.message, "can be addressed"),
+            "%lld heads: %d %s", (long long)heads[i], (int)err, error.message);
     }
 }
 
