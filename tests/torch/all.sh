@@ -18,7 +18,7 @@ esac
 export PLIMSOLL_CUDA_HEADERS=$environment/headers/11:$environment/headers/12:$environment/headers/13
 program=$1/release/plimsoll
 # The longest come first.
-exec tests/run.sh "python3 tests/torch/rows.py $program $environment" \
+exec tests/run.sh "python3 tests/torch/rows.py $program $environment ${RECORD:+--record docs/measurements.md}" \
   "python3 tests/torch/plan.py $program $environment" \
   "python3 tests/torch/seeds.py $program $environment" \
   "python3 tests/torch/caps.py $program $environment" \

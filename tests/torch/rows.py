@@ -2,7 +2,7 @@
 """rows.py PLIMSOLL ENVIRONMENT [SET...]: runs recorded programs on a simulated H200 and compares PyTorch's own counters with
 those of the real card. Each set has a bar: how many rows must be equal to the byte, and how far off the worst may be.
 
-The last line is "N passed, N failed". With --write FILE the table is written there as well."""
+The last line is "N passed, N failed". With --record PAGE the table is written into that page as well."""
 import argparse
 import glob
 import json
@@ -10,8 +10,12 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 
-TRUTH = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "truth")
+TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+TRUTH = os.path.join(TESTS, "truth")
+sys.path.append(os.path.join(os.path.dirname(TESTS), "bench"))
+from compare import machine, record  # noqa: E402
 PROGRAMS = os.path.join(TRUTH, "simulate")
 EQUAL = 0.8  # of the rows, in allocated and in reserved memory
 WORST = 0.005, 0.01
@@ -94,7 +98,8 @@ def sets():
         rows = [r for r in versions if r["transformers"] == version]
         yield Set("transformers-" + version, rows, "measure.py", ["CASES", "OUT", "--jobs", "2"], transformers=version)
     yield Set("foreign", foreign, "foreign.py", ["OUT", ids(foreign)], worst=FOREIGN_WORST, equal=0)
-    yield Set("foreign-vision", vision, "foreign.py", ["OUT", ids(vision)], worst=FOREIGN_WORST, equal=0)
+    overflows = {r["id"]: r["overflows"] for r in vision if "overflows" in r}
+    yield Set("foreign-vision", vision, "foreign.py", ["OUT", ids(vision)], worst=FOREIGN_WORST, equal=0, env={"OVERFLOWS": json.dumps(overflows)})
     strategies = sharded()
     yield Set("ddp", strategies["ddp"], "sharded.py", ["CASES", "OUT"])
     for name, chosen in (("fsdp2", FSDP2.split()), ("zero", ZERO.split())):
@@ -208,7 +213,7 @@ def main():
     parser.add_argument("plimsoll")
     parser.add_argument("environment")
     parser.add_argument("sets", nargs="*")
-    parser.add_argument("--write")
+    parser.add_argument("--record")
     args = parser.parse_args()
     passed = failed = 0
     table = []
@@ -227,11 +232,12 @@ def main():
                 text = "%s %s: %d of %d equal, worst %.3f %% off" % (one.name, what, equal[i], len(one.truth), 100 * worst[i])
                 print("%s %s" % ("ok  " if is_met else "FAIL", text), flush=True)
             table.append((one.name, len(one.truth), equal, worst))
-    if args.write:
-        with open(args.write, "w") as f:
-            f.write("| rows | count | allocated equal | worst | reserved equal | worst |\n|---|---|---|---|---|---|\n")
-            for name, count, equal, worst in table:
-                f.write("| %s | %d | %d | %.3f %% | %d | %.3f %% |\n" % (name, count, equal[0], 100 * worst[0], equal[1], 100 * worst[1]))
+    if args.record:
+        lines = ["| rows | count | allocated equal | worst | reserved equal | worst |", "|---|---|---|---|---|---|"]
+        for name, count, equal, worst in table:
+            lines.append("| %s | %d | %d | %.3f %% | %d | %.3f %% |" % (name, count, equal[0], 100 * worst[0], equal[1], 100 * worst[1]))
+        lines = ["%s, %s, `RECORD=1 make test-torch`:" % (machine(), time.strftime("%Y-%m-%d")), ""] + lines
+        record(args.record, "rows", "\n".join(lines), "test-torch")
     print("%d passed, %d failed" % (passed, failed))
     return 1 if failed else 0
 

@@ -1,4 +1,5 @@
 # Names of cards and models as people type them: how they are understood, and ambiguous names.
+export PLIMSOLL_NVML=none PLIMSOLL_ROOT=$PWD/fixtures/check/machine # the host memory of this machine changes
 (
 part names
 # Common names, and names that are refused because they are ambiguous.
