@@ -87,8 +87,8 @@ def ids(rows):
 
 def sets():
     """The arguments of a program: OUT is its output, CASES a file with the rows' cases, ID a row for each run."""
-    zoo, trainers, ada, versions, foreign, vision = (
-        rows_of(os.path.join(PROGRAMS, name + ".json")) for name in ("zoo", "trainers", "emulated_ada", "versions", "../foreign", "../foreign_vision")
+    zoo, trainers, ada, versions, foreign, more = (
+        rows_of(os.path.join(PROGRAMS, name + ".json")) for name in ("zoo", "trainers", "emulated_ada", "versions", "../foreign", "../foreign_more")
     )
     yield Set("families", folder_of("families"), "family_traces.py", ["OUT"])
     yield Set("emulated_ada", ada, "measure.py", ["CASES", "OUT", "--jobs", "2"], env={"NO_CUDNN": "1", "CUBLAS_WORKSPACE_CONFIG": ":4096:2:16:8"})
@@ -98,8 +98,8 @@ def sets():
         rows = [r for r in versions if r["transformers"] == version]
         yield Set("transformers-" + version, rows, "measure.py", ["CASES", "OUT", "--jobs", "2"], transformers=version)
     yield Set("foreign", foreign, "foreign.py", ["OUT", ids(foreign)], worst=FOREIGN_WORST, equal=0)
-    overflows = {r["id"]: r["overflows"] for r in vision if "overflows" in r}
-    yield Set("foreign-vision", vision, "foreign.py", ["OUT", ids(vision)], worst=FOREIGN_WORST, equal=0, env={"OVERFLOWS": json.dumps(overflows)})
+    overflows = {r["id"]: r["overflows"] for r in more if "overflows" in r}
+    yield Set("foreign-more", more, "foreign.py", ["OUT", ids(more)], worst=FOREIGN_WORST, equal=0, env={"OVERFLOWS": json.dumps(overflows)})
     strategies = sharded()
     yield Set("ddp", strategies["ddp"], "sharded.py", ["CASES", "OUT"])
     for name, chosen in (("fsdp2", FSDP2.split()), ("zero", ZERO.split())):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""profile.py PLIMSOLL ENVIRONMENT: `plimsoll profile` inside `plimsoll simulate`, which gives it a card to measure. What it
+"""profiled.py PLIMSOLL ENVIRONMENT: `plimsoll profile` inside `plimsoll simulate`, which gives it a card to measure. What it
 measures there must be what simulate says, to the byte, and what differs on purpose must be named.
 The last line is "N passed, N failed"."""
 import json
