@@ -59,6 +59,9 @@ names=("$@")
 if [ ${#names[@]} -eq 0 ]; then
   for script in "$golden"/*.sh; do names+=("$(basename "$script" .sh)"); done
 fi
+for name in "${names[@]}"; do
+  [ -e "$golden/$name.sh" ] || { echo "there is no $golden/$name.sh" >&2 && exit 2; }
+done
 
 part() { echo "== $1" && mkdir "$1" && cd "$1" && ln -s ../truth ../fixtures .; }
 
