@@ -1,4 +1,4 @@
-"""Times `plimsoll simulate` on three steps of a 7B LoRA training, start of Python included, against its bars: seconds and
+"""Times `plimsoll simulate` on three steps of a 7B LoRA training, start of Python included, against its targets: seconds and
 host memory; the share of the program's CPU time that is spent in the simulated card; and what keeping integers true costs.
 
 usage: simulate.py PLIMSOLL ENVIRONMENT [--record PAGE]
@@ -50,14 +50,14 @@ class Bench:
         found, seconds, _ = min((self.train() for _ in range(ROUNDS)), key=lambda run: run[1])
         host = sum(p["host_bytes"] for p in found["run"]["processes"])
         assert found["run"]["steps"] == 3
-        bar = f"under {SECONDS} s, under {HOST_BYTES >> 30} GiB"
-        yield "three steps of a 7B LoRA training", f"{seconds:.1f} s, {host / 2**30:.2f} GiB of host memory", bar, seconds < SECONDS and host < HOST_BYTES
+        target = f"under {SECONDS} s, under {HOST_BYTES >> 30} GiB"
+        yield "three steps of a 7B LoRA training", f"{seconds:.1f} s, {host / 2**30:.2f} GiB of host memory", target, seconds < SECONDS and host < HOST_BYTES
 
     def share(self):
         """perf counts samples of the CPU; those in the simulated card's library, and in the kernel when it calls it."""
-        what, bar = "CPU time spent in the simulated card", f"under {100 * SHARE:.0f} % of the program's"
+        what, target = "CPU time spent in the simulated card", f"under {100 * SHARE:.0f} % of the program's"
         if not shutil.which("perf"):
-            yield what, "not measured: perf is not installed", bar, True
+            yield what, "not measured: perf is not installed", target, True
             return
         data = os.path.join(self.folder, "perf.data")
         self.train(["perf", "record", "--quiet", "--call-graph", "fp", "-F", "499", "-o", data, "--"])
@@ -81,7 +81,7 @@ def is_in_card(sample):
 
 
 def main(plimsoll, environment, *options):
-    lines, is_met = ["| what | measured | bar |", "|---|---|---|"], True
+    lines, is_met = ["| what | measured | target |", "|---|---|---|"], True
     with tempfile.TemporaryDirectory(prefix="plimsoll-bench-") as folder:
         bench = Bench(os.path.abspath(plimsoll), environment, folder)
         for part in (bench.cost, bench.share, bench.values):

@@ -156,7 +156,7 @@ typedef void trial_watch(void *context, const trial_search *search, int64_t micr
                          const simulate_moment *now);
 
 // The first run, with the program's own values, on a card that is large enough. Here and below: fails if the program fails
-// for another reason than memory.
+// but not because of memory.
 plim_err trial_search_first(trial_search *s, trial_watch *watch, void *context, plim_error *error);
 // The runs after it. Fails, too, if another micro batch has no effect on the program.
 plim_err trial_search_rest(trial_search *s, trial_watch *watch, void *context, plim_error *error);

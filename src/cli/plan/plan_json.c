@@ -302,7 +302,8 @@ static void members(json_writer *j, const plan_result *r, const plan_for_card *c
   rungs(j, r, c);
 }
 
-static void document(json_writer *j, const plan_result *r) {
+static void document(json_writer *j, const void *report) {
+  const plan_result *r = report;
   jsonw_u64(j, "format_version", 1);
   jsonw_string(j, "model", r->args->is_observed ? NULL : r->args->model);
   if (r->count == 1) {
@@ -319,7 +320,7 @@ static void document(json_writer *j, const plan_result *r) {
 }
 
 // Adds the digest of the document so far, which lacks only the last brace.
-void plan_seal(json_writer *j, char *const *text) {
+static void seal(json_writer *j, char *const *text) {
   plim_plan_digest digest;
   if (fflush(j->out)) cli_out_of_memory();
   char *whole = cli_format("%s}", *text);
@@ -328,18 +329,22 @@ void plan_seal(json_writer *j, char *const *text) {
   free(whole);
 }
 
-char *plan_json(const plan_result *r) {
+char *plan_document(plan_writer *write, const void *report, bool is_saved) {
   char *text = NULL;
   size_t size = 0;
   FILE *memory = open_memstream(&text, &size);
   if (!memory) cli_out_of_memory();
   json_writer j = jsonw_begin(memory);
   jsonw_object(&j, NULL);
-  document(&j, r);
-  if (r->files && r->count == 1) plan_seal(&j, &text);
+  write(&j, report);
+  if (is_saved) seal(&j, &text);
   jsonw_end(&j);
   jsonw_finish(&j);
   bool is_whole = !ferror(memory);
   if (fclose(memory) || !is_whole) cli_out_of_memory();
   return text;
+}
+
+char *plan_json(const plan_result *r) {
+  return plan_document(document, r, r->files && r->count == 1);
 }

@@ -179,7 +179,7 @@ static plim_err prove(work *w, const plan_edits *edits, trial_run *run, plim_err
                              rung->choice.at[PLIM_KNOB_MICRO_BATCH], w->t->watch, NULL, run, error);
   if (err && *s->failed_log)
     err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
-                    "with the predicted plan the program failed for another reason than memory "
+                    "with the predicted plan the program failed, but not because of memory "
                     "(%.200s)",
                     s->failed_log);
   *s->failed_log = 0;

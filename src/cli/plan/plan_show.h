@@ -25,12 +25,15 @@ void plan_print_cards(const plan_result *r); // of several: the best of each
 char *plan_json(const plan_result *r);       // the document; free() it
 
 // Parts of a saved plan: the files with their digests, what --set gave, what a rung writes (with the new command line, if
-// a command was typed), and the digest of the document so far, which lacks only the last brace.
+// a command was typed).
 void plan_write_sources(json_writer *j, const plim_project *project);
 void plan_write_places(json_writer *j, const cli_strings *sets);
 void plan_write_writes(json_writer *j, const plim_project *project, const plim_knob_change *writes,
                        size_t count);
-void plan_seal(json_writer *j, char *const *text);
+// The document that `write` fills in. A plan that can be saved ends with the digest of what stands before it. The caller
+// frees the text.
+typedef void plan_writer(json_writer *j, const void *report);
+char *plan_document(plan_writer *write, const void *report, bool is_saved);
 
 void plan_heading(const char *text);
 

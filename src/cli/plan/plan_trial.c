@@ -12,6 +12,7 @@
 #include "plan_proof.h"
 #include "simulate_report.h"
 #include "term.h"
+#include "typed_line.h"
 #include "units.h"
 
 enum { MOST_RUNS = 14 }; // each takes 5 to 30 seconds
@@ -212,9 +213,8 @@ int plan_trial(const cli_call *call) {
   plim_error error = {0};
   int status = CLI_OK;
   job_request *card = calloc(1, sizeof *card);
-  const char **words = calloc(call->program.len + 1, sizeof *words); // ends with NULL
-  if (!card || !words) cli_out_of_memory();
-  memcpy(words, call->program.at, call->program.len * sizeof *words);
+  if (!card) cli_out_of_memory();
+  const char **words = typed_words(call);
   trial_options options = {.words = words, .sets = &args->set};
   options.world = args->job.world == JOB_UNSET ? 0 : args->job.world;
   simulate_request request;

@@ -83,7 +83,8 @@ static void put_rungs(json_writer *j, const plan_trial_report *r) {
   jsonw_end(j);
 }
 
-static void put_document(json_writer *j, const plan_trial_report *r) {
+static void put_document(json_writer *j, const void *report) {
+  const plan_trial_report *r = report;
   const trial_search *s = r->search;
   jsonw_u64(j, "format_version", 1);
   put_command(j, r);
@@ -106,18 +107,4 @@ static void put_document(json_writer *j, const plan_trial_report *r) {
   put_rungs(j, r);
 }
 
-char *plan_trial_json(const plan_trial_report *r) {
-  char *text = NULL;
-  size_t size = 0;
-  FILE *memory = open_memstream(&text, &size);
-  if (!memory) cli_out_of_memory();
-  json_writer j = jsonw_begin(memory);
-  jsonw_object(&j, NULL);
-  put_document(&j, r);
-  plan_seal(&j, &text);
-  jsonw_end(&j);
-  jsonw_finish(&j);
-  bool is_whole = !ferror(memory);
-  if (fclose(memory) || !is_whole) cli_out_of_memory();
-  return text;
-}
+char *plan_trial_json(const plan_trial_report *r) { return plan_document(put_document, r, true); }

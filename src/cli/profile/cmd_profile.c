@@ -10,6 +10,7 @@
 #include "profile_report.h"
 #include "replay_picture.h"
 #include "term.h"
+#include "typed_line.h"
 #include "units.h"
 #include "value.h"
 
@@ -93,10 +94,11 @@ static void simulate_same(profile_report *r, const profile_args *args) {
     plim_note_add(&r->notes, "comparison.failed", NULL, "there is no comparison: %s%s%s",
                   error.message, *error.hint ? ": " : "", error.hint);
   if (has_failed)
-    plim_note_add(&r->notes, "comparison.failed", NULL,
-                  "there is no comparison: on the simulated card the program failed for another "
-                  "reason than memory; its output is in %s",
-                  report.capped.run.log);
+    plim_note_add(
+        &r->notes, "comparison.failed", NULL,
+        "there is no comparison: on the simulated card the program failed, but not because "
+        "of memory; its output is in %s",
+        report.capped.run.log);
   simulate_part_clear(&report.capped);
 }
 
@@ -121,8 +123,8 @@ static plim_err add_comparison(profile_report *r, const profile_args *args, plim
 static plim_err check(const profile_args *args, profile_report *r, plim_error *error) {
   if (args->against && args->has_simulation) {
     plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT,
-                             "--compare makes a simulation to compare with, and --against names "
-                             "one that exists: give one of them");
+                             "--compare simulates the command to compare with, and --against "
+                             "reads an earlier result: give only one of them");
     return err;
   }
   plim_err err = picture_check(&args->pictures, args->against, "the file to compare with", error);
@@ -150,11 +152,11 @@ static int fail(const simulate_result *run) {
               WTERMSIG(run->status), strsignal(WTERMSIG(run->status)));
     if (WTERMSIG(run->status) == SIGKILL)
       plim_error_hint(&error, "Linux kills a program like this when the host runs out of memory; "
-                              "dmesg tells");
+                              "dmesg shows it");
   } else
     plim_fail(&error, PLIM_ERR_UNSUPPORTED,
-              "the program failed with exit status %d, and not for lack of GPU memory; its output "
-              "is above",
+              "the program failed with exit status %d, but not because of memory; its output is "
+              "above",
               WEXITSTATUS(run->status));
   return cli_report(&error, NULL);
 }
@@ -180,9 +182,7 @@ static plim_err measure(profile_report *r, const profile_args *args, plim_error 
 static int run(const cli_call *call) {
   const profile_args *args = call->args;
   plim_error error = {0};
-  const char **words = calloc(call->program.len + 1, sizeof *words); // ends with NULL
-  if (!words) cli_out_of_memory();
-  memcpy(words, call->program.at, call->program.len * sizeof *words);
+  const char **words = typed_words(call);
   profile_request request = {.command = words, .steps = args->steps};
   profile_report report = {.request = &request, .top = args->top};
   plim_err err = check(args, &report, &error);
@@ -201,18 +201,11 @@ static int run(const cli_call *call) {
 
 // ---- its row ----------------------------------------------------------------------------------------
 
-static const cli_positional positionals[] = {
-    {"COMMAND", "the training command, as you would type it: python train.py --lr 1e-4",
-     CLI_PROGRAM, 1, SIZE_MAX, NULL},
-    {0},
-};
-
 #define AT(field) offsetof(profile_args, field)
 #define PICTURES_AT(field) offsetof(profile_args, pictures.field)
 static const cli_option options[] = {
     {"steps", 0, "N", CLI_UINT, AT(steps),
-     "end the program after so many optimizer steps (default: 10; 0: when it ends by itself)",
-     NULL},
+     "end the program after N optimizer steps (default: 10; 0: let it run to its own end)", NULL},
     {"compare", 0, NULL, CLI_FLAG, AT(has_simulation),
      "simulate the same command afterwards, and explain the difference", NULL},
     {"against", 0, "FILE", CLI_FILE, AT(against),
@@ -261,7 +254,7 @@ static const cli_example examples[] = {
 const cli_command cmd_profile = {
     .name = "profile",
     .summary = "measure your own training program on the real card",
-    .positionals = positionals,
+    .positionals = simulate_positionals,
     .options = options,
     .args_size = sizeof(profile_args),
     .defaults = &defaults,

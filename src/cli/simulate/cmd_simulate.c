@@ -11,6 +11,7 @@
 #include "replay_picture.h"
 #include "simulate_report.h"
 #include "term.h"
+#include "typed_line.h"
 #include "units.h"
 
 typedef struct {
@@ -243,9 +244,8 @@ static int run(const cli_call *call) {
   trial_with with = {0};
   job_request *card = calloc(1, sizeof *card);
   plim_error error = {0};
-  const char **words = calloc(call->program.len + 1, sizeof *words); // ends with NULL
-  if (!card || !words) cli_out_of_memory();
-  memcpy(words, call->program.at, call->program.len * sizeof *words);
+  if (!card) cli_out_of_memory();
+  const char **words = typed_words(call);
   plim_err err = understand(args, words, card, &request, &error);
   simulate_report report = {.request = &request, .notes = &card->notes};
   if (!err) err = change_program(args, &with, &report, &request, &error);
@@ -271,7 +271,7 @@ static int run(const cli_call *call) {
 
 // ---- its row ----------------------------------------------------------------------------------------
 
-static const cli_positional positionals[] = {
+const cli_positional simulate_positionals[] = {
     {"COMMAND", "the training command, as you would type it: python train.py --lr 1e-4",
      CLI_PROGRAM, 1, SIZE_MAX, NULL},
     {0},
@@ -326,9 +326,9 @@ static const char *const description[] = {
     "masks, lengths) are computed on the host, so that padding, packing and evaluation work. If "
     "the program reads a value that depends on a floating-point number, it gets 0 (or True), and "
     "the report lists the line.",
-    "Workspaces of convolutions are those that NVIDIA's cuDNN plans: the library that is installed "
-    "with PyTorch, or the file that $PLIMSOLL_CUDNN names. Without one they follow a rule that is "
-    "less exact.",
+    "The workspaces of convolutions were recorded for common models on an H200. All others are "
+    "planned by NVIDIA's cuDNN: the library that is installed with PyTorch, or the file that "
+    "$PLIMSOLL_CUDNN names. Without that library they follow a rule that is less exact.",
     "--world N shows what one of many GPUs needs without starting a process for each: the program "
     "gets the environment of a launcher (WORLD_SIZE=N, RANK=0) and nothing waits for the other "
     "ranks. It assumes that every rank holds what this one holds, that rank 0 needs the most, and "
@@ -354,7 +354,7 @@ static const cli_example examples[] = {
 const cli_command cmd_simulate = {
     .name = "simulate",
     .summary = "run your own training program on a simulated card",
-    .positionals = positionals,
+    .positionals = simulate_positionals,
     .options = options,
     .args_size = sizeof(simulate_args),
     .defaults = &defaults,

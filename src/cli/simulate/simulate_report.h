@@ -53,6 +53,7 @@ plim_err simulate_keep_snapshot(const simulate_part *part, const char *path, pli
 void simulate_print_text(const simulate_report *report);
 void simulate_write_json(FILE *out, const simulate_report *report);
 // Parts of both, for `profile`.
+extern const cli_positional simulate_positionals[]; // COMMAND
 void simulate_print_command(const char *const *command);
 void simulate_print_peaks(const simulate_part *part, bool is_of_larger_card);
 void simulate_print_phases(const simulate_part *part);
