@@ -64,7 +64,7 @@ class Bench:
         script = ["perf", "script", "-i", data, "--comms", "python", "-F", "ip,dso"]
         samples = subprocess.run(script, capture_output=True, text=True).stdout.strip().split("\n\n")
         inside = sum(is_in_card(s) for s in samples)
-        yield what, f"{100 * inside / len(samples):.1f} % of {len(samples)} samples", bar, inside < SHARE * len(samples)
+        yield what, f"{100 * inside / len(samples):.1f} % of {len(samples)} samples", target, inside < SHARE * len(samples)
 
     def values(self):
         with_values, without = (min(self.train(PLIMSOLL_VALUES=on)[2] for _ in range(ROUNDS)) for on in ("1", "0"))
@@ -85,15 +85,15 @@ def main(plimsoll, environment, *options):
     with tempfile.TemporaryDirectory(prefix="plimsoll-bench-") as folder:
         bench = Bench(os.path.abspath(plimsoll), environment, folder)
         for part in (bench.cost, bench.share, bench.values):
-            for what, measured, bar, is_well in part():
-                lines.append(f"| {what} | {measured} | {bar} |")
+            for what, measured, target, is_well in part():
+                lines.append(f"| {what} | {measured} | {target} |")
                 print(lines[-1], flush=True)
                 is_met = is_met and is_well
     text = f"{machine()}, {time.strftime('%Y-%m-%d')}, `make bench`:\n\n" + "\n".join(lines)
     if options[:1] == ("--record",):
         record(options[1], "simulated card", text)
     if not is_met:
-        sys.exit("a bar is missed")
+        sys.exit("a target is missed")
 
 
 main(*sys.argv[1:])
