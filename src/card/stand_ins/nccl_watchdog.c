@@ -1,5 +1,6 @@
 #include "nccl_watchdog.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -8,9 +9,12 @@
 #include "card.h"
 #include "vec.h"
 
-#define NOT_READY 600         // cudaErrorNotReady
-#define MOST_SECONDS 30       // that a collective takes in a program without backward passes
-#define WAIT_MILLISECONDS 300 // for the watchdog, which wakes up every 100
+#define NOT_READY 600          // cudaErrorNotReady
+#define MOST_SECONDS 30        // that a collective takes in a program without backward passes
+#define MOST_SECONDS_LATER 300 // and in one with them: PyTorch ends a program after 600
+#define MOST_ROUNDS                                                                                \
+  2 // of a watchdog that does not ask for a collective; the first may have begun before
+#define MOST_WAIT_SECONDS 60 // for a watchdog, which wakes up every 100 ms
 
 typedef struct {
   const void *event;
@@ -18,11 +22,19 @@ typedef struct {
   time_t start;
 } watched;
 
+// A watchdog thread; each process group has one. In each round it asks for the events of its collectives, gives away the
+// tensors of those that are done, and sleeps.
+typedef struct watcher {
+  struct watcher *next;
+  bool is_awake;
+  int rounds; // that ended since the backward pass began
+} watcher;
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t was_seen = PTHREAD_COND_INITIALIZER;
-static vec(watched) collectives; // that the watchdog has not seen done
+static pthread_cond_t has_changed = PTHREAD_COND_INITIALIZER;
+static vec(watched) collectives; // that no watchdog has seen done
+static watcher *watchers;
 static uint64_t passes;
-static bool has_watchdog; // it has asked
 static __thread bool is_launched;
 
 static time_t seconds_now(void) {
@@ -31,14 +43,40 @@ static time_t seconds_now(void) {
   return now.tv_sec;
 }
 
-static bool is_watchdog(void) {
+static pthread_once_t ends_once = PTHREAD_ONCE_INIT;
+static pthread_key_t ends; // its destructor runs when a watchdog's thread ends
+
+static void end_watcher(void *ended) {
+  pthread_mutex_lock(&lock);
+  for (watcher **w = &watchers; *w; w = &(*w)->next)
+    if (*w == ended) {
+      *w = (*w)->next;
+      break;
+    }
+  pthread_cond_signal(&has_changed);
+  pthread_mutex_unlock(&lock);
+}
+
+static void make_ends(void) { pthread_key_create(&ends, end_watcher); }
+
+// The watcher of this thread; NULL: it is not a watchdog.
+static watcher *watcher_here(void) {
   static __thread enum { UNKNOWN, NO, YES } answer;
+  static __thread watcher here;
   if (answer == UNKNOWN) {
     char name[16] = "";
     prctl(PR_GET_NAME, name);
     answer = strcmp(name, "pt_nccl_watchdg") == 0 ? YES : NO; // PyTorch's name for it since 2.5
+    if (answer == YES) {
+      pthread_once(&ends_once, make_ends);
+      pthread_setspecific(ends, &here);
+      pthread_mutex_lock(&lock);
+      here.next = watchers;
+      watchers = &here;
+      pthread_mutex_unlock(&lock);
+    }
   }
-  return answer == YES;
+  return answer == YES ? &here : NULL;
 }
 
 static watched *find(const void *event) {
@@ -52,7 +90,8 @@ static void forget(watched *w) {
 }
 
 static bool is_done(const watched *w) {
-  return w->pass < passes || seconds_now() - w->start > MOST_SECONDS;
+  return w->pass < passes ||
+         seconds_now() - w->start > (passes ? MOST_SECONDS_LATER : MOST_SECONDS);
 }
 
 static bool has_done(void) {
@@ -69,21 +108,50 @@ void card_end_collectives(void) {
   pthread_mutex_unlock(&lock);
 }
 
-// Called when a backward pass begins. Waits until the watchdog has seen what is done now, so that it does not depend on the
+// Whether a watchdog may still ask for a collective that is done, or give its tensors away.
+static bool is_watched(void) {
+  bool is_left = has_done();
+  for (watcher *w = watchers; w; w = w->next)
+    if (w->is_awake || (is_left && w->rounds < MOST_ROUNDS)) return true;
+  return false;
+}
+
+// Called when a backward pass begins. Waits until the watchdogs have seen what is done now, so that it does not depend on the
 // speed of this machine which collective frees the tensors.
 STAND_IN void plimsoll_card_backward(void) {
   struct timespec end;
   clock_gettime(CLOCK_REALTIME, &end);
-  end.tv_nsec += WAIT_MILLISECONDS * 1000000L;
-  end.tv_sec += end.tv_nsec / 1000000000;
-  end.tv_nsec %= 1000000000;
+  end.tv_sec += MOST_WAIT_SECONDS;
   pthread_mutex_lock(&lock);
   passes++;
-  while (has_watchdog && has_done())
-    if (pthread_cond_timedwait(&was_seen, &lock, &end) != 0) break;
+  for (watcher *w = watchers; w; w = w->next) w->rounds = 0;
+  for (bool must_wait = has_done(); must_wait && is_watched();)
+    must_wait = pthread_cond_timedwait(&has_changed, &lock, &end) == 0;
   for (size_t i = collectives.len; i-- > 0;) // the watchdog does not ask for these
     if (is_done(&collectives.at[i])) forget(&collectives.at[i]);
   pthread_mutex_unlock(&lock);
+}
+
+// ---- the watchdog's sleep ----------------------------------------------------------------------------------
+
+static void set_awake(watcher *w, bool is_awake) {
+  pthread_mutex_lock(&lock);
+  w->is_awake = is_awake;
+  w->rounds += !is_awake;
+  pthread_cond_signal(&has_changed);
+  pthread_mutex_unlock(&lock);
+}
+
+// Not a function of CUDA's: PyTorch's watchdog sleeps in it.
+STAND_IN int pthread_cond_timedwait(pthread_cond_t *restrict cond, pthread_mutex_t *restrict mutex,
+                                    const struct timespec *restrict until) {
+  static int (*real)(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
+  if (!real) *(void **)&real = dlsym(RTLD_NEXT, "pthread_cond_timedwait");
+  watcher *w = watcher_here();
+  if (w) set_awake(w, false);
+  int result = real(cond, mutex, until);
+  if (w) set_awake(w, true);
+  return result;
 }
 
 // ---- events ---------------------------------------------------------------------------------------------
@@ -105,13 +173,12 @@ STAND_IN int cudaEventRecordWithFlags(void *event, void *stream, unsigned flags)
 }
 
 STAND_IN int cudaEventQuery(void *event) {
-  if (!is_watchdog()) return CARD_OK;
+  if (!watcher_here()) return CARD_OK;
   pthread_mutex_lock(&lock);
-  has_watchdog = true;
   watched *w = find(event);
   bool is_ready = !w || is_done(w);
   if (is_ready) forget(w);
-  if (w && is_ready) pthread_cond_signal(&was_seen);
+  if (w && is_ready) pthread_cond_signal(&has_changed);
   pthread_mutex_unlock(&lock);
   return is_ready ? CARD_OK : NOT_READY;
 }
