@@ -35,6 +35,33 @@ for steps in 1, 2, 2, 3:
     measured.after_step(steps)
 print("measured", measured.step_seconds())
 """
+# What profile loads into a program must not need the stand-ins, which a real card does not have.
+ALONE = """
+import ctypes
+import os
+
+os.environ["PLIMSOLL_PROFILE"] = os.environ.pop("PLIMSOLL_CARD")
+find = ctypes.CDLL.__getattr__
+
+
+def find_in_others(library, name):
+    if name.startswith("plimsoll"):
+        raise AttributeError(name)
+    return find(library, name)
+
+
+ctypes.CDLL.__getattr__ = find_in_others
+import torch
+
+weights = torch.ones(9, requires_grad=True, device="cuda")
+optimizer = torch.optim.SGD([weights], lr=0.1)
+for _ in range(2):
+    weights.sum().backward()
+    optimizer.step()
+import plimsoll_hook
+
+print("alone", plimsoll_hook._made(), plimsoll_hook._is_simulated)
+"""
 STEPS = 4
 passed = failed = 0
 
@@ -56,8 +83,8 @@ class Bench:
         command = [self.plimsoll, "simulate", "--gpu", "4090", "--steps", str(STEPS), "--json", "--"] + self.python + [str(batch)]
         return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
 
-    def events(self):
-        command = [self.plimsoll, "simulate", "--gpu", "4090", "--verbose", "--", self.python[0], "-c", EVENTS]
+    def shown(self, program):
+        command = [self.plimsoll, "simulate", "--gpu", "4090", "--verbose", "--", self.python[0], "-c", program]
         return subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True).stderr
 
     def profile(self, batch, options, is_unsandboxed=False):
@@ -96,7 +123,8 @@ def main():
         check("ended after %d" % STEPS in told and "step %d" % (STEPS - 1) in told, "the program's output is shown, and that it will be ended")
         check(measured["card"] == "NVIDIA RTX 4090" and measured["other_processes_bytes"] == 0, "the card is named")
 
-        check("measured [0.001, 0.001]" in bench.events(), "times of events are read")
+        check("alone 2 False" in bench.shown(ALONE), "the modules need no stand-ins")
+        check("measured [0.001, 0.001]" in bench.shown(EVENTS), "times of events are read")
         other, _ = bench.profile(16, ["--against", path])
         check([(o["name"], o["predicted"], o["measured"]) for o in other["comparison"]["observed"]] == [("batch", "8 x 128", "16 x 128")], "another batch is named")
         check(any(r["where"].startswith("train:") and r["measured_bytes"] > r["predicted_bytes"] for r in other["comparison"]["lines"]), "lines of the program that need more: %s" % [r["where"] for r in other["comparison"]["lines"]])
