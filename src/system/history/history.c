@@ -5,7 +5,7 @@
 #include <string.h>
 
 #define WAIT_MILLISECONDS 10000 // for another run that is writing
-#define APPLICATION 0x504c494d // "PLIM": marks the file as ours
+#define APPLICATION 0x504c494d  // "PLIM": marks the file as ours
 #define VERSION 1
 
 struct history {
