@@ -155,7 +155,7 @@ plim_err profile_run(const profile_request *request, simulate_result *result, pr
   if (!card->gpus) return no_gpu(error);
   if (request->modules) snprintf(modules, sizeof modules, "%s", request->modules);
   else err = simulate_find_stand_ins(modules, error);
-  if (!err) err = simulate_folder_make(&folder, NULL, error);
+  if (!err) err = simulate_folder_make(&folder, "simulate", SIMULATE_KEPT_LOGS, NULL, error);
   if (err) return err;
   snprintf(result->folder, sizeof result->folder, "%s", folder.path);
   err = run_in(&folder, modules, request, result, error);

@@ -192,7 +192,7 @@ plim_err simulate_run(const simulate_request *request, simulate_watch *watch, vo
   plim_err err = PLIM_OK;
   if (request->stand_ins) snprintf(stand_ins, sizeof stand_ins, "%s", request->stand_ins);
   else err = simulate_find_stand_ins(stand_ins, error);
-  if (!err) err = simulate_folder_make(&folder, stand_ins, error);
+  if (!err) err = simulate_folder_make(&folder, "simulate", SIMULATE_KEPT_LOGS, stand_ins, error);
   if (err) return err;
   snprintf(result->folder, sizeof result->folder, "%s", folder.path);
   snprintf(result->log, sizeof result->log, "%s", folder.log);

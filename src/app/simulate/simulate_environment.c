@@ -165,6 +165,15 @@ char **profile_environment(uint64_t steps, const simulate_folder *folder, const 
   return end(&e);
 }
 
+char **live_environment(const char *const *variables, const simulate_folder *folder,
+                        const char *stand_ins) {
+  environment e = begin(0, folder, stand_ins);
+  put(&e, "PLIMSOLL_PROFILE", "");
+  put(&e, "PLIMSOLL_LIVE", folder->path);
+  for (const char *const *at = variables; *at; at++) put_entry(&e, *at);
+  return end(&e);
+}
+
 void simulate_environment_free(char **entries) {
   for (char **at = entries; at && *at; at++) free(*at);
   free(entries);

@@ -66,12 +66,12 @@ static bool has_ended(const char *run) {
 static int is_run(const struct dirent *entry) { return isdigit((unsigned char)*entry->d_name); }
 
 // Names begin with the time, so the oldest come first.
-static void forget_old_runs(const char *state) {
+static void forget_old_runs(const char *state, int kept) {
   struct dirent **runs;
   char path[PLIM_PATH_BYTES];
   int count = scandir(state, &runs, is_run, alphasort);
   for (int i = 0; i < count; i++) {
-    bool is_old = i < count - SIMULATE_KEPT_LOGS && plim_path_join(path, state, runs[i]->d_name);
+    bool is_old = i < count - kept && plim_path_join(path, state, runs[i]->d_name);
     if (is_old && has_ended(path)) simulate_folder_remove(path, false);
     free(runs[i]);
   }
@@ -94,16 +94,15 @@ static plim_err make_folders(const char *path, plim_error *error) {
   }
 }
 
-// $XDG_STATE_HOME/plimsoll/simulate, or that below ~/.local/state.
-static plim_err find_state(char path[PLIM_PATH_BYTES], plim_error *error) {
+plim_err simulate_state_path(const char *name, char path[PLIM_PATH_BYTES], plim_error *error) {
   const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-  if (state && *state == '/') {
-    if (plim_path_join(path, state, "plimsoll/simulate")) return PLIM_OK;
-  } else if (home && *home == '/') {
-    if (plim_path_join(path, home, ".local/state/plimsoll/simulate")) return PLIM_OK;
-  }
+  char folder[PLIM_PATH_BYTES];
+  bool fits = false;
+  if (state && *state == '/') fits = plim_path_join(folder, state, "plimsoll");
+  else if (home && *home == '/') fits = plim_path_join(folder, home, ".local/state/plimsoll");
+  if (fits && plim_path_join(path, folder, name)) return PLIM_OK;
   plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "neither HOME nor XDG_STATE_HOME is a path");
-  plim_error_hint(error, "HOME=/tmp plimsoll simulate ...: the log is kept there");
+  plim_error_hint(error, "HOME=/tmp plimsoll ...: logs are kept there");
   return err;
 }
 
@@ -123,20 +122,21 @@ static plim_err link_names(const simulate_folder *folder, const char *stand_ins,
 }
 
 // Makes a new folder, named by the time so that the newest log is the last.
-static plim_err make_run(char path[PLIM_PATH_BYTES], plim_error *error) {
+static plim_err make_run(char path[PLIM_PATH_BYTES], const char *kind, int kept,
+                         plim_error *error) {
   char state[PLIM_PATH_BYTES], name[64], stamp[32];
   time_t now = time(NULL);
   struct tm local;
   localtime_r(&now, &local);
   strftime(stamp, sizeof stamp, "%Y-%m-%d-%H%M%S", &local);
-  plim_err err = find_state(state, error);
+  plim_err err = simulate_state_path(kind, state, error);
   if (!err) err = make_folders(state, error);
   for (int i = 1; !err; i++) {
     snprintf(name, sizeof name, i > 1 ? "%s-%d" : "%s", stamp, i);
     if (!plim_path_join(path, state, name))
       return plim_fail(error, PLIM_ERR_IO, "the path %.200s is too long", state);
     if (!mkdir(path, 0700)) {
-      forget_old_runs(state);
+      forget_old_runs(state, kept);
       return PLIM_OK;
     }
     if (errno != EEXIST) err = cannot_make(path, error);
@@ -145,9 +145,10 @@ static plim_err make_run(char path[PLIM_PATH_BYTES], plim_error *error) {
   return err;
 }
 
-plim_err simulate_folder_make(simulate_folder *f, const char *stand_ins, plim_error *error) {
+plim_err simulate_folder_make(simulate_folder *f, const char *kind, int kept, const char *stand_ins,
+                              plim_error *error) {
   *f = (simulate_folder){0};
-  plim_err err = make_run(f->path, error);
+  plim_err err = make_run(f->path, kind, kept, error);
   bool fits =
       !err && plim_path_join(f->log, f->path, "log") &&
       plim_path_join(f->names, f->path, "names") && plim_path_join(f->out, f->path, "out") &&

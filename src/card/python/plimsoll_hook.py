@@ -16,8 +16,10 @@ import time
 import traceback
 
 import plimsoll_collectives
+import plimsoll_live
 import plimsoll_measured
 import plimsoll_observed
+import plimsoll_resume
 import plimsoll_values
 import plimsoll_world
 
@@ -28,6 +30,8 @@ _has_written = 0  # the process that has
 _pid = os.getpid()
 _is_simulated = bool(os.environ.get("PLIMSOLL_CARD"))
 _is_measured = bool(os.environ.get("PLIMSOLL_PROFILE"))
+_is_live = bool(os.environ.get("PLIMSOLL_LIVE"))
+_is_recorded = not _is_live  # PyTorch's memory history: a training that runs for days goes without
 
 
 def watch(torch):
@@ -39,12 +43,18 @@ def watch(torch):
     if _is_measured:
         plimsoll_measured.install(torch)
         plimsoll_observed.listeners.append(plimsoll_measured.begin)
+    if _is_live:
+        plimsoll_live.install(torch)
+        plimsoll_observed.listeners.append(plimsoll_live.begin)
+    if os.environ.get("PLIMSOLL_RESUME"):
+        plimsoll_resume.install()
     if plimsoll_world.wanted():
         plimsoll_world.install(torch)
     _observed["values"] = has_values
     _observed["triton"] = importlib.util.find_spec("triton") is not None  # without it, libraries take other paths
     _observed["liger"] = importlib.util.find_spec("liger_kernel") is not None
-    torch.cuda._lazy_call(_record)
+    if _is_recorded:
+        torch.cuda._lazy_call(_record)
     from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
     register_optimizer_step_pre_hook(_before_step)
@@ -77,6 +87,8 @@ def _after_step(optimizer, args, kwargs):
     plimsoll_observed.after_step(_made())
     if _is_measured:
         plimsoll_measured.after_step(_made())
+    if _is_live:
+        plimsoll_live.after_step(_made())
     if _is_simulated:
         ctypes.CDLL(None).plimsoll_card_step(*map(ctypes.c_uint64, [_made(), *sizes]))
 
@@ -154,7 +166,7 @@ def _write():
     if plimsoll_observed.config:
         with open(path + ".config.json", "w") as f:
             f.write(plimsoll_observed.config)
-    if uses_card:
+    if uses_card and _is_recorded:
         _dump(path + ".pickle")
     with open(path + ".json", "w") as f:
         json.dump(_observed, f, default=str)
