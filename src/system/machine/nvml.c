@@ -28,8 +28,13 @@ typedef struct {
 // count: in, the room in the array; out, the number of processes.
 typedef int list_processes(nvml_device, unsigned *count, nvml_process *);
 
-// Every call returns 0 on success. Functions that the library does not have are NULL.
 typedef struct {
+  unsigned gpu,
+      memory; // percent of the time in which a kernel ran, in which memory was read or written
+} nvml_utilization;
+
+// Every call returns 0 on success. Functions that the library does not have are NULL.
+struct plim_nvml {
   void *library;
   int (*init)(void);
   int (*shutdown)(void);
@@ -39,8 +44,16 @@ typedef struct {
   int (*uuid)(nvml_device, char *, unsigned);
   int (*memory)(nvml_device, nvml_memory *);
   int (*memory_v2)(nvml_device, nvml_memory_v2 *);
+  int (*utilization)(nvml_device, nvml_utilization *);
+  int (*temperature)(nvml_device, int sensor, unsigned *celsius);
+  int (*power)(nvml_device, unsigned *milliwatts);
+  int (*power_limit)(nvml_device, unsigned *milliwatts);
   list_processes *computing, *drawing; // version 1 has a shorter struct and is not used
-} nvml;
+};
+
+typedef plim_nvml nvml;
+
+enum { NVML_TEMPERATURE_GPU = 0 };
 
 // ---- loading ----------------------------------------------------------------------------------------
 
@@ -65,6 +78,10 @@ static bool load(nvml *n) {
   BIND(n, uuid, "nvmlDeviceGetUUID", NULL);
   BIND(n, memory, "nvmlDeviceGetMemoryInfo", NULL);
   BIND(n, memory_v2, "nvmlDeviceGetMemoryInfo_v2", NULL);
+  BIND(n, utilization, "nvmlDeviceGetUtilizationRates", NULL);
+  BIND(n, temperature, "nvmlDeviceGetTemperature", NULL);
+  BIND(n, power, "nvmlDeviceGetPowerUsage", NULL);
+  BIND(n, power_limit, "nvmlDeviceGetEnforcedPowerLimit", "nvmlDeviceGetPowerManagementLimit");
   BIND(n, computing, "nvmlDeviceGetComputeRunningProcesses_v3",
        "nvmlDeviceGetComputeRunningProcesses_v2");
   BIND(n, drawing, "nvmlDeviceGetGraphicsRunningProcesses_v3",
@@ -103,27 +120,60 @@ static bool read_card(const nvml *n, unsigned index, plim_card *card) {
   return true;
 }
 
-// Whether the library exists and was initialised; call `end` in any case.
-static bool begin(nvml *n, bool *has_begun) {
+// ---- cards ------------------------------------------------------------------------------------------
+
+plim_nvml *plim_nvml_open(plim_nvml_state *state) {
+  nvml *n = malloc(sizeof *n);
+  *state = PLIM_NVML_ABSENT;
+  if (!n) return NULL;
   bool is_loaded = load(n);
-  return *has_begun = is_loaded && n->init() == 0;
+  if (is_loaded) *state = n->init() == 0 ? PLIM_NVML_OPEN : PLIM_NVML_FAILED;
+  if (*state == PLIM_NVML_OPEN) return n;
+  if (n->library) dlclose(n->library);
+  free(n);
+  return NULL;
 }
 
-static void end(nvml *n, bool has_begun) {
-  if (has_begun) n->shutdown();
-  if (n->library) dlclose(n->library);
+void plim_nvml_close(plim_nvml *n) {
+  if (!n) return;
+  n->shutdown();
+  dlclose(n->library);
+  free(n);
+}
+
+bool plim_nvml_list(plim_nvml *n, plim_card cards[PLIM_MAX_CARDS], size_t *found) {
+  unsigned count = 0;
+  *found = 0;
+  if (n->count(&count) != 0) return false;
+  for (unsigned i = 0; i < count && *found < PLIM_MAX_CARDS; i++)
+    *found += read_card(n, i, &cards[*found]);
+  return true;
 }
 
 size_t plim_nvml_cards(plim_card cards[PLIM_MAX_CARDS]) {
-  nvml n;
-  unsigned count = 0;
+  plim_nvml_state state;
+  nvml *n = plim_nvml_open(&state);
   size_t found = 0;
-  bool has_begun;
-  if (begin(&n, &has_begun) && n.count(&count) == 0)
-    for (unsigned i = 0; i < count && found < PLIM_MAX_CARDS; i++)
-      found += read_card(&n, i, &cards[found]);
-  end(&n, has_begun);
+  if (n) plim_nvml_list(n, cards, &found);
+  plim_nvml_close(n);
   return found;
+}
+
+// ---- what a card does -------------------------------------------------------------------------------
+
+plim_card_activity plim_nvml_activity(plim_nvml *n, const plim_card *card) {
+  plim_card_activity a = {PLIM_UNKNOWN, PLIM_UNKNOWN, PLIM_UNKNOWN, PLIM_UNKNOWN};
+  nvml_device device;
+  nvml_utilization use;
+  unsigned value;
+  if (n->by_index(card->index, &device) != 0) return a;
+  if (n->utilization && n->utilization(device, &use) == 0 && use.gpu <= 100)
+    a.busy_percent = use.gpu;
+  if (n->temperature && n->temperature(device, NVML_TEMPERATURE_GPU, &value) == 0)
+    a.temperature_celsius = value;
+  if (n->power && n->power(device, &value) == 0) a.power_milliwatts = value;
+  if (n->power_limit && n->power_limit(device, &value) == 0) a.power_limit_milliwatts = value;
+  return a;
 }
 
 // ---- processes --------------------------------------------------------------------------------------
@@ -134,26 +184,33 @@ static bool is_listed(const plim_card_process *out, size_t count, unsigned pid) 
   return false;
 }
 
-static size_t add_processes(list_processes *list, nvml_device device, plim_card_process *out,
-                            size_t count) {
+// False if the driver does not list them.
+static bool add_processes(list_processes *list, nvml_device device, plim_card_process *out,
+                          size_t *count) {
   nvml_process found[PLIM_MAX_PROCESSES];
   unsigned size = PLIM_MAX_PROCESSES;
-  if (!list || list(device, &size, found) != 0) return count;
-  for (unsigned i = 0; i < size && i < PLIM_MAX_PROCESSES && count < PLIM_MAX_PROCESSES; i++)
-    if (!is_listed(out, count, found[i].pid))
-      out[count++] = (plim_card_process){found[i].pid, found[i].used};
-  return count;
+  if (!list || list(device, &size, found) != 0) return false;
+  for (unsigned i = 0; i < size && i < PLIM_MAX_PROCESSES && *count < PLIM_MAX_PROCESSES; i++)
+    if (!is_listed(out, *count, found[i].pid))
+      out[(*count)++] = (plim_card_process){found[i].pid, found[i].used};
+  return true;
+}
+
+bool plim_nvml_users(plim_nvml *n, const plim_card *card, plim_card_process out[PLIM_MAX_PROCESSES],
+                     size_t *count) {
+  nvml_device device;
+  *count = 0;
+  if (n->by_index(card->index, &device) != 0) return false;
+  bool computes = add_processes(n->computing, device, out, count);
+  bool draws = add_processes(n->drawing, device, out, count);
+  return computes || draws;
 }
 
 size_t plim_nvml_processes(const plim_card *card, plim_card_process out[PLIM_MAX_PROCESSES]) {
-  nvml n;
-  nvml_device device;
+  plim_nvml_state state;
+  nvml *n = plim_nvml_open(&state);
   size_t count = 0;
-  bool has_begun;
-  if (begin(&n, &has_begun) && n.by_index(card->index, &device) == 0) {
-    count = add_processes(n.computing, device, out, count);
-    count = add_processes(n.drawing, device, out, count);
-  }
-  end(&n, has_begun);
+  if (n) plim_nvml_users(n, card, out, &count);
+  plim_nvml_close(n);
   return count;
 }

@@ -28,4 +28,34 @@ typedef struct {
 // The processes that use memory of a card, for compute or graphics, each once; returns how many.
 size_t plim_nvml_processes(const plim_card *card, plim_card_process out[PLIM_MAX_PROCESSES]);
 
+// ---- asking again and again -------------------------------------------------------------------------
+
+// The driver's library, loaded and initialised once. A call may take long, or never return if the driver hangs: call it
+// on a thread of its own where that matters.
+typedef struct plim_nvml plim_nvml;
+
+typedef enum {
+  PLIM_NVML_OPEN,
+  PLIM_NVML_ABSENT, // there is no such library: no driver is installed
+  PLIM_NVML_FAILED, // the library does not start, as when the kernel module has another version
+} plim_nvml_state;
+
+plim_nvml *
+plim_nvml_open(plim_nvml_state *state); // NULL unless PLIM_NVML_OPEN; the caller closes it
+void plim_nvml_close(plim_nvml *nvml);  // NULL is fine
+
+// As above. False if the driver fails, which is not the same as no cards or no processes.
+bool plim_nvml_list(plim_nvml *nvml, plim_card cards[PLIM_MAX_CARDS], size_t *count);
+bool plim_nvml_users(plim_nvml *nvml, const plim_card *card,
+                     plim_card_process out[PLIM_MAX_PROCESSES], size_t *count);
+
+// What a card does at this moment. PLIM_UNKNOWN: the driver does not say.
+typedef struct {
+  uint64_t busy_percent; // of the last sample period, in which at least one kernel ran
+  uint64_t temperature_celsius;
+  uint64_t power_milliwatts, power_limit_milliwatts;
+} plim_card_activity;
+
+plim_card_activity plim_nvml_activity(plim_nvml *nvml, const plim_card *card);
+
 #endif

@@ -1,8 +1,12 @@
-// A fake driver library with two cards, for test_nvml. With FAKE_OLD it lacks the newer functions. FAKE_NVML_BROKEN
+// A fake driver library with two cards, for tests. With FAKE_OLD it lacks the newer functions. FAKE_NVML_BROKEN
 // makes it fail as on a machine whose kernel module has another version. FAKE_NVML_BUSY=N puts N processes on the
-// first card: 4100, 4101, ... with 2 GiB each.
+// first card: 4100, 4101, ... with 2 GiB each. FAKE_NVML_FAILS names functions that fail. FAKE_NVML_HANGS names a file:
+// while it exists, memory queries do not return.
+#define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 typedef struct {
   unsigned long long total, free, used;
@@ -30,9 +34,19 @@ typedef struct {
 #define VERSIONED(name) name##_v2
 #endif
 
+// Whether a call is to fail; hangs first, if asked to.
+static int fails(const char *name) {
+  const char *names = getenv("FAKE_NVML_FAILS");
+  return names && strstr(names, name) ? 999 : 0; // NVML_ERROR_UNKNOWN
+}
+static void hang(void) {
+  const char *file = getenv("FAKE_NVML_HANGS");
+  while (file && access(file, F_OK) == 0) usleep(20000);
+}
+
 CALL(VERSIONED(nvmlInit), void) { return getenv("FAKE_NVML_BROKEN") ? 18 : 0; }
 CALL(nvmlShutdown, void) { return 0; }
-CALL(VERSIONED(nvmlDeviceGetCount), unsigned *count) { return *count = 3, 0; }
+CALL(VERSIONED(nvmlDeviceGetCount), unsigned *count) { return *count = 3, fails("Count"); }
 static char cards[2];
 CALL(VERSIONED(nvmlDeviceGetHandleByIndex), unsigned index, void **device) {
   if (index >= 2) return 6; // a card that exists but cannot be used
@@ -48,15 +62,36 @@ CALL(nvmlDeviceGetUUID, void *device, char *uuid, unsigned size) {
 #endif
 CALL(nvmlDeviceGetMemoryInfo, void *device, memory *m) {
   (void)device;
+  hang();
   *m = (memory){24564 * MIB, 23000 * MIB, 1564 * MIB};
-  return 0;
+  return fails("Memory");
 }
 #ifndef FAKE_OLD
+typedef struct {
+  unsigned gpu, memory;
+} utilization;
+CALL(nvmlDeviceGetUtilizationRates, void *device, utilization *use) {
+  *use = (utilization){device == &cards[1] ? 3 : 97, 40};
+  return fails("Utilization");
+}
+CALL(nvmlDeviceGetTemperature, void *device, int sensor, unsigned *celsius) {
+  (void)device;
+  return *celsius = 61, sensor ? 2 : fails("Temperature");
+}
+CALL(nvmlDeviceGetPowerUsage, void *device, unsigned *milliwatts) {
+  (void)device;
+  return *milliwatts = 312500, fails("PowerUsage");
+}
+CALL(nvmlDeviceGetEnforcedPowerLimit, void *device, unsigned *milliwatts) {
+  (void)device;
+  return *milliwatts = 450000, fails("PowerLimit");
+}
 static unsigned busy(void *device) {
   const char *count = getenv("FAKE_NVML_BUSY");
   return count && device == &cards[0] ? (unsigned)atoi(count) : 0;
 }
 CALL(nvmlDeviceGetComputeRunningProcesses_v3, void *device, unsigned *count, process *out) {
+  if (fails("Processes")) return 999;
   if (*count < busy(device)) return 7; // NVML_ERROR_INSUFFICIENT_SIZE
   *count = busy(device);
   for (unsigned i = 0; i < *count; i++)
@@ -65,6 +100,7 @@ CALL(nvmlDeviceGetComputeRunningProcesses_v3, void *device, unsigned *count, pro
 }
 // The desktop uses graphics; the first process uses both compute and graphics.
 CALL(nvmlDeviceGetGraphicsRunningProcesses_v3, void *device, unsigned *count, process *out) {
+  if (fails("Processes")) return 999;
   *count = busy(device) ? 2 : 0;
   if (!*count) return 0;
   out[0] = (process){4100, 2048 * MIB, 0xffffffff, 0xffffffff};
@@ -72,6 +108,8 @@ CALL(nvmlDeviceGetGraphicsRunningProcesses_v3, void *device, unsigned *count, pr
   return 0;
 }
 CALL(nvmlDeviceGetMemoryInfo_v2, void *device, memory_v2 *m) {
+  hang();
+  if (fails("Memory")) return 999;
   if (m->version != (sizeof *m | 2u << 24)) return 25; // NVML_ERROR_ARGUMENT_VERSION_MISMATCH
   unsigned long long held = busy(device) * 2048 * MIB;
   *m = (memory_v2){m->version, 24564 * MIB, 483 * MIB, 23000 * MIB - held, 1081 * MIB + held};

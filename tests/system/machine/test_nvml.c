@@ -70,6 +70,73 @@ TEST(nvml_that_cannot_list_processes_has_none) {
   CHECK(busy_with(FAKE_OLD_NVML, 0, p) == 0, "processes of an old driver");
 }
 
+// ---- asking again and again -------------------------------------------------------------------------
+
+static plim_nvml *open_with(const char *library, plim_nvml_state *state) {
+  setenv("PLIMSOLL_NVML", library, 1);
+  plim_nvml *n = plim_nvml_open(state);
+  unsetenv("PLIMSOLL_NVML");
+  return n;
+}
+
+// What a driver of which these functions fail says about its first card.
+static plim_card_activity activity_with(const char *library, const char *failing) {
+  plim_nvml_state state;
+  size_t count;
+  plim_nvml *n = open_with(library, &state);
+  setenv("FAKE_NVML_FAILS", failing, 1);
+  plim_nvml_list(n, cards, &count);
+  plim_card_activity a = plim_nvml_activity(n, &cards[0]);
+  unsetenv("FAKE_NVML_FAILS");
+  plim_nvml_close(n);
+  return a;
+}
+
+TEST(nvml_tells_what_a_card_does) {
+  plim_card_activity a = activity_with(FAKE_NVML, "none");
+  CHECK_U64(a.busy_percent, 97);
+  CHECK_U64(a.temperature_celsius, 61);
+  CHECK_U64(a.power_milliwatts, 312500);
+  CHECK_U64(a.power_limit_milliwatts, 450000);
+}
+
+TEST(what_nvml_does_not_tell_is_unknown) {
+  plim_card_activity failing = activity_with(FAKE_NVML, "Utilization PowerLimit");
+  CHECK_U64(failing.busy_percent, PLIM_UNKNOWN);
+  CHECK_U64(failing.power_limit_milliwatts, PLIM_UNKNOWN);
+  CHECK_U64(failing.power_milliwatts, 312500);
+  plim_card_activity missing = activity_with(FAKE_OLD_NVML, "none");
+  CHECK_U64(missing.busy_percent, PLIM_UNKNOWN);
+  CHECK_U64(missing.temperature_celsius, PLIM_UNKNOWN);
+  activity_with(FAKE_NVML, "Memory");
+  CHECK_U64(cards[0].used_bytes, PLIM_UNKNOWN);
+}
+
+TEST(a_failing_nvml_is_not_an_empty_one) {
+  plim_card_process p[PLIM_MAX_PROCESSES];
+  plim_nvml_state state;
+  size_t count;
+  plim_nvml *n = open_with(FAKE_NVML, &state);
+  bool lists = plim_nvml_list(n, cards, &count);
+  setenv("FAKE_NVML_FAILS", "Count Processes", 1);
+  bool lists_failing = plim_nvml_list(n, cards, &count),
+       lists_users = plim_nvml_users(n, cards, p, &count);
+  unsetenv("FAKE_NVML_FAILS");
+  plim_nvml_close(n);
+  CHECK(state == PLIM_NVML_OPEN && lists, "state %d", state);
+  CHECK(!lists_failing && !lists_users, "failures are not seen");
+}
+
+TEST(nvml_says_why_it_is_not_there) {
+  plim_nvml_state state;
+  CHECK(!open_with("/nonexistent/libnvidia-ml.so", &state), "open");
+  CHECK(state == PLIM_NVML_ABSENT, "state %d", state);
+  setenv("FAKE_NVML_BROKEN", "1", 1);
+  CHECK(!open_with(FAKE_NVML, &state), "open");
+  unsetenv("FAKE_NVML_BROKEN");
+  CHECK(state == PLIM_NVML_FAILED, "state %d", state);
+}
+
 // Reading the real machine must not fail, whatever it has.
 TEST(nvml_of_this_machine) {
   size_t count = plim_nvml_cards(cards);
