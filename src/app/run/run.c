@@ -1,0 +1,199 @@
+#include "run.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "quoting.h"
+#include "run_impl.h"
+
+enum { KEPT_LOGS = 200, TURN_MILLISECONDS = 500 };
+
+static const char *const event_names[] = {"start", "warning", "failure", "recovery", "end"};
+
+double run_clock(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_REALTIME, &t);
+  return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+// ---- the run ----------------------------------------------------------------------------------------
+
+// As the user could type it.
+static char *command_text(const char *const *words) {
+  char *text = NULL;
+  size_t size = 0;
+  FILE *out = open_memstream(&text, &size);
+  if (!out) return NULL;
+  for (size_t i = 0; words[i]; i++) {
+    if (i) fputc(' ', out);
+    plim_shell_quote(out, words[i]);
+  }
+  return fclose(out) == 0 ? text : (free(text), NULL);
+}
+
+// For `plimsoll watch`, which finds runs by this file (live.h).
+static void announce(const run *r, const char *command) {
+  char path[PLIM_PATH_BYTES];
+  json_t *about = json_pack("{s:i, s:s, s:f}", "pid", (int)getpid(), "command",
+                            command ? command : "", "started", r->began);
+  if (about && plim_path_join(path, r->folder.path, "run.json"))
+    (void)!json_dump_file(about, path, JSON_COMPACT);
+  json_decref(about);
+}
+
+// A run goes on without its record.
+static void begin_history(run *r, char *command) {
+  char path[PLIM_PATH_BYTES], folder[PLIM_PATH_BYTES] = "";
+  plim_error error = {0};
+  history_run about = {
+      .began = r->began, .pid = getpid(), .command = command, .log = r->folder.log};
+  about.total_bytes = PLIM_UNKNOWN;
+  about.folder = getcwd(folder, sizeof folder) ? folder : NULL;
+  plim_err err = simulate_state_path("runs.sqlite", path, &error);
+  if (!err) err = history_open(path, true, &r->history, &error);
+  if (!err) err = history_begin(r->history, &about, &r->id, &error);
+  if (!err) return;
+  history_close(r->history);
+  r->history = NULL;
+  snprintf(r->no_history, sizeof r->no_history, "%s", error.message);
+}
+
+plim_err run_open(run *r, const run_options *options, plim_error *error) {
+  *r = (run){.options = *options, .log = -1, .began = run_clock()};
+  r->peak_bytes = r->total_bytes = r->steps = PLIM_UNKNOWN;
+  plim_err err = PLIM_OK;
+  if (options->modules) snprintf(r->modules, sizeof r->modules, "%s", options->modules);
+  else err = simulate_find_stand_ins(r->modules, error);
+  if (!err) err = simulate_folder_make(&r->folder, "run", KEPT_LOGS, NULL, error);
+  if (err) return err;
+  r->log = open(r->folder.log, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600);
+  if (r->log < 0)
+    return plim_fail(error, PLIM_ERR_IO, "cannot write %.200s: %s", r->folder.log, strerror(errno));
+  char *command = command_text(options->command);
+  announce(r, command);
+  begin_history(r, command);
+  free(command);
+  return PLIM_OK;
+}
+
+// The lines of its processes are in the record now.
+static void remove_live(const run *r) {
+  char path[PLIM_PATH_BYTES];
+  DIR *folder = opendir(r->folder.path);
+  for (struct dirent *e; folder && (e = readdir(folder));) {
+    size_t n = strlen(e->d_name);
+    bool is_live = n > 5 && strcmp(e->d_name + n - 5, ".live") == 0;
+    if ((is_live || strcmp(e->d_name, "run.json") == 0) &&
+        plim_path_join(path, r->folder.path, e->d_name))
+      unlink(path);
+  }
+  if (folder) closedir(folder);
+}
+
+void run_close(run *r, int status, const char *how) {
+  plim_error error;
+  history_run end = {.ended = run_clock(), .status = status, .end = (char *)how, .card = r->card};
+  end.total_bytes = r->total_bytes, end.peak_bytes = r->peak_bytes, end.steps = r->steps;
+  if (r->history) (void)!history_end(r->history, r->id, &end, &error);
+  history_close(r->history);
+  r->history = NULL;
+  if (r->log >= 0) close(r->log);
+  if (!*r->folder.path) return;
+  remove_live(r);
+  simulate_folder_remove(r->folder.path, true);
+}
+
+void run_tell(run *r, run_event event, const char *format, ...) {
+  char text[1024], line[1200];
+  plim_error error;
+  va_list values;
+  va_start(values, format);
+  vsnprintf(text, sizeof text, format, values);
+  va_end(values);
+  snprintf(line, sizeof line, "plimsoll: %s", text);
+  if (r->launched) launch_say(r->launched, line);
+  else {
+    dprintf(STDERR_FILENO, "%s\n", line);
+    if (r->log >= 0) dprintf(r->log, "%s\n", line);
+  }
+  if (r->history)
+    (void)!history_add_event(r->history, r->id, run_clock(), event_names[event], text, &error);
+  run_notify(r, event_names[event], text);
+}
+
+// ---- once -------------------------------------------------------------------------------------------
+
+static plim_err go(run *r, const run_settings *settings, char **environment, run_end *end,
+                   plim_error *error) {
+  launch_request request = {.command = settings->command,
+                            .environment = (const char *const *)environment,
+                            .log = r->log,
+                            .after_death = settings->after_death,
+                            .context = settings->context};
+  plim_err err = launch_start(&request, &r->launched, error);
+  if (err) return err;
+  for (double next = 0; !launch_turn(r->launched, TURN_MILLISECONDS, &end->status);) {
+    if (run_clock() < next) continue; // a program that prints much must not be slowed down
+    run_follow(r, end);
+    next = run_clock() + TURN_MILLISECONDS / 1000.0;
+  }
+  run_follow(r, end);
+  end->asked = launch_was_asked(r->launched);
+  launch_end(r->launched);
+  r->launched = NULL;
+  return PLIM_OK;
+}
+
+// Processes of an earlier start are not those of this one.
+static void forget_earlier(const run *r) {
+  remove_live(r);
+  simulate_folder_remove(r->folder.path, true);
+}
+
+plim_err run_once(run *r, const run_settings *settings, run_end *end, plim_error *error) {
+  *end = (run_end){.began = run_clock(), .steps = PLIM_UNKNOWN};
+  end->log_begin = lseek(r->log, 0, SEEK_END);
+  forget_earlier(r);
+  char *command = command_text(settings->command);
+  announce(r, command);
+  free(command);
+  if (mkdir(r->folder.out, 0700) && errno != EEXIST)
+    return plim_fail(error, PLIM_ERR_IO, "cannot make %.200s: %s", r->folder.out, strerror(errno));
+  char **environment = live_environment(settings->variables, &r->folder, r->modules);
+  if (!environment) return plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
+  plim_err err = go(r, settings, environment, end, error);
+  simulate_environment_free(environment);
+  end->seconds = run_clock() - end->began;
+  if (err) return err;
+  for (size_t i = 0; i < end->processes.len; i++) {
+    uint64_t step = end->processes.at[i].last.step;
+    if (step != PLIM_UNKNOWN && (end->steps == PLIM_UNKNOWN || step > end->steps))
+      end->steps = step;
+  }
+  return simulate_read_processes(r->folder.out, &end->observed, error);
+}
+
+void run_end_clear(run_end *end) {
+  vec_free(&end->processes);
+  simulate_result_clear(&end->observed);
+}
+
+const run_process *run_fullest(const run_end *end) {
+  const run_process *found = NULL;
+  for (size_t i = 0; i < end->processes.len; i++) {
+    const run_process *p = &end->processes.at[i];
+    if (p->last.peak_reserved_bytes == PLIM_UNKNOWN) continue;
+    if (!found || p->last.peak_reserved_bytes > found->last.peak_reserved_bytes) found = p;
+  }
+  return found;
+}

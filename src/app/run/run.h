@@ -1,0 +1,102 @@
+// Runs a training program on the real GPU and follows it: its log, its memory, the record of the run, warnings, and what is
+// needed to start it again with other settings after it ran out of memory.
+//
+//   run r;
+//   err = run_open(&r, &(run_options){.command = words}, &error);
+//   run_end end;
+//   if (!err) err = run_once(&r, &(run_settings){.command = words}, &end, &error);
+//   ... end.status, end.processes: what was observed ...
+//   run_end_clear(&end);
+//   run_close(&r, "finished");
+#ifndef PLIM_APP_RUN_H
+#define PLIM_APP_RUN_H
+
+#include "history.h"
+#include "injection.h"
+#include "launch.h"
+#include "live.h"
+#include "trend.h"
+
+typedef enum { RUN_START, RUN_WARNING, RUN_FAILURE, RUN_RECOVERY, RUN_END } run_event;
+
+typedef struct {
+  const char *const *command; // as the user typed it; ends with NULL
+  const char *modules;        // the folder with python/, our modules; NULL: beside this program
+  const char *notify;         // a URL that gets a JSON document for each event; NULL: none
+  uint64_t cards;             // that the program uses, for its thread count; 0: not known
+} run_options;
+
+typedef struct {
+  run_options options;
+  simulate_folder folder;
+  char modules[PLIM_PATH_BYTES];
+  int log;
+  double began;                            // seconds since 1970
+  history *history;                        // NULL: the record cannot be written
+  int64_t id;                              // of the run in there; 0: none
+  char no_history[400];                    // why
+  launch *launched;                        // while the program runs
+  uint64_t peak_bytes, total_bytes, steps; // so far; PLIM_UNKNOWN: not known
+  char card[96];
+} run;
+
+// Makes the run's folder and log, and its place in the record of runs.
+plim_err run_open(run *r, const run_options *options, plim_error *error);
+// Says how it ended, in the record too: "finished", "out of memory", ...
+void run_close(run *r, int status, const char *how);
+
+// A line of ours, on standard error, in the log and in the record; with `options.notify`, also there.
+void run_tell(run *r, run_event event, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+// ---- what helps -------------------------------------------------------------------------------------
+
+typedef struct {
+  char *setting; // "NAME=VALUE"; owned
+  const char *why;
+} run_variable;
+
+typedef vec(run_variable) run_variables;
+
+// Variables that help any training and that the user has not set (run_variables.c).
+plim_err run_helpful(const run_options *options, run_variables *out, plim_error *error);
+void run_variables_clear(run_variables *v);
+
+// ---- once -------------------------------------------------------------------------------------------
+
+typedef struct {
+  const char *const *command;   // ends with NULL
+  const char *const *variables; // "NAME=VALUE"; ends with NULL
+  // Called in another process if this one is killed; or NULL.
+  void (*after_death)(void *context);
+  void *context;
+} run_settings;
+
+// One process of the program, as its lines show it.
+typedef struct {
+  unsigned pid;
+  live_reader reader;
+  live_sample last;
+  plim_history memory;
+  bool has_sample, has_warned;
+  double stored; // when a sample of it was written to the record
+} run_process;
+
+typedef struct {
+  int status; // as waitpid gives it
+  int asked;  // the signal by which the user ended the program; 0: none
+  double began, seconds;
+  off_t log_begin; // where its output begins in the log
+  vec(run_process) processes;
+  simulate_result observed; // what the processes wrote down when they ended
+  uint64_t steps;           // that were made; PLIM_UNKNOWN: not known
+} run_end;
+
+// Fails if the program cannot be started. Whatever the outcome, clear the end.
+plim_err run_once(run *r, const run_settings *settings, run_end *end, plim_error *error);
+void run_end_clear(run_end *end);
+
+// The process that reserved the most; NULL if none used a card.
+const run_process *run_fullest(const run_end *end);
+
+#endif
