@@ -16,6 +16,7 @@
   X(simulate)                                                                                      \
   X(profile)                                                                                       \
   X(replay)                                                                                        \
+  X(explain)                                                                                       \
   X(help)                                                                                          \
   X(version)                                                                                       \
   X(completion)                                                                                    \

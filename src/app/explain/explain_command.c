@@ -1,0 +1,55 @@
+// The next command to type, with what the log shows filled in.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "explain_impl.h"
+#include "quoting.h"
+#include "value.h"
+
+// A command that the log shows is repeated only if a shell reads it as plain words: a log is not to be trusted.
+static bool is_plain(const char *command) {
+  return *command &&
+         strspn(command,
+                "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./=:,+@%- ") ==
+             strlen(command);
+}
+
+static void write_gpu(const explain_case *c, FILE *out) {
+  if (explain_is_known(c->total))
+    fprintf(out, " --gpu %.2fGiB", (double)c->total / (double)PLIM_GIB); // as the message has it
+}
+
+char *explain_plan_command(const explain_case *c) {
+  char *text = NULL;
+  size_t size = 0;
+  FILE *out = open_memstream(&text, &size);
+  if (!out) return NULL;
+  const char *command = c->facts->command ? c->facts->command : c->log->facts.command;
+  const char *script = c->message->stack.script.file;
+  fputs("plimsoll plan", out);
+  if (is_plain(command)) {
+    write_gpu(c, out);
+    fprintf(out, " -- %s", command);
+  } else {
+    bool is_script = *script && *script != '-' && *script != '<';
+    fputc(' ', out);
+    if (is_script) plim_shell_quote(out, script);
+    else fputs("FILES", out);
+    write_gpu(c, out);
+  }
+  return plim_stream_end(out, &text) ? text : NULL;
+}
+
+char *explain_replay_command(const explain_case *c) {
+  char *text = NULL;
+  size_t size = 0;
+  FILE *out = open_memstream(&text, &size);
+  if (!out) return NULL;
+  fputs("plimsoll replay ", out);
+  plim_shell_quote(out, *c->log->facts.snapshot ? c->log->facts.snapshot : "snapshot.pickle");
+  if (explain_is_known(c->total))
+    fprintf(out, " --limit %.2fGiB", (double)c->total / (double)PLIM_GIB);
+  fputs(" --tune", out);
+  return plim_stream_end(out, &text) ? text : NULL;
+}

@@ -1,0 +1,398 @@
+// Decides what the cause is: for messages with numbers by the numbers, in a fixed order; for the others by who reported
+// it and what the program was doing.
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "explain_impl.h"
+
+#define OTHER_SHARE 0.05      // of the GPU: below it, display and driver
+#define FRAGMENTED_SHARE 0.10 // of the GPU: stranded memory that certainly matters
+// Stranded memory that would have served the request is the cause only if it is more than this share of the GPU;
+// otherwise the GPU is full, and the next request would fail.
+#define STRANDED_SHARE 0.03
+#define LIBRARY_BYTES (2 * PLIM_GIB) // a CUDA context with cuBLAS and cuDNN takes less than 1 GiB
+#define OUTSIDE_SHARE                                                                              \
+  0.15                   // of the GPU: libraries and others, where a message does not separate them
+#define ABSURD_FACTOR 16 // a request of so many times the GPU is a mistake in a shape
+
+void explain_conclude(explain_case *c, explain_verdict verdict, explain_surety surety,
+                      const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  free(c->out->summary);
+  c->out->verdict = verdict;
+  c->out->surety = surety;
+  if (vasprintf(&c->out->summary, format, args) < 0)
+    c->out->summary = NULL, c->out->has_no_memory = true;
+  va_end(args);
+}
+
+void explain_doubt(explain_case *c, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  free(c->out->why_not_sure);
+  if (vasprintf(&c->out->why_not_sure, format, args) < 0)
+    c->out->why_not_sure = NULL, c->out->has_no_memory = true;
+  va_end(args);
+}
+
+// ---- by the phase -----------------------------------------------------------------------------------
+
+// Evaluation, saving and resuming have cures of their own. Returns false for other phases.
+static bool decide_phase(explain_case *c) {
+  explain_surety surety = c->facts->phase != PLIM_PHASE_UNKNOWN ? EXPLAIN_CERTAIN : EXPLAIN_LIKELY;
+  switch (c->out->phase) {
+  case PLIM_PHASE_EVALUATION:
+    explain_conclude(c, EXPLAIN_EVALUATION, surety,
+                     "evaluation needs more memory than training does");
+    break;
+  case PLIM_PHASE_SAVING:
+    explain_conclude(c, EXPLAIN_SAVING, surety,
+                     "saving a checkpoint needs memory that training has taken");
+    break;
+  case PLIM_PHASE_RESUMING:
+    explain_conclude(c, EXPLAIN_RESUMING, surety,
+                     "a checkpoint was loaded to the GPU beside the model that it belongs to");
+    break;
+  default: return false;
+  }
+  if (surety != EXPLAIN_CERTAIN)
+    explain_doubt(c, "the phase is concluded from the function %s in the traceback",
+                  c->message->stack.sign.function);
+  return true;
+}
+
+// ---- by the numbers ---------------------------------------------------------------------------------
+
+static bool is_impossible(const explain_case *c) {
+  return explain_exceeds(c->wanted, c->total, 1) || c->message->is_impossible[PLIM_OOM_WANTED];
+}
+
+static void decide_impossible(explain_case *c) {
+  bool is_absurd = c->message->is_impossible[PLIM_OOM_WANTED] ||
+                   explain_exceeds(c->wanted, c->total, ABSURD_FACTOR);
+  if (!is_absurd && decide_phase(c)) return;
+  explain_conclude(
+      c, EXPLAIN_IMPOSSIBLE_TENSOR, EXPLAIN_CERTAIN,
+      is_absurd ? "one tensor of an absurd size was requested: this looks like a mistake in a shape"
+                : "one tensor alone is larger than the whole GPU");
+}
+
+static uint64_t listed_bytes(const explain_case *c) {
+  uint64_t sum = 0;
+  for (size_t i = 0; i < c->message->process_count; i++)
+    if (!c->is_own_process[i] && explain_is_known(c->message->processes[i].bytes))
+      sum += c->message->processes[i].bytes;
+  for (size_t i = 0; i < c->facts->other_count; i++)
+    if (explain_is_known(c->facts->others[i].used_bytes)) sum += c->facts->others[i].used_bytes;
+  return sum;
+}
+
+// Other processes matter if they take a real share of the GPU, or if this request would have fitted without them.
+static bool decide_other_process(explain_case *c) {
+  uint64_t others = c->out->other_bytes, listed = listed_bytes(c);
+  bool was_short = explain_is_known(c->wanted) && explain_is_known(c->free) &&
+                   c->wanted > c->free && listed >= c->wanted - c->free &&
+                   explain_exceeds(listed, c->total, 0.01);
+  bool is_listed = was_short || explain_exceeds(listed, c->total, OTHER_SHARE);
+  if (!is_listed && !explain_exceeds(others, c->total, OTHER_SHARE)) return false;
+  explain_conclude(c, EXPLAIN_OTHER_PROCESS, is_listed ? EXPLAIN_CERTAIN : EXPLAIN_LIKELY,
+                   "other processes use %s of this GPU", BYTES(is_listed ? listed : others));
+  if (!is_listed)
+    explain_doubt(c,
+                  "the message does not list the processes; the amount is what the GPU has minus "
+                  "what is free and what this process uses");
+  return true;
+}
+
+static bool decide_fragmentation(explain_case *c) {
+  if (!explain_is_known(c->stranded) || !explain_is_known(c->wanted)) return false;
+  uint64_t room = c->stranded + (explain_is_known(c->free) ? c->free : 0);
+  bool is_large = explain_exceeds(c->stranded, c->total, FRAGMENTED_SHARE);
+  bool is_enough =
+      c->stranded > c->wanted && explain_exceeds(c->stranded, c->total, STRANDED_SHARE);
+  if (room < c->wanted || (!is_large && !is_enough)) return false;
+  explain_conclude(c, EXPLAIN_FRAGMENTATION, is_large ? EXPLAIN_CERTAIN : EXPLAIN_LIKELY,
+                   "%s of the memory that PyTorch reserved lies in pieces that are too small",
+                   BYTES(c->stranded));
+  if (!is_large)
+    explain_doubt(c,
+                  "it would have been enough for this request, but it is only %.0f %% of the GPU",
+                  100 * (double)c->stranded / (double)c->total);
+  return true;
+}
+
+static bool decide_libraries(explain_case *c) {
+  uint64_t bytes = c->out->library_bytes;
+  if (!explain_is_known(bytes) || bytes <= LIBRARY_BYTES) return false;
+  explain_conclude(c, EXPLAIN_LIBRARIES, EXPLAIN_CERTAIN,
+                   "%s of this process's GPU memory are used outside PyTorch's allocator",
+                   BYTES(bytes));
+  return true;
+}
+
+// PyTorch before 2.1 does not tell this process's memory from others'.
+static bool decide_outside(explain_case *c) {
+  bool is_separate =
+      explain_is_known(c->process) || explain_is_known(c->message->bytes[PLIM_OOM_ALLOWED]);
+  if (is_separate || !explain_exceeds(c->outside, c->total, OUTSIDE_SHARE) ||
+      c->outside <= LIBRARY_BYTES)
+    return false;
+  explain_conclude(c, EXPLAIN_OTHER_PROCESS, EXPLAIN_LIKELY,
+                   "%s of the GPU are used outside this PyTorch", BYTES(c->outside));
+  explain_doubt(
+      c, "the message does not say whether another process or a library of this process uses it");
+  return true;
+}
+
+static bool decide_cap(explain_case *c) {
+  if (!explain_is_known(c->message->bytes[PLIM_OOM_ALLOWED])) return false;
+  uint64_t allowed = c->message->bytes[PLIM_OOM_ALLOWED];
+  if (explain_is_known(c->total) && allowed >= c->total) return false;
+  explain_conclude(c, EXPLAIN_CAP, EXPLAIN_CERTAIN, "PyTorch may use only %s: a limit was set",
+                   BYTES(allowed));
+  return true;
+}
+
+static bool decide_transient(explain_case *c) {
+  if (!explain_is_known(c->free) || !explain_is_known(c->wanted) || c->free < c->wanted)
+    return false;
+  explain_conclude(
+      c, EXPLAIN_TRANSIENT, EXPLAIN_LIKELY,
+      "%s were free when the message was written, more than the %s that were requested",
+      BYTES(c->free), BYTES(c->wanted));
+  explain_doubt(
+      c, "another process may have freed memory in between, or the system limits what one process "
+         "may use (WSL and Windows do)");
+  return true;
+}
+
+// ---- a real shortage --------------------------------------------------------------------------------
+
+static bool decide_long_sample(explain_case *c) {
+  bool is_training = c->out->phase == PLIM_PHASE_TRAINING || c->out->phase == PLIM_PHASE_UNKNOWN;
+  bool is_longer = explain_exceeds(c->facts->sample_tokens, c->facts->usual_tokens, 1);
+  if (!is_training || explain_had_steps(c) != EXPLAIN_YES) return false;
+  explain_conclude(c, EXPLAIN_LONG_SAMPLE, is_longer ? EXPLAIN_CERTAIN : EXPLAIN_LIKELY,
+                   "%llu steps fitted, then a batch needed more memory than those before it",
+                   (unsigned long long)c->out->step);
+  if (!is_longer)
+    explain_doubt(
+        c,
+        "the log does not show the lengths of the samples; memory that grows from step to step (a "
+        "leak) ends in the same way");
+  return true;
+}
+
+static void decide_shortage(explain_case *c) {
+  bool has_numbers = explain_is_known(c->allocated) && explain_is_known(c->total);
+  if (decide_phase(c) || decide_long_sample(c)) return;
+  const char *what = "the program needs more memory than the GPU has";
+  if (c->out->phase == PLIM_PHASE_LOADING) what = "the model does not fit in the memory of the GPU";
+  else if (c->out->moment == PLIM_MOMENT_OPTIMIZER)
+    what = "the state of the optimizer does not fit beside weights and gradients";
+  explain_conclude(c, EXPLAIN_SHORTAGE, has_numbers ? EXPLAIN_CERTAIN : EXPLAIN_LIKELY, "%s", what);
+  if (!has_numbers) explain_doubt(c, "the message does not say how the memory was used");
+}
+
+// Apple's limit is shared with the rest of the system.
+static void decide_mps(explain_case *c) {
+  uint64_t allowed = c->message->bytes[PLIM_OOM_ALLOWED],
+           outside = c->message->bytes[PLIM_OOM_OUTSIDE];
+  if (explain_exceeds(c->wanted, allowed, 1)) {
+    explain_conclude(c, EXPLAIN_IMPOSSIBLE_TENSOR, EXPLAIN_CERTAIN,
+                     "one tensor alone is larger than the %s that PyTorch may use", BYTES(allowed));
+  } else if (explain_exceeds(outside, allowed, 0.5)) {
+    explain_conclude(c, EXPLAIN_LIBRARIES, EXPLAIN_CERTAIN,
+                     "%s are used outside PyTorch's allocator on the GPU", BYTES(outside));
+  } else decide_shortage(c);
+}
+
+static void decide_by_numbers(explain_case *c) {
+  bool has_numbers = explain_is_known(c->wanted) || c->message->is_impossible[PLIM_OOM_WANTED];
+  if (!has_numbers && !explain_is_known(c->total)) {
+    if (decide_phase(c)) return;
+    explain_conclude(c, EXPLAIN_UNCLEAR, EXPLAIN_NOT_SURE,
+                     "the GPU ran out of memory; the log does not say why");
+    explain_doubt(c, "the message has no numbers");
+    return;
+  }
+  if (is_impossible(c)) decide_impossible(c);
+  else if (decide_other_process(c) || decide_fragmentation(c) || decide_libraries(c) ||
+           decide_outside(c) || decide_cap(c) || decide_transient(c))
+    return;
+  else decide_shortage(c);
+}
+
+// ---- without numbers --------------------------------------------------------------------------------
+
+// "CUDA error: out of memory": outside the allocator.
+static void decide_driver(explain_case *c) {
+  if (c->out->moment == PLIM_MOMENT_PINNING) {
+    explain_conclude(c, EXPLAIN_HOST_MEMORY, EXPLAIN_LIKELY,
+                     "pinned host memory could not be allocated");
+    explain_doubt(c, "the stack of such an error may be that of a later call");
+  } else if (c->out->moment == PLIM_MOMENT_CONTEXT) {
+    explain_conclude(c, EXPLAIN_OTHER_PROCESS, EXPLAIN_LIKELY,
+                     "the GPU was already full when this process used it for the first time");
+    explain_doubt(c, "the message has no numbers; plimsoll check shows what uses the GPU now");
+  } else if (explain_is_known(c->wanted)) {
+    decide_by_numbers(c);
+  } else {
+    explain_conclude(
+        c, EXPLAIN_UNCLEAR, EXPLAIN_NOT_SURE,
+        "an allocation outside PyTorch's allocator failed; the log does not say which");
+    explain_doubt(c, "the message has no numbers, and the stack may be that of a later call");
+  }
+}
+
+static void decide_blas(explain_case *c) {
+  if (c->kind == PLIM_OOM_BLAS) {
+    explain_conclude(c, EXPLAIN_LIBRARIES, EXPLAIN_LIKELY,
+                     "no GPU memory was left for the workspace of a CUDA library");
+    explain_doubt(
+        c, "an index out of range or libraries of different CUDA versions end in the same error");
+  } else {
+    explain_conclude(c, EXPLAIN_UNCLEAR, EXPLAIN_NOT_SURE,
+                     "a CUDA library failed, perhaps for lack of memory");
+    explain_doubt(
+        c,
+        "this error has other causes too: an index out of range, or a size that is not supported");
+  }
+}
+
+static void decide_nccl(explain_case *c) {
+  explain_conclude(c, EXPLAIN_LIBRARIES, EXPLAIN_CERTAIN,
+                   "no GPU memory was left for a buffer of NCCL");
+}
+
+static void decide_bitsandbytes(explain_case *c) {
+  bool is_managed = strstr(c->message->text, "pythonInterface") != NULL;
+  explain_conclude(c, is_managed ? EXPLAIN_HOST_MEMORY : EXPLAIN_UNCLEAR,
+                   is_managed ? EXPLAIN_LIKELY : EXPLAIN_NOT_SURE,
+                   is_managed
+                       ? "bitsandbytes could not allocate paged memory, which lies in host memory"
+                       : "bitsandbytes could not allocate memory");
+  explain_doubt(c, "bitsandbytes prints neither sizes nor whether it asked the GPU or the host");
+}
+
+static void decide_killed(explain_case *c) {
+  bool is_said = c->kind == PLIM_OOM_HOST_KILLER || c->facts->has_oom_kill == EXPLAIN_YES;
+  bool is_denied = c->facts->has_oom_kill == EXPLAIN_NO;
+  if (is_said) {
+    explain_conclude(c, EXPLAIN_HOST_MEMORY, EXPLAIN_CERTAIN,
+                     "the host ran out of memory, and a process was killed for it");
+  } else if (is_denied) {
+    explain_conclude(
+        c, EXPLAIN_UNCLEAR, EXPLAIN_NOT_SURE,
+        "the process was killed (signal 9), but not for lack of memory in its container");
+    explain_doubt(
+        c, "the kernel counted no out-of-memory kill; a person, a time limit or the machine's own "
+           "out-of-memory killer may have done it");
+  } else {
+    explain_conclude(
+        c, EXPLAIN_HOST_MEMORY, EXPLAIN_LIKELY,
+        "the process was killed (signal 9), most likely because the host ran out of memory");
+    explain_doubt(
+        c, "the log does not say who killed it; a time limit or a person may have done it too");
+  }
+}
+
+static void decide_shared_memory(explain_case *c) {
+  bool is_said =
+      c->message->kind == PLIM_OOM_SHARED_MEMORY && strstr(c->message->text, "shared memory");
+  explain_conclude(c, EXPLAIN_HOST_MEMORY, is_said ? EXPLAIN_CERTAIN : EXPLAIN_LIKELY,
+                   "shared memory (/dev/shm) ran out");
+  if (!is_said)
+    explain_doubt(c, "a bus error (signal 7) can also come from a damaged or truncated file");
+}
+
+static void decide_host(explain_case *c) {
+  bool is_worker = c->kind == PLIM_OOM_WORKER_KILLED;
+  explain_conclude(
+      c, EXPLAIN_HOST_MEMORY, is_worker ? EXPLAIN_LIKELY : EXPLAIN_CERTAIN,
+      c->kind == PLIM_OOM_PAGING_FILE
+          ? "Windows could not reserve memory: the paging file is too small"
+      : is_worker
+          ? "a worker of the data loader was killed, most likely because the host ran out of memory"
+          : "the host had no memory for a request");
+  if (is_worker) explain_doubt(c, "the log does not say who killed the worker");
+}
+
+static void decide_xla(explain_case *c) {
+  if (c->kind == PLIM_OOM_XLA_COMPILE)
+    explain_conclude(c, EXPLAIN_SHORTAGE, EXPLAIN_CERTAIN,
+                     "the compiled program needs more memory than the device has");
+  else if (is_impossible(c)) decide_impossible(c);
+  else decide_shortage(c);
+}
+
+static void decide_tensorflow(explain_case *c) {
+  if (c->message->device == PLIM_OOM_HOST) decide_host(c);
+  else decide_shortage(c);
+}
+
+static void decide_ggml(explain_case *c) {
+  explain_conclude(c, EXPLAIN_SHORTAGE, EXPLAIN_LIKELY,
+                   "llama.cpp needs more memory than the GPU has free");
+  explain_doubt(c, "cudaMalloc also fails if the host has little memory left");
+}
+
+static void decide_vllm(explain_case *c) {
+  explain_conclude(c, EXPLAIN_LIBRARIES, EXPLAIN_LIKELY,
+                   "vLLM could not get the share of the GPU that it was told to take");
+  explain_doubt(c, "the message does not say what else used the GPU");
+}
+
+static void decide_batch_zero(explain_case *c) {
+  explain_conclude(
+      c, EXPLAIN_SHORTAGE, EXPLAIN_LIKELY,
+      "no batch size fits, not even 1: weights, gradients and optimizer state are too large");
+  explain_doubt(c, "accelerate counts some other errors of cuDNN as a lack of memory");
+}
+
+static void decide_on_chip(explain_case *c) {
+  explain_conclude(
+      c, EXPLAIN_ON_CHIP, EXPLAIN_CERTAIN,
+      "a Triton kernel needs more on-chip shared memory than this GPU has; this is not GPU memory");
+}
+
+static void decide_other(explain_case *c) {
+  explain_conclude(c, EXPLAIN_UNCLEAR, EXPLAIN_NOT_SURE,
+                   "an out-of-memory error that plimsoll does not know");
+  explain_doubt(c, "the message has no numbers that plimsoll can read");
+}
+
+static void decide_none(explain_case *c) {
+  explain_conclude(c, EXPLAIN_NO_OOM, EXPLAIN_CERTAIN, "the log has no out-of-memory error");
+}
+
+static void (*const deciders[PLIM_OOM_KINDS])(explain_case *) = {
+    [PLIM_OOM_NONE] = decide_none,
+    [PLIM_OOM_ALLOCATOR] = decide_by_numbers,
+    [PLIM_OOM_ASYNC] = decide_by_numbers,
+    [PLIM_OOM_MPS] = decide_mps,
+    [PLIM_OOM_DRIVER] = decide_driver,
+    [PLIM_OOM_BLAS] = decide_blas,
+    [PLIM_OOM_BLAS_MAYBE] = decide_blas,
+    [PLIM_OOM_NCCL] = decide_nccl,
+    [PLIM_OOM_BITSANDBYTES] = decide_bitsandbytes,
+    [PLIM_OOM_HOST_REQUEST] = decide_host,
+    [PLIM_OOM_HOST_KILLER] = decide_killed,
+    [PLIM_OOM_SIGKILL] = decide_killed,
+    [PLIM_OOM_SHARED_MEMORY] = decide_shared_memory,
+    [PLIM_OOM_WORKER_KILLED] = decide_host,
+    [PLIM_OOM_PAGING_FILE] = decide_host,
+    [PLIM_OOM_XLA] = decide_xla,
+    [PLIM_OOM_XLA_COMPILE] = decide_xla,
+    [PLIM_OOM_TENSORFLOW] = decide_tensorflow,
+    [PLIM_OOM_GGML] = decide_ggml,
+    [PLIM_OOM_VLLM] = decide_vllm,
+    [PLIM_OOM_BATCH_ZERO] = decide_batch_zero,
+    [PLIM_OOM_ON_CHIP] = decide_on_chip,
+    [PLIM_OOM_OTHER] = decide_other,
+};
+
+void explain_decide(explain_case *c) { deciders[c->kind](c); }
