@@ -1,5 +1,7 @@
 #include "check.h"
 
+#include "quoting.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,16 +70,28 @@ void check_look(check *c) {
   for (size_t i = 0; i < c->card_count; i++) look_at_processes(c, i);
 }
 
-plim_err check_read(check *c, const char *const *files, size_t count, const cli_strings *sets,
-                    plim_error *error) {
+static plim_err understand(check *c, const cli_strings *sets, plim_error *error) {
   plim_error why = {0};
-  plim_err err = project_job_open(&c->files, files, count, sets, error);
-  if (err) return err;
   c->sets = sets;
   c->trains = !plim_run_settings_of(&c->files.project, &c->files.run, &why);
   if (why.code != PLIM_ERR_NOMEM) return PLIM_OK;
   project_job_clear(&c->files);
   return plim_fail(error, PLIM_ERR_NOMEM, "%s", why.message);
+}
+
+plim_err check_read(check *c, const char *const *files, size_t count, const cli_strings *sets,
+                    plim_error *error) {
+  plim_err err = project_job_open(&c->files, files, count, sets, error);
+  return err ? err : understand(c, sets, error);
+}
+
+plim_err check_read_command(check *c, const char *const *words, const cli_strings *sets,
+                            plim_error *error) {
+  char *script = plim_script_of_words(words);
+  if (!script) return plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
+  plim_err err = project_job_open_command(&c->files, script, sets, error);
+  free(script);
+  return err ? err : understand(c, sets, error);
 }
 
 void check_clear(check *c) {

@@ -78,6 +78,9 @@ typedef struct check {
 void check_look(check *c);
 plim_err check_read(check *c, const char *const *files, size_t count, const cli_strings *sets,
                     plim_error *error);
+// The files that a command line names, and the command line itself. `words` ends with NULL.
+plim_err check_read_command(check *c, const char *const *words, const cli_strings *sets,
+                            plim_error *error);
 // Fails only if memory runs out.
 plim_err check_all(check *c, plim_error *error);
 void check_clear(check *c);

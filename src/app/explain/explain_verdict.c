@@ -42,17 +42,18 @@ void explain_doubt(explain_case *c, const char *format, ...) {
 
 // Evaluation, saving and resuming have cures of their own. Returns false for other phases.
 static bool decide_phase(explain_case *c) {
-  explain_surety surety = c->facts->phase != PLIM_PHASE_UNKNOWN ? EXPLAIN_CERTAIN : EXPLAIN_LIKELY;
+  explain_surety surety =
+      c->facts->phase != PLIM_OOM_PHASE_UNKNOWN ? EXPLAIN_CERTAIN : EXPLAIN_LIKELY;
   switch (c->out->phase) {
-  case PLIM_PHASE_EVALUATION:
+  case PLIM_OOM_PHASE_EVALUATION:
     explain_conclude(c, EXPLAIN_EVALUATION, surety,
                      "evaluation needs more memory than training does");
     break;
-  case PLIM_PHASE_SAVING:
+  case PLIM_OOM_PHASE_SAVING:
     explain_conclude(c, EXPLAIN_SAVING, surety,
                      "saving a checkpoint needs memory that training has taken");
     break;
-  case PLIM_PHASE_RESUMING:
+  case PLIM_OOM_PHASE_RESUMING:
     explain_conclude(c, EXPLAIN_RESUMING, surety,
                      "a checkpoint was loaded to the GPU beside the model that it belongs to");
     break;
@@ -172,7 +173,8 @@ static bool decide_transient(explain_case *c) {
 // ---- a real shortage --------------------------------------------------------------------------------
 
 static bool decide_long_sample(explain_case *c) {
-  bool is_training = c->out->phase == PLIM_PHASE_TRAINING || c->out->phase == PLIM_PHASE_UNKNOWN;
+  bool is_training =
+      c->out->phase == PLIM_OOM_PHASE_TRAINING || c->out->phase == PLIM_OOM_PHASE_UNKNOWN;
   bool is_longer = explain_exceeds(c->facts->sample_tokens, c->facts->usual_tokens, 1);
   if (!is_training || explain_had_steps(c) != EXPLAIN_YES) return false;
   explain_conclude(c, EXPLAIN_LONG_SAMPLE, is_longer ? EXPLAIN_CERTAIN : EXPLAIN_LIKELY,
@@ -190,8 +192,9 @@ static void decide_shortage(explain_case *c) {
   bool has_numbers = explain_is_known(c->allocated) && explain_is_known(c->total);
   if (decide_phase(c) || decide_long_sample(c)) return;
   const char *what = "the program needs more memory than the GPU has";
-  if (c->out->phase == PLIM_PHASE_LOADING) what = "the model does not fit in the memory of the GPU";
-  else if (c->out->moment == PLIM_MOMENT_OPTIMIZER)
+  if (c->out->phase == PLIM_OOM_PHASE_LOADING)
+    what = "the model does not fit in the memory of the GPU";
+  else if (c->out->moment == PLIM_OOM_MOMENT_OPTIMIZER)
     what = "the state of the optimizer does not fit beside weights and gradients";
   explain_conclude(c, EXPLAIN_SHORTAGE, has_numbers ? EXPLAIN_CERTAIN : EXPLAIN_LIKELY, "%s", what);
   if (!has_numbers) explain_doubt(c, "the message does not say how the memory was used");
@@ -230,11 +233,11 @@ static void decide_by_numbers(explain_case *c) {
 
 // "CUDA error: out of memory": outside the allocator.
 static void decide_driver(explain_case *c) {
-  if (c->out->moment == PLIM_MOMENT_PINNING) {
+  if (c->out->moment == PLIM_OOM_MOMENT_PINNING) {
     explain_conclude(c, EXPLAIN_HOST_MEMORY, EXPLAIN_LIKELY,
                      "pinned host memory could not be allocated");
     explain_doubt(c, "the stack of such an error may be that of a later call");
-  } else if (c->out->moment == PLIM_MOMENT_CONTEXT) {
+  } else if (c->out->moment == PLIM_OOM_MOMENT_CONTEXT) {
     explain_conclude(c, EXPLAIN_OTHER_PROCESS, EXPLAIN_LIKELY,
                      "the GPU was already full when this process used it for the first time");
     explain_doubt(c, "the message has no numbers; plimsoll check shows what uses the GPU now");

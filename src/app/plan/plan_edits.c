@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "project_change.h"
+#include "quoting.h"
 
 // The value of a knob in the notation of files.
 static plim_value file_value(const plan_for_card *c, plim_knob knob, const plim_choice *choice) {
@@ -217,8 +218,8 @@ plim_err plan_diff_of(const plim_project *p, const plim_knob_change *changes, si
 
 // Without the line before the command and the line end after it, which a plan from elsewhere may not have.
 static char *command_in(const char *script, size_t size) {
-  size_t start = strlen(PLAN_SCRIPT_START);
-  if (size < start || memcmp(script, PLAN_SCRIPT_START, start) != 0) start = 0;
+  size_t start = strlen(PLIM_SCRIPT_START);
+  if (size < start || memcmp(script, PLIM_SCRIPT_START, start) != 0) start = 0;
   if (size > start && script[size - 1] == '\n') size--;
   return plim_copy_of(script + start, size - start);
 }

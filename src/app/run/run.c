@@ -28,19 +28,6 @@ double run_clock(void) {
 
 // ---- the run ----------------------------------------------------------------------------------------
 
-// As the user could type it.
-static char *command_text(const char *const *words) {
-  char *text = NULL;
-  size_t size = 0;
-  FILE *out = open_memstream(&text, &size);
-  if (!out) return NULL;
-  for (size_t i = 0; words[i]; i++) {
-    if (i) fputc(' ', out);
-    plim_shell_quote(out, words[i]);
-  }
-  return fclose(out) == 0 ? text : (free(text), NULL);
-}
-
 // For `plimsoll watch`, which finds runs by this file (live.h).
 static void announce(const run *r, const char *command) {
   char path[PLIM_PATH_BYTES];
@@ -79,7 +66,7 @@ plim_err run_open(run *r, const run_options *options, plim_error *error) {
   r->log = open(r->folder.log, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600);
   if (r->log < 0)
     return plim_fail(error, PLIM_ERR_IO, "cannot write %.200s: %s", r->folder.log, strerror(errno));
-  char *command = command_text(options->command);
+  char *command = plim_shell_line(options->command);
   announce(r, command);
   begin_history(r, command);
   free(command);
@@ -164,7 +151,7 @@ plim_err run_once(run *r, const run_settings *settings, run_end *end, plim_error
   *end = (run_end){.began = run_clock(), .steps = PLIM_UNKNOWN};
   end->log_begin = lseek(r->log, 0, SEEK_END);
   forget_earlier(r);
-  char *command = command_text(settings->command);
+  char *command = plim_shell_line(settings->command);
   announce(r, command);
   free(command);
   if (mkdir(r->folder.out, 0700) && errno != EEXIST)

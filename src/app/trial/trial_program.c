@@ -9,24 +9,9 @@
 
 // ---- the command as a script ------------------------------------------------------------------------
 
-// The first line lets the reader recognise a shell script without a file name.
-static char *script_of(const char *const *words) {
-  char *text = NULL;
-  size_t size = 0;
-  FILE *out = open_memstream(&text, &size);
-  if (!out) return NULL;
-  fputs(PLAN_SCRIPT_START, out);
-  for (size_t i = 0; words[i]; i++) {
-    if (i) fputc(' ', out);
-    plim_shell_quote(out, words[i]);
-  }
-  fputc('\n', out);
-  return plim_stream_end(out, &text) ? text : NULL;
-}
-
 plim_err trial_read_command(project_job *files, const char *const *words, const cli_strings *sets,
                             plim_error *error) {
-  char *script = script_of(words);
+  char *script = plim_script_of_words(words);
   if (!script) return plim_no_memory(error);
   plim_err err = project_job_open_command(files, script, sets, error);
   free(script);

@@ -44,7 +44,7 @@ static plim_err read_words(trial_version *v, const char *script, size_t size, pl
   if (r.is_out || err == PLIM_ERR_NOMEM || !vec_push(&v->words, NULL)) return plim_no_memory(error);
   if (!err && !r.is_odd && v->words.len > 1) return PLIM_OK;
   return plim_fail(error, PLIM_ERR_UNSUPPORTED, "cannot read the changed command line: %s",
-                   script + strlen(PLAN_SCRIPT_START));
+                   script + strlen(PLIM_SCRIPT_START));
 }
 
 static plim_err copy_words(trial_version *v, const char *const *words, plim_error *error) {

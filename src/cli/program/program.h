@@ -15,6 +15,8 @@
   X(estimate)                                                                                      \
   X(simulate)                                                                                      \
   X(profile)                                                                                       \
+  X(run)                                                                                           \
+  X(runs)                                                                                          \
   X(replay)                                                                                        \
   X(explain)                                                                                       \
   X(help)                                                                                          \

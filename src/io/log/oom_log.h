@@ -75,28 +75,28 @@ typedef enum {
 
 // What the program was doing, as its stack or the log shows it.
 typedef enum {
-  PLIM_PHASE_UNKNOWN,
-  PLIM_PHASE_LOADING,
-  PLIM_PHASE_TRAINING,
-  PLIM_PHASE_EVALUATION,
-  PLIM_PHASE_SAVING,
-  PLIM_PHASE_RESUMING, // loading a training checkpoint
-  PLIM_PHASES
-} plim_phase;
+  PLIM_OOM_PHASE_UNKNOWN,
+  PLIM_OOM_PHASE_LOADING,
+  PLIM_OOM_PHASE_TRAINING,
+  PLIM_OOM_PHASE_EVALUATION,
+  PLIM_OOM_PHASE_SAVING,
+  PLIM_OOM_PHASE_RESUMING, // loading a training checkpoint
+  PLIM_OOM_PHASES
+} plim_oom_phase;
 
 // The part of that phase, from the innermost calls.
 typedef enum {
-  PLIM_MOMENT_UNKNOWN,
-  PLIM_MOMENT_FORWARD,
-  PLIM_MOMENT_ATTENTION, // scores of an attention that is computed without a fused kernel
-  PLIM_MOMENT_LOSS,      // logits and cross entropy
-  PLIM_MOMENT_BACKWARD,
-  PLIM_MOMENT_OPTIMIZER, // the optimizer's step
-  PLIM_MOMENT_DATA,      // the data loader
-  PLIM_MOMENT_PINNING,   // pinned host memory
-  PLIM_MOMENT_CONTEXT,   // the first use of the GPU: creating the CUDA context
-  PLIM_MOMENTS
-} plim_moment;
+  PLIM_OOM_MOMENT_UNKNOWN,
+  PLIM_OOM_MOMENT_FORWARD,
+  PLIM_OOM_MOMENT_ATTENTION, // scores of an attention that is computed without a fused kernel
+  PLIM_OOM_MOMENT_LOSS,      // logits and cross entropy
+  PLIM_OOM_MOMENT_BACKWARD,
+  PLIM_OOM_MOMENT_OPTIMIZER, // the optimizer's step
+  PLIM_OOM_MOMENT_DATA,      // the data loader
+  PLIM_OOM_MOMENT_PINNING,   // pinned host memory
+  PLIM_OOM_MOMENT_CONTEXT,   // the first use of the GPU: creating the CUDA context
+  PLIM_OOM_MOMENTS
+} plim_oom_moment;
 
 enum { PLIM_OOM_MAX_PROCESSES = 16, PLIM_OOM_TEXT_BYTES = 1536 };
 
@@ -117,8 +117,8 @@ typedef struct {
   plim_oom_frame own;    // the innermost frame of the user's code
   plim_oom_frame sign;   // the frame that tells the phase
   plim_oom_frame part;   // the frame that tells the moment
-  plim_phase phase;
-  plim_moment moment;
+  plim_oom_phase phase;
+  plim_oom_moment moment;
 } plim_oom_stack;
 
 typedef struct {
@@ -173,7 +173,7 @@ plim_err plim_oom_log_read_memory(const void *data, size_t size, plim_oom_log *l
 const char *plim_oom_kind_name(plim_oom_kind kind);
 const char *plim_oom_field_name(plim_oom_field field);
 const char *plim_oom_device_name(plim_oom_device device);
-const char *plim_phase_name(plim_phase phase);
-const char *plim_moment_name(plim_moment moment);
+const char *plim_oom_phase_name(plim_oom_phase phase);
+const char *plim_oom_moment_name(plim_oom_moment moment);
 
 #endif

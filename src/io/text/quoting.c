@@ -347,3 +347,23 @@ void plim_shell_quote(FILE *out, const char *text) {
     else fputc(*text, out);
   fputc('\'', out);
 }
+
+static char *words_after(const char *begin, const char *const *words, const char *end) {
+  char *text = NULL;
+  size_t size = 0;
+  FILE *out = open_memstream(&text, &size);
+  if (!out) return NULL;
+  fputs(begin, out);
+  for (size_t i = 0; words[i]; i++) {
+    if (i) fputc(' ', out);
+    plim_shell_quote(out, words[i]);
+  }
+  fputs(end, out);
+  return plim_stream_end(out, &text) ? text : NULL;
+}
+
+char *plim_shell_line(const char *const *words) { return words_after("", words, ""); }
+
+char *plim_script_of_words(const char *const *words) {
+  return words_after(PLIM_SCRIPT_START, words, "\n");
+}

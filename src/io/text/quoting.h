@@ -36,6 +36,13 @@ bool plim_word_write(plim_word_context place, const char *old, size_t old_size, 
 // Writes a word that a shell reads as this text: unquoted if possible, otherwise in single quotes.
 void plim_shell_quote(FILE *out, const char *text);
 
+// The line that a shell reads as these words, which end with NULL; and a script with that line. free() it; NULL: out of
+// memory.
+#define PLIM_SCRIPT_START                                                                          \
+  "#!/bin/sh\n" // lets a reader recognise a shell script without a file name
+char *plim_shell_line(const char *const *words);
+char *plim_script_of_words(const char *const *words);
+
 // The value that a text stands for: a number, true or false, or the text itself. `text` must outlive it.
 plim_value plim_value_of_text(const char *text);
 

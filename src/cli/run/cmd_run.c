@@ -1,0 +1,232 @@
+// plimsoll run: starts a training program, follows it, explains why it ran out of memory, and goes on with other settings.
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "cli_alloc.h"
+#include "command.h"
+#include "recover.h"
+#include "run.h"
+#include "run_show.h"
+#include "simulate_report.h"
+#include "typed_line.h"
+#include "units.h"
+
+typedef struct {
+  const char *notify, *resume;
+  uint64_t retries;
+  bool is_kept, has_no_check;
+  cli_strings set;
+} run_args;
+
+static const run_args defaults = {.retries = 3};
+
+typedef struct {
+  const run_args *args;
+  run r;
+  recovery recovery;
+  run_variables helpful;
+  vec(const char *) variables; // of the program's environment; ends with NULL
+  vec(const char *) words;     // of the command, with the words of --resume
+  char began[64];              // "PLIMSOLL_RESUME=..."
+  int status;                  // of the last start
+  const char *how;             // it ended
+} work;
+
+// ---- the environment --------------------------------------------------------------------------------
+
+static void add_variable(work *w, const char *setting) {
+  if (w->variables.len) w->variables.len--; // the NULL
+  if (!vec_push(&w->variables, setting) || !vec_push(&w->variables, NULL)) cli_out_of_memory();
+}
+
+static plim_err set_environment(work *w, plim_error *error) {
+  plim_err err = run_helpful(&w->r.options, &w->helpful, error);
+  if (err) return err;
+  if (!vec_push(&w->variables, NULL)) cli_out_of_memory();
+  for (size_t i = 0; i < w->helpful.len; i++) {
+    add_variable(w, w->helpful.at[i].setting);
+    if (strstr(w->helpful.at[i].setting, "expandable_segments:True"))
+      w->recovery.has_expandable = true;
+  }
+  return PLIM_OK;
+}
+
+// ---- one start --------------------------------------------------------------------------------------
+
+// Words after the command, as the user would type them.
+static void set_command(work *w, bool is_again) {
+  static const char blanks[] = " \t";
+  w->words.len = 0;
+  for (const char *const *at = recovery_command(&w->recovery); *at; at++)
+    if (!vec_push(&w->words, *at)) cli_out_of_memory();
+  char *rest =
+      is_again && w->args->resume ? strdup(w->args->resume) : NULL; // lives as long as we do
+  for (char *word = rest ? strtok(rest, blanks) : NULL; word; word = strtok(NULL, blanks))
+    if (!vec_push(&w->words, word)) cli_out_of_memory();
+  if (!vec_push(&w->words, NULL)) cli_out_of_memory();
+}
+
+static plim_err start(work *w, bool is_again, run_end *end, plim_error *error) {
+  set_command(w, is_again);
+  if (is_again) {
+    snprintf(w->began, sizeof w->began, "PLIMSOLL_RESUME=%.3f", w->r.began);
+    add_variable(w, w->began);
+  }
+  run_settings settings = {.command = w->words.at,
+                           .variables = w->variables.at,
+                           .after_death = recovery_after_death,
+                           .context = &w->recovery};
+  plim_err err = run_once(&w->r, &settings, end, error);
+  if (!err) w->status = end->status;
+  return err;
+}
+
+// ---- its end ----------------------------------------------------------------------------------------
+
+static bool is_well(const run_end *end) {
+  return WIFEXITED(end->status) && WEXITSTATUS(end->status) == 0;
+}
+
+// Whether the program is started again.
+static plim_err recover(work *w, const run_end *end, uint64_t attempt, bool *is_again,
+                        plim_error *error) {
+  explanation e;
+  recovery_step step = {0};
+  plim_err err = run_explain(&w->r, end, &e, error);
+  if (err) return err;
+  bool is_memory = e.verdict != EXPLAIN_NO_OOM;
+  w->how = is_memory ? "out of memory" : "failed";
+  if (!is_memory) run_show_failure(&w->r, end);
+  else {
+    run_show_cause(&w->r, &e);
+    if (attempt < w->args->retries)
+      err = recovery_next(&w->recovery, &e, simulate_fullest(&end->observed), &step, error);
+    *is_again = !err && step.is_found;
+    if (!err && !step.is_found)
+      run_show_cures(&w->r, &e, attempt < w->args->retries ? step.text : "");
+  }
+  if (*is_again) {
+    run_show_recovery(&w->r, step.text, attempt + 1, w->args->retries);
+    if (step.variable) add_variable(w, step.variable);
+  }
+  explanation_clear(&e);
+  return err;
+}
+
+static plim_err run_all(work *w, plim_error *error) {
+  bool is_again = false;
+  plim_err err = PLIM_OK;
+  for (uint64_t attempt = 0; !err; attempt++) {
+    run_end end;
+    err = start(w, is_again, &end, error);
+    is_again = false;
+    if (!err && is_well(&end)) w->how = "finished";
+    else if (!err && end.asked) w->how = "stopped";
+    else if (!err) err = recover(w, &end, attempt, &is_again, error);
+    run_end_clear(&end);
+    if (!is_again) break;
+  }
+  return err;
+}
+
+static int exit_code(int status) {
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static int run_it(const cli_call *call) {
+  const run_args *args = call->args;
+  const char **words = typed_words(call);
+  plim_error error = {0}, left = {0};
+  work *w = cli_alloc(sizeof *w);
+  *w = (work){.args = args, .how = "not started", .status = -1};
+  run_options options = {.command = words, .notify = args->notify};
+  recovery_begin(&w->recovery, words, &args->set);
+  plim_err err = run_open(&w->r, &options, &error);
+  if (!err) err = set_environment(w, &error);
+  if (!err) run_show_start(&w->r, &w->helpful);
+  if (!err && !args->has_no_check) err = run_show_check(&w->r, words, &args->set, &error);
+  if (!err) err = run_all(w, &error);
+  bool has_changes = w->recovery.has_changed_files && args->is_kept;
+  if (recovery_end(&w->recovery, args->is_kept, &left))
+    run_tell(&w->r, RUN_WARNING, "%s", left.message);
+  if (has_changes)
+    run_tell(&w->r, RUN_END, "the changed files are kept; plimsoll undo restores them");
+  if (w->status >= 0) run_show_end(&w->r, w->how);
+  run_close(&w->r, w->status, w->how);
+  int status = err ? cli_report(&error, NULL) : exit_code(w->status);
+  run_variables_clear(&w->helpful);
+  vec_free(&w->variables);
+  vec_free(&w->words);
+  free(words);
+  free(w);
+  return status;
+}
+
+// ---- its row ----------------------------------------------------------------------------------------
+
+#define AT(field) offsetof(run_args, field)
+static const cli_option options[] = {
+    {"retries", 0, "N", CLI_UINT, AT(retries),
+     "start the program again at most N times after it ran out of memory (default: 3; 0: never)",
+     NULL},
+    {"resume", 0, "WORDS", CLI_STRING, AT(resume),
+     "words to add to the command when the program is started again, for example \"--resume "
+     "last.pt\"; not needed for the trainers of transformers and Lightning",
+     NULL},
+    {"keep", 0, NULL, CLI_FLAG, AT(is_kept),
+     "leave changed files as they are at the end; plimsoll undo restores them", NULL},
+    {"notify", 0, "URL", CLI_STRING, AT(notify),
+     "post JSON to this webhook (Discord, Slack or any other) at start, warning, failure, recovery "
+     "and end",
+     NULL},
+    {"no-check", 0, NULL, CLI_FLAG, AT(has_no_check), "do not check the run before it starts",
+     NULL},
+    {"set", 0, "KNOB=FILE:KEY", CLI_STRINGS, AT(set),
+     "where a setting is in your files, if it was not found", NULL},
+    {0},
+};
+
+static const char *const description[] = {
+    "Starts a training command and watches its memory. The program runs unchanged, with your "
+    "terminal, signals and exit status; a copy of its output is kept in a log. Whatever it started "
+    "ends with it.",
+    "If the program runs out of memory, plimsoll explains why. If the cause can be cured without "
+    "changing what the model learns (a smaller micro batch with more accumulation steps, "
+    "expandable segments, gradient checkpointing), plimsoll changes that in your command or files "
+    "and starts the program again. Trainers of transformers and Lightning resume from the last "
+    "checkpoint of this run; other programs start from the beginning unless --resume says how. "
+    "Afterwards your files are as before, unless you give --keep. If the cause is another (another "
+    "process on the GPU, host memory), it stops and says so.",
+    "A warning is printed when memory grows from step to step, with the step at which the GPU will "
+    "be full.",
+    "Before the start it sets variables that help any training, if you have not set them: "
+    "PYTORCH_CUDA_ALLOC_CONF and PYTORCH_ALLOC_CONF (expandable segments), "
+    "TOKENIZERS_PARALLELISM and, for several GPUs, OMP_NUM_THREADS. `plimsoll runs` lists "
+    "earlier runs.",
+    NULL,
+};
+
+static const cli_example examples[] = {
+    {"plimsoll run -- python train.py --lr 1e-4", "train, and go on after running out of memory"},
+    {"plimsoll run --retries 0 -- torchrun --nproc-per-node 4 train.py",
+     "only watch and explain, on four GPUs"},
+    {"plimsoll run --notify https://example.com/hook -- python train.py",
+     "tell a webhook what happens"},
+    {0},
+};
+
+const cli_command cmd_run = {
+    .name = "run",
+    .summary = "run a training, warn before it fails, explain and recover when it does",
+    .positionals = simulate_positionals,
+    .options = options,
+    .args_size = sizeof(run_args),
+    .defaults = &defaults,
+    .run = run_it,
+    .description = description,
+    .examples = examples,
+    .ok = "that of your program",
+    .finding = "that of your program",
+};

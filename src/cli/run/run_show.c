@@ -1,0 +1,159 @@
+#include "run_show.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "cli_alloc.h"
+#include "nvml.h"
+#include "units.h"
+
+// ---- before -----------------------------------------------------------------------------------------
+
+void run_show_start(run *r, const run_variables *helpful) {
+  char list[512] = "";
+  for (size_t i = 0; i < helpful->len; i++) {
+    size_t used = strlen(list);
+    snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", helpful->at[i].setting);
+  }
+  if (r->id) run_tell(r, RUN_START, "run %lld, log: %s", (long long)r->id, r->folder.log);
+  else
+    run_tell(r, RUN_START, "log: %s (this run will not be listed by plimsoll runs: %s)",
+             r->folder.log, r->no_history);
+  if (*list) run_tell(r, RUN_START, "set for this run: %s", list);
+}
+
+plim_err run_show_check(run *r, const char *const *words, const cli_strings *sets,
+                        plim_error *error) {
+  plim_error unread = {0};
+  check *c = cli_alloc(sizeof *c);
+  *c = (check){.environment = getenv, .root = ""};
+  check_look(c);
+  plim_err err = check_read_command(c, words, sets, &unread);
+  if (!err) err = check_all(c, error);
+  for (size_t i = 0; !err && i < c->findings.len; i++) {
+    const check_finding *f = &c->findings.at[i];
+    if (f->severity == CHECK_FAILS)
+      run_tell(r, RUN_WARNING, "check: %s%s%s", f->what, *f->fix ? "; " : "", f->fix);
+  }
+  check_clear(c);
+  free(c);
+  return err == PLIM_ERR_NOMEM ? err : PLIM_OK;
+}
+
+// ---- why it failed ----------------------------------------------------------------------------------
+
+enum { MOST_LOG = 64 << 20, MOST_OTHERS = 16 };
+
+// The last part of what this start has printed.
+static plim_err read_log(const run *r, const run_end *end, plim_oom_log *log, plim_error *error) {
+  struct stat file;
+  int fd = open(r->folder.log, O_RDONLY | O_CLOEXEC);
+  plim_err err = PLIM_OK;
+  *log = (plim_oom_log){0};
+  if (fd < 0 || fstat(fd, &file)) {
+    if (fd >= 0) close(fd);
+    return plim_oom_log_read_memory("", 0, log, error); // no log: the exit status still tells
+  }
+  off_t begin = end->log_begin > 0 ? end->log_begin : 0;
+  if (file.st_size - begin > MOST_LOG) begin = file.st_size - MOST_LOG;
+  size_t size = file.st_size > begin ? (size_t)(file.st_size - begin) : 0;
+  char *text = cli_alloc(size + 1);
+  size_t used = 0;
+  for (ssize_t got; used < size; used += (size_t)got) {
+    got = pread(fd, text + used, size - used, begin + (off_t)used);
+    if (got <= 0) break;
+  }
+  err = plim_oom_log_read_memory(text, used, log, error);
+  free(text);
+  close(fd);
+  return err;
+}
+
+// Processes that are on the program's card now, when the program has ended.
+static size_t find_others(const run_end *end, explain_process *out, char names[][64]) {
+  plim_card cards[PLIM_MAX_CARDS];
+  plim_card_process processes[PLIM_MAX_PROCESSES];
+  const run_process *fullest = run_fullest(end);
+  size_t count = plim_nvml_cards(cards), found = 0;
+  for (size_t i = 0; i < count; i++) {
+    bool is_the_one =
+        count == 1 || (fullest && *fullest->last.uuid && strstr(cards[i].uuid, fullest->last.uuid));
+    size_t users = is_the_one ? plim_nvml_processes(&cards[i], processes) : 0;
+    for (size_t k = 0; k < users && found < MOST_OTHERS; k++, found++) {
+      bool has_name = plim_process_name("", processes[k].pid, names[found], 64);
+      out[found] = (explain_process){processes[k].pid, has_name ? names[found] : NULL,
+                                     processes[k].used_bytes};
+    }
+  }
+  return found;
+}
+
+plim_err run_explain(const run *r, const run_end *end, explanation *out, plim_error *error) {
+  plim_oom_log log;
+  plim_machine machine;
+  explain_process others[MOST_OTHERS];
+  char names[MOST_OTHERS][64];
+  explain_facts facts = explain_nothing_known;
+  plim_err err = read_log(r, end, &log, error);
+  if (err) return err;
+  plim_machine_read("", &machine);
+  facts.signal = WIFSIGNALED(end->status) ? WTERMSIG(end->status) : 0;
+  facts.exit_status =
+      WIFEXITED(end->status) ? WEXITSTATUS(end->status) : 128 + WTERMSIG(end->status);
+  facts.step = end->steps;
+  facts.machine = &machine;
+  facts.others = others;
+  facts.other_count = find_others(end, others, names);
+  const simulate_process *seen = simulate_fullest(&end->observed);
+  if (seen && seen->observed.batch[0]) facts.micro_batch = seen->observed.batch[0];
+  if (seen && seen->observed.accumulation) facts.accumulation = seen->observed.accumulation;
+  return explain_log(&log, &facts, out, error);
+}
+
+void run_show_failure(run *r, const run_end *end) {
+  if (WIFSIGNALED(end->status))
+    run_tell(r, RUN_FAILURE, "the program was killed by signal %d (%s)", WTERMSIG(end->status),
+             strsignal(WTERMSIG(end->status)));
+  else
+    run_tell(r, RUN_FAILURE, "the program failed with exit status %d, but not because of memory",
+             WEXITSTATUS(end->status));
+}
+
+void run_show_cause(run *r, const explanation *e) {
+  run_tell(r, RUN_FAILURE, "out of memory: %s%s%s", e->summary,
+           e->why_not_sure ? "; not certain: " : "", e->why_not_sure ? e->why_not_sure : "");
+}
+
+void run_show_cures(run *r, const explanation *e, const char *why) {
+  if (*why) run_tell(r, RUN_FAILURE, "it is not started again: %s", why);
+  for (size_t i = 0; i < e->cures.len && i < 3; i++) {
+    const explain_cure *c = &e->cures.at[i];
+    run_tell(r, RUN_FAILURE, "to fix it: %s%s%s", c->text, c->command ? ": " : "",
+             c->command ? c->command : "");
+  }
+  run_tell(r, RUN_FAILURE, "all evidence: plimsoll explain %s", r->folder.log);
+}
+
+void run_show_recovery(run *r, const char *text, uint64_t number, uint64_t most) {
+  run_tell(r, RUN_RECOVERY, "starting again with %s (%llu of at most %llu times)", text,
+           (unsigned long long)number, (unsigned long long)most);
+}
+
+void run_show_end(run *r, const char *how) {
+  char peak[128] = "";
+  if (r->peak_bytes != PLIM_UNKNOWN && r->total_bytes != PLIM_UNKNOWN)
+    snprintf(peak, sizeof peak, "; peak %s of %s on the fullest GPU",
+             units_bytes(r->peak_bytes).text, units_bytes(r->total_bytes).text);
+  char steps[80] = "";
+  if (r->steps != PLIM_UNKNOWN)
+    snprintf(steps, sizeof steps, " after %s optimizer steps", units_count(r->steps).text);
+  run_tell(r, RUN_END, "%s%s%s", how, steps, peak);
+}

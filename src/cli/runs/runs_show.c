@@ -1,0 +1,168 @@
+#include "runs_show.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "json_writer.h"
+#include "term.h"
+#include "units.h"
+
+// ---- words ------------------------------------------------------------------------------------------
+
+// A process number may belong to another process by now; then the run seems to go on.
+static bool is_alive(int64_t pid) { return kill((pid_t)pid, 0) == 0 || errno == EPERM; }
+
+const char *runs_end_of(const history_run *run) {
+  if (run->end) return run->end;
+  return is_alive(run->pid) ? "running" : "killed";
+}
+
+static void time_text(double seconds, char *text, size_t size) {
+  time_t t = (time_t)seconds;
+  struct tm local;
+  localtime_r(&t, &local);
+  strftime(text, size, "%Y-%m-%d %H:%M", &local);
+}
+
+static units_text duration_of(const history_run *run) {
+  return run->ended ? units_seconds(run->ended - run->began) : (units_text){"-"};
+}
+
+static units_text bytes_of(uint64_t bytes) {
+  return bytes == PLIM_UNKNOWN ? (units_text){"-"} : units_bytes(bytes);
+}
+
+static units_text count_of(uint64_t count) {
+  return count == PLIM_UNKNOWN ? (units_text){"-"} : units_count(count);
+}
+
+int64_t runs_fullest_rank(const history_found *found) {
+  int64_t rank = -1;
+  uint64_t most = 0;
+  for (size_t i = 0; i < found->samples.len; i++) {
+    const history_sample *s = &found->samples.at[i];
+    bool is_more = s->reserved_bytes != PLIM_UNKNOWN && s->reserved_bytes > most;
+    if (is_more || rank < 0) rank = s->rank;
+    if (is_more) most = s->reserved_bytes;
+  }
+  return rank;
+}
+
+// ---- text -------------------------------------------------------------------------------------------
+
+void runs_print_list(const history_found *found) {
+  static const term_column columns[] = {{"run", .right = true},
+                                        {"began"},
+                                        {"time", .right = true},
+                                        {"end"},
+                                        {"steps", .right = true},
+                                        {"peak", .right = true},
+                                        {"command"}};
+  char began[32], command[64];
+  if (!found->runs.len) {
+    term_say(stdout, "There are no runs yet. To make one: plimsoll run -- python train.py", 0, 0);
+    return;
+  }
+  term_table *t = term_table_new(columns, sizeof columns / sizeof *columns);
+  for (size_t i = 0; i < found->runs.len; i++) {
+    const history_run *r = &found->runs.at[i];
+    time_text(r->began, began, sizeof began);
+    picture_shorten(r->command ? r->command : "", command, sizeof command, 40);
+    term_table_cell(t, TERM_PLAIN, "%lld", (long long)r->id);
+    term_table_cell(t, TERM_PLAIN, "%s", began);
+    term_table_cell(t, TERM_PLAIN, "%s", duration_of(r).text);
+    term_table_cell(t, TERM_PLAIN, "%s", runs_end_of(r));
+    term_table_cell(t, TERM_PLAIN, "%s", count_of(r->steps).text);
+    term_table_cell(t, TERM_PLAIN, "%s", bytes_of(r->peak_bytes).text);
+    term_table_cell(t, TERM_PLAIN, "%s", command);
+  }
+  term_table_print(t, stdout);
+  term_table_free(t);
+}
+
+void runs_print_one(const history_found *found) {
+  const history_run *r = &found->runs.at[0];
+  char began[64];
+  time_text(r->began, began, sizeof began);
+  printf("run %lld: %s, began %s, took %s\n", (long long)r->id, runs_end_of(r), began,
+         duration_of(r).text);
+  printf("  command  %s\n", r->command ? r->command : "");
+  printf("  folder   %s\n", r->folder ? r->folder : "");
+  printf("  log      %s\n", r->log ? r->log : "");
+  if (r->peak_bytes != PLIM_UNKNOWN)
+    printf("  memory   at most %s of %s were in use on the GPU\n", bytes_of(r->peak_bytes).text,
+           bytes_of(r->total_bytes).text);
+  if (r->steps != PLIM_UNKNOWN) printf("  steps    %s\n", count_of(r->steps).text);
+  for (size_t i = 0; i < found->events.len; i++) {
+    const history_event *e = &found->events.at[i];
+    printf("%s%10.1f s  %-8s  ", i ? "" : "\nevents\n", e->time - r->began, e->kind);
+    term_say(stdout, e->text, 24, 24);
+  }
+}
+
+// ---- JSON -------------------------------------------------------------------------------------------
+
+static void put_run(json_writer *j, const history_run *r) {
+  jsonw_i64(j, "run", r->id);
+  jsonw_number(j, "began", r->began);
+  if (r->ended) jsonw_number(j, "ended", r->ended);
+  else jsonw_null(j, "ended");
+  jsonw_string(j, "end", runs_end_of(r));
+  jsonw_string(j, "command", r->command);
+  jsonw_string(j, "folder", r->folder);
+  jsonw_string(j, "log", r->log);
+  jsonw_string_or_null(j, "gpu", r->card);
+  jsonw_bytes(j, "total_bytes", r->total_bytes);
+  jsonw_bytes(j, "peak_bytes", r->peak_bytes);
+  jsonw_bytes(j, "steps", r->steps);
+}
+
+void runs_print_list_json(const history_found *found) {
+  json_writer j = jsonw_begin(stdout);
+  jsonw_object(&j, NULL);
+  jsonw_u64(&j, "format_version", 1);
+  jsonw_array(&j, "runs");
+  for (size_t i = 0; i < found->runs.len; i++) {
+    jsonw_object(&j, NULL);
+    put_run(&j, &found->runs.at[i]);
+    jsonw_end(&j);
+  }
+  jsonw_end(&j);
+  jsonw_end(&j);
+  jsonw_finish(&j);
+}
+
+static void put_sample(json_writer *j, const history_sample *s) {
+  jsonw_object(j, NULL);
+  jsonw_number(j, "time", s->time);
+  jsonw_i64(j, "rank", s->rank);
+  jsonw_bytes(j, "step", s->step);
+  jsonw_bytes(j, "allocated_bytes", s->allocated_bytes);
+  jsonw_bytes(j, "reserved_bytes", s->reserved_bytes);
+  jsonw_bytes(j, "used_bytes", s->used_bytes);
+  jsonw_end(j);
+}
+
+void runs_print_one_json(const history_found *found) {
+  json_writer j = jsonw_begin(stdout);
+  jsonw_object(&j, NULL);
+  jsonw_u64(&j, "format_version", 1);
+  put_run(&j, &found->runs.at[0]);
+  jsonw_array(&j, "events");
+  for (size_t i = 0; i < found->events.len; i++) {
+    jsonw_object(&j, NULL);
+    jsonw_number(&j, "time", found->events.at[i].time);
+    jsonw_string(&j, "kind", found->events.at[i].kind);
+    jsonw_string(&j, "text", found->events.at[i].text);
+    jsonw_end(&j);
+  }
+  jsonw_end(&j);
+  jsonw_array(&j, "samples");
+  for (size_t i = 0; i < found->samples.len; i++) put_sample(&j, &found->samples.at[i]);
+  jsonw_end(&j);
+  jsonw_end(&j);
+  jsonw_finish(&j);
+}
