@@ -4,6 +4,7 @@ when a phase begins and after optimizer steps, at most four times a second.
 Nothing here makes the program wait for the card, or changes its counters."""
 import json
 import os
+import sys
 import time
 
 INTERVAL = 0.25  # seconds between lines of the same phase
@@ -11,7 +12,8 @@ _torch = None
 _file = None
 _pid = 0
 _last = 0.0  # when the last line was written
-_step = 0
+_step = 0  # steps of the training
+_first = 0  # those that were made before this process was started, by the checkpoint that it resumed from
 _phase = "loading"
 
 
@@ -32,14 +34,19 @@ def begin(phase):
 
 def after_step(steps):
     global _step
-    _step = steps
+    _step = _first + steps
     if time.monotonic() - _last >= INTERVAL or steps <= 3:
         _write()
 
 
-def tell(**fields):
-    """One more line, with these fields."""
-    _write(fields)
+def resume(path, steps):
+    """The program resumes from a checkpoint, made after so many steps; or from none."""
+    global _first, _step
+    _first = _step = steps
+    if os.environ.get("RANK", "0") == "0":
+        place = "resuming from %s" % path if path else "this run has no checkpoint yet: training starts from the beginning"
+        print("plimsoll: " + place, file=sys.stderr, flush=True)
+    _write()
 
 
 def _out_of_memory(device, requested, allocated, free):

@@ -22,14 +22,14 @@ def _is_ours(path):
 
 
 def _last_checkpoint(folder):
-    """The newest whole one: trainer_state.json is written last."""
+    """The newest whole one, as (steps, path): trainer_state.json is written last."""
     found = []
     for path in glob.glob(os.path.join(glob.escape(folder or "."), "checkpoint-*")):
         number = re.fullmatch(r"checkpoint-(\d+)", os.path.basename(path))
         state = os.path.join(path, "trainer_state.json")
         if number and os.path.exists(state) and _is_ours(state):
             found.append((int(number.group(1)), path))
-    return max(found)[1] if found else None
+    return max(found, default=(0, None))
 
 
 def _watch_transformers(module):
@@ -38,8 +38,8 @@ def _watch_transformers(module):
     @functools.wraps(train)
     def resumed(self, resume_from_checkpoint=None, *args, **kwargs):
         if not resume_from_checkpoint:
-            resume_from_checkpoint = _last_checkpoint(self.args.output_dir)
-            plimsoll_live.tell(resumed=resume_from_checkpoint or "")
+            steps, resume_from_checkpoint = _last_checkpoint(self.args.output_dir)
+            plimsoll_live.resume(resume_from_checkpoint, steps)
         return train(self, resume_from_checkpoint, *args, **kwargs)
 
     module.Trainer.train = resumed
@@ -53,7 +53,8 @@ def _watch_lightning(module):
         if len(args) < 5 and not kwargs.get("ckpt_path"):  # its place among the arguments
             paths = glob.glob(os.path.join(glob.escape(self.default_root_dir), "**", "*.ckpt"), recursive=True)
             newest = max(filter(_is_ours, paths), key=os.path.getmtime, default=None)
-            plimsoll_live.tell(resumed=newest or "")
+            steps = re.search(r"step=(\d+)", os.path.basename(newest or ""))  # in Lightning's usual names
+            plimsoll_live.resume(newest, int(steps.group(1)) if steps else 0)
             kwargs["ckpt_path"] = newest
         return fit(self, *args, **kwargs)
 

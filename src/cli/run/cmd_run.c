@@ -89,12 +89,22 @@ static bool is_well(const run_end *end) {
   return WIFEXITED(end->status) && WEXITSTATUS(end->status) == 0;
 }
 
+// In force for the program.
+static const char *allocator_settings(const work *w) {
+  static const char name[] = "PYTORCH_CUDA_ALLOC_CONF=";
+  const char *users = getenv("PYTORCH_CUDA_ALLOC_CONF");
+  for (size_t i = 0; i + 1 < w->variables.len; i++)
+    if (strncmp(w->variables.at[i], name, sizeof name - 1) == 0)
+      return w->variables.at[i] + sizeof name - 1;
+  return users ? users : "";
+}
+
 // Whether the program is started again.
 static plim_err recover(work *w, const run_end *end, uint64_t attempt, bool *is_again,
                         plim_error *error) {
   explanation e;
   recovery_step step = {0};
-  plim_err err = run_explain(&w->r, end, &e, error);
+  plim_err err = run_explain(&w->r, end, allocator_settings(w), &e, error);
   if (err) return err;
   bool is_memory = e.verdict != EXPLAIN_NO_OOM;
   w->how = is_memory ? "out of memory" : "failed";

@@ -96,7 +96,8 @@ static size_t find_others(const run_end *end, explain_process *out, char names[]
   return found;
 }
 
-plim_err run_explain(const run *r, const run_end *end, explanation *out, plim_error *error) {
+plim_err run_explain(const run *r, const run_end *end, const char *conf, explanation *out,
+                     plim_error *error) {
   plim_oom_log log;
   plim_machine machine;
   explain_process others[MOST_OTHERS];
@@ -110,6 +111,7 @@ plim_err run_explain(const run *r, const run_end *end, explanation *out, plim_er
       WIFEXITED(end->status) ? WEXITSTATUS(end->status) : 128 + WTERMSIG(end->status);
   facts.step = end->steps;
   facts.machine = &machine;
+  facts.alloc_conf = conf;
   facts.others = others;
   facts.other_count = find_others(end, others, names);
   const simulate_process *seen = simulate_fullest(&end->observed);
