@@ -17,6 +17,7 @@ commands=(tests/lint.sh tests/wasm.sh "tools/readme.sh --check" "tools/accuracy.
   "python3 tests/cli/configs.py $build/release/plimsoll $configs ../shared/configs")
 # The longest tests come first, so that none runs alone at the end.
 commands+=("tests/cli/golden.sh $build/release/plimsoll" "tests/cli/terminal.sh $build/release/plimsoll"
+  "python3 tests/cli/run/run.py $build/release/plimsoll $build/release/fake_trainer"
   "tests/io/formats/edits.sh $build/release/tests/io/formats/dump_edits")
 # Under sanitizers: every command, without the long searches.
 short=$(cd tests/cli/golden && ls apply_{again,share_accelerate}.sh plan_{json,mistakes,one_gpu,trial_mistakes,try}.sh \

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "recover_impl.h"
-
 void recovery_begin(recovery *v, const char *const *typed, const cli_strings *sets) {
   *v = (recovery){.typed = typed, .sets = sets};
 }
@@ -63,17 +61,14 @@ static plim_err copy_settings(const cli_strings *from, cli_strings *to, plim_err
   return PLIM_OK;
 }
 
-// Makes the program with the settings in force, and puts it in place of the one before.
-static plim_err put(recovery *v, plim_error *error) {
+// Makes the program with the settings in force.
+static plim_err make(recovery *v, plim_error *error) {
   trial_options options = {.words = v->typed, .sets = v->sets};
-  plim_err err = recovery_restore_files(v, error);
   if (v->has_with) trial_with_clear(&v->with);
-  v->has_with = false;
-  if (err) return err;
-  err = trial_with_make(&v->with, &options, &v->settings, error);
+  plim_err err = trial_with_make(&v->with, &options, &v->settings, error);
   v->has_with = !err;
   if (err) trial_with_clear(&v->with);
-  return err ? err : recovery_put_files(v, error);
+  return err;
 }
 
 // ---- cures ------------------------------------------------------------------------------------------
@@ -153,7 +148,7 @@ plim_err recovery_next(recovery *v, const explanation *e, const simulate_process
     *step = (recovery_step){0};
     plim_err err = copy_settings(&v->settings, &before, error);
     if (!err) err = try_cure(v, e->cures.at[i].kind, seen, step, error);
-    if (!err && step->is_found && v->settings.len) err = put(v, error);
+    if (!err && step->is_found && v->settings.len) err = make(v, error);
     bool is_over = err == PLIM_ERR_NOMEM || err == PLIM_ERR_IO || (step->is_found && !err);
     clear_settings(is_over ? &before : &v->settings);
     if (is_over) return err;
@@ -168,15 +163,8 @@ plim_err recovery_next(recovery *v, const explanation *e, const simulate_process
 
 // ---- the end ----------------------------------------------------------------------------------------
 
-plim_err recovery_end(recovery *v, bool keep, plim_error *error) {
-  plim_err err = keep ? PLIM_OK : recovery_restore_files(v, error);
+void recovery_end(recovery *v) {
   if (v->has_with) trial_with_clear(&v->with);
   clear_settings(&v->settings);
   v->has_with = false;
-  return err;
-}
-
-void recovery_after_death(void *context) {
-  plim_error error;
-  (void)!recovery_restore_files(context, &error);
 }

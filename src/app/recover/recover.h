@@ -4,9 +4,9 @@
 //   recovery_begin(&v, words, sets);
 //   ... a run that fails, explained as e ...
 //   recovery_step step;
-//   err = recovery_next(&v, &e, seen, &step, &error);      // step.is_found: run v.command again
-//   ...
-//   recovery_end(&v, keep, &error);                        // the files are as before
+//   err = recovery_next(&v, &e, seen, &step, &error);      // step.is_found: run recovery_command(&v)
+//   ... with recovery_put and recovery_restore as what comes before and after it (launch.h) ...
+//   recovery_end(&v);
 //
 // Only settings are changed that leave alone what the model learns: the effective batch stays the same.
 #ifndef PLIM_APP_RECOVER_H
@@ -21,7 +21,7 @@ typedef struct {
   cli_strings settings;     // KNOB=V in force; owned
   bool has_expandable, has_chunked_loss, has_retried;
   trial_with with; // the program with them
-  bool has_with, has_changed_files;
+  bool has_with;
 } recovery;
 
 // What the next start changes.
@@ -33,17 +33,21 @@ typedef struct {
 
 void recovery_begin(recovery *v, const char *const *typed, const cli_strings *sets);
 
-// Chooses what to change for the cures of an explanation, in their order, and writes it into the files. `seen` is what was
-// observed of the program; NULL: nothing. Fails if a file cannot be written; all are as before then.
+// Chooses what to change for the cures of an explanation, in their order. `seen` is what was observed of the program; NULL:
+// nothing. The user's files are not changed yet.
 plim_err recovery_next(recovery *v, const explanation *e, const simulate_process *seen,
                        recovery_step *step, plim_error *error);
 
 // The command to run now; ends with NULL.
 const char *const *recovery_command(const recovery *v);
 
-// Restores the files. With `keep` they stay as they are, and `plimsoll undo` restores them.
-plim_err recovery_end(recovery *v, bool keep, plim_error *error);
-// For launch_request.after_death: the context is the recovery.
-void recovery_after_death(void *context);
+// Whether the settings are in files, which the program reads while they are changed.
+bool recovery_has_files(const recovery *v);
+// Writes the settings into the user's files, and takes that back; the context is the recovery. Files that somebody else has
+// changed meanwhile are left alone, which is an error.
+plim_err recovery_put(void *context, plim_error *error);
+plim_err recovery_restore(void *context, plim_error *error);
+
+void recovery_end(recovery *v);
 
 #endif

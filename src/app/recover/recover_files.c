@@ -1,9 +1,8 @@
 // Edited copies of the user's files take their place, and give it back.
 #include <stdlib.h>
-#include <string.h>
 
 #include "changeset.h"
-#include "recover_impl.h"
+#include "recover.h"
 
 static plim_err read_pair(const plim_sandbox_replaced *pair, plim_file_change *out, char **texts,
                           plim_error *error) {
@@ -16,8 +15,11 @@ static plim_err read_pair(const plim_sandbox_replaced *pair, plim_file_change *o
   return PLIM_OK;
 }
 
-plim_err recovery_put_files(recovery *v, plim_error *error) {
-  size_t count = v->with.version.replaced.len;
+bool recovery_has_files(const recovery *v) { return v->has_with && v->with.version.replaced.len; }
+
+plim_err recovery_put(void *context, plim_error *error) {
+  const recovery *v = context;
+  size_t count = recovery_has_files(v) ? v->with.version.replaced.len : 0;
   if (!count) return PLIM_OK;
   plim_file_change *changes = calloc(count, sizeof *changes);
   char **texts = calloc(2 * count, sizeof *texts);
@@ -26,7 +28,6 @@ plim_err recovery_put_files(recovery *v, plim_error *error) {
   for (size_t i = 0; !err && i < count; i++)
     err = read_pair(&v->with.version.replaced.at[i], &changes[i], &texts[2 * i], error);
   if (!err) err = plim_changeset_apply(".", changes, count, NULL, &result, error);
-  if (!err) v->has_changed_files = true;
   plim_changeset_result_clear(&result);
   for (size_t i = 0; texts && i < 2 * count; i++) free(texts[i]);
   free(texts);
@@ -45,9 +46,9 @@ static bool is_ours(const recovery *v) {
   return plim_changeset_made(".", first->path, &now);
 }
 
-plim_err recovery_restore_files(recovery *v, plim_error *error) {
-  if (!v->has_changed_files) return PLIM_OK;
-  v->has_changed_files = false;
+plim_err recovery_restore(void *context, plim_error *error) {
+  const recovery *v = context;
+  if (!recovery_has_files(v)) return PLIM_OK;
   if (!is_ours(v))
     return plim_fail(
         error, PLIM_ERR_UNSUPPORTED,

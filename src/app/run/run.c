@@ -18,7 +18,8 @@
 
 enum { KEPT_LOGS = 200, TURN_MILLISECONDS = 500 };
 
-static const char *const event_names[] = {"start", "warning", "failure", "recovery", "end"};
+static const char *const event_names[] = {"start",    "warning", "failure",
+                                          "recovery", "end",     "detail"};
 
 double run_clock(void) {
   struct timespec t;
@@ -115,7 +116,7 @@ void run_tell(run *r, run_event event, const char *format, ...) {
   }
   if (r->history)
     (void)!history_add_event(r->history, r->id, run_clock(), event_names[event], text, &error);
-  run_notify(r, event_names[event], text);
+  if (event != RUN_DETAIL) run_notify(r, event_names[event], text);
 }
 
 // ---- once -------------------------------------------------------------------------------------------
@@ -125,7 +126,8 @@ static plim_err go(run *r, const run_settings *settings, char **environment, run
   launch_request request = {.command = settings->command,
                             .environment = (const char *const *)environment,
                             .log = r->log,
-                            .after_death = settings->after_death,
+                            .before = settings->before,
+                            .after = settings->after,
                             .context = settings->context};
   plim_err err = launch_start(&request, &r->launched, error);
   if (err) return err;
@@ -136,6 +138,7 @@ static plim_err go(run *r, const run_settings *settings, char **environment, run
   }
   run_follow(r, end);
   end->asked = launch_was_asked(r->launched);
+  if (*launch_problem(r->launched)) run_tell(r, RUN_WARNING, "%s", launch_problem(r->launched));
   launch_end(r->launched);
   r->launched = NULL;
   return PLIM_OK;

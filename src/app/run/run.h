@@ -17,7 +17,8 @@
 #include "live.h"
 #include "trend.h"
 
-typedef enum { RUN_START, RUN_WARNING, RUN_FAILURE, RUN_RECOVERY, RUN_END } run_event;
+// Details go to the log and the record, and not to a webhook.
+typedef enum { RUN_START, RUN_WARNING, RUN_FAILURE, RUN_RECOVERY, RUN_END, RUN_DETAIL } run_event;
 
 typedef struct {
   const char *const *command; // as the user typed it; ends with NULL
@@ -67,8 +68,9 @@ void run_variables_clear(run_variables *v);
 typedef struct {
   const char *const *command;   // ends with NULL
   const char *const *variables; // "NAME=VALUE"; ends with NULL
-  // Called in another process if this one is killed; or NULL.
-  void (*after_death)(void *context);
+  // As in launch_request.
+  plim_err (*before)(void *context, plim_error *error);
+  plim_err (*after)(void *context, plim_error *error);
   void *context;
 } run_settings;
 

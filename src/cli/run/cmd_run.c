@@ -68,6 +68,12 @@ static void set_command(work *w, bool is_again) {
   if (!vec_push(&w->words, NULL)) cli_out_of_memory();
 }
 
+// The last settings stay; those that failed do not.
+static plim_err keep(void *context, plim_error *error) {
+  (void)context, (void)error;
+  return PLIM_OK;
+}
+
 static plim_err start(work *w, bool is_again, run_end *end, plim_error *error) {
   set_command(w, is_again);
   if (is_again) {
@@ -76,7 +82,8 @@ static plim_err start(work *w, bool is_again, run_end *end, plim_error *error) {
   }
   run_settings settings = {.command = w->words.at,
                            .variables = w->variables.at,
-                           .after_death = recovery_after_death,
+                           .before = recovery_put,
+                           .after = w->args->is_kept ? keep : recovery_restore,
                            .context = &w->recovery};
   plim_err err = run_once(&w->r, &settings, end, error);
   if (!err) w->status = end->status;
@@ -111,7 +118,8 @@ static plim_err recover(work *w, const run_end *end, uint64_t attempt, bool *is_
   if (!is_memory) run_show_failure(&w->r, end);
   else {
     run_show_cause(&w->r, &e);
-    if (attempt < w->args->retries)
+    if (w->args->is_kept) err = recovery_restore(&w->recovery, error);
+    if (!err && attempt < w->args->retries)
       err = recovery_next(&w->recovery, &e, simulate_fullest(&end->observed), &step, error);
     *is_again = !err && step.is_found;
     if (!err && !step.is_found)
@@ -148,7 +156,7 @@ static int exit_code(int status) {
 static int run_it(const cli_call *call) {
   const run_args *args = call->args;
   const char **words = typed_words(call);
-  plim_error error = {0}, left = {0};
+  plim_error error = {0};
   work *w = cli_alloc(sizeof *w);
   *w = (work){.args = args, .how = "not started", .status = -1};
   run_options options = {.command = words, .notify = args->notify};
@@ -158,11 +166,9 @@ static int run_it(const cli_call *call) {
   if (!err) run_show_start(&w->r, &w->helpful);
   if (!err && !args->has_no_check) err = run_show_check(&w->r, words, &args->set, &error);
   if (!err) err = run_all(w, &error);
-  bool has_changes = w->recovery.has_changed_files && args->is_kept;
-  if (recovery_end(&w->recovery, args->is_kept, &left))
-    run_tell(&w->r, RUN_WARNING, "%s", left.message);
-  if (has_changes)
-    run_tell(&w->r, RUN_END, "the changed files are kept; plimsoll undo restores them");
+  if (recovery_has_files(&w->recovery) && args->is_kept)
+    run_tell(&w->r, RUN_DETAIL, "the changed files are kept; plimsoll undo restores them");
+  recovery_end(&w->recovery);
   if (w->status >= 0) run_show_end(&w->r, w->how);
   run_close(&w->r, w->status, w->how);
   int status = err ? cli_report(&error, NULL) : exit_code(w->status);
@@ -182,7 +188,7 @@ static const cli_option options[] = {
      "start the program again at most N times after it ran out of memory (default: 3; 0: never)",
      NULL},
     {"resume", 0, "WORDS", CLI_STRING, AT(resume),
-     "words to add to the command when the program is started again, for example \"--resume "
+     "words to add to the command when the program is started again: --resume=\"--resume-from "
      "last.pt\"; not needed for the trainers of transformers and Lightning",
      NULL},
     {"keep", 0, NULL, CLI_FLAG, AT(is_kept),

@@ -27,7 +27,7 @@ void run_show_start(run *r, const run_variables *helpful) {
   else
     run_tell(r, RUN_START, "log: %s (this run will not be listed by plimsoll runs: %s)",
              r->folder.log, r->no_history);
-  if (*list) run_tell(r, RUN_START, "set for this run: %s", list);
+  if (*list) run_tell(r, RUN_DETAIL, "set for this run: %s", list);
 }
 
 plim_err run_show_check(run *r, const char *const *words, const cli_strings *sets,
@@ -135,13 +135,13 @@ void run_show_cause(run *r, const explanation *e) {
 }
 
 void run_show_cures(run *r, const explanation *e, const char *why) {
-  if (*why) run_tell(r, RUN_FAILURE, "it is not started again: %s", why);
+  if (*why) run_tell(r, RUN_DETAIL, "it is not started again: %s", why);
   for (size_t i = 0; i < e->cures.len && i < 3; i++) {
     const explain_cure *c = &e->cures.at[i];
-    run_tell(r, RUN_FAILURE, "to fix it: %s%s%s", c->text, c->command ? ": " : "",
+    run_tell(r, RUN_DETAIL, "to fix it: %s%s%s", c->text, c->command ? ": " : "",
              c->command ? c->command : "");
   }
-  run_tell(r, RUN_FAILURE, "all evidence: plimsoll explain %s", r->folder.log);
+  run_tell(r, RUN_DETAIL, "all evidence: plimsoll explain %s", r->folder.log);
 }
 
 void run_show_recovery(run *r, const char *text, uint64_t number, uint64_t most) {

@@ -28,7 +28,7 @@ static void time_text(double seconds, char *text, size_t size) {
 }
 
 static units_text duration_of(const history_run *run) {
-  return run->ended ? units_seconds(run->ended - run->began) : (units_text){"-"};
+  return run->ended > 0 ? units_seconds(run->ended - run->began) : (units_text){"-"};
 }
 
 static units_text bytes_of(uint64_t bytes) {
@@ -108,7 +108,7 @@ void runs_print_one(const history_found *found) {
 static void put_run(json_writer *j, const history_run *r) {
   jsonw_i64(j, "run", r->id);
   jsonw_number(j, "began", r->began);
-  if (r->ended) jsonw_number(j, "ended", r->ended);
+  if (r->ended > 0) jsonw_number(j, "ended", r->ended);
   else jsonw_null(j, "ended");
   jsonw_string(j, "end", runs_end_of(r));
   jsonw_string(j, "command", r->command);

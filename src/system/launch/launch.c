@@ -30,6 +30,7 @@ struct launch {
   int status, asked;
   sigset_t mask_was;
   struct sigaction pipe_was;
+  char problem[sizeof((plim_error *)0)->message];
   bool is_line_open; // the program's last output did not end its line
 };
 
@@ -225,6 +226,7 @@ static void take_news(launch *l) {
   if (news.news != LAUNCH_ENDED) return;
   l->has_ended = true;
   l->status = news.status;
+  snprintf(l->problem, sizeof l->problem, "%s", news.error.message);
 }
 
 // When everything has ended, what is left in pipes and terminal can be read without waiting.
@@ -270,6 +272,8 @@ void launch_say(launch *l, const char *line) {
   if (l->log >= 0) dprintf(l->log, "%s%s\n", l->is_line_open ? "\n" : "", line);
   l->is_line_open = false;
 }
+
+const char *launch_problem(const launch *l) { return l->problem; }
 
 int launch_was_asked(const launch *l) { return l->asked; }
 

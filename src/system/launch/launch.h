@@ -18,8 +18,10 @@ typedef struct {
   const char *const *command;     // ends with NULL; the first is looked up in PATH
   const char *const *environment; // ends with NULL
   int log;                        // gets a copy of the output; -1: none
-  // Called in another process if the caller is killed, when everything has ended; or NULL.
-  void (*after_death)(void *context);
+  // Called in another process: before the program starts, and when everything has ended, also if the caller was killed.
+  // Each may be NULL. If `before` fails, nothing is started; what `after` says is in launch_problem.
+  plim_err (*before)(void *context, plim_error *error);
+  plim_err (*after)(void *context, plim_error *error);
   void *context;
 } launch_request;
 
@@ -39,6 +41,9 @@ void launch_signal(launch *l, int signal);
 
 // The last signal that asks a program to end and was passed on to it: SIGINT, SIGTERM, SIGHUP or SIGQUIT; 0: none.
 int launch_was_asked(const launch *l);
+
+// What `after` of the request failed with; "": nothing. For a program that has ended.
+const char *launch_problem(const launch *l);
 
 // Ends what the program left behind, and restores terminal and signals.
 void launch_end(launch *l);

@@ -16,7 +16,7 @@ typedef struct {
   launch_news news;
   pid_t program;    // of STARTED
   int status;       // of STOPPED and ENDED
-  plim_error error; // of FAILED
+  plim_error error; // of FAILED; of ENDED: what request.after failed with
 } launch_report;
 
 _Static_assert(sizeof(launch_report) <= 4096, "a report larger than PIPE_BUF may arrive in parts");

@@ -154,20 +154,24 @@ static void leave_files(const launch_keeper *k) {
 
 noreturn void launch_keep(const launch_keeper *k) {
   launch_report report = {.news = LAUNCH_STARTED};
+  const launch_request *request = k->request;
   pid_t program = -1;
   keep_only(k);
-  plim_err err = start_program(k, &program, &report.error);
+  plim_err err = request->before ? request->before(request->context, &report.error) : PLIM_OK;
+  if (!err) err = start_program(k, &program, &report.error);
   report.program = program;
   if (err) report.news = LAUNCH_FAILED;
   leave_files(k);
   tell(k, &report);
+  plim_error ignored;
+  if (err && request->after) (void)!request->after(request->context, &ignored);
   if (err) _exit(1);
   bool has_ended = wait_for_end(k, program, &report);
   end_descendants(has_ended ? LEFT_SECONDS : 0);
+  if (request->after) (void)!request->after(request->context, &report.error);
   if (has_ended) tell(k, &report);
   char byte; // the caller's last word; without it, the caller was killed
   if (read(k->life, &byte, 1) == 1) _exit(0);
   if (k->users >= 0) tcsetattr(k->users, TCSANOW, k->mode);
-  if (k->request->after_death) k->request->after_death(k->request->context);
   _exit(0);
 }

@@ -27,11 +27,21 @@ static void nap(void) { nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL)
 
 // ---- the caller -------------------------------------------------------------------------------------
 
-static char log_path[4096], death_path[4096];
+static char log_path[4096], before_path[4096], after_path[4096];
 
-static void write_death(void *context) {
+static plim_err write_before(void *context, plim_error *error) {
+  (void)context;
+  if (access(before_path, F_OK) == 0) return plim_fail(error, PLIM_ERR_IO, "it is there already");
+  int fd = open(before_path, O_WRONLY | O_CREAT, 0600);
+  if (fd >= 0) close(fd);
+  return PLIM_OK;
+}
+
+static plim_err write_after(void *context, plim_error *error) {
+  unlink(before_path);
   int fd = open(context, O_WRONLY | O_CREAT, 0600);
   if (fd >= 0) close(fd);
+  return plim_fail(error, PLIM_ERR_IO, "a problem");
 }
 
 // Runs a shell command as `plimsoll run` does, and ends as it does.
@@ -43,11 +53,13 @@ static void call(const char *command) {
   launch_request request = {.command = words,
                             .environment = (const char *const *)environ,
                             .log = log,
-                            .after_death = write_death,
-                            .context = death_path};
+                            .before = write_before,
+                            .after = write_after,
+                            .context = after_path};
   if (launch_start(&request, &l, &error)) _exit(99);
   while (!launch_turn(l, 1000, &status)) continue;
   launch_say(l, "said");
+  launch_say(l, launch_problem(l));
   launch_end(l);
   _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
 }
@@ -59,7 +71,7 @@ typedef struct {
 
 static caller start(const char *command) {
   int in[2], out[2];
-  unlink(death_path);
+  unlink(after_path);
   unlink(log_path);
   if (pipe2(in, O_CLOEXEC) || pipe2(out, O_CLOEXEC)) return (caller){.pid = -1};
   caller c = {fork(), in[1], out[0]};
@@ -73,7 +85,7 @@ static caller start(const char *command) {
 }
 
 static caller start_on_terminal(const char *command, const struct winsize *size) {
-  unlink(death_path);
+  unlink(after_path);
   unlink(log_path);
   caller c = {0};
   c.pid = forkpty(&c.in, NULL, NULL, size);
@@ -148,7 +160,8 @@ TEST(output_and_status_are_those_of_the_program) {
   CHECK(strstr(text, "out\n") && strstr(text, "err\n") && strstr(text, "said\n"), "%s", text);
   char *log = contents(log_path);
   CHECK(strstr(log, "out\n") && strstr(log, "err\n") && strstr(log, "said\n"), "%s", log);
-  CHECK(access(death_path, F_OK) != 0, "nobody was killed");
+  CHECK(access(after_path, F_OK) == 0 && access(before_path, F_OK) != 0, "what follows the end");
+  CHECK(strstr(text, "a problem\n"), "%s", text);
 }
 
 TEST(large_output_is_whole) {
@@ -157,7 +170,7 @@ TEST(large_output_is_whole) {
       start("head -c 500000 /dev/zero | tr '\\0' x; printf end; head -c 500000 /dev/zero | tr "
             "'\\0' y >&2");
   CHECK(end(&c, text, sizeof text) == 0, "status");
-  CHECK_U64(strlen(text), 1000003 + strlen("\nsaid\n"));
+  CHECK_U64(strlen(text), 1000003 + strlen("\nsaid\na problem\n"));
 }
 
 TEST(input_reaches_the_program) {
@@ -219,7 +232,16 @@ TEST(all_ends_when_the_caller_is_killed) {
   kill(c.pid, SIGKILL);
   CHECK(end(&c, text, sizeof text) == 128 + SIGKILL, "killed");
   CHECK(is_gone(left) && is_gone(program), "processes %d and %d", left, program);
-  CHECK(exists(death_path), "the function for the caller's death was called");
+  CHECK(exists(after_path) && access(before_path, F_OK) != 0, "what follows the end");
+}
+
+TEST(nothing_starts_if_what_comes_before_fails) {
+  char text[256];
+  int fd = open(before_path, O_WRONLY | O_CREAT, 0600);
+  caller c = start("echo started");
+  CHECK(end(&c, text, sizeof text) == 99 && !strstr(text, "started"), "%s", text);
+  CHECK(exists(after_path), "what follows the end");
+  close(fd);
 }
 
 TEST(a_program_that_is_missing_is_an_error) {
@@ -286,7 +308,7 @@ TEST(the_terminal_is_restored_when_the_caller_is_killed) {
   int status;
   kill(c.pid, SIGKILL);
   CHECK(waitpid(c.pid, &status, 0) == c.pid, "killed");
-  CHECK(exists(death_path), "the keeper cleans up");
+  CHECK(exists(after_path), "the keeper cleans up");
   struct termios mode;
   CHECK(tcgetattr(c.in, &mode) == 0 && mode.c_lflag & ICANON, "the mode is as before");
   close(c.in);
@@ -295,7 +317,8 @@ TEST(the_terminal_is_restored_when_the_caller_is_killed) {
 int main(int argc, char **argv) {
   folder_make();
   snprintf(log_path, sizeof log_path, "%s", folder_path("log"));
-  snprintf(death_path, sizeof death_path, "%s", folder_path("death"));
+  snprintf(before_path, sizeof before_path, "%s", folder_path("before"));
+  snprintf(after_path, sizeof after_path, "%s", folder_path("after"));
   int result = test_main(argc, argv);
   folder_remove();
   return result;

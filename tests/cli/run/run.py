@@ -1,0 +1,238 @@
+#!/usr/bin/env python3
+"""run.py PLIMSOLL FAKE_TRAINER: `plimsoll run` and `plimsoll runs` with a program that ends as trainings end.
+The last line is "N passed, N failed"."""
+import http.server
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+PLIMSOLL, TRAINER = (os.path.abspath(p) for p in sys.argv[1:3])
+MOST_SECONDS = 120  # that anything may take on a busy machine
+passed = failed = 0
+
+
+def check(is_met, text, shown=None):
+    global passed, failed
+    passed, failed = passed + bool(is_met), failed + (not is_met)
+    print("%s %s" % ("ok  " if is_met else "FAIL", text), flush=True)
+    if not is_met and shown is not None:
+        print(shown)
+
+
+class Bench:
+    """A folder with a state folder of its own."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.state = os.path.join(folder, "state")
+        self.work = os.path.join(folder, "work")
+        os.makedirs(self.work)
+        shutil.copy(TRAINER, os.path.join(self.work, "trainer"))
+        self.env = {k: v for k, v in os.environ.items() if not k.startswith("PYTORCH") and k not in ("TOKENIZERS_PARALLELISM", "OMP_NUM_THREADS")}
+        self.env.update(XDG_STATE_HOME=self.state, HOME=folder, PLIMSOLL_NVML="/nowhere", NO_COLOR="1")
+
+    def start(self, options, command, **more):
+        words = [PLIMSOLL, "run"] + options + ["--"] + command
+        return subprocess.Popen(words, cwd=self.work, env=dict(self.env, **more), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def run(self, options, command, **more):
+        process = self.start(options, command, **more)
+        out, err = process.communicate(timeout=MOST_SECONDS)
+        return process.returncode, out, err
+
+    def runs(self, *words):
+        done = subprocess.run([PLIMSOLL, "runs", "--json"] + list(words), cwd=self.work, env=self.env, stdout=subprocess.PIPE, text=True)
+        return json.loads(done.stdout)
+
+    def newest(self):
+        return self.runs(str(self.runs()["runs"][0]["run"]))
+
+    def files(self):
+        found = {}
+        for folder, _, names in os.walk(self.work):
+            for name in names:
+                with open(os.path.join(folder, name), "rb") as f:
+                    found[os.path.relpath(os.path.join(folder, name), self.work)] = f.read()
+        return found
+
+
+def until(condition):
+    end = time.monotonic() + MOST_SECONDS
+    while time.monotonic() < end:
+        if condition():
+            return True
+        time.sleep(0.02)
+    return False
+
+
+TRAIN = ["./trainer", "--per_device_train_batch_size", "8", "--gradient_accumulation_steps", "2", "--max_steps", "6"]
+
+
+def passes_through(b):
+    status, out, err = b.run([], TRAIN)
+    check(status == 0 and out.count("16 samples of 8 at a time") == 6, "a program that ends well", err)
+    check("finished after 6 optimizer steps" in err, "its end is told", err)
+    check("expandable_segments:True" in err and "TOKENIZERS_PARALLELISM=false" in err, "what was set is told", err)
+    status, out, err = b.run([], ["sh", "-c", "env; exit 7"], PYTORCH_ALLOC_CONF="max_split_size_mb:64")
+    check(status == 7, "the exit status is the program's")
+    check("PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:64" in out.split("\n"), "the user's allocator settings have both names", out)
+    status, out, err = b.run([], TRAIN + ["--end", "kill"])
+    check(status == 128 + signal.SIGKILL and "SIGKILL" in err or "killed" in err, "a killed program", err)
+    one = b.newest()
+    check(one["steps"] == 6 and one["end"] != "finished" and os.path.exists(one["log"]), "it is in the record", one)
+    with open(one["log"]) as f:
+        check("step 6: 16 samples" in f.read(), "the log has its output")
+    status, out, err = b.run([], ["no-such-program"])
+    check(status == 2 and "no-such-program" in err, "a program that is missing", err)
+
+
+def recovers(b):
+    status, out, err = b.run(["--resume=--resume"], TRAIN + ["--long-step", "4", "--card-mib", "800", "--checkpoint", "last"])
+    check(status == 0, "a run that fails, is explained, goes on and finishes", err)
+    check("out of memory: " in err and "micro batch 4 with 4 accumulation steps (was 8 with 2)" in err, "the cause and the cure are told", err)
+    steps = [line for line in out.split("\n") if line.startswith("step")]
+    check(steps == ["step %d: 16 samples of %d at a time" % (n, 8 if n < 4 else 4) for n in range(1, 7)], "it resumes, with the same effective batch", out)
+    kinds = [e["kind"] for e in b.newest()["events"]]
+    check("failure" in kinds and "recovery" in kinds, "both are in the record", kinds)
+
+
+def recovers_in_files(b):
+    before = b.files()
+    script = os.path.join(b.work, "train.sh")
+    text = "#!/bin/sh\n# our training\n" + " ".join(TRAIN) + " --card-mib 400\n"
+    with open(script, "w") as f:
+        f.write(text)
+    status, out, err = b.run([], ["sh", "train.sh"])
+    check(status == 0 and "16 samples of 4 at a time" in out, "settings in a file are changed", err)
+    check(b.files() == dict(before, **{"train.sh": text.encode()}), "and are as before afterwards", set(b.files()))
+    status, out, err = b.run(["--keep"], ["sh", "train.sh"])
+    check(status == 0 and "batch_size 4" in open(script).read(), "with --keep they stay", err)
+    subprocess.run([PLIMSOLL, "undo"], cwd=b.work, env=b.env, stdout=subprocess.DEVNULL)
+    check(open(script).read() == text, "and undo restores them", os.listdir(b.work))
+
+
+def restores_after_a_kill(b):
+    script = os.path.join(b.work, "train.sh")
+    text = "#!/bin/sh\n" + " ".join(TRAIN) + " --card-mib 400 --end wait\n"
+    with open(script, "w") as f:
+        f.write(text)
+    before = b.files()
+    process = b.start([], ["sh", "train.sh"])
+    changed = until(lambda: "batch_size 4" in open(script).read())
+    process.kill()
+    process.communicate()
+    check(changed and until(lambda: b.files() == before), "a killed run leaves the files as they were", set(b.files()) ^ set(before))
+    check(until(lambda: not running(b)), "and no process", running(b))
+
+
+def running(b):
+    """Processes that were started in the folder."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if os.readlink("/proc/%s/cwd" % pid) == b.work:
+                found.append(pid)
+        except OSError:
+            pass
+    return found
+
+
+def stops_where_nothing_helps(b):
+    status, out, err = b.run([], TRAIN + ["--end", "error"])
+    check(status == 1 and "not because of memory" in err, "another error is not memory", err)
+    status, out, err = b.run([], TRAIN + ["--end", "host"])
+    check(status == 1 and "starting again" not in err, "host memory: the batch is not touched", err)
+    status, out, err = b.run([], TRAIN[:2] + ["1"] + TRAIN[3:] + ["--card-mib", "120"])
+    check(status == 1 and "plimsoll explain" in err, "a micro batch of 1 cannot be halved", err)
+    status, out, err = b.run(["--retries", "1"], TRAIN + ["--card-mib", "210"])
+    check(status == 1 and err.count("starting again") == 1, "it starts again a bounded number of times", err)
+    status, out, err = b.run(["--retries", "0"], TRAIN + ["--card-mib", "400"])
+    check(status == 1 and "starting again" not in err, "--retries 0: never", err)
+
+
+def cures_fragmentation(b):
+    fragmented = TRAIN + ["--card-mib", "800", "--stranded-mib", "400"]
+    status, out, err = b.run([], fragmented)
+    check(status == 0 and "starting again" not in err, "expandable segments are on from the start", err)
+    status, out, err = b.run([], fragmented, PYTORCH_CUDA_ALLOC_CONF="max_split_size_mb:512")
+    check(status == 0 and "starting again with expandable segments" in err and "16 samples of 8" in out, "fragmentation is cured, and the batch is not touched", err)
+
+
+def warns(b):
+    steps = ["--max_steps", "60", "--leak-mib", "10", "--card-mib", "1500", "--step-ms", "60"]
+    status, out, err = b.run([], TRAIN[:5] + steps)
+    check(status == 0 and "memory grows by 10.0 MiB per step" in err, "a leak is announced", err)
+
+
+def passes_signals(b):
+    process = b.start([], TRAIN + ["--end", "wait"])
+    log = until(lambda: b.runs()["runs"] and "step 6" in open(b.newest()["log"]).read())
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=MOST_SECONDS)
+    check(log and process.returncode == 128 + signal.SIGTERM and "stopped" in err, "a signal ends the program, and it is not started again", err)
+
+
+class Hook(http.server.BaseHTTPRequestHandler):
+    got = []
+
+    def do_POST(self):
+        self.got.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+        self.send_response(204)
+        self.end_headers()
+
+    def log_message(self, *args):
+        pass
+
+
+def notifies(b):
+    server = http.server.HTTPServer(("127.0.0.1", 0), Hook)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    url = "http://127.0.0.1:%d/a" % server.server_port
+    if not shutil.which("curl"):
+        print("skipped: there is no curl")
+        return
+    b.run(["--notify", url], TRAIN + ["--card-mib", "400"])
+    wanted = {"start", "failure", "recovery", "end"}
+    check(until(lambda: wanted <= {g["event"] for g in Hook.got}), "a webhook is told", Hook.got)
+    server.shutdown()
+    status, out, err = b.run(["--notify", "http://127.0.0.1:9/"], TRAIN)
+    check(status == 0, "a webhook that does not answer harms nothing", err)
+
+
+def keeps_going_without_a_record(b):
+    with open(os.path.join(b.folder, "state", "plimsoll", "runs.sqlite"), "wb") as f:
+        f.write(b"this is no database " * 99)
+    status, out, err = b.run([], TRAIN)
+    check(status == 0 and "not be listed" in err, "a damaged record harms nothing", err)
+
+
+def draws(b):
+    b.run([], TRAIN)
+    picture = os.path.join(b.folder, "memory.svg")
+    done = subprocess.run([PLIMSOLL, "runs", "show", "1", "--svg", picture], cwd=b.work, env=b.env, stdout=subprocess.PIPE, text=True)
+    check(done.returncode == 0 and "<svg" in open(picture).read(), "a run is drawn")
+    done = subprocess.run([PLIMSOLL, "runs", "99"], env=b.env, stderr=subprocess.PIPE, text=True)
+    check(done.returncode == 2 and "there is no run 99" in done.stderr, "a run that is not there", done.stderr)
+
+
+def main():
+    for test in passes_through, recovers, recovers_in_files, restores_after_a_kill, stops_where_nothing_helps, cures_fragmentation, warns, passes_signals, notifies, draws, keeps_going_without_a_record:
+        with tempfile.TemporaryDirectory(prefix="plimsoll-run-") as folder:
+            bench = Bench(os.path.realpath(folder))
+            os.makedirs(os.path.join(bench.state, "plimsoll"), exist_ok=True)
+            test(bench)
+            left = [n for n in os.listdir(os.path.join(bench.state, "plimsoll", "run")) if os.listdir(os.path.join(bench.state, "plimsoll", "run", n)) != ["log"]]
+            if test is not restores_after_a_kill:
+                check(not left and not running(bench), "%s: nothing is left but the log" % test.__name__, (left, running(bench)))
+    print("%d passed, %d failed" % (passed, failed))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
