@@ -1,5 +1,5 @@
-"""Loaded by Python at its start, because `plimsoll simulate` and `plimsoll profile` put this folder on PYTHONPATH. Waits for
-the program to import torch; then plimsoll_hook watches it."""
+"""Python loads this module when it starts, because `plimsoll simulate` and `plimsoll profile` put this folder on PYTHONPATH. When
+the program imports torch, plimsoll_hook begins to watch it."""
 import importlib.abc
 import importlib.machinery
 import importlib.util
@@ -10,7 +10,7 @@ _here = os.path.dirname(os.path.abspath(__file__))
 
 
 def _run_hidden_sitecustomize():
-    """The sitecustomize that Python would have loaded without us."""
+    """Runs the sitecustomize that Python would have loaded instead of this one."""
     path = [p for p in sys.path if os.path.abspath(p or ".") != _here]
     spec = importlib.machinery.PathFinder.find_spec("sitecustomize", path)
     if spec and spec.loader:
@@ -18,8 +18,8 @@ def _run_hidden_sitecustomize():
 
 
 class _WaitForTorch(importlib.abc.MetaPathFinder):
-    """Libraries ask for torch's spec to see whether it is installed, before anybody imports it: each spec that is handed out
-    must lead to the hook."""
+    """Libraries ask for torch's spec only to see whether it is installed, and the program imports torch later. So every spec that
+    is returned must call the hook."""
 
     is_looking = False
 
