@@ -1,5 +1,5 @@
-// Runs the user's program on the GPUs of this machine and collects what it did there, as simulate.h does for a simulated
-// card: without stand-ins and without a sandbox. The program's output goes to standard error.
+// Runs the user's program on the GPUs of this machine and collects what it did there, as simulate.h does on a simulated card,
+// but without stand-ins and without a sandbox. The program's output goes to standard error.
 //
 //   profile_request request = {.command = words, .steps = 10};
 //   simulate_result result;
@@ -18,14 +18,14 @@ typedef struct {
   uint64_t steps; // optimizer steps after which the program is ended; 0: it ends by itself
 } profile_request;
 
-// What was measured beside the processes' own results.
+// What was measured in addition to the processes' own results.
 typedef struct {
   bool is_interrupted; // the user stopped it (Ctrl-C)
   uint32_t gpus;       // of this machine
   // What other processes used on the card of the fullest process, before and after the run; PLIM_UNKNOWN if the driver does
   // not say. What they used before is not part of the result's peak_bytes.
   uint64_t others_bytes, others_after_bytes;
-  // What CUDA and its libraries used there beside PyTorch: when training began, and the most; PLIM_UNKNOWN if several
+  // What CUDA and its libraries used there in addition to PyTorch: when training began, and at most; PLIM_UNKNOWN if several
   // processes of the program shared the card.
   uint64_t outside_first_bytes, outside_peak_bytes;
 } profile_card;

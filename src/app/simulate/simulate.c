@@ -151,7 +151,7 @@ static plim_err go(run *r, const plim_sandbox *sandbox, plim_error *error) {
   r->result->end = end_of(r);
   if (r->record->process_count > CARD_MAX_PROCESSES)
     return plim_fail(error, PLIM_ERR_UNSUPPORTED,
-                     "%u processes used the card, and the memory of at most %d can be recorded",
+                     "%u processes used the GPU, and the memory of at most %d can be recorded",
                      r->record->process_count, CARD_MAX_PROCESSES);
   return take_record(r->record, r->result) ? PLIM_OK
                                            : plim_fail(error, PLIM_ERR_NOMEM, "out of memory");

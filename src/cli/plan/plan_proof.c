@@ -124,7 +124,7 @@ static plim_err hold(work *w, plim_knob knob, const char *why, plim_error *error
 
 static plim_err hold_unwritable(work *w, const plan_edits *edits, bool *is_held,
                                 plim_error *error) {
-  static const char no_file[] = "it needs a new file, which the program cannot be shown";
+  static const char no_file[] = "it needs a new file, but the sandbox can only replace files";
   bool needs = needs_file(&w->t->program->files.project, edits);
   plim_err err = PLIM_OK;
   for (size_t i = 0; !err && i < edits->by_hand_count; i++)
@@ -188,7 +188,7 @@ static plim_err prove(work *w, const plan_edits *edits, trial_run *run, plim_err
 
 // ---- all of it --------------------------------------------------------------------------------------
 
-// A larger batch is a change of what the model learns, which is the program's own doing here: it cannot accumulate.
+// Without accumulation, another micro batch changes the effective batch, and with it what the model learns.
 static void note_batch(work *w) {
   plan_for_card *c = &w->result.cards[0];
   const int64_t *now = c->plan.before_choice.at, *then = c->plan.rungs.at[0].choice.at;

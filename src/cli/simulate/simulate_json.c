@@ -39,6 +39,7 @@ static void put_changed(json_writer *j, const trial_with *with) {
   if (!with) return;
   put_batch(j, "effective_batch_before", with->effective_before);
   put_batch(j, "effective_batch_after", with->effective_after);
+  put_batch(j, "accumulate_to_keep_it", with->keeping_accumulation);
 }
 
 static void put_world(json_writer *j, const simulate_report *r) {
@@ -204,7 +205,7 @@ void simulate_write_json(FILE *out, const simulate_report *r) {
   jsonw_u64(j, "format_version", 1);
   simulate_write_command(j, r->request->command);
   put_changed(j, r->with);
-  jsonw_string(j, "card", r->card);
+  jsonw_string_or_null(j, "gpu", r->card);
   jsonw_u64(j, "gpus", r->request->gpus);
   put_world(j, r);
   jsonw_bytes(j, "budget_bytes", r->has_limit ? r->budget_bytes : PLIM_UNKNOWN);
@@ -214,6 +215,7 @@ void simulate_write_json(FILE *out, const simulate_report *r) {
   else jsonw_null(j, "large_enough");
   jsonw_array(j, "notes");
   notes_write(j, r->notes);
+  notes_write(j, &r->found);
   jsonw_end(j);
   jsonw_end(j);
   jsonw_finish(j);
