@@ -33,7 +33,7 @@ typedef struct {
 // Fails if this machine has no GPU.
 plim_err profile_find_gpu(plim_error *error);
 
-// Fails if there is no GPU or the program cannot be started. A program that fails is a result. Whatever the outcome, clear
+// Fails if there is no GPU or the program cannot be started. If the program itself fails, that is a result. In any case, clear
 // the result. Its peak_bytes is what the fullest process used on its card; it has no log, and nothing that only a simulated
 // card knows.
 plim_err profile_run(const profile_request *request, simulate_result *result, profile_card *card,

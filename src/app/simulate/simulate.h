@@ -177,10 +177,12 @@ typedef struct {
   char read_only[320]; // folders that the program could not write to, in the sandbox; empty if none
   uint64_t pinned_bytes; // the most pinned host memory, of all processes together
   uint64_t peak_bytes;   // the most memory in use on any card, contexts included
-  uint64_t launches;     // of kernels
+  uint32_t
+      sharing; // processes that used that card; if more than one, peak_bytes is the sum of their peaks
+  uint64_t launches; // of kernels
 } simulate_result;
 
-// Fails if the program cannot be started. A program that fails is a result. Whatever the outcome, clear the result.
+// Fails if the program cannot be started. If the program itself fails, that is a result. Clear the result in any case.
 plim_err simulate_run(const simulate_request *request, simulate_watch *watch, void *context,
                       simulate_result *result, plim_error *error);
 void simulate_result_clear(simulate_result *result);

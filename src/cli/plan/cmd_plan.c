@@ -444,7 +444,10 @@ static const char *const description[] = {
     "prediction, and another simulated run proves it. Otherwise, as for a model that plimsoll does "
     "not know, a few simulated runs with different micro batches find the largest one that fits. "
     "If the program has an accumulation setting, it is changed too, so that the effective batch "
-    "stays the same. Your files are not changed: the program sees edited copies of them.",
+    "stays the same. Your files are not changed: the program sees edited copies of them. With "
+    "COMMAND, plan takes --gpu, --limit, --world, --steps (after which the program is ended), "
+    "--effective-batch, --set, --out, --online and --unsandboxed and, if the plan is made by "
+    "prediction, --fix, --try, --allow and --margin. The program itself decides the rest.",
     "A KNOB in the options below is the name of a setting; plimsoll help knobs lists them and "
     "their values. plimsoll help models and plimsoll help gpus list the names for --model and "
     "--gpu. --gpu takes several GPUs, separated by commas, to compare them.",

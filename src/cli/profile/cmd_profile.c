@@ -1,5 +1,5 @@
 // plimsoll profile: runs the user's program on the GPU of this machine, measures what it needs, and explains the difference
-// to a prediction.
+// from a prediction.
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -210,8 +210,9 @@ static const cli_option options[] = {
     {"compare", 0, NULL, CLI_FLAG, AT(has_simulation),
      "simulate the same command afterwards, and explain the difference", NULL},
     {"against", 0, "FILE", CLI_FILE, AT(against),
-     "explain the difference to an earlier result: what simulate, estimate, replay or profile "
-     "printed with --json",
+     "explain the difference from an earlier result: the file has what simulate, estimate, replay "
+     "or "
+     "profile printed with --json",
      NULL},
     {"unsandboxed", 0, NULL, CLI_FLAG, AT(is_unsandboxed),
      "with --compare: run the simulation without a sandbox, so that it may change your files",
@@ -229,7 +230,7 @@ static const char *const description[] = {
     "PyTorch, and the time of a step. The report has the same form as that of simulate.",
     "The program really trains and writes its files, without a sandbox. After 10 optimizer steps "
     "it is ended without saving, as if it had been killed; --steps 0 lets it run to its end. Its "
-    "output goes to standard error, so that standard output has the report alone.",
+    "output goes to standard error, so that standard output has only the report.",
     "Memory that PyTorch does not count (CUDA's context, kernels, NCCL's buffers) is what the "
     "driver reports as used, less what PyTorch reserved and less what other processes used before "
     "the run. The time of a step is the median of all steps except the first two, measured with "

@@ -331,7 +331,8 @@ static const char *const description[] = {
     "GPU. Python, PyTorch, its memory allocator and your trainer are the real ones; only the "
     "functions of CUDA are replaced, so every allocation is made as on a real GPU. The report says "
     "whether the program fits, which line and what kind of tensor holds the peak, and where memory "
-    "would run out.",
+    "would run out. What CUDA and its libraries use is not simulated; the report adds a typical "
+    "value for the GPU.",
     "The program can read everything and change nothing: what it writes goes to a scratch folder "
     "and is removed at the end, and it has no network. Its output is kept in a log; the logs of "
     "the last 20 runs are kept in ~/.local/state/plimsoll/simulate.",

@@ -32,11 +32,20 @@ static void note_tight(simulate_report *r, const simulate_process *p) {
   uint64_t needs = simulate_needs(&r->capped), reserved = p->peak_reserved_bytes;
   bool fits = r->is_whole_card && r->capped.run.end == SIMULATE_RAN;
   uint64_t spare = r->budget_bytes > needs ? r->budget_bytes - needs : 0;
-  if (!fits || (double)spare >= little * (double)r->budget_bytes) return;
+  if (!fits || r->capped.run.sharing > 1) return;
+  if ((double)spare >= little * (double)r->budget_bytes) return;
   plim_note_add(&r->found, "tight", NULL,
                 "only %s are to spare, and a real run may need more: the %s for CUDA and its "
                 "libraries are typical values, which differ between drivers",
                 units_bytes(spare).text, units_bytes(needs > reserved ? needs - reserved : 0).text);
+}
+
+static void note_sharing(simulate_report *r, const simulate_part *part) {
+  if (part->run.sharing > 1)
+    plim_note_add(&r->found, "shared_gpu", NULL,
+                  "%u processes used the same GPU; their peaks are added as if they came at the "
+                  "same time, so the program may need less",
+                  part->run.sharing);
 }
 
 // src/card/stand_ins/nccl_watchdog.h
@@ -130,6 +139,7 @@ void simulate_add_notes(simulate_report *r) {
   if (p) {
     note_world(r, p);
     note_tight(r, p);
+    note_sharing(r, whole);
     note_bucket(r, p);
     note_routes(r, p);
     note_versions(r, p);

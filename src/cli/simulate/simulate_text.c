@@ -194,8 +194,9 @@ static void print_steps(const simulate_part *part) {
 static void describe_needs(const simulate_part *part, char *text, size_t size) {
   const simulate_process *p = simulate_fullest(&part->run);
   uint64_t needs = simulate_needs(part), reserved = p->peak_reserved_bytes;
-  snprintf(text, size, "%s reserved by PyTorch, %s used by CUDA and its libraries",
-           units_bytes(reserved).text, units_bytes(needs > reserved ? needs - reserved : 0).text);
+  snprintf(text, size, "%s reserved by PyTorch, %s used by %sCUDA and its libraries",
+           units_bytes(reserved).text, units_bytes(needs > reserved ? needs - reserved : 0).text,
+           part->run.sharing > 1 ? "other processes, " : "");
 }
 
 static void print_no_use(const simulate_result *run) {
@@ -336,7 +337,7 @@ static void print_looks(const simulate_part *part) {
   term_print(stdout, TERM_BOLD, "Values that were not computed\n");
   sentence("The simulated GPU computes no floating-point numbers, and nothing that depends on "
            "them. Each of these lines read such a value and got the one in front of it instead. If "
-           "it decides what the program does next, a real run may need another amount of memory.");
+           "it decides what the program does next, a real run may need more or less memory.");
   for (size_t i = 0; i < p->looks.len && i < SHOWN; i++) {
     const simulate_look *look = &p->looks.at[i];
     printf("  %s  %s:%d  (%s, %s time%s)\n", look->told, simulate_short_path(look->file),

@@ -42,6 +42,10 @@ simulate --gpu 24GiB -- python3 pretend.py --gib 23 | sed -n '/FIT/,$p'
 { echo 'import os'; echo 'if os.path.exists("again"): raise SystemExit("broken")'; echo 'open("again", "w")'; cat pretend.py; } >fails.py
 simulate --gpu 24GiB -- python3 fails.py --gib 30 | sed -n '/FIT/,/^log/p'
 
+part "several processes on one GPU"
+cp ../pretend.py .
+simulate --gpu 24GiB -- bash -c 'python3 pretend.py --gib 3; python3 pretend.py' | sed -n '/FITS/,$p'
+
 part "the effective batch, where accumulation can keep it and where it cannot"
 cp ../pretend.py .
 simulate --gpu 4090 --with micro_batch=2 -- python3 pretend.py --batch-size 4 --accumulate 2 | grep -E "^(changed|note|  )"
