@@ -444,7 +444,8 @@ static const char *const description[] = {
     "prediction, and another simulated run proves it. Otherwise, as for a model that plimsoll does "
     "not know, a few simulated runs with different micro batches find the largest one that fits. "
     "If the program has an accumulation setting, it is changed too, so that the effective batch "
-    "stays the same. Your files are not changed: the program sees edited copies of them. With "
+    "stays the same; otherwise the effective batch changes, and the plan says so. Your files are "
+    "not changed: the program sees edited copies of them. With "
     "COMMAND, plan takes --gpu, --limit, --world, --steps (after which the program is ended), "
     "--effective-batch, --set, --out, --online and --unsandboxed and, if the plan is made by "
     "prediction, --fix, --try, --allow and --margin. The program itself decides the rest.",

@@ -195,11 +195,12 @@ static void note_batch(work *w) {
   const plim_knob micro = PLIM_KNOB_MICRO_BATCH, accumulate = PLIM_KNOB_ACCUMULATE;
   uint64_t ranks = (uint64_t)w->t->program->ranks;
   if (w->t->program->how != TRIAL_ACCUMULATION_KEPT || now[micro] == then[micro]) return;
-  plim_note_add(&c->request.notes, "changed.effective_batch", plim_knob_table[micro].name,
-                "the effective batch becomes %s (now %s): your program has no accumulation that "
-                "plimsoll can change",
-                units_count((uint64_t)(then[micro] * then[accumulate]) * ranks).text,
-                units_count((uint64_t)(now[micro] * now[accumulate]) * ranks).text);
+  plim_note_add(
+      &c->request.notes, "changed.effective_batch", plim_knob_table[micro].name,
+      "the effective batch becomes %s (now %s), which changes what the model learns: your "
+      "program has no accumulation that plimsoll can change",
+      units_count((uint64_t)(then[micro] * then[accumulate]) * ranks).text,
+      units_count((uint64_t)(now[micro] * now[accumulate]) * ranks).text);
 }
 
 static void show(work *w, const simulate_process *seen, const trial_run *run) {

@@ -18,11 +18,13 @@ static void about_batch(const plan_trial_report *r, const trial_run *best, char 
   if (best->micro == first->micro || r->program->effective) return;
   if (!then)
     snprintf(text, size,
-             "the effective batch changes with the micro batch: plimsoll did not find "
-             "the program's accumulation");
+             "the effective batch changes with the micro batch, and with it what the model learns: "
+             "plimsoll did not find the program's accumulation");
   else
-    snprintf(text, size, "the effective batch becomes %s (now %s)%s", units_count(then).text,
-             units_count(now).text,
+    snprintf(text, size,
+             "the effective batch becomes %s (now %s), which changes what the model "
+             "learns%s",
+             units_count(then).text, units_count(now).text,
              is_kept ? ": your program has no accumulation that plimsoll can change" : "");
 }
 

@@ -104,11 +104,8 @@ static void print_planned(const plan_trial_report *r) {
 }
 
 static void print_remarks(const plan_trial_report *r) {
-  char text[PLAN_TRIAL_REMARK], line[PLAN_TRIAL_REMARK + 8];
-  for (size_t i = 0; plan_trial_remark(r, i, text, sizeof text); i++) {
-    snprintf(line, sizeof line, "note: %s", text);
-    sentence(line);
-  }
+  char text[PLAN_TRIAL_REMARK];
+  for (size_t i = 0; plan_trial_remark(r, i, text, sizeof text); i++) term_notes(stdout, text);
 }
 
 static void print_changes(const plan_trial_report *r) {
