@@ -33,7 +33,7 @@ test: ## build and run every test; the last line is "N passed, N failed"
 	@$(call compile,asan) $(COMPILE_OR_FAIL)
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) tests/all.sh build
 
-test-torch: build ## run recorded programs on the simulated card (installs PyTorch into the cache folder)
+test-torch: build ## run recorded programs on the simulated GPU (installs PyTorch into the cache folder)
 	@tools/need.sh python3 python3-venv python3-pip
 	@$(call compile,release,test_programs)
 	@tests/torch/all.sh build
@@ -64,7 +64,7 @@ accuracy: build ## predict every measured run again and write docs/accuracy.md
 	@tools/need.sh python3
 	@tools/accuracy.py
 
-matrix: build ## run programs on the simulated card with PyTorch 2.4 to 2.15, recorded in docs/measurements.md (20 GB of packages)
+matrix: build ## run programs on the simulated GPU with PyTorch 2.4 to 2.15, recorded in docs/measurements.md (20 GB of packages)
 	@tools/need.sh python3 python3-venv python3-pip
 	@python3 tests/torch/matrix.py build/plimsoll --record docs/measurements.md
 

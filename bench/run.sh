@@ -7,7 +7,7 @@ python3 bench/predict.py build/plimsoll build/release/bench/bench_process "${rec
 if environment=$(tests/torch/environment.sh); then
   python3 bench/simulate.py build/plimsoll "$environment" "${record[@]}" || exit 1
 else
-  echo "not measured: the simulated card, because the packages of tests/torch/packages.txt cannot be downloaded"
+  echo "not measured: the simulated GPU, because the packages of tests/torch/packages.txt cannot be downloaded"
 fi
 exec python3 bench/compare.py build/plimsoll build/release/bench/bench_simulator \
   tests/truth/snapshots/stacks-leak-logits.pickle.xz build/bench "${record[@]}"

@@ -1,5 +1,5 @@
 """Times `plimsoll simulate` on three steps of a 7B LoRA training, start of Python included, against its targets: seconds and
-host memory; the share of the program's CPU time that is spent in the simulated card; and what keeping integers true costs.
+host memory; the share of the program's CPU time that is spent in the simulated GPU; and what keeping integers true costs.
 
 usage: simulate.py PLIMSOLL ENVIRONMENT [--record PAGE]
 ENVIRONMENT: what tests/torch/environment.sh makes
@@ -54,8 +54,8 @@ class Bench:
         yield "three steps of a 7B LoRA training", f"{seconds:.1f} s, {host / 2**30:.2f} GiB of host memory", target, seconds < SECONDS and host < HOST_BYTES
 
     def share(self):
-        """perf counts samples of the CPU; those in the simulated card's library, and in the kernel when it calls it."""
-        what, target = "CPU time spent in the simulated card", f"under {100 * SHARE:.0f} % of the program's"
+        """perf counts samples of the CPU; those in the library of the simulated GPU, and in the kernel when it calls it."""
+        what, target = "CPU time spent in the simulated GPU", f"under {100 * SHARE:.0f} % of the program's"
         if not shutil.which("perf"):
             yield what, "not measured: perf is not installed", target, True
             return
@@ -91,7 +91,7 @@ def main(plimsoll, environment, *options):
                 is_met = is_met and is_well
     text = f"{machine()}, {time.strftime('%Y-%m-%d')}, `make bench`:\n\n" + "\n".join(lines)
     if options[:1] == ("--record",):
-        record(options[1], "simulated card", text)
+        record(options[1], "simulated GPU", text)
     if not is_met:
         sys.exit("a target is missed")
 

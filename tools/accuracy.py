@@ -199,7 +199,7 @@ def margin_section(runs):
              f"`estimate` marks {len(runs)} of the recorded runs as unverified. {len(ddp)} of them use",
              "DistributedDataParallel, whose peak depends on how long NCCL holds gradients: their interval is widened by",
              f"{100 * margin:.1f} %, the smallest value that covers 95 % of them ({held} of {len(ddp)}). For the other {len(others)} it is widened by {100 * unverified:.0f} %,",
-             "and so it is for whatever has no recording at all (such as other cards), where nothing better is known.",
+             "and so it is for whatever has no recording at all (such as other GPUs), where nothing better is known.",
              f"The {100 * verified:.1f} % interval of all runs covers {sure} of these {len(others)}, the wider one {wide}, and the largest error is {max(others):.1f} %.",
              "If several reasons apply, the square root of the sum of their squares is used.", "",
              "| run | error of the device's memory |", "|---|---|"]
@@ -227,7 +227,7 @@ def page_of(results, sharded, doubtful):
         lines.append(f"| step time, mean error ({len(score.times)} runs) | {sum(score.times) / len(score.times):.1f} % |")
     titles = {"steps": "Training steps", "seeds": "Limited to the memory of an RTX 4090 and an RTX 5090",
               "timing": "Planning scenarios", "timing_more": "Other models and recipes",
-              "plans": "Planned settings and similar ones, limited to the memory of smaller cards",
+              "plans": "Planned settings and similar ones, limited to the memory of smaller GPUs",
               "contrastive": "Contrastive losses of sentence-transformers, plain and cached"}
     for name, title in titles.items():
         lines += ["", f"## {title}", "", "| run | allocated, bytes | predicted | reserved, bytes | predicted |", "|---|---|---|---|---|"]

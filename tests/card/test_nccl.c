@@ -251,7 +251,7 @@ static bool largest_and_larger(const ranked *r) {
 
 TEST(floats_and_large_data_are_the_process_s_own) {
   CHECK(run(2, largest_and_larger) == 0, "ranks");
-  CHECK(unmodelled("ncclAllReduce of integers with an operation of its own") == 2 &&
+  CHECK(unmodelled("ncclAllReduce of integers with a user-defined operation") == 2 &&
             unmodelled(NULL) == 2,
         "%" PRIu64, unmodelled(NULL));
 }

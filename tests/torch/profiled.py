@@ -121,7 +121,7 @@ def main():
         check(compared and compared["made"] == "simulated" and not compared["lines"] and not compared["versions"], "nothing differs")
         check(measured["was_ended"] and len(measured["step_seconds"]) == STEPS - 1 and measured["seconds_per_step"] > 0, "steps are timed: %s" % measured["step_seconds"])
         check("ended after %d" % STEPS in told and "step %d" % (STEPS - 1) in told, "the program's output is shown, and that it will be ended")
-        check(measured["card"] == "NVIDIA RTX 4090" and measured["other_processes_bytes"] == 0, "the card is named")
+        check(measured["gpu"] == "NVIDIA RTX 4090" and measured["other_processes_bytes"] == 0, "the GPU is named")
 
         check("alone 2 False" in bench.shown(ALONE), "the modules need no stand-ins")
         check("measured [0.001, 0.001]" in bench.shown(EVENTS), "times of events are read")

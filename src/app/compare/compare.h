@@ -1,4 +1,4 @@
-// Two results compared: what a run was predicted to need, and what it needed. A result is what estimate, simulate, profile or
+// Compares two results: what a run was predicted to need, and what it needed. A result is what estimate, simulate, profile or
 // replay print with --json.
 //
 //   compare_side predicted, measured;
@@ -34,7 +34,7 @@ typedef struct {
   const char *made; // "estimated", "simulated", "measured", "recorded"
   // PLIM_UNKNOWN where the result does not say.
   uint64_t allocated_bytes, reserved_bytes; // peaks
-  uint64_t outside_bytes;                   // of CUDA and its libraries, beside PyTorch
+  uint64_t outside_bytes;                   // used by CUDA and its libraries, not by PyTorch
   uint64_t retries;
   uint64_t steps;      // 0: not known
   double step_seconds; // NaN: not known
@@ -49,7 +49,7 @@ plim_err compare_read_file(const char *path, compare_side *side, plim_error *err
 plim_err compare_read_text(const char *text, size_t size, compare_side *side, plim_error *error);
 void compare_side_clear(compare_side *side);
 
-// A line on both sides. Where a library has another version, its functions are compared, because lines move.
+// A line on both sides. If the versions of a library differ, its functions are compared instead, because lines move.
 typedef struct {
   char *where; // "transformers.models.qwen2.modeling_qwen2:212 (forward)"
   uint64_t predicted_bytes, measured_bytes;

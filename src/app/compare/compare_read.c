@@ -12,7 +12,7 @@ const char *const compare_kind_names[COMPARE_KINDS] = {
     "workspaces", "other",     "leaked"};
 enum { PARAMETERS, GRADIENTS, OPTIMIZER, ACTIVATIONS, WORKSPACES, OTHER, LEAKED };
 
-// The names of replay's kinds and of estimate's components. An estimate does not tell temporaries from activations.
+// The names of replay's kinds and of estimate's components. An estimate does not distinguish temporaries from activations.
 static const struct {
   const char *name;
   int kind;
@@ -211,7 +211,7 @@ static plim_err take(json_t *result, compare_side *side, plim_error *error) {
     return PLIM_OK;
   compare_side_clear(side);
   if (!ok) return plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
-  return plim_fail(error, PLIM_ERR_PARSE, "there is no peak of memory in it to compare with");
+  return plim_fail(error, PLIM_ERR_PARSE, "it has no peak of memory to compare with");
 }
 
 static void advise(plim_error *error) {

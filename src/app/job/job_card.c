@@ -13,7 +13,7 @@
 
 static plim_err size_too_odd(uint64_t bytes, plim_error *error) {
   plim_err err =
-      plim_fail(error, PLIM_ERR_ARGUMENT, "no card has %s of memory", units_bytes(bytes).text);
+      plim_fail(error, PLIM_ERR_ARGUMENT, "no GPU has %s of memory", units_bytes(bytes).text);
   plim_error_hint(error, "--gpu 24GiB, or a name: --gpu \"RTX 4090\"");
   return err;
 }
@@ -33,7 +33,7 @@ static plim_err refuse_number(const char *text, plim_error *error) {
   if (!plim_gpu_find(name, &gpu, error)) return plim_gpu_find(text, &gpu, error);
   if (strstr(error->message, "could be")) return PLIM_ERR_ARGUMENT;
   plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT,
-                           "--gpu %.20s is neither a card nor a size with a unit", text);
+                           "--gpu %.20s is neither a GPU nor a size with a unit", text);
   plim_error_hint(error, "--gpu %.10sGiB, or a name: --gpu \"RTX 4090\"",
                   strlen(text) < 4 ? text : "24");
   return err;
@@ -55,7 +55,7 @@ static void note_size(const char *text, uint64_t bytes, job_request *r) {
   for (size_t i = 0; is_decimal && i < plim_gpu_count; i++) {
     unsigned sold = plim_gpu_size_gb(&plim_gpus[i]);
     if (bytes != sold * 1000000000ull) continue;
-    note_card(r, "%.16s means %s; a card sold as %u GB has %u GiB: --gpu %uGiB, or give its name",
+    note_card(r, "%.16s means %s; a GPU sold as %u GB has %u GiB: --gpu %uGiB, or give its name",
               text, units_bytes(bytes).text, sold, sold, sold);
     return;
   }
@@ -74,8 +74,8 @@ static void note_others(const char *text, const plim_gpu *gpu, job_request *r) {
 
 static plim_err refuse_list(const char *text, plim_error *error) {
   plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT,
-                           "--gpu %.64s names several cards, but only one can be given here", text);
-  plim_error_hint(error, "--gpu \"%.*s\"; plimsoll plan compares several cards",
+                           "--gpu %.64s names several GPUs, but only one can be given here", text);
+  plim_error_hint(error, "--gpu \"%.*s\"; plimsoll plan compares several GPUs",
                   (int)strcspn(text, ","), text);
   return err;
 }
@@ -97,7 +97,7 @@ static plim_err understand_card(const char *text, job_request *r, plim_error *er
   r->target = plim_target_size(bytes);
   r->is_known_by_size = true;
   note_size(text, bytes, r);
-  snprintf(r->card, sizeof r->card, "a card of %s", units_bytes(bytes).text);
+  snprintf(r->card, sizeof r->card, "%s", units_bytes(bytes).text);
   return PLIM_OK;
 }
 
@@ -108,7 +108,7 @@ static void look_for_card(job_request *r) {
   const plim_gpu *gpu = plim_gpu_present(cards[0].name, cards[0].total_bytes / PLIM_MIB);
   r->target = gpu ? plim_target_gpu(gpu) : plim_target_size(cards[0].total_bytes);
   snprintf(r->card, sizeof r->card, "%s", cards[0].name);
-  plim_note_add(&r->notes, "assumed.card", NULL, "no card is given: using the one in this machine");
+  plim_note_add(&r->notes, "assumed.card", NULL, "no GPU is given: using the one in this machine");
 }
 
 static plim_err understand_conf(const job_args *args, job_request *r, const char **source,
@@ -133,17 +133,17 @@ plim_err job_understand_target(const job_args *args, job_request *r, const char 
     bool is_smaller = args->limit_bytes < r->target.limit_bytes;
     if (!is_smaller) {
       plim_note_add(&r->notes, "no_effect", NULL,
-                    "--limit %s has no effect: %s has less than that available",
-                    units_bytes(args->limit_bytes).text, r->card);
+                    "--limit %s has no effect: only %s are available to PyTorch",
+                    units_bytes(args->limit_bytes).text, units_bytes(r->target.limit_bytes).text);
       return understand_conf(args, r, source, error);
     }
     r->target.limit_bytes = args->limit_bytes;
     r->target.limit_is_card = false;
     r->target.budget_bytes = args->limit_bytes + PLIM_CONTEXT_MIB * PLIM_MIB;
-    char card[40];
-    snprintf(card, sizeof card, "%.39s", r->card);
-    snprintf(r->card, sizeof r->card, "the limit of %s%s%s", units_bytes(args->limit_bytes).text,
-             *card ? " on " : "", card);
+    size_t used = strlen(r->card);
+    if (used)
+      snprintf(r->card + used, sizeof r->card - used, ", limited to %s",
+               units_bytes(args->limit_bytes).text);
   }
   return understand_conf(args, r, source, error);
 }
@@ -154,7 +154,7 @@ plim_err job_understand_link(const job_args *args, job_request *r, plim_error *e
   if (args->link != PLIM_LINK_NVLINK || !r->target.gpu || plim_gpu_nvlink_gbs(r->target.gpu) > 0)
     return PLIM_OK;
   plim_err err =
-      plim_fail(error, PLIM_ERR_ARGUMENT, "%s has NVLink to at most one other card", r->card);
+      plim_fail(error, PLIM_ERR_ARGUMENT, "%s has NVLink to at most one other GPU", r->card);
   plim_error_hint(error, "--link pcie");
   return err;
 }

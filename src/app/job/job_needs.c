@@ -74,8 +74,7 @@ void estimate_loading(const plim_estimate *e, const plim_job *job, char *text, s
   uint64_t step = estimate_shown(e).device_bytes;
   *text = 0;
   if (!estimate_fails_loading(e) || step > e->budget_bytes) return;
-  snprintf(larger, sizeof larger, "Use a card with at least %s",
-           units_bytes(loading_bytes(e)).text);
+  snprintf(larger, sizeof larger, "Use a GPU with at least %s", units_bytes(loading_bytes(e)).text);
   snprintf(text, size, "loading the model needs %s at once; a training step then needs %s %s. %s",
            units_bytes(loading_bytes(e)).text, has_leftovers(e) ? "at least" : "only",
            units_bytes(step).text, help ? help : larger);

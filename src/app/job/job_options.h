@@ -134,7 +134,7 @@ extern const char *const job_reduce_dtypes[], *const job_links[], *const job_pre
   {"world", 0, "N", CLI_UINT, AT(world), "number of GPUs (default: 1)", NULL, true},               \
   {"nodes", 0, "N", CLI_UINT, AT(nodes), "number of machines that the GPUs are in (default: 1)", NULL}, \
   {"link", 0, "KIND", CLI_CHOICE, AT(link),                                                        \
-   "link between GPUs of one machine (default: NVLink on SXM cards, PCIe on others)", job_links},  \
+   "link between GPUs of one machine (default: NVLink on SXM GPUs, PCIe on others)", job_links},   \
   {"network", 0, "GB/S", CLI_NUMBER, AT(network),                                                  \
    "network bandwidth of each machine, in each direction (default: 12, about 100 Gbit/s)", NULL},        \
   {"no-reshard", 0, NULL, CLI_FLAG, AT(no_reshard),                                                \
@@ -150,15 +150,15 @@ extern const char *const job_reduce_dtypes[], *const job_links[], *const job_pre
    "trainer: transformers.Trainer, or TRL's trainers\n"                                            \
    "bare: your own; does not clip, keeps only the loss", job_loops},                               \
   {"load", 0, "HOW", CLI_CHOICE, AT(load),                                                         \
-   "how the model gets to the card (default: pretrained)\n"                                        \
+   "how the model gets to the GPU (default: pretrained)\n"                                         \
    "pretrained: from_pretrained on the CPU, then moved\n"                                          \
-   "device-map: from_pretrained directly to the card\n"                                            \
-   "init: random weights, made on the card\n"                                                      \
+   "device-map: from_pretrained directly to the GPU\n"                                             \
+   "init: random weights, made on the GPU\n"                                                       \
    "sharded: in shards, under DeepSpeed's zero.Init", job_loads},                                 \
   {"steps", 0, "N", CLI_UINT, AT(steps), "optimizer steps to predict (default: 3)", NULL},        \
   {"alloc-conf", 0, "STR", CLI_STRING, AT(alloc_conf), "allocator settings, as in PYTORCH_CUDA_ALLOC_CONF", NULL}, \
-  {"gpu", 'g', "CARD", CLI_CARD, AT(gpu),                                                          \
-   "card by name or by size: RTX 4090, 24GiB (default: the one in this machine)", NULL, true},     \
+  {"gpu", 'g', "GPU", CLI_CARD, AT(gpu),                                                           \
+   "GPU by name or by size: RTX 4090, 24GiB (default: the one in this machine)", NULL, true},      \
   {"limit", 0, "SIZE", CLI_BYTES, AT(limit_bytes),                                                 \
    "memory PyTorch may use, as set by set_per_process_memory_fraction", NULL}
 // clang-format on
@@ -169,7 +169,7 @@ typedef struct {
   plim_model_source source;
   plim_target target;
   plim_alloc_conf conf;  // target.conf points here
-  char card[128];        // in words: "RTX 4090"; empty: no card was given or found
+  char card[128];        // in words: "RTX 4090", "24.0 GiB"; empty: no card was given or found
   char card_note[160];   // how its name or size was interpreted; empty: nothing to say
   bool is_known_by_size; // only its size is known; kernels and rates are those of an H200
   plim_notes notes;      // assumptions, and what is not modelled

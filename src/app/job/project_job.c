@@ -357,7 +357,7 @@ static void fill_strategy(project_job *p, job_args *a) {
       strstr(p->run.offload.text, "activations"))
     note(p, "unmodelled.offload", "offload",
          "offloading activations together with parameters is not modelled: predicted with "
-         "activations on the card, which needs more memory than the run");
+         "activations on the GPU, which needs more memory than the run");
   if (a->world > 1 && !a->strategy && !is_typed) a->strategy = usual_strategy(&p->project);
   a->through_accelerate = goes_through_accelerate(&p->project);
   project_job_fill_engine(p, a);

@@ -11,7 +11,7 @@
 #ifndef PLIM_APP_RUN_H
 #define PLIM_APP_RUN_H
 
-#include "history.h"
+#include "run_history.h"
 #include "injection.h"
 #include "launch.h"
 #include "live.h"

@@ -16,7 +16,7 @@
 
 // ---- the program ------------------------------------------------------------------------------------
 
-// Its results are on standard error, so that standard output has the report alone. Ctrl-C is for the program.
+// The program's output goes to standard error, so that standard output has only the report. Ctrl-C ends the program only.
 static plim_err start(const char *const *command, char **environment, pid_t *program,
                       plim_error *error) {
   posix_spawn_file_actions_t files;
@@ -72,8 +72,8 @@ static simulate_end end_of(const simulate_result *run) {
 
 // ---- what PyTorch does not count --------------------------------------------------------------------
 
-// CUDA's name of a card is NVML's without "GPU-". Where names are not known, a single card is the one. A part of a card (MIG)
-// has another name.
+// CUDA's uuid of a card is NVML's without "GPU-". If uuids are not known and there is only one card, it is that one. A part of
+// a card (MIG) has another uuid.
 static uint64_t used_on(const plim_card *cards, size_t count, const char *uuid) {
   bool has_name = uuid && *uuid;
   for (size_t i = 0; has_name && i < count; i++)
@@ -115,9 +115,9 @@ static void take_memory(simulate_result *run, const plim_card *before, const pli
 
 static plim_err no_gpu(plim_error *error) {
   plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
-                           "this machine has no NVIDIA GPU that the driver reports, and profile "
-                           "measures on a real one");
-  plim_error_hint(error, "to run the program on a simulated card: plimsoll simulate --gpu 4090 -- "
+                           "profile needs an NVIDIA GPU, and the driver reports none on this "
+                           "machine");
+  plim_error_hint(error, "to run the program on a simulated GPU: plimsoll simulate --gpu 4090 -- "
                          "COMMAND");
   return err;
 }

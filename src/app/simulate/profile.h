@@ -1,5 +1,5 @@
-// Runs the user's program on the GPUs of this machine and collects what it did there, as simulate.h does for a simulated
-// card: without stand-ins and without a sandbox. The program's output goes to standard error.
+// Runs the user's program on the GPUs of this machine and collects what it did there, as simulate.h does on a simulated card,
+// but without stand-ins and without a sandbox. The program's output goes to standard error.
 //
 //   profile_request request = {.command = words, .steps = 10};
 //   simulate_result result;
@@ -18,14 +18,14 @@ typedef struct {
   uint64_t steps; // optimizer steps after which the program is ended; 0: it ends by itself
 } profile_request;
 
-// What was measured beside the processes' own results.
+// What was measured in addition to the processes' own results.
 typedef struct {
   bool is_interrupted; // the user stopped it (Ctrl-C)
   uint32_t gpus;       // of this machine
   // What other processes used on the card of the fullest process, before and after the run; PLIM_UNKNOWN if the driver does
   // not say. What they used before is not part of the result's peak_bytes.
   uint64_t others_bytes, others_after_bytes;
-  // What CUDA and its libraries used there beside PyTorch: when training began, and the most; PLIM_UNKNOWN if several
+  // What CUDA and its libraries used there in addition to PyTorch: when training began, and at most; PLIM_UNKNOWN if several
   // processes of the program shared the card.
   uint64_t outside_first_bytes, outside_peak_bytes;
 } profile_card;
@@ -33,7 +33,7 @@ typedef struct {
 // Fails if this machine has no GPU.
 plim_err profile_find_gpu(plim_error *error);
 
-// Fails if there is no GPU or the program cannot be started. A program that fails is a result. Whatever the outcome, clear
+// Fails if there is no GPU or the program cannot be started. If the program itself fails, that is a result. In any case, clear
 // the result. Its peak_bytes is what the fullest process used on its card; it has no log, and nothing that only a simulated
 // card knows.
 plim_err profile_run(const profile_request *request, simulate_result *result, profile_card *card,

@@ -28,8 +28,8 @@ static double seconds_since(const struct timespec *start) {
   return (double)(now.tv_sec - start->tv_sec) + (double)(now.tv_nsec - start->tv_nsec) / 1e9;
 }
 
-// As card_record_used; but the numbers of processes are those of the sandbox, so only they themselves can say that they
-// have ended.
+// As card_record_used, but process ids are those inside the sandbox, so only the processes themselves can say that they have
+// ended.
 static uint64_t used_on(const card_record *record, uint32_t device) {
   uint64_t used = 0;
   for (uint32_t i = 0; i < record->process_count && i < CARD_MAX_PROCESSES; i++) {
@@ -53,7 +53,7 @@ static void look(run *r) {
   if (r->watch) r->watch(r->context, &now);
 }
 
-// ---- what the card wrote down -----------------------------------------------------------------------
+// ---- what the card recorded -------------------------------------------------------------------------
 
 static bool add_unmodelled(simulate_result *result, const card_unmodelled *u) {
   simulate_unmodelled one = {.calls = u->calls};
@@ -66,12 +66,14 @@ static bool add_unmodelled(simulate_result *result, const card_unmodelled *u) {
   return vec_push(&result->unmodelled, one);
 }
 
-// The most memory in use on a device. Several processes on one device are taken to have their peaks together.
-static uint64_t peak_of(const card_record *record, uint32_t device) {
+// The most memory in use on a device. If several processes used it, their peaks are assumed to come at the same time.
+static uint64_t peak_of(const card_record *record, uint32_t device, uint32_t *processes) {
   uint64_t sum = 0;
+  *processes = 0;
   for (uint32_t i = 0; i < record->process_count && i < CARD_MAX_PROCESSES; i++) {
     const card_holding *h = &record->processes[i].devices[device];
     sum += h->context_bytes + h->peak_bytes;
+    *processes += h->context_bytes + h->peak_bytes > 0;
   }
   return sum;
 }
@@ -86,8 +88,9 @@ static bool take_record(const card_record *record, simulate_result *result) {
       ok = add_unmodelled(result, &p->unmodelled[k]) && ok;
   }
   for (uint32_t d = 0; d < record->device_count; d++) {
-    uint64_t peak = peak_of(record, d);
-    if (peak > result->peak_bytes) result->peak_bytes = peak;
+    uint32_t processes;
+    uint64_t peak = peak_of(record, d, &processes);
+    if (peak > result->peak_bytes) result->peak_bytes = peak, result->sharing = processes;
   }
   return ok;
 }
@@ -106,14 +109,14 @@ static bool was_refused(const card_record *record) {
   return false;
 }
 
-// A program that fails after the card refused memory has run out of it, also if it died before it could say so.
+// A program that fails after the card refused memory has run out of memory, even if it ended before it could report that.
 static simulate_end end_of(const run *r) {
   bool is_well = WIFEXITED(r->result->status) && WEXITSTATUS(r->result->status) == 0;
   if (is_well) return SIMULATE_RAN;
   return was_refused(r->record) ? SIMULATE_OUT_OF_MEMORY : SIMULATE_FAILED;
 }
 
-// The exception of a process that came as far as any other did; NULL if none had one.
+// The exception of a process that got as far as any other; NULL if none had one.
 static const char *exception_of(const simulate_result *result) {
   bool uses_card = simulate_fullest(result) != NULL;
   for (size_t i = 0; i < result->processes.len; i++) {
@@ -151,7 +154,7 @@ static plim_err go(run *r, const plim_sandbox *sandbox, plim_error *error) {
   r->result->end = end_of(r);
   if (r->record->process_count > CARD_MAX_PROCESSES)
     return plim_fail(error, PLIM_ERR_UNSUPPORTED,
-                     "%u processes used the card, and the memory of at most %d can be recorded",
+                     "%u processes used the GPU, and the memory of at most %d can be recorded",
                      r->record->process_count, CARD_MAX_PROCESSES);
   return take_record(r->record, r->result) ? PLIM_OK
                                            : plim_fail(error, PLIM_ERR_NOMEM, "out of memory");

@@ -22,7 +22,7 @@ typedef struct {
   uint64_t context_bytes;     // of each process on each card that it uses
   uint32_t gpus;
   uint32_t
-      world; // ranks that the program is told of, of which the others do not run; 0: as many as it starts
+      world; // ranks that the program is told of, although it starts fewer; 0: as many as it starts
   uint64_t steps; // optimizer steps after which the program is ended; 0: it ends by itself
   const char *const *writable; // folders in which the program's changes are kept
   size_t writable_count;
@@ -99,7 +99,7 @@ typedef struct {
   char *name;       // "loading", "training", "optimizer", "evaluation", "saving"
 } simulate_phase;
 
-// What was measured on a real card, by `profile`. Bytes are PLIM_UNKNOWN and texts NULL where nothing was.
+// What `profile` measured on a real card. Bytes are PLIM_UNKNOWN and texts NULL if they were not measured.
 typedef struct {
   vec(double) step_seconds; // from the end of each step to the end of the next one
   char *card, *uuid;        // of the card on which the process reserved the most
@@ -116,13 +116,13 @@ typedef struct {
   uint64_t time_us;
 } simulate_failure;
 
-// The last optimizer step as it would be on the real card, by the clock's rates; all 0 if it is not known. The card and
-// the host work side by side: the slower one decides.
+// The time of the last optimizer step on the real card, computed with the clock's rates; all 0 if it is not known. The card
+// and the host work at the same time, so the slower one decides.
 typedef struct {
   double seconds;
   double product_seconds, attention_seconds; // by their shapes
   double memory_seconds;                     // of the other kernels, by what PyTorch allocated
-  double host_seconds;                       // Python and PyTorch, by the number of kernels
+  double host_seconds;                       // of Python and PyTorch, by the number of kernels
   uint64_t kernels;
 } simulate_step;
 
@@ -150,11 +150,11 @@ typedef struct {
   vec(simulate_look) looks;
   vec(simulate_route) routes;
   bool has_liger;         // Liger-Kernel is installed
-  bool is_without_triton; // libraries that look for Triton take other paths
+  bool is_without_triton; // libraries that look for Triton run different code
   vec(simulate_version) versions;
 } simulate_process;
 
-// A function of CUDA's that was called and whose result is not modelled.
+// A CUDA function that was called although its result is not modelled.
 typedef struct {
   char name[64];
   uint64_t calls;
@@ -177,10 +177,12 @@ typedef struct {
   char read_only[320]; // folders that the program could not write to, in the sandbox; empty if none
   uint64_t pinned_bytes; // the most pinned host memory, of all processes together
   uint64_t peak_bytes;   // the most memory in use on any card, contexts included
-  uint64_t launches;     // of kernels
+  uint32_t
+      sharing; // processes that used that card; if more than one, peak_bytes is the sum of their peaks
+  uint64_t launches; // of kernels
 } simulate_result;
 
-// Fails if the program cannot be started. A program that fails is a result. Whatever the outcome, clear the result.
+// Fails if the program cannot be started. If the program itself fails, that is a result. Clear the result in any case.
 plim_err simulate_run(const simulate_request *request, simulate_watch *watch, void *context,
                       simulate_result *result, plim_error *error);
 void simulate_result_clear(simulate_result *result);

@@ -41,7 +41,7 @@ const char *const simulate_library_names[] = {
     NULL,
 };
 
-// What a run on a card that is not there must not do, even where the network is open: upload and ask.
+// Libraries are told to work offline, so that they do not wait for a network that is not there. Not with --online.
 static const char *const offline[][2] = {
     {"HF_HUB_OFFLINE", "1"},     {"HF_DATASETS_OFFLINE", "1"},  {"TRANSFORMERS_OFFLINE", "1"},
     {"WANDB_MODE", "offline"},   {"MLFLOW_TRACKING_URI", ""},   {"COMET_OFFLINE", "1"},
@@ -96,8 +96,9 @@ static void put_before(environment *e, const char *name, const char *first, char
   free(value);
 }
 
-// The stand-ins come first. CUDA's names follow: the loader then takes them as loaded and looks for no file. Names without
-// a folder are looked up in LD_LIBRARY_PATH, so that a blank in the folder's name does no harm.
+// The stand-ins come first. The names of CUDA's libraries follow, so that the loader regards these as loaded and looks for no
+// file. Names without a folder are looked up in LD_LIBRARY_PATH: a folder's name could contain a blank, which LD_PRELOAD would
+// take as a separator.
 static void put_preload(environment *e) {
   char list[2048] = "libplimsoll-card.so";
   for (const char *const *name = simulate_library_names; *name; name++) {
@@ -121,7 +122,7 @@ static void put_python(environment *e, const char *stand_ins) {
   if (plim_path_join(path, stand_ins, "python")) put_before(e, "PYTHONPATH", path, ':');
 }
 
-// Ours, and what the Python modules read: where to write, and after how many steps to end the program.
+// This process's environment, and what the Python modules read: where to write, and after how many steps to end the program.
 static environment begin(uint64_t steps, const simulate_folder *folder, const char *stand_ins) {
   environment e = {0};
   char text[24];

@@ -30,7 +30,7 @@ plim_err simulate_find_stand_ins(char path[PLIM_PATH_BYTES], plim_error *error) 
   for (size_t i = 0; i < sizeof places / sizeof *places; i++)
     if (plim_path_join(path, program, places[i]) && has_stand_ins(path)) return PLIM_OK;
   plim_err err = plim_fail(error, PLIM_ERR_IO,
-                           "libplimsoll-card.so, the simulated card, is neither in %.120s/%s nor "
+                           "libplimsoll-card.so, the simulated GPU, is neither in %.120s/%s nor "
                            "in %.120s/%s",
                            program, places[0], program, places[1]);
   plim_error_hint(error, "install plimsoll again: make install");

@@ -1,5 +1,5 @@
-// How long a step would take on the real card, by the clock's rates. Products and attention are known by their shapes, and
-// kernels by their number. What the other kernels move is not known; a rule stands for it.
+// How long a step would take on the real card, by the clock's rates. The shapes of products and attention are known, and the
+// number of kernels. What the other kernels move is not known and follows a rule.
 #include <math.h>
 
 #include "kernel_rates.h"
@@ -14,8 +14,8 @@ static double moved_bytes(const card_work *w) {
   return PASSES * by_kernels + w->listed_bytes;
 }
 
-// For each kernel the host runs an operator or a node of the backward pass, and another one that launches nothing: views,
-// and Python between them. Chosen by the same runs.
+// For each kernel, the host runs an operator or a node of the backward pass, and another one that launches nothing (a view),
+// with Python between them. Chosen by the same runs.
 static double host_seconds(const card_work *w) {
   return (double)w->launches * (PLIM_LAUNCH_SECONDS + PLIM_OPERATOR_SECONDS + PLIM_NODE_SECONDS);
 }

@@ -1,6 +1,5 @@
-// Runs a program on the simulated card with other settings. The user's files stay as they are: edited copies of them are
-// shown to the program alone. A plan for a program that plimsoll does not model is a search for the largest micro batch
-// that fits:
+// Runs a program on the simulated card with other settings. The user's files stay as they are: only the program sees edited
+// copies of them. A plan for a program that plimsoll cannot predict is a search for the largest micro batch that fits:
 //
 //   trial_program program;
 //   err = trial_program_open(&program, &(trial_options){.words = words, .sets = &sets}, &error);
@@ -82,7 +81,7 @@ typedef struct {
 plim_err trial_version_make(const trial_program *p, const plim_knob_change *changes, size_t count,
                             trial_version *out, plim_error *error);
 void trial_version_clear(trial_version *version);
-// Without a sandbox the program sees the original files: fails if a copy would have to be shown.
+// Without a sandbox the program sees the original files: fails if it needs an edited copy of one.
 plim_err trial_version_check(const trial_version *version, bool is_unsandboxed, plim_error *error);
 
 // ---- the program with settings that the user names --------------------------------------------------
@@ -103,6 +102,7 @@ typedef struct {
   vec(trial_changed) changed; // what was asked for, and what changes with it
   char *variables[2];         // "NAME=VALUE" for the program's environment; ends with NULL
   int64_t effective_before, effective_after; // batch of an optimizer step; 0: not known
+  int64_t keeping_accumulation;              // that would keep it, and that --with can set; 0: none
 } trial_with;
 
 // `texts` are values of --with (KNOB=V). Fails with the reason if a setting cannot be changed in this program. Whatever
@@ -113,9 +113,9 @@ void trial_with_clear(trial_with *w);
 
 // ---- what was observed ------------------------------------------------------------------------------
 
-// Fills in the options of a prediction with what a process of the first run was seen to do. They count as typed in `typed`,
-// which must be empty, so that the files do not change them; args->typed_at must be set. Texts point into the process.
-// Fails with the reason if plimsoll has no prediction for such a program.
+// Fills in the options of a prediction with what was observed in a process of the first run. They are marked as typed in
+// `typed`, which must be empty, so that the files do not change them; args->typed_at must be set. Texts point into the process.
+// Fails with the reason if plimsoll cannot predict such a program.
 plim_err trial_observed_fill(trial_program *p, const simulate_process *seen, job_args *args,
                              cli_call *typed, plim_error *error);
 
@@ -158,7 +158,7 @@ typedef void trial_watch(void *context, const trial_search *search, int64_t micr
 // The first run, with the program's own values, on a card that is large enough. Here and below: fails if the program fails
 // but not because of memory.
 plim_err trial_search_first(trial_search *s, trial_watch *watch, void *context, plim_error *error);
-// The runs after it. Fails, too, if another micro batch has no effect on the program.
+// The runs after it. Fails also if another micro batch has no effect on the program.
 plim_err trial_search_rest(trial_search *s, trial_watch *watch, void *context, plim_error *error);
 // After the first run: runs the program on the card with these changes, which give it this micro batch.
 plim_err trial_prove(trial_search *s, const plim_knob_change *changes, size_t count, int64_t micro,

@@ -1,4 +1,4 @@
-// What a simulated run showed of the program, as options of a prediction.
+// Turns what was observed in a simulated run into the options of a prediction.
 #include <string.h>
 
 #include "optimizer.h"
@@ -28,7 +28,7 @@ static void say_flag(facts *f, bool *field, bool flag) {
   say(f, field);
 }
 
-// Says nothing if the name is not among the choices: the files decide then, and the comparison of peaks shows whether they
+// Sets nothing if the name is not among the choices: the files decide then, and the comparison of peaks shows whether they
 // are right.
 static void say_choice(facts *f, int *field, const char *const *choices, const char *name) {
   for (int i = 0; name && choices[i]; i++)
@@ -83,7 +83,7 @@ static void say_adapters(facts *f) {
   say(f, &f->args->lora_targets);
 }
 
-// Where the files say the same, they also say how, such as around each layer by FSDP.
+// If the files say the same, nothing is set, because they also say how: FSDP, for example, checkpoints each layer.
 static void say_checkpoint(facts *f, const char *in_files) {
   const simulate_observed *o = f->seen;
   const char *seen = !o->checkpoints ? "off" : o->is_reentrant ? "reentrant" : "on";
@@ -100,8 +100,8 @@ static void say_optimizer(facts *f) {
   say(f, &f->args->optimizer);
 }
 
-// Whether a mask hides anything is not looked at, since that would allocate. Where the files do not say it, an all-ones mask
-// is assumed for batches of one length; the comparison of peaks shows whether that is right.
+// The values of a mask are not read, since that would allocate. If the files do not say what is masked, an all-ones mask is
+// assumed for batches of one length; the comparison of peaks shows whether that is right.
 static void say_mask(facts *f, const char *in_files) {
   bool is_said = *in_files && strcmp(in_files, "none") != 0;
   if (!f->seen->has_mask) say_choice(f, &f->args->mask, plim_mask_names, "none");
@@ -124,15 +124,16 @@ static plim_err refuse(const trial_program *p, const simulate_process *seen, pli
   const simulate_observed *o = &seen->observed;
   if (!seen->config)
     return plim_fail(error, PLIM_ERR_UNSUPPORTED,
-                     "plimsoll predicts models of transformers, and %.80s has no configuration of "
-                     "theirs",
+                     "plimsoll predicts only models of transformers, and %.80s has no transformers "
+                     "configuration",
                      o->model ? o->model : "this program's model");
   if (o->adapters && strcmp(o->adapters, "LORA") != 0)
     return plim_fail(error, PLIM_ERR_UNSUPPORTED, "plimsoll does not predict %.40s adapters",
                      o->adapters);
   if (p->accumulation && o->accumulation && o->accumulation != (uint64_t)p->accumulation)
     return plim_fail(error, PLIM_ERR_UNSUPPORTED,
-                     "the program accumulates %llu passes where its files say %lld",
+                     "the program ran %llu backward passes for each optimizer step, but its files "
+                     "set the accumulation to %lld",
                      (unsigned long long)o->accumulation, (long long)p->accumulation);
   return PLIM_OK;
 }

@@ -41,7 +41,7 @@ static plim_err refuse_micro(const trial_program *p, plim_error *error) {
   return plim_error_file(error, err, p->files.project.files.at[k->places[0].file]->path);
 }
 
-// Another value must be possible. The editor's reason says what is in the way.
+// Checks that another value can be written. If not, the editor's reason says why.
 static plim_err check_change(const trial_program *p, plim_error *error) {
   plim_knob_change changes[2];
   plim_edit_set edits;
@@ -67,7 +67,7 @@ static plim_knob_change set_count(plim_knob knob, int64_t count) {
   return (plim_knob_change){knob, {.kind = PLIM_VALUE_INTEGER, .integer = count}};
 }
 
-// Tries a split of the same effective batch, or, where there is no other, one that is twice as large.
+// Tries another split of the same effective batch or, if there is none, an effective batch that is twice as large.
 static plim_err find_how(trial_program *p, plim_error *error) {
   const plim_project *project = &p->files.project;
   int64_t all = p->micro * p->accumulation, micro = p->micro > 1 ? 1 : 2;

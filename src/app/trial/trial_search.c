@@ -1,6 +1,6 @@
-// Finds the largest micro batch that fits, with few runs. A run on a card that is large enough tells two bounds: what
-// PyTorch reserved is enough, and less than it allocated at once is not. Between them PyTorch frees its cache and tries
-// again, so only a run on the card itself can tell.
+// Finds the largest micro batch that fits, with few runs. A run on a card that is large enough gives two bounds: what PyTorch
+// reserved is enough memory, and less than it allocated at one time is not. Between the two, PyTorch frees its cache and tries
+// again, so only a run on the card itself can decide.
 #include <stdio.h>
 #include <string.h>
 
@@ -46,8 +46,8 @@ static bool has_batch_of(const trial_run *a, const trial_run *b) {
   return a->batch[0] && a->batch[0] == b->batch[0] && a->batch[1] == b->batch[1];
 }
 
-// Whether the program's batch is smaller than was asked for, or as large as with a smaller micro batch: that is all the
-// data there is. Where data is packed, the samples of a batch are not proportional to the micro batch.
+// Whether the program's batch is smaller than it should be, or as large as with a smaller micro batch: the program then has
+// no more data. If data is packed, the samples of a batch are not proportional to the micro batch.
 static bool has_no_data(const trial_search *s, const trial_run *r) {
   const trial_run *a = &s->runs.at[0], *b = &s->runs.at[s->runs.len > 1];
   uint64_t at[] = {(uint64_t)a->micro, (uint64_t)b->micro, (uint64_t)r->micro};
@@ -58,7 +58,7 @@ static bool has_no_data(const trial_search *s, const trial_run *r) {
   return false;
 }
 
-// Peaks come with the second step at the latest: the optimizer's state exists then.
+// The peak is reached in the second step at the latest, because the optimizer's state exists then.
 static trial_verdict verdict_of(const trial_search *s, const trial_run *r) {
   enum { ENOUGH_STEPS = 2 };
   trial_verdict verdict = by_memory(s, r);
@@ -160,8 +160,8 @@ static bool has_ended(const trial_run *r) {
   return r->needs_bytes != PLIM_UNKNOWN && r->verdict != TRIAL_NO_DATA;
 }
 
-// Where the line through the two largest measured micro batches reaches the card's memory, of what is reserved or of what
-// is allocated; 0: not known.
+// The micro batch at which a line through the two largest results reaches the card's memory. The line is that of reserved or
+// of allocated memory. 0: not known.
 static int64_t reaches(const trial_search *s, bool is_allocated) {
   const trial_run *a = NULL, *b = NULL; // the largest two, b above a
   for (size_t i = 0; i < s->runs.len; i++) {
@@ -184,13 +184,13 @@ static int64_t reaches(const trial_search *s, bool is_allocated) {
 
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
-// The lines have said that nothing larger fits, and were wrong by `past` before: steps become longer.
+// The lines say that nothing larger fits, but they were wrong by `past` before, so the search goes further each time.
 static int64_t beyond(int64_t fits, int64_t line) {
   int64_t past = fits > line ? fits - line : 0;
   return fits + past + 1;
 }
 
-// A flat line says nothing about where it ends: at most sixteen times the largest that fits.
+// A flat line does not show where the memory ends, so the guess is at most sixteen times the largest that fits.
 static int64_t guess_above(const trial_search *s, int64_t fits) {
   enum { LEAP = 16 };
   int64_t reserved = reaches(s, false), allocated = reaches(s, true);
@@ -237,7 +237,7 @@ static plim_err check_first(const trial_search *s, plim_error *error) {
   plim_err err;
   if (!simulate_fullest(&s->first))
     err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
-                    "the program did not use the card, so there is nothing to plan");
+                    "the program did not use the GPU, so there is nothing to plan");
   else if (!r->steps)
     err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
                     "the program ended without an optimizer step, so what it needs is not known");
@@ -269,8 +269,8 @@ static plim_err check(const trial_search *s, plim_error *error) {
   return s->runs.len == 2 ? check_second(s, error) : PLIM_OK;
 }
 
-// The second run is to end, for the line: it gets the card only if that is certain to be enough, because memory grows at
-// most in proportion to the micro batch.
+// The line needs a second run that ends well, so that run gets only the card's memory if this is certainly enough: memory
+// grows at most in proportion to the micro batch.
 static bool is_for_card(const trial_search *s, int64_t micro) {
   const trial_run *first = &s->runs.at[0];
   double most = (double)first->needs_bytes * (double)micro / (double)first->micro;

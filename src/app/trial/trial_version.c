@@ -25,7 +25,7 @@ static void push_word(reading *r, const char *text) {
   if (!copy || !vec_push(&r->version->words, copy)) free(copy), r->is_out = true;
 }
 
-// The editor may put "export NAME=VALUE" before the command. A program is started with that by env.
+// The editor may put "export NAME=VALUE" before the command; env then starts the program with that variable.
 static void take_word(void *to, size_t command, const char *word, size_t size) {
   reading *r = to;
   plim_bytes text = {0};
@@ -73,8 +73,8 @@ static plim_err make_folder(trial_version *v, plim_error *error) {
   return PLIM_OK;
 }
 
-// With the permissions of the original. Python takes a compiled module for that of a source with the same time and size, so
-// the copy has a time of its own.
+// The copy has the permissions of the original, but another time: Python uses a cached compiled module if the source has the
+// same time and size.
 static plim_err write_copy(const char *path, const char *of, const char *text, size_t size,
                            plim_error *error) {
   struct stat like;
@@ -117,10 +117,11 @@ static plim_err replace(trial_version *v, const plim_project_file *f, const char
 static plim_err refuse_new(const char *path, plim_error *error) {
   plim_err err =
       plim_fail(error, PLIM_ERR_UNSUPPORTED,
-                "the change needs a new file, %.200s, and a program can only be shown copies of "
-                "files that exist",
+                "the change needs a new file, %.200s, but the sandbox can only replace files that "
+                "exist",
                 path);
-  plim_error_hint(error, "write it with plimsoll apply, in a copy of the project, and run that");
+  plim_error_hint(error,
+                  "make the change in a copy of the project (plimsoll apply), and simulate that");
   return err;
 }
 
@@ -160,8 +161,8 @@ plim_err trial_version_make(const trial_program *p, const plim_knob_change *chan
 plim_err trial_version_check(const trial_version *v, bool is_unsandboxed, plim_error *error) {
   if (!is_unsandboxed || !v->replaced.len) return PLIM_OK;
   plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
-                           "other values would need an edited copy of %.200s, which only the "
-                           "sandbox can give to the program",
+                           "another value needs an edited copy of %.200s, which the program can "
+                           "get only in the sandbox",
                            v->replaced.at[0].path);
   plim_error_hint(error, "if the program has a flag for it, add the flag to the command; or leave "
                          "out --unsandboxed");

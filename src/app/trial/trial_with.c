@@ -17,11 +17,11 @@ typedef struct {
 static plim_err refuse_twice(const char *text, plim_knob knob, plim_error *error) {
   plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "--with %.64s: %s was given before", text,
                            plim_knob_table[knob].name);
-  plim_error_hint(error, "leave one of them out; a run has one value of each setting");
+  plim_error_hint(error, "give each setting only once");
   return err;
 }
 
-// PyTorch reads this setting itself, so any text that it takes is possible; "unchanged" is none.
+// PyTorch reads this setting itself, so any text that it accepts is possible.
 static plim_err read_conf(const char *text, plim_value *value, plim_error *error) {
   const char *conf = strchr(text, '=') + 1;
   plim_alloc_conf read;
@@ -54,7 +54,7 @@ static const char *conf_variable(void) {
   return getenv("PYTORCH_ALLOC_CONF") ? "PYTORCH_ALLOC_CONF" : "PYTORCH_CUDA_ALLOC_CONF";
 }
 
-// Where no file and no command sets the allocator, the environment does, and it is ours to set.
+// If neither a file nor the command has the allocator's settings, they are set in the program's environment.
 static plim_err take_variable(trial_with *w, const plim_project *p, change_list *list,
                               plim_error *error) {
   if (p->knobs[PLIM_KNOB_ALLOC_CONF].place_count) return PLIM_OK;
@@ -141,13 +141,35 @@ static int64_t count_of(const plim_project_knob *k) {
   return is_count && k->value.integer > 0 ? k->value.integer : 0;
 }
 
+// GPUs; 0: not known.
+static int64_t world_of(const plim_project *p, const trial_options *options) {
+  bool is_one = !options->world && p->knobs[PLIM_KNOB_WORLD].origin == PLIM_ABSENT;
+  return is_one ? 1 : (int64_t)options->world;
+}
+
 static int64_t effective_of(const plim_project *p, int64_t world) {
   const plim_project_knob *k = &p->knobs[PLIM_KNOB_ACCUMULATE];
   int64_t micro = count_of(&p->knobs[PLIM_KNOB_MICRO_BATCH]), steps = 0;
-  if (!world && p->knobs[PLIM_KNOB_WORLD].origin == PLIM_ABSENT) world = 1;
   if (!plim_project_accumulation(p, micro, world, &steps))
     steps = k->origin == PLIM_ABSENT ? 1 : count_of(k);
   return micro * steps * plim_project_ranks(p, world);
+}
+
+// The accumulation with which the effective batch would stay; 0 if there is none, or the program has no place for it.
+static int64_t keeping_accumulation(const plim_project *p, const plim_project *q, int64_t world,
+                                    const trial_with *w, const change_list *list) {
+  change_list more = *list;
+  plim_edit_set edits;
+  int64_t part = count_of(&q->knobs[PLIM_KNOB_MICRO_BATCH]) * plim_project_ranks(q, world);
+  bool has_changed = w->effective_after && w->effective_before != w->effective_after;
+  if (!has_changed || is_asked(list, PLIM_KNOB_ACCUMULATE)) return 0;
+  int64_t steps = part && w->effective_before % part == 0 ? w->effective_before / part : 0;
+  if (!steps || more.count == PLIM_KNOBS) return 0;
+  more.at[more.count++] =
+      (plim_knob_change){PLIM_KNOB_ACCUMULATE, {.kind = PLIM_VALUE_INTEGER, .integer = steps}};
+  if (plim_project_set(p, more.at, more.count, &edits, NULL)) return 0;
+  plim_edit_set_clear(&edits);
+  return steps;
 }
 
 // ---- all of it --------------------------------------------------------------------------------------
@@ -158,14 +180,15 @@ static plim_err make_version(trial_with *w, const plim_project *p, const trial_o
   plim_project q = {0};
   plim_err err = plim_project_set(p, list->at, list->count, &edits, error);
   if (err && p->files.len == 1)
-    plim_error_hint(error, "the command names no script or configuration that exists here; a flag "
-                           "of the program that is in the command could be changed");
+    plim_error_hint(error, "the command names no script or configuration file that exists here; "
+                           "if the program has a flag for it, add the flag to the command");
   if (err) return err;
   err = trial_version_of(p, options->words, &edits, &w->version, error);
   if (!err) err = plim_project_edited(p, &edits, &q, error);
   if (!err && !list_changed(w, p, &q, list)) err = plim_no_memory(error);
-  if (!err) w->effective_before = effective_of(p, (int64_t)options->world);
-  if (!err) w->effective_after = effective_of(&q, (int64_t)options->world);
+  if (!err) w->effective_before = effective_of(p, world_of(p, options));
+  if (!err) w->effective_after = effective_of(&q, world_of(&q, options));
+  if (!err) w->keeping_accumulation = keeping_accumulation(p, &q, world_of(&q, options), w, list);
   plim_project_clear(&q);
   plim_edit_set_clear(&edits);
   return err;

@@ -1,16 +1,16 @@
 """Which results of torch.distributed's collectives are known.
 
-The ranks of a simulated run exchange integers truly (src/card/stand_ins/nccl_collectives.c), but PyTorch moves them through
-buffers of its own, which plimsoll_values does not know. So the operators of c10d are followed as a whole: integers that
-arrive are known if what this rank sent was. All ranks do the same, so what the others sent was known too. Floats and large
-data are not exchanged; they are unknown afterwards.
+The ranks of a simulated run really exchange integers (src/card/stand_ins/nccl_collectives.c), but PyTorch moves them through
+its own buffers, which plimsoll_values does not follow. So each operator of c10d is followed as a whole: the integers that a rank
+receives are known if those that it sent were known. All ranks run the same program, so what the others sent was known, too.
+Floats and large data are not exchanged; they are unknown afterwards.
 """
 import plimsoll_values as values
 
-EXCHANGED_BYTES = 1 << 20  # that a rank sends to another one, as in nccl_collectives.c
+EXCHANGED_BYTES = 1 << 20  # the most that a rank sends to another one, as in nccl_collectives.c
 COPIED_BYTES = 256 << 10  # as in card_memory.c
 
-# Where an operator has the tensors that it writes and those that it sends.
+# Which arguments of an operator are the tensors that it writes and those that it sends.
 BOTH = "allreduce_ allreduce_coalesced_ reduce_"  # in the first argument
 FIRST_AND_SECOND = """allgather_ _allgather_base_ allgather_coalesced_ allgather_into_tensor_coalesced_ gather_ reduce_scatter_
 _reduce_scatter_base_ reduce_scatter_tensor_coalesced_ alltoall_ alltoall_base_"""
@@ -19,7 +19,7 @@ RECEIVING = "recv_ recv_any_source_"
 
 
 def install(torch):
-    """Registers the operators; where this PyTorch has no torch.distributed there are none."""
+    """Registers the operators. A PyTorch without torch.distributed has none."""
     library = torch.library.Library("c10d", "IMPL", values.KEY)
     install.library = library  # registrations end with this object
     for name in " ".join([BOTH, FIRST_AND_SECOND, *FROM_ROOT, RECEIVING]).split():

@@ -26,7 +26,7 @@ import plimsoll_world
 _steps = {}  # id of an optimizer -> steps that it made
 _wanted = int(os.environ.get("PLIMSOLL_STEPS", "0"))  # 0: as many as the program makes
 _folder = os.environ.get("PLIMSOLL_OUT")
-_has_written = 0  # the process that has
+_has_written = 0  # id of the process that has written its files
 _pid = os.getpid()
 _is_simulated = bool(os.environ.get("PLIMSOLL_CARD"))
 _is_measured = bool(os.environ.get("PLIMSOLL_PROFILE"))
@@ -37,7 +37,7 @@ _is_recorded = not _is_live  # PyTorch's memory history: a training that runs fo
 def watch(torch):
     global _torch
     _torch = torch
-    has_values = _is_simulated and os.environ.get("PLIMSOLL_VALUES") != "0" and plimsoll_values.install(torch)  # 0: to measure its cost
+    has_values = _is_simulated and os.environ.get("PLIMSOLL_VALUES") != "0" and plimsoll_values.install(torch)  # 0: off, to measure its cost
     if has_values:
         plimsoll_collectives.install(torch)
     if _is_measured:
@@ -51,7 +51,7 @@ def watch(torch):
     if plimsoll_world.wanted():
         plimsoll_world.install(torch)
     _observed["values"] = has_values
-    _observed["triton"] = importlib.util.find_spec("triton") is not None  # without it, libraries take other paths
+    _observed["triton"] = importlib.util.find_spec("triton") is not None  # without it, libraries run different code
     _observed["liger"] = importlib.util.find_spec("liger_kernel") is not None
     if _is_recorded:
         torch.cuda._lazy_call(_record)
@@ -62,15 +62,15 @@ def watch(torch):
     plimsoll_observed.install(torch)
     torch.autograd.backward = _before_backward(torch.autograd.backward)  # Tensor.backward calls it
     atexit.register(_write)
-    os._exit = _before_exit(os._exit)  # forked processes end by it
+    os._exit = _before_exit(os._exit)  # forked processes end with it
 
 
 _observed = {}
 
 
 def _record():
-    """Stacks of allocations alone: if a free takes a stack while an exception of Python passes through C++ (a checkpoint that
-    stops early), CPython 3.11 loses the exception."""
+    """Records stacks for allocations only. If a stack is recorded for a free while a Python exception passes through C++ (as when
+    a checkpoint stops early), CPython 3.11 loses the exception."""
     _torch.cuda.memory._record_memory_history(context="alloc", max_entries=1 << 22, stacks="python")
 
 
@@ -94,12 +94,12 @@ def _after_step(optimizer, args, kwargs):
 
 
 def _made():
-    """Steps of the optimizer that made most."""
+    """Steps of the optimizer that made the most."""
     return max(_steps.values(), default=0)
 
 
 def _before_backward(function):
-    """The program ends before the first backward pass after its last step, so evaluation and saving in between still run."""
+    """Ends the program before the first backward pass after its last step, so that evaluation and saving in between still run."""
 
     @functools.wraps(function)
     def backward(*args, **kwargs):
@@ -180,8 +180,8 @@ _kept = []
 
 
 def _dump(path):
-    """As torch.cuda.memory._dump_snapshot does. A snapshot has millions of objects: the garbage collector would look at them
-    again and again, and to release them takes longer than to write them; the process ends anyway."""
+    """Does what torch.cuda.memory._dump_snapshot does, but faster. A snapshot has millions of objects, so the garbage collector is
+    turned off, and they are not released, which would take longer than writing them: the process ends anyway."""
     gc.disable()
     _kept.append(_torch.cuda.memory._snapshot())
     with open(path, "wb") as f:
@@ -190,8 +190,8 @@ def _dump(path):
 
 
 def _failure():
-    """The exception that ends the program, which Python keeps for debuggers, and the program's own line in it. The exit status
-    is not enough: a shell script may lose it, as in `python train.py | tee log`."""
+    """The exception that ended the program, which Python keeps for debuggers, and the line of the program's own files that raised
+    it. The exit status is not enough, because a shell script may lose it, as in `python train.py | tee log`."""
     exception = getattr(sys, "last_value", None)
     if exception is None:
         return None

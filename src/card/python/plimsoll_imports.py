@@ -5,8 +5,8 @@ import sys
 
 
 class _Wait(importlib.abc.MetaPathFinder):
-    """Libraries ask for the spec of a module to see whether it is installed, before anybody imports it: each spec that is
-    handed out must lead to the function."""
+    """Libraries ask for a module's spec only to see whether it is installed, and the program imports the module later. So every
+    spec that is returned must lead to the function."""
 
     def __init__(self, name, function):
         self.name, self.function, self.is_looking = name, function, False

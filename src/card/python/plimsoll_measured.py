@@ -1,12 +1,12 @@
 """What `plimsoll profile` measures on a real card: how long each step takes, and the memory that PyTorch does not count (CUDA's
 context, kernels, NCCL, other processes).
 
-Nothing here makes the program wait for the card: times are taken by events in the stream, which are read at the end."""
+Nothing here makes the program wait for the card: times are measured with events in the stream, which are read at the end."""
 import os
 import time
 
 _torch = None
-_has_events = not os.environ.get("PLIMSOLL_CARD")  # a simulated card finishes everything at once: its events tell no time
+_has_events = not os.environ.get("PLIMSOLL_CARD")  # a simulated card finishes everything at once, so its events have no times
 _marks = []  # at the end of each optimizer step: an event, or seconds of the host's clock
 _outside = {}  # device -> bytes that are in use there and not reserved by PyTorch: when training began, and the most
 MOST_MARKS = 100000
@@ -18,7 +18,7 @@ def install(torch):
 
 
 def _used():
-    """Cards on which PyTorch has memory. A question to another one would make a context there."""
+    """Cards on which PyTorch has memory. Asking another card for its memory would create a context there."""
     if not _torch.cuda.is_initialized():
         return []
     return [i for i in range(_torch.cuda.device_count()) if _torch.cuda.memory_reserved(i)]
@@ -36,7 +36,7 @@ def begin(phase):
 
 
 def after_step(steps):
-    """`steps` were made so far. Other optimizers of the same program may step without adding to them."""
+    """`steps` is the number of steps so far. A step of another optimizer of the program may not increase it."""
     used = _used()
     if steps <= len(_marks) or len(_marks) >= MOST_MARKS or not used:
         return
@@ -53,7 +53,7 @@ def after_step(steps):
 
 
 def finish():
-    """Waits for the card: a process that ends early would leave the other ranks waiting for it."""
+    """Waits for the card. If a process ended before its work is done, the other ranks would wait for it."""
     for i in _used():
         _torch.cuda.synchronize(i)
 
@@ -66,7 +66,7 @@ def step_seconds():
     try:
         finish()
         return [a.elapsed_time(b) / 1000 for a, b in pairs]
-    except Exception:  # an error of the card, after which it answers nothing; or steps on several cards
+    except Exception:  # after an error the card answers no calls; or the steps ran on several cards
         return []
 
 

@@ -1,8 +1,7 @@
-"""What a training program really does, read off the running process: the model, what is trained, batches and their lengths,
-accumulation, precision, checkpointing, attention, the optimizer, how the model is shared between cards, and the phases of
-the run.
+"""Observes what a training program does while it runs: the model, what is trained, batches and their lengths, accumulation,
+precision, checkpointing, attention, the optimizer, how the model is shared between cards, and the phases of the run.
 
-Everything here only looks. A program that has none of it (no transformers, no peft) is described by what PyTorch shows."""
+Nothing here changes what the program computes. A program without transformers and peft is described by what PyTorch shows."""
 import functools
 import threading
 import time
@@ -16,7 +15,7 @@ _is_evaluating = False
 _passes = 0  # backward passes since the last step
 _lengths = {}  # (sequences, tokens) -> how often a batch had this shape
 MOST_SHAPES = 512
-_met = set()  # modules that the program calls itself
+_met = set()  # ids of the modules that the program calls directly
 _described = set()
 _inside = threading.local()
 
@@ -34,7 +33,7 @@ def install(torch):
 
 
 def begin(name):
-    """A phase begins, if it is another one."""
+    """Notes that a phase begins, unless it is the present one."""
     if not phases or phases[-1][1] != name:
         phases.append([int(time.time() * 1e6), name])
         for listener in listeners:
@@ -42,7 +41,7 @@ def begin(name):
 
 
 def _around_train(function):
-    """Module.train(mode), which eval() calls too, for every module below it as well: the outermost call counts."""
+    """Wraps Module.train(mode). eval() calls it, too, and it calls itself for the modules below: only the outermost call counts."""
     depth = 0
 
     @functools.wraps(function)
@@ -76,7 +75,7 @@ def _saving(function):
 
 
 def _noting(function, note):
-    """The function, which notes each of its calls."""
+    """The function, with note() called before each of its calls."""
 
     @functools.wraps(function)
     def noted(*args, **kwargs):
@@ -87,8 +86,8 @@ def _noting(function, note):
 
 
 def _watch_checkpoints():
-    """Checkpointing is what runs, whoever turned it on. The functions below torch.utils.checkpoint.checkpoint are wrapped and
-    not that one, which a program may have imported by name and which torch.compile recognises."""
+    """Checkpointing is recognised by the functions that run, no matter who turned it on. torch.utils.checkpoint.checkpoint itself
+    is not wrapped, because a program may have imported it by name and torch.compile recognises it; the functions that it calls are."""
     import torch.utils.checkpoint as module
 
     def note(kind):
@@ -123,12 +122,12 @@ def before_step(optimizer):
     begin("optimizer")
     try:
         _look_at_optimizer(optimizer)
-    except Exception:  # an optimizer of a kind of its own; what is not seen is not said
+    except Exception:  # an unusual optimizer: it is not described
         pass
 
 
 def has_new_gradients():
-    """Whether a backward pass ran since the last step, or none was ever seen (a program may call autograd otherwise)."""
+    """Whether a backward pass ran since the last step. True also if none was ever seen: the program may call autograd differently."""
     return _passes > 0 or "accumulation" not in observed
 
 
@@ -146,13 +145,13 @@ def after_step(steps):
 
 
 def _until_first_step(self, *args, **kwargs):
-    """Stands for Module.__call__ until the optimizer's first step, to find the modules that the program calls itself; those
-    get a hook of their own. Afterwards modules are called as ever."""
+    """Replaces Module.__call__ until the optimizer's first step, to find the modules that the program calls directly; those get
+    a hook. After that step, the original __call__ is back."""
     is_inside = getattr(_inside, "depth", 0) or _torch._C._current_graph_task_id() != -1  # or in a backward pass
     if not is_inside:
         _meet(self)
     elif observed.get("autocast", "none") == "none":
-        observed["autocast"] = _autocast()  # Accelerate's begins below the outermost call
+        observed["autocast"] = _autocast()  # Accelerate turns it on inside the outermost call
     _inside.depth = getattr(_inside, "depth", 0) + 1
     try:
         return _call(self, *args, **kwargs)
@@ -166,7 +165,7 @@ def _meet(model):
     _met.add(id(model))
     try:
         model.register_forward_pre_hook(_before_forward, with_kwargs=True)
-    except Exception:  # a module of TorchScript takes no hooks
+    except Exception:  # a TorchScript module takes no hooks
         pass
 
 
@@ -176,7 +175,7 @@ def _before_forward(model, args, kwargs):
     try:
         _look_at_batch(args, kwargs)
         _look_at_model(model)
-    except Exception:  # a model of a kind of its own; what is not seen is not said
+    except Exception:  # an unusual model: it is not described
         pass
 
 
@@ -258,7 +257,7 @@ def _keep_config(model):
 
 
 def _autocast():
-    """What this call computes in under autocast; "none" without it."""
+    """The dtype of autocast in this call; "none" without autocast."""
     try:
         enabled = _torch.is_autocast_enabled("cuda")
         dtype = _torch.get_autocast_dtype("cuda")
@@ -322,7 +321,7 @@ def _look_at_optimizer(optimizer):
 
 
 def _name_of(optimizer):
-    """Its name in transformers' TrainingArguments; None for one that has none there or has settings that matter."""
+    """The optimizer's name in transformers' TrainingArguments; None if it has none, or has settings that change its memory."""
     kind, module = type(optimizer).__name__, type(optimizer).__module__.split(".")[0]
     defaults = optimizer.defaults
     if module == "torch" and kind == "AdamW" and not defaults.get("amsgrad"):

@@ -1,17 +1,16 @@
-"""Keeps the integers and booleans of a simulated card true.
+"""Computes integers and booleans for a simulated card, so that programs read their true values.
 
-Kernels of a simulated card do nothing, but programs look at some of what they would compute: masks, positions, lengths,
-counts, routes. This module computes those on the CPU, in the card's own memory: a device address of the simulated card is
-also an address of this process (src/card/stand_ins/card_memory.c).
+Kernels of a simulated card do nothing, but programs read some of what they would compute: masks, positions, lengths, counts,
+routes. This module computes those on the CPU, in the card's own memory: a device address of the simulated card is also an
+address of this process (src/card/stand_ins/card_memory.c).
 
 It registers Python implementations of the operators below under a dispatch key that PyTorch does not use, between autograd
-and the backends. Other operators fall through and cost nothing, and no dispatch mode is active, so PyTorch takes the same
-paths as without this module.
-torch.tensor() turns that key off while it copies its numbers to the card, so it is wrapped.
+and the backends. Other operators fall through and cost nothing, and no dispatch mode is active, so PyTorch runs the same code
+as without this module. torch.tensor() turns that key off while it copies its numbers to the card, so it is wrapped.
 
-A tensor is known when everything it was computed from is known. Floats are known only if they are few and computed from
-known values. Looking at an unknown value is answered by a rule and noted with the line that did it. A router that chooses
-among experts by unknown floats is taken to choose some of them far more often than others, which is noted, too.
+A tensor is known if everything it was computed from is known. Floats are known only if they are few and computed from known
+values. If a program reads an unknown value, it gets one by a rule (_told), and the line that read it is noted. If a router
+chooses among experts by unknown floats, some experts are chosen far more often than others, which is noted, too.
 """
 import ctypes
 import functools
@@ -23,8 +22,7 @@ KEY = "Fake"  # PyTorch's FakeTensor uses another one
 MOST_ELEMENTS = 1 << 26  # of integers; computing more would take longer than the program itself
 MOST_FLOATS = 4096
 
-# Operators that give integers or booleans, or that copy, fill and combine small floats; without overload names all
-# overloads of the operator.
+# Operators that return integers or booleans, or that copy, fill and combine small floats: all overloads of each.
 ELEMENTWISE = """add sub rsub mul div floor_divide remainder fmod pow neg abs sign eq ne lt le gt ge where minimum maximum
 clamp clamp_min clamp_max isin masked_fill bitwise_and bitwise_or bitwise_xor bitwise_not bitwise_left_shift
 bitwise_right_shift logical_and logical_or logical_xor logical_not ceil floor round trunc reciprocal
@@ -41,9 +39,9 @@ RANDOM = "randint randint_like randperm multinomial random bernoulli"
 OPERATORS = " ".join([ELEMENTWISE, REDUCTIONS, SHAPES, CREATION, RANDOM]).split()
 MOST_CHOICES = 1024  # more experts than any router has, fewer tokens than any vocabulary
 MOST_CHOSEN = 32  # more experts than any router chooses for a token; sparse attention chooses hundreds of keys
-FINITE = {"isfinite": True, "isnan": False, "isinf": False}  # of floats that nobody computed
+FINITE = {"isfinite": True, "isnan": False, "isinf": False}  # the answers for floats that were not computed
 
-looked_at = {}  # (file, line) -> [times, type, what it was told]
+looked_at = {}  # (file, line) -> [times, type, the value that it got]
 routed = {}  # (file, line) -> [times, choices, how many of them are chosen]
 _known = {}  # StorageImpl -> (weak reference, the versions of the tensor that are known)
 _state = threading.local()
@@ -51,7 +49,7 @@ _here = os.path.dirname(__file__) + os.sep
 
 
 def install(torch):
-    """Registers the operators and turns the key on for every thread. Returns false where this PyTorch lacks the means."""
+    """Registers the operators and turns the key on for every thread. Returns false if this version of PyTorch does not allow it."""
     global _torch, _key, _below, _excluded, _generator, _card
     _torch = torch
     _card = ctypes.CDLL(None)
@@ -84,7 +82,7 @@ def install(torch):
     threading.Thread.run = run_with_key
     from torch.utils._device import _device_constructors
 
-    _device_constructors()  # remembers the functions that `with torch.device(...)` is about, before they are wrapped
+    _device_constructors()  # caches the functions that `with torch.device(...)` changes, before they are wrapped
     for owner, name in (torch, "tensor"), (torch, "as_tensor"), (torch.Tensor, "new_tensor"):
         setattr(owner, name, _constructor(getattr(owner, name)))
     for name in "tensor", "as_tensor":  # TorchScript knows its built-in functions by their identity
@@ -101,7 +99,7 @@ def _fall_through(registrations):
 
 
 def _constructor(function):
-    """torch.tensor or the like: what it makes of numbers is known."""
+    """Wraps torch.tensor or a similar function: a tensor that it makes of numbers is known."""
 
     def construct(*args, **kwargs):
         t = function(*args, **kwargs)
@@ -147,7 +145,8 @@ def _call(overload, keyset, args, kwargs):
 
 
 def _has_number_for_tensor(overload, args):
-    """x + 1: PyTorch made a tensor of the 1, and a number of it again for Python. A call from the top takes numbers."""
+    """In x + 1, PyTorch converts the 1 to a tensor, and to a number again when it calls Python. The overload does not accept a
+    number in the place of a tensor; the overload packet does."""
     tensors = _tensors_of(overload)
     return any(i in tensors and type(x) in (int, float, bool, complex) for i, x in enumerate(args))
 
@@ -178,7 +177,7 @@ def _is_known(t):
 
 
 def _mark(t, is_changed):
-    """Notes that the values are known. The version of a tensor that was changed in place rises after its operator."""
+    """Notes that the values are known. If the tensor is changed in place, its version is increased after the operator."""
     from torch.multiprocessing.reductions import StorageWeakRef
 
     if len(_known) > 1 << 14:
@@ -229,7 +228,7 @@ COMPARISONS = {"aten::" + name for name in "eq ne lt le gt ge".split()}
 
 
 def _compared(x):
-    """A single float that nobody computed is compared as what the program is told when it looks at it."""
+    """A single float that was not computed is compared by the value that the program gets when it reads it."""
     if _is_on_card(x) and x.numel() == 1 and x.dtype.is_floating_point and not _is_known(x):
         _note(x)
         return _torch.full(x.shape, _told(x.dtype), dtype=x.dtype)
@@ -237,7 +236,7 @@ def _compared(x):
 
 
 def _compute(overload, args, kwargs, changed):
-    """The operator on the CPU, in the card's memory. What it changes in place need not be known before if it is filled."""
+    """Runs the operator on the CPU, in the card's memory. A tensor that it overwrites completely need not be known before."""
     name = overload._schema.name
     fills = changed is not None and name in ("aten::copy_", "aten::fill_", "aten::zero_", "aten::random_")
     to_host = _compared if changed is None and name in COMPARISONS else _host_argument
@@ -288,16 +287,16 @@ def _follow(overload, keyset, args, kwargs):
     return out
 
 
-# The CPU has no such operator, or the program made a mistake that the card would not see.
+# The CPU has no such operator, or the program made a mistake that a card would not report.
 FAILURES = (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError)
 
 
 def _write(outs, result):
-    """Copies the results of an operator into its outputs on the card, which are known then."""
+    """Copies the results of an operator into its outputs on the card, and marks these as known."""
     results = result if isinstance(result, (list, tuple)) else (result,)
     with _torch._C._ExcludeDispatchKeyGuard(_excluded):
         for o, r in zip(outs, results):
-            if o.shape == r.shape:  # the card leaves out what was not asked for, such as counts
+            if o.shape == r.shape:  # the card omits outputs that were not requested, such as counts
                 _on_host(o).copy_(r)
                 _mark(o, False)
             else:
@@ -305,9 +304,9 @@ def _write(outs, result):
 
 
 def _choose(scores, indices, dim):
-    """A router's choice by scores that nobody computed, as an untrained router chooses: some experts far more often than
-    others. The logarithms of the shares are spread like a normal distribution of width 1, which was estimated from one
-    forward pass of a small Mixtral with random weights; trained routers are more even."""
+    """Chooses experts for a router whose scores were not computed, as an untrained router does: some experts far more often than
+    others. The logarithms of the shares follow a normal distribution of width 1, which was estimated from one forward pass of
+    a small Mixtral with random weights; trained routers are more even."""
     if not indices.numel() or scores.shape[dim] > MOST_CHOICES or indices.shape[dim] > MOST_CHOSEN:
         return
     choices, chosen = scores.shape[dim], indices.shape[dim]
@@ -344,8 +343,8 @@ SIZED = {
 
 
 def _follow_sized(overload, keyset, args, kwargs):
-    """PyTorch copies the size from the card, or asks for it as a scalar: the card has the answer. The size of an unknown
-    result is the largest that it can have."""
+    """PyTorch copies the size of the result from the card, or reads it as a scalar; the card is told it beforehand. If the result
+    is unknown, its size is the largest possible."""
     t = args[0]
     if not _is_on_card(t) or not t.numel():
         return _call(overload, keyset, args, kwargs)
@@ -373,11 +372,11 @@ def _follow_sized(overload, keyset, args, kwargs):
     return out
 
 
-# ---- looking ------------------------------------------------------------------------------------------------
+# ---- reading ------------------------------------------------------------------------------------------------
 
 
 def _told(dtype):
-    """What a program is told that looks at a value nobody computed."""
+    """The value that a program gets if it reads one that was not computed."""
     return True if dtype == _torch.bool else 0
 
 

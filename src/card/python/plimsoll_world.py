@@ -1,9 +1,9 @@
-"""One process stands for all ranks of a larger world ($PLIMSOLL_WORLD of them): `plimsoll simulate --world`.
+"""`plimsoll simulate --world`: runs one rank of $PLIMSOLL_WORLD ranks without the others.
 
-The program is told that it is rank 0 of so many (or the rank that its launcher gave it). The other ranks do not exist, so
-nothing may wait for them: the rendezvous does not wait for their arrival, barriers on the store pass, and what collectives
-bring from them is this rank's own data (src/card/stand_ins/nccl_collectives.c for NCCL; for gloo, PyTorch's own process
-group without communication)."""
+The program is told that it is rank 0 of that many (or the rank that its launcher gave it). The other ranks do not exist, so
+nothing may wait for them: the rendezvous does not wait for them to join, barriers on the store return at once, and collectives
+return this rank's own data in place of theirs (src/card/stand_ins/nccl_collectives.c for NCCL; for gloo, PyTorch's process group
+"fake", which does not communicate)."""
 import functools
 import importlib
 import os
@@ -16,7 +16,7 @@ def wanted():
 
 
 def set_environment():
-    """What a launcher tells its workers. A launcher with fewer workers tells them its own number."""
+    """Sets what a launcher sets for its workers. The number of ranks replaces that of a launcher, which starts fewer."""
     for name, value in ("RANK", "0"), ("LOCAL_RANK", "0"), ("MASTER_ADDR", "127.0.0.1"), ("MASTER_PORT", "29500"):
         os.environ.setdefault(name, value)
     os.environ.setdefault("LOCAL_WORLD_SIZE", os.environ.get("PLIMSOLL_GPUS", "1"))
@@ -27,7 +27,7 @@ def install(torch):
     try:
         from torch.distributed import distributed_c10d
 
-        rendezvous = importlib.import_module("torch.distributed.rendezvous")  # its package has a function of that name
+        rendezvous = importlib.import_module("torch.distributed.rendezvous")  # torch.distributed also has a function of that name
     except ImportError:  # a PyTorch without torch.distributed
         return
     rendezvous.TCPStore = _without_waiting(rendezvous.TCPStore)
@@ -46,7 +46,7 @@ def _without_waiting(store):
 
 
 def _without_gloo(config):
-    """gloo connects every rank with every other one; PyTorch's backend "fake" gives each its own data."""
+    """Replaces gloo, which connects every rank with every other one, by PyTorch's backend "fake", which returns a rank's own data."""
     import torch.testing._internal.distributed.fake_pg  # noqa: F401: registers the backend
 
     class Config(config):
@@ -60,7 +60,7 @@ def _without_gloo(config):
 
 
 def _without_device(init):
-    """With a device, PyTorch splits the communicator for every group, and only the other ranks know into which parts."""
+    """Removes the argument device_id: with it, PyTorch splits the communicator for every group, which needs the other ranks."""
 
     @functools.wraps(init)
     def init_process_group(*args, **kwargs):

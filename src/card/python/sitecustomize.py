@@ -1,5 +1,5 @@
-"""Loaded by Python at its start, because `plimsoll simulate`, `plimsoll profile` and `plimsoll run` put this folder on
-PYTHONPATH. Waits for the program to import torch; then plimsoll_hook watches it."""
+"""Python loads this module when it starts, because `plimsoll simulate`, `plimsoll profile` and `plimsoll run` put this folder on
+PYTHONPATH. When the program imports torch, plimsoll_hook begins to watch it."""
 import importlib.machinery
 import importlib.util
 import os
@@ -9,7 +9,7 @@ _here = os.path.dirname(os.path.abspath(__file__))
 
 
 def _run_hidden_sitecustomize():
-    """The sitecustomize that Python would have loaded without us."""
+    """Runs the sitecustomize that Python would have loaded instead of this one."""
     path = [p for p in sys.path if os.path.abspath(p or ".") != _here]
     spec = importlib.machinery.PathFinder.find_spec("sitecustomize", path)
     if spec and spec.loader:

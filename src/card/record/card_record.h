@@ -1,5 +1,5 @@
-// What a simulated card writes down while a program runs on it. The record is a file that every process of the run maps;
-// the stand-ins write it, `simulate` reads it at any moment, also after a process was killed.
+// What a simulated card records while a program runs on it. The record is a file that every process of the run maps. The
+// stand-ins write it, and `simulate` can read it at any moment, also after a process was killed.
 #ifndef PLIM_CARD_RECORD_H
 #define PLIM_CARD_RECORD_H
 
@@ -12,7 +12,7 @@ enum {
   CARD_NAME_BYTES = 64,
 };
 
-// Ends the name under which a collective is written down that did not get what it waits for.
+// Added to the recorded name of a collective that did not get what it waited for.
 #define CARD_UNANSWERED ": another rank did not answer"
 
 // The memory that one process holds on one device.
@@ -29,14 +29,14 @@ typedef struct {
   uint64_t calls;
 } card_unmodelled;
 
-// Work that a process gave to the card, as far as its time can be told.
+// The work that a process gave to the card, as far as its time can be computed.
 typedef struct {
   uint64_t launches;        // of kernels, products and attention included
   double product_seconds;   // matrix products and convolutions, by their shapes
   double attention_seconds; // in one kernel, by its shape
   double product_bytes;     // written by products
   double listed_bytes;      // moved by the optimizer's kernels, which work on lists of tensors
-  double allocated_bytes;   // that PyTorch's allocator handed out, one after the other
+  double allocated_bytes;   // the sum of all allocations that PyTorch's allocator made
 } card_work;
 
 typedef struct {

@@ -1,5 +1,5 @@
-// What the real cuDNN looks for in the driver, in nvrtc and in cuBLASLt when it plans, and PyTorch does not. An engine
-// counts as supported only if all of the functions that it would call are there.
+// Functions of the driver, nvrtc and cuBLASLt that the real cuDNN looks up when it plans, and that PyTorch does not use. cuDNN
+// regards an engine as supported only if all functions that it would call exist.
 #include "card.h"
 
 STAND_IN int cublasLtGetProperty(int property, int *value) {

@@ -9,7 +9,7 @@
 
 static card_record *record; // NULL: there is no card
 static card_process
-    nobody; // stands for the record of a process that did not use the card yet, or found no room in it
+    nobody; // used by a process that has no record: it did not use the card yet, or there was no room
 static card_process *process = &nobody;
 static bool found_no_room;
 static pthread_mutex_t slots = PTHREAD_MUTEX_INITIALIZER;
@@ -81,8 +81,8 @@ card_process *card_process_here(void) {
 
 bool card_has_room(void) { return card_process_here() != &nobody || !record; }
 
-// A forked process starts with nothing of its own on the card. One whose parent used the card has the context still in
-// PyTorch's eyes, which refuses to go on.
+// A forked process starts without memory on the card. If its parent used the card, PyTorch in the child raises an error when
+// it uses CUDA.
 static void after_fork(void) {
   pthread_mutex_init(&slots, NULL);
   process = &nobody;

@@ -1,4 +1,4 @@
-// The simulated card that all stand-ins share: its description, its memory, and what is written down about a process.
+// The simulated card that all stand-ins share: its description, its memory, and what is recorded about a process.
 //
 // A stand-in is a function with the name and arguments of one of CUDA's libraries. It is loaded in front of the real
 // library (LD_PRELOAD), so the program and PyTorch call it instead. Kernels do nothing; device memory consists of addresses only.
@@ -37,17 +37,18 @@ typedef struct {
   int l2_bytes, bus_bits;
 } card_description;
 
-// Takes the card of a record, whose file $PLIMSOLL_CARD names when a program starts. False if the file is not a record.
+// Uses the card that a record describes. When a program starts, $PLIMSOLL_CARD names the file. False if it is not a record.
 bool card_open(const char *record_path);
 
 // The folder of the record, which the processes of a run share; NULL: there is no card.
 const char *card_folder(void);
 
 const card_description *card(void);
-int card_device_count(void);   // that the program may see
+int card_device_count(void);   // the devices that the program may see
 int card_physical(int device); // the device of the record that the program sees under this number
-card_record *card_record_here(void);   // NULL: there is no card
-card_process *card_process_here(void); // the record of this process, which it gets now; never NULL
+card_record *card_record_here(void); // NULL: there is no card
+card_process *
+card_process_here(void);     // the record of this process, made if there is none; never NULL
 bool card_has_room(void);    // false: so many processes used the card that this one has no record
 int card_cuda_version(void); // of the runtime that the program was built for: 12010 is 12.1
 
@@ -62,19 +63,19 @@ bool *card_is_hidden(void);
 // A new number for a stream, an event or another object that only needs to be told apart.
 void *card_handle(void);
 
-// Writes down that a function was called whose result would matter and is not modelled.
+// Records the call of a function whose result matters and is not modelled. At most 63 characters of the name are kept.
 void card_unmodelled_call(const char *name);
 
 // ---- time (card_clock.c) ---------------------------------------------------------------------------
 
 // Matrix products: k multiplications for each of batch x m x n results.
 void card_time_products(plim_compute compute, double m, double n, double k, double batch);
-// Attention in one kernel. A backward pass that does not say so has the pairs of the last forward pass: pairs 0.
+// Attention in one kernel. With pairs 0, a backward pass has as many pairs as the last forward pass.
 void card_time_attention(plim_compute compute, plim_sdpa_kernel kernel, double pairs, double width,
                          bool is_backward);
-// Kernels that are recognised by their names, which are long: ask once for each.
+// Kinds of kernels that are recognised by their names. Names are long, so ask once for each kernel.
 typedef enum {
-  CARD_KERNEL_NEW, // nobody asked yet
+  CARD_KERNEL_NEW, // not asked yet
   CARD_KERNEL_OTHER,
   CARD_KERNEL_LISTS,
   CARD_KERNEL_FLASH_FORWARD,

@@ -1,5 +1,5 @@
 // The time that kernels would take on the real card, as far as their shapes are known: products by cuBLAS's arguments,
-// attention and the optimizer's kernels by their names and grids. What other kernels move is not seen here; PyTorch's
+// attention and the optimizer's kernels by their names and grids. What other kernels move is not known here; PyTorch's
 // allocator knows how much they wrote.
 #include <stdio.h>
 #include <string.h>
@@ -10,8 +10,8 @@ static double bytes_per_element(plim_compute compute) {
   return compute == PLIM_COMPUTE_FP32 ? 4 : 2;
 }
 
-// A product without a kernel of our own counts as a launch: cuBLAS launches it. Several threads may lose one; the sums are
-// estimates.
+// A product counts as a launch, because the real cuBLAS launches a kernel for it. If several threads add at once, one product
+// may be lost; the sums are estimates.
 void card_time_products(plim_compute compute, double m, double n, double k, double batch) {
   card_process *mine = card_process_here();
   double size = bytes_per_element(compute), written = batch * m * n * size;
@@ -58,8 +58,8 @@ static bool is_causal(const char *name) {
   return flags && sscanf(flags, "ELb%dELb%dE", &dropout, &causal) == 2 && causal;
 }
 
-// pytorch_flash's kernels: a block has so many queries (forward) or keys (backward) of one head of one sequence. The other
-// side is taken to be as long.
+// pytorch_flash's kernels: the name says how many queries (forward) or keys (backward) of one head of one sequence a block
+// has. There are assumed to be as many keys as queries.
 static void time_flash(const char *name, bool is_backward, double blocks, double length_of_blocks) {
   int of[3];
   const char *traits = is_backward ? "Flash_bwd_kernel_traits" : "Flash_fwd_kernel_traits";

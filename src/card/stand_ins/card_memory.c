@@ -2,8 +2,8 @@
 //
 // A device address is also an address of this process, as it is with a real card: the driver takes ranges of addresses
 // from those that the program does not use, and what the program maps and unmaps on the host decides which ones are left.
-// They are mapped without memory behind them: a page takes memory only when something true is written to it. So copies of
-// small tensors, and integers that plimsoll_values.py computes, can be read back.
+// They are mapped without memory behind them: a page takes host memory only when real data is written to it. This is how
+// copies of small tensors, and integers that plimsoll_values.py computes, can be read back.
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,7 +71,7 @@ static uint64_t take_range(uint64_t bytes) {
   void *at =
       mmap(NULL, bytes + more, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (at == MAP_FAILED) {
-    card_unmodelled_call("addresses of the card: the system refuses them (ulimit -v)");
+    card_unmodelled_call("addresses of the GPU, which the system refuses (ulimit -v)");
     return 0;
   }
   uint64_t first = (uint64_t)at, start = (first + step - 1) / step * step;
@@ -182,7 +182,7 @@ static bool charge(int device, uint64_t bytes) {
 static void discharge(int device, uint64_t bytes) { holding_of(device)->used_bytes -= bytes; }
 
 void card_use(int device) {
-  if (holding_of(device)->context_bytes) return; // mostly so, and then without a lock
+  if (holding_of(device)->context_bytes) return; // the usual case, which needs no lock
   pthread_mutex_lock(&lock);
   begin_context(device);
   pthread_mutex_unlock(&lock);
@@ -209,7 +209,7 @@ bool card_knows_kernels(int device) {
 
 void card_count_launch(int device, const char *kernel) {
   __atomic_add_fetch(&card_process_here()->launches, 1, __ATOMIC_RELAXED);
-  if (card_knows_kernels(device)) return; // mostly so, and then without a lock
+  if (card_knows_kernels(device)) return; // the usual case, which needs no lock
   pthread_mutex_lock(&lock);
   begin_context(device);
   take_for_kernel(device, kernel);

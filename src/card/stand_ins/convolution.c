@@ -1,7 +1,7 @@
 // cuDNN chooses a kernel by tables that only it has. The convolutions of common models were measured on an H200 and are
 // looked up. For others there is a rule, fitted to 6,816 plans measured on an H200 with cuDNN 9.19 (float16, bfloat16 and
 // float32, contiguous and channels_last): 69 % of the sizes are right to 512 bytes, 75 % to a tenth of the convolution's
-// own tensors. What is missed is mostly splitting a sum over blocks.
+// own tensors. Most of the others split a sum over blocks in a way that the rule does not follow.
 #include "convolution.h"
 
 #include <string.h>
@@ -104,7 +104,7 @@ static bool is_recorded_card(void) {
   return strcmp(card()->gpu->name, "H200") == 0 && (!version || version == 91900);
 }
 
-// -1: it was not recorded.
+// -1 if it was not recorded.
 static int64_t recorded_workspace(const convolution *c) {
   const int64_t *x = c->input.sizes, *w = c->weights.sizes, *s = c->strides, *p = c->paddings;
   bool is_even = c->input.dimensions == 4 && (s[0] == s[1] || x[2] == 1);
@@ -198,20 +198,20 @@ int64_t convolution_workspace(const cudnn_descriptor *operation) {
   bool is_read = read_convolution(operation, &c);
   int64_t bytes = is_read ? recorded_workspace(&c) : -1;
   if (bytes >= 0) return bytes;
-  card_unmodelled_call("convolution plans (closer with nvidia-cudnn installed)");
+  card_unmodelled_call("convolution workspaces; more exact with nvidia-cudnn installed");
   return is_read ? workspace(&c) : 0;
 }
 
-// From Hopper on, some kernels split their sums by the number of clusters that a real card says it can hold. Of 6,816
-// plans for an H200, 90 % have the measured workspace to 512 bytes, and others miss a few copies of the weights.
+// From Hopper on, some kernels split their sums by the number of clusters that a real card reports. Of 6,816 plans for an
+// H200, 90 % have the measured workspace to 512 bytes; in the others, a few copies of the weights are missing.
 int64_t convolution_planned(const cudnn_descriptor *operation, int64_t planned_bytes) {
   convolution c;
   if (card()->major < 9 || !operation || !read_convolution(operation, &c)) return planned_bytes;
   int64_t bytes = recorded_workspace(&c), copied = copies(&c), whole = copied + sums(&c);
   if (bytes >= 0) return bytes;
-  card_unmodelled_call("cuDNN's plans from Hopper on (they depend on the real card)");
+  card_unmodelled_call("convolution workspaces on Hopper and later GPUs");
   if (planned_bytes < copied || planned_bytes >= whole) return planned_bytes;
-  card_unmodelled_call("cuDNN's workspaces for weight gradients (partly estimated)");
+  card_unmodelled_call("workspaces of weight gradients (partly estimated)");
   return whole;
 }
 

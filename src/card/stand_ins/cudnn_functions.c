@@ -203,7 +203,7 @@ static int64_t workspace_of(cudnn_descriptor *plan) {
   return bytes;
 }
 
-// What decides about a plan is planned by the real library if it belongs to a convolution.
+// The real library repeats the engines, heuristics and plans of convolutions.
 STAND_IN int cudnnBackendFinalize(cudnn_descriptor *d) {
   bool is_planning = d && d->type >= CUDNN_ENGINE && d->type <= CUDNN_PLAN;
   if (!is_planning) return CARD_OK;
@@ -215,7 +215,7 @@ STAND_IN int cudnnBackendFinalize(cudnn_descriptor *d) {
 
 // ---- executing ------------------------------------------------------------------------------------------
 
-// A mask is not told apart from others: attention of as many queries as keys without a stored mask is taken to be causal.
+// Whether attention is causal is not known: it is assumed to be if there are as many queries as keys.
 static cudnn_shape shape_of(cudnn_descriptor *plan) {
   contents c = contents_of(plan);
   cudnn_shape shape = {.is_known = true, .is_attention = !c.convolution, .bits = 16};
@@ -243,7 +243,7 @@ STAND_IN int cudnnBackendExecute(void *handle, cudnn_descriptor *plan, void *arg
   return CARD_OK;
 }
 
-// A configuration leads back to its graph, through the heuristic that found it.
+// A configuration refers to its graph through the heuristic that found it.
 static int lead_back(cudnn_descriptor **configurations, int64_t count, cudnn_descriptor *to) {
   int status = CARD_OK;
   for (int64_t i = 0; i < count && !status; i++)

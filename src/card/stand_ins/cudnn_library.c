@@ -87,7 +87,7 @@ static int look_at_object(struct dl_phdr_info *object, size_t size, void *folder
   return 1;
 }
 
-// dlopen by path takes the file although the simulated card stands under the same name. Nothing else sees its functions.
+// dlopen by path loads the file although the simulated card is loaded under the same name. No one else sees its functions.
 static void *open_file(void) {
   static const char *const beside_torch[] = {"/../../nvidia/cudnn/lib", "", "/../../../.."};
   const char *named = getenv("PLIMSOLL_CUDNN");

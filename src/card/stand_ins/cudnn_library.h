@@ -13,10 +13,10 @@ bool cudnn_library_is_usable(void);
 
 size_t cudnn_library_version(void); // as cudnnGetVersion has it; 0 without a usable library
 
-// Creates, fills and finalizes the equivalent of a descriptor and of what it refers to. The status of the library.
+// Creates, fills and finalizes the equivalent of a descriptor and of what it refers to. Returns the library's status.
 int cudnn_library_repeat(cudnn_descriptor *d);
 
-// Reads an attribute of a repeated descriptor. Descriptors among the values get what the library answers.
+// Reads an attribute of a repeated descriptor. Descriptors among the values are filled with the library's answers.
 int cudnn_library_get(cudnn_descriptor *d, int name, int type, int64_t wanted, int64_t *count,
                       void *values);
 

@@ -6,8 +6,8 @@
 enum { PERSISTENT = 2 };
 
 static int workspace(int mode, size_t *bytes) {
-  // 1 KiB to 0.4 MiB of which no formula is known, while the tensors themselves are far larger.
-  if (mode == PERSISTENT) card_unmodelled_call("cudnn: workspace of batch_norm in channels_last");
+  // 1 KiB to 0.4 MiB, for which no formula is known; the tensors themselves are far larger.
+  if (mode == PERSISTENT) card_unmodelled_call("workspaces of batch norm in channels_last");
   *bytes = 0;
   return CARD_OK;
 }

@@ -1,5 +1,5 @@
-// cuDNN's recurrent layers: the size of their weights and where each of them lies, which PyTorch asks for. The sizes of
-// temporary buffers are known to the library alone.
+// cuDNN's recurrent layers. PyTorch asks for the size of their weights and for the place of each. The sizes of temporary
+// buffers are known only to the real library.
 #include <stdlib.h>
 
 #include "card.h"
@@ -9,7 +9,8 @@
 
 enum { DIMENSIONS = 3 };
 
-// What a tensor's descriptor says if cudnnGetRNNWeightParams has filled it. Others stay empty: nobody reads them back.
+// The contents of a tensor's descriptor, if cudnnGetRNNWeightParams has filled it. Others stay empty, since they are never
+// read.
 typedef struct {
   int type, sizes[DIMENSIONS];
 } tensor;
@@ -93,7 +94,8 @@ static size_t count_of(tensor t) {
 
 static size_t element_bytes(const recurrent *r) { return r->type == 0 ? 4 : r->type == 1 ? 8 : 2; }
 
-// Elements in front of a layer's matrix: all matrices lie in front of all biases. A number of matrices_of stands for all.
+// The number of elements in front of matrix `number` of a layer; with number = matrices_of(r), the end of the layer. All
+// matrices lie in front of all biases.
 static size_t matrices_before(const recurrent *r, int layer, int number) {
   size_t sum = 0;
   for (int i = 0; i <= layer; i++)

@@ -98,7 +98,7 @@ STAND_IN int cuCtxGetDevice(int *device) {
   return CARD_OK;
 }
 
-// CU_LIMIT_*: a limit is what the program last set, such as Triton the size of the buffer for printf.
+// CU_LIMIT_*: a limit has the value that the program set last. Triton sets the size of printf's buffer.
 static size_t limits[16];
 
 STAND_IN int cuCtxSetLimit(unsigned limit, size_t value) {
@@ -278,9 +278,9 @@ static void *function_named(const char *name) {
   return found ? found : dlsym(here, name);
 }
 
-// Stands for functions that are looked up by names nobody knows. Programs look up many that they never call.
+// Returned for names that are not known. Programs look up many functions that they never call.
 static int accept(void) {
-  card_unmodelled_call("a driver function of an unknown name");
+  card_unmodelled_call("a driver function whose name is not known");
   return CARD_OK;
 }
 

@@ -10,7 +10,7 @@
 
 #define SYSTEM_ERROR 2 // ncclSystemError
 #define EXCHANGED_BYTES                                                                            \
-  (1u << 20) // per rank; larger data are weights or activations, also where they are called bytes
+  (1u << 20) // per rank; larger data are weights or activations, even if their type is a byte
 
 // ---- types ----------------------------------------------------------------------------------------------
 
@@ -102,7 +102,7 @@ static bool receives(const card_collective *c, int rank) {
   return !kinds[c->kind].root_receives || rank == c->root;
 }
 
-// What this rank has for a rank.
+// What this rank sends to a rank.
 static const void *part_for(const card_collective *c, int rank) {
   return (const char *)c->from + (kinds[c->kind].is_cut ? (size_t)rank * part_bytes(c) : 0);
 }
@@ -120,7 +120,7 @@ static void note(const card_collective *c, const char *what) {
 
 // ---- floats, and what is too large ----------------------------------------------------------------------
 
-// The process's own data stand for those of the other ranks.
+// The process's own data replaces that of the other ranks.
 static void use_own(const card_collective *c) {
   int here = c->communicator->rank;
   if (!c->from || !c->to || !sends(c, here) || !receives(c, here)) return;
@@ -132,7 +132,7 @@ static void use_own(const card_collective *c) {
 
 // ---- integers -------------------------------------------------------------------------------------------
 
-// False: not everybody could be sent to.
+// False: the data could not be sent to every rank.
 static bool post(const card_collective *c) {
   const card_communicator *here = c->communicator;
   if (!c->from || !sends(c, here->rank)) return true;
@@ -144,7 +144,7 @@ static bool post(const card_collective *c) {
   return is_complete;
 }
 
-// One rank's part. Where it does not arrive, this rank's own part stands for it, and the answer is false.
+// Takes one rank's part. If it does not arrive, this rank's own part is used, and the result is false.
 static bool get_part(const card_collective *c, int rank, void *into) {
   const card_communicator *here = c->communicator;
   size_t bytes = part_bytes(c);
@@ -204,11 +204,11 @@ typedef struct {
 static __thread int depth; // groups within groups are one
 static __thread vec(pending) group;
 
-// The ranks decide alike what they exchange, because types and counts are the same on all of them.
+// All ranks decide in the same way what they exchange, because types and counts are the same on all of them.
 static bool is_exchanged(const card_collective *c) {
   if (c->type < 0 || c->type >= INTEGER_TYPES || part_bytes(c) > EXCHANGED_BYTES) return false;
   if (kinds[c->kind].arrival != COMBINED || c->operation < OPERATIONS) return true;
-  note(c, " of integers with an operation of its own");
+  note(c, " of integers with a user-defined operation");
   return false;
 }
 

@@ -1,5 +1,5 @@
-// The results of collectives. Integers are really exchanged; floating-point data arrives as if every rank had this rank's
-// data.
+// The results of collectives. Integers are really exchanged. Floating-point data is not: a rank gets results as if every
+// rank had sent its own data.
 #ifndef PLIM_NCCL_COLLECTIVES_H
 #define PLIM_NCCL_COLLECTIVES_H
 
@@ -8,7 +8,7 @@
 typedef struct {
   int size, rank;
   card_exchange *exchange; // NULL: the other ranks cannot be reached
-  bool is_alone;           // they do not exist: this rank stands for all of them
+  bool is_alone;           // the other ranks do not run (--world): this rank's data replaces theirs
 } card_communicator;
 
 typedef enum {
@@ -36,7 +36,7 @@ typedef struct {
 } card_collective;
 
 // Sends what this rank contributes, and waits for what it gets; within a group it waits when the group ends.
-// CARD_OK, or ncclSystemError where there is no memory.
+// CARD_OK, or ncclSystemError if there is no memory.
 int card_collective_do(card_collective c);
 
 void card_group_start(void);

@@ -36,7 +36,7 @@ typedef struct {
 
 // On a cache line of its own.
 typedef struct {
-  uint32_t bell; // counts whatever happened that the rank may be waiting for
+  uint32_t bell; // increased whenever something happens that the rank may be waiting for
   uint32_t state;
   char rest[56];
 } member;
@@ -180,7 +180,8 @@ static double now(void) {
   return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-// Waits until something is true of a channel between this rank and another one, or the other one will not make it true.
+// Waits until a condition is true for a channel between this rank and another one. Gives up if the other rank has ended or
+// does not answer.
 static bool wait_until(card_exchange *x, bool (*is_true)(const channel *), const channel *c,
                        int other) {
   member *me = &x->file->members[x->rank];
@@ -224,7 +225,7 @@ bool card_exchange_take(card_exchange *x, card_channel kind, int from, void *dat
   while (wait_until(x, has_message, c, from)) {
     x->peers[from].is_late = false;
     message m = c->messages[c->taken % MOST_MESSAGES];
-    if (m.number > number) return false; // its sender gave up the one before
+    if (m.number > number) return false; // its sender gave up sending the message before it
     bool is_it = m.number == number && m.bytes == bytes;
     if (is_it) memcpy(data, c->data + m.offset, bytes);
     __atomic_add_fetch(&c->taken, 1, __ATOMIC_SEQ_CST);

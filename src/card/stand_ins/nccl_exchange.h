@@ -1,7 +1,7 @@
 // Messages between the ranks of an NCCL communicator, which are processes of one run.
 //
 // Every ordered pair of ranks has a channel for collectives and one for sends and receives. Posting copies the data and
-// returns; taking waits for the message. Messages are numbered, so one that comes after its receiver gave up is dropped.
+// returns; taking waits for the message. Messages are numbered, so one that arrives after its receiver gave up is dropped.
 #ifndef PLIM_NCCL_EXCHANGE_H
 #define PLIM_NCCL_EXCHANGE_H
 
@@ -35,8 +35,8 @@ bool card_exchange_post(card_exchange *x, card_channel channel, int to, const vo
 // `data` is then unchanged.
 bool card_exchange_take(card_exchange *x, card_channel channel, int from, void *data, size_t bytes);
 
-// How long a rank waits for another that still runs; 60. A rank that did not answer in time is not waited for again
-// until it does.
+// How many seconds a rank waits for another one that still runs: 60. If that one did not answer in time, it is not waited for
+// again until it does.
 extern double card_exchange_seconds;
 
 #endif

@@ -30,7 +30,7 @@ static int create(communicator **out, int size, int rank, card_exchange *exchang
   return CARD_OK;
 }
 
-// The ranks that have the same identifier find each other; where they cannot, a collective is noted.
+// Ranks with the same identifier find each other. If they cannot, their collectives are recorded as unanswered.
 static int create_with_id(communicator **out, int size, int rank, const unique_id *id) {
   card_exchange_name name;
   memcpy(&name, id, sizeof name);
@@ -78,7 +78,7 @@ STAND_IN int ncclCommInitAll(communicator **out, int size, const int *devices) {
   return result;
 }
 
-// What the ranks of a communicator that is split tell each other.
+// What the ranks send each other when a communicator is split.
 typedef struct {
   int color, key;
   card_exchange_name name; // of the new communicator, if the rank is its first
@@ -170,7 +170,7 @@ STAND_IN int ncclGroupStart(void) {
 
 STAND_IN int ncclGroupEnd(void) { return card_group_end(); }
 
-// Collectives with an operation that a program made of a factor: which factor does not matter to floats.
+// A program can make an operation from a factor. The factor is ignored: floats are not computed.
 STAND_IN int ncclRedOpCreatePreMulSum(int *operation) {
   *operation = 5; // the first after NCCL's own
   return CARD_OK;

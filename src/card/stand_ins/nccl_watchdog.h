@@ -6,15 +6,15 @@
 // real card this is a race between the program, the card and the watchdog; in steps of 100 ms and more, the bucket is freed
 // at the first collective of the next backward pass (src/core/sharding/ddp.c, tests/truth/README.md).
 //
-// The simulated card has no time, and decides the race that way: to the watchdog, a collective is done when the next
-// backward pass begins or a communicator ends. All other threads see it done at once.
+// On the simulated card nothing takes time, so this outcome of the race is chosen: the watchdog sees a collective as done only
+// when the next backward pass begins or a communicator ends. All other threads see it as done at once.
 #ifndef PLIM_NCCL_WATCHDOG_H
 #define PLIM_NCCL_WATCHDOG_H
 
 // A collective was launched: the event that this thread records next tells its end.
 void card_watch_collective(void);
 
-// The collectives so far are done, also to the watchdog.
+// From now on, the watchdog too sees the collectives so far as done.
 void card_end_collectives(void);
 
 #endif

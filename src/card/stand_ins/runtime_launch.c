@@ -83,7 +83,7 @@ STAND_IN int cudaEventElapsedTime_v2(float *milliseconds, void *begin, void *end
 
 // ---- kernels --------------------------------------------------------------------------------------------
 
-// A library registers its images first, then its kernels: their names, and which images they are in.
+// A library registers its images first, and then its kernels with their names and images.
 typedef struct {
   const void *wrapper; // of the images
 } module;

@@ -48,7 +48,7 @@ static plim_err check_unchanged(const plim_project_file *f, const plim_plan_sour
   } else {
     err = plim_fail(error, PLIM_ERR_UNSUPPORTED, "%.200s has changed since the plan was made",
                     f->path);
-    plim_error_hint(error, "make a new plan: plimsoll plan FILES --gpu CARD --out plan.json");
+    plim_error_hint(error, "make a new plan: plimsoll plan FILES --gpu GPU --out plan.json");
   }
   return err;
 }
@@ -406,7 +406,7 @@ static int run(const cli_call *call) {
   if (!err) err = plim_text_file_read(call->words.at[0], PLAN_LIMIT, &text, &size, &error);
   if (err && *error.hint && plim_is_folder(call->words.at[0]))
     plim_error_hint(
-        &error, "name a saved plan; to save one: plimsoll plan FILES --gpu CARD --out plan.json");
+        &error, "name a saved plan; to save one: plimsoll plan FILES --gpu GPU --out plan.json");
   if (!err) err = plim_plan_file_parse(text, size, args->rung, &plan, &error);
   if (!err) err = check_done(&plan, args, &error);
   bool is_refused = false;

@@ -66,8 +66,8 @@ static int run(const cli_call *call) {
 
 #define AT(field) offsetof(check_args, field)
 static const cli_option options[] = {
-    {"gpu", 'g', "CARD", CLI_CARD, AT(gpu),
-     "card to train on, by name or size: RTX 4090, 24GiB (default: the one in this machine)", NULL},
+    {"gpu", 'g', "GPU", CLI_CARD, AT(gpu),
+     "GPU to train on, by name or size: RTX 4090, 24GiB (default: the one in this machine)", NULL},
     {"model", 'm', "MODEL", CLI_MODEL, AT(model), "the model, if the files do not name it", NULL},
     {"world", 0, "N", CLI_UINT, AT(world), "number of GPUs, if the files do not set it", NULL},
     {"set", 0, "KNOB=FILE:KEY", CLI_STRINGS, AT(set),
@@ -82,7 +82,7 @@ static const cli_positional positionals[] = {
 };
 
 static const char *const description[] = {
-    "Checks a training run before it starts: the card, its free memory and which other processes "
+    "Checks a training run before it starts: the GPU, its free memory and which other processes "
     "use it; the effective batch size, and whether DeepSpeed, accelerate and the training "
     "arguments agree; whether PYTORCH_CUDA_ALLOC_CONF and PYTORCH_ALLOC_CONF are set and valid; "
     "whether host memory, container limits and /dev/shm are enough for offload and data loader "
@@ -96,7 +96,7 @@ static const char *const description[] = {
 
 static const cli_example examples[] = {
     {"plimsoll check train.yaml launch.sh", "check everything before a run"},
-    {"plimsoll check train.yaml --gpu 24GiB", "will it fit on a card with 24 GiB?"},
+    {"plimsoll check train.yaml --gpu 24GiB", "will it fit on a GPU with 24 GiB?"},
     {"plimsoll check", "check only the machine and the environment"},
     {0},
 };

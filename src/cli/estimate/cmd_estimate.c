@@ -104,8 +104,8 @@ static const char *const description[] = {
     "plimsoll help families lists the supported architectures and the setups verified for each. "
     "Anything else is marked unverified, and the range around the estimate (\"between ... and "
     "...\") gets wider.",
-    "If you name a card, the estimate uses the memory that CUDA offers on it and the attention "
-    "kernels it runs. If you give only a size, it uses the kernels of an H200, the card that was "
+    "If you name a GPU, the estimate uses the memory that CUDA offers on it and the attention "
+    "kernels it runs. If you give only a size, it uses the kernels of an H200, the GPU that was "
     "measured.",
     "plimsoll help models and plimsoll help gpus list the known names.",
     NULL,

@@ -61,7 +61,9 @@ static void say_verdict(const estimate_result *r, char *text, size_t used) {
   if (!r->e.has_verdict) return;
   used = picture_append(text, TEXT, used, "; %s %s", r->e.fits ? "fits" : "runs out",
                         is_limited ? "under the limit" : "on ");
-  if (!is_limited) used = picture_append(text, TEXT, used, "%s", r->request.card);
+  if (!is_limited)
+    used = picture_append(text, TEXT, used, "%s%s",
+                          r->request.is_known_by_size ? "a GPU with " : "", r->request.card);
   if (r->e.fits) return;
   char where[TEXT];
   estimate_place(&r->e.capped.runs_out_at, where, sizeof where);

@@ -82,7 +82,7 @@ static void print_verdict(const estimate_result *r) {
     snprintf(card, sizeof card, " on %s", r->request.card);
   printf("\n");
   if (!e->has_verdict)
-    printf("needs %s; name a card with --gpu to see whether it fits\n",
+    printf("needs %s; to see whether it fits, name a GPU: --gpu 4090\n",
            units_bytes(e->device_bytes).text);
   else if (e->fits) print_fit(e, card);
   else print_misfit(r);
@@ -184,7 +184,8 @@ static void print_facts(const estimate_result *r) {
   estimate_place(&e->p.peak_at, text, sizeof text);
   printf("\n");
   bool runs_out = e->has_verdict && !e->fits;
-  print_fact("peak%s: %s allocated, %s reserved, %s %s", runs_out ? " on a large enough card" : "",
+  print_fact("peak%s: %s allocated, %s reserved, %s %s",
+             runs_out ? " on a GPU with enough memory" : "",
              units_bytes(e->p.peak_allocated_bytes).text,
              units_bytes(e->p.peak_reserved_bytes).text, estimate_place_word(&e->p.peak_at), text);
   if (e->p.host_bytes) print_fact("host memory: %s per GPU", units_bytes(e->p.host_bytes).text);
@@ -194,7 +195,7 @@ static void print_facts(const estimate_result *r) {
         units_count(e->p.retries).text);
   if (runs_out) {
     estimate_place(&e->capped.runs_out_at, text, sizeof text);
-    print_fact("out of memory on this card: %s %s, which requests another %s",
+    print_fact("out of memory on this GPU: %s %s, which requests another %s",
                estimate_place_word(&e->capped.runs_out_at), text,
                units_bytes(e->capped.runs_out_bytes).text);
   }

@@ -136,7 +136,7 @@ static void unconfirmed(term_table *t, const plim_gpu *gpu) {
 }
 
 static void print_gpus(FILE *out) {
-  static const term_column columns[] = {{"card"},
+  static const term_column columns[] = {{"GPU"},
                                         {"MiB", .right = true},
                                         {"usable", .right = true},
                                         {"GB/s", .right = true},
@@ -276,7 +276,7 @@ const help_list help_lists[] = {
     {"models", "the models you can give by name", print_models, write_models},
     {"families", "the supported architectures, and which runs of each were verified",
      print_families, write_families},
-    {"gpus", "the cards you can give by name", print_gpus, write_gpus},
+    {"gpus", "the GPUs you can give by name", print_gpus, write_gpus},
     {"knobs", "the settings a plan can change, and their values", print_knobs, write_knobs},
     {"chunked_loss", "a module with a chunked loss, to save beside your script",
      help_print_chunked_loss, help_write_chunked_loss},

@@ -395,7 +395,7 @@ static bool fail_too_many(parser *p, const char *word) {
     FAIL(p, "%s does not read files, but \"%s\" was given", p->command->name, word);
     bool is_model = plim_catalogue_named(word) && !plim_is_file(word);
     if (is_model) HINT(p, "%s --model %s", command, word);
-    else HINT(p, "plimsoll plan %s --gpu CARD", word);
+    else HINT(p, "plimsoll plan %s --gpu GPU", word);
     return false;
   }
   FAIL(p, "unexpected argument \"%s\"", word);

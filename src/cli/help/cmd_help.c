@@ -24,7 +24,7 @@ static const cli_positional positionals[] = {
 static const char *const description[] = {
     "Prints the full help of a command; plimsoll COMMAND --help and the man page show the same "
     "text. With --json, it prints the commands and their options as JSON.",
-    "It also lists the models for --model, their architectures, the cards for --gpu, and the knobs "
+    "It also lists the models for --model, their architectures, the GPUs for --gpu, and the knobs "
     "(settings) that a "
     "plan can change, with their values.",
     NULL,
@@ -39,7 +39,7 @@ static const cli_example examples[] = {
 
 const cli_command cmd_help = {
     .name = "help",
-    .summary = "show help for a command, or list models, cards, knobs",
+    .summary = "show help for a command, or list models, GPUs, knobs",
     .positionals = positionals,
     .run = run,
     .description = description,

@@ -121,7 +121,7 @@ static plim_err plan_card(const plan_args *args, const project_job *files, const
                                  .positives = args->positives,
                                  .negatives = args->negatives};
   if (c->request.target.limit_bytes == PLIM_UNKNOWN) {
-    err = plim_fail(error, PLIM_ERR_ARGUMENT, "no card is given, and this machine has none");
+    err = plim_fail(error, PLIM_ERR_ARGUMENT, "no GPU is given, and this machine has none");
     plim_error_hint(error, "--gpu 4090, or --gpu 24GiB");
   }
   if (!err) err = plan_read_options(args, &c->asked, error);
@@ -236,7 +236,7 @@ static plim_err plan_cards(const plan_args *args, plan_result *r, const char **s
                      sizeof list - 1);
   while ((gpu = strsep(&rest, ","))) {
     if (r->count == PLAN_MAX_CARDS)
-      return plim_fail(error, PLIM_ERR_ARGUMENT, "--gpu lists more than %d cards", PLAN_MAX_CARDS);
+      return plim_fail(error, PLIM_ERR_ARGUMENT, "--gpu lists more than %d GPUs", PLAN_MAX_CARDS);
     while (*gpu == ' ') gpu++;
     plim_err err = plan_card(args, r->files, gpu, &r->cards[r->count], source, error);
     if (err) return err;
@@ -247,7 +247,7 @@ static plim_err plan_cards(const plan_args *args, plan_result *r, const char **s
 
 static plim_err refuse_several(const plan_args *args, plim_error *error) {
   plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT,
-                           "--out %.200s: only a plan for one card can be applied", args->out);
+                           "--out %.200s: only a plan for one GPU can be applied", args->out);
   plim_error_hint(error, "--gpu \"%.*s\" --out %.200s, or --json for all of them",
                   (int)strcspn(args->job.gpu, ","), args->job.gpu, args->out);
   return err;
@@ -430,7 +430,7 @@ static const cli_option options[] = {
 };
 
 static const char *const description[] = {
-    "Finds the settings that train fastest on the given card without running out of memory and "
+    "Finds the settings that train fastest on the given GPU without running out of memory and "
     "without changing what the model learns: micro batch and accumulation (the effective batch "
     "stays the same), precision, checkpointing, a chunked loss, allocator settings, the "
     "optimizer's implementation, the sharding strategy and, if nothing else fits, offload to host "
@@ -439,22 +439,26 @@ static const char *const description[] = {
     "Shows what each change saves and costs, the memory budget before and after, and fallbacks "
     "that need less memory, in case a run still fails. Settings that affect what the model learns "
     "are changed only with --allow.",
-    "With -- COMMAND, the program is run on a simulated card (see plimsoll simulate) to observe "
+    "With -- COMMAND, the program is run on a simulated GPU (see plimsoll simulate) to observe "
     "what it does. If plimsoll's prediction for that agrees with the run, the plan is made by "
     "prediction, and another simulated run proves it. Otherwise, as for a model that plimsoll does "
     "not know, a few simulated runs with different micro batches find the largest one that fits. "
     "If the program has an accumulation setting, it is changed too, so that the effective batch "
-    "stays the same. Your files are not changed: the program sees edited copies of them.",
+    "stays the same; otherwise the effective batch changes, and the plan says so. Your files are "
+    "not changed: the program sees edited copies of them. With "
+    "COMMAND, plan takes --gpu, --limit, --world, --steps (after which the program is ended), "
+    "--effective-batch, --set, --out, --online and --unsandboxed and, if the plan is made by "
+    "prediction, --fix, --try, --allow and --margin. The program itself decides the rest.",
     "A KNOB in the options below is the name of a setting; plimsoll help knobs lists them and "
     "their values. plimsoll help models and plimsoll help gpus list the names for --model and "
-    "--gpu. --gpu takes several cards, separated by commas, to compare them.",
+    "--gpu. --gpu takes several GPUs, separated by commas, to compare them.",
     NULL,
 };
 
 static const cli_positional positionals[] = {
     {"FILES", "your configuration: training files, launch scripts, DeepSpeed and accelerate files",
      CLI_FILE, 0, SIZE_MAX, NULL},
-    {"COMMAND", "instead of files: the training command, which is run on a simulated card",
+    {"COMMAND", "instead of files: the training command, which is run on a simulated GPU",
      CLI_PROGRAM, 0, SIZE_MAX, NULL},
     {0},
 };
@@ -465,7 +469,7 @@ static const cli_example examples[] = {
     {"plimsoll plan -m qwen2.5-7b --lora-rank 128 -b 2 -a 8 -c -g 4090",
      "the fastest settings for this run on an RTX 4090"},
     {"plimsoll plan -m llama-3.1-8b --lora-rank 16 -b 4 -g 24GiB,32GiB,80GiB",
-     "compare several cards"},
+     "compare several GPUs"},
     {"plimsoll plan --gpu 24GiB -- python train.py --batch-size 8",
      "the largest micro batch of your own program that fits"},
     {0},

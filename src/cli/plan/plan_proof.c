@@ -124,7 +124,7 @@ static plim_err hold(work *w, plim_knob knob, const char *why, plim_error *error
 
 static plim_err hold_unwritable(work *w, const plan_edits *edits, bool *is_held,
                                 plim_error *error) {
-  static const char no_file[] = "it needs a new file, which the program cannot be shown";
+  static const char no_file[] = "it needs a new file, but the sandbox can only replace files";
   bool needs = needs_file(&w->t->program->files.project, edits);
   plim_err err = PLIM_OK;
   for (size_t i = 0; !err && i < edits->by_hand_count; i++)
@@ -188,18 +188,19 @@ static plim_err prove(work *w, const plan_edits *edits, trial_run *run, plim_err
 
 // ---- all of it --------------------------------------------------------------------------------------
 
-// A larger batch is a change of what the model learns, which is the program's own doing here: it cannot accumulate.
+// Without accumulation, another micro batch changes the effective batch, and with it what the model learns.
 static void note_batch(work *w) {
   plan_for_card *c = &w->result.cards[0];
   const int64_t *now = c->plan.before_choice.at, *then = c->plan.rungs.at[0].choice.at;
   const plim_knob micro = PLIM_KNOB_MICRO_BATCH, accumulate = PLIM_KNOB_ACCUMULATE;
   uint64_t ranks = (uint64_t)w->t->program->ranks;
   if (w->t->program->how != TRIAL_ACCUMULATION_KEPT || now[micro] == then[micro]) return;
-  plim_note_add(&c->request.notes, "changed.effective_batch", plim_knob_table[micro].name,
-                "the effective batch becomes %s (now %s): your program has no accumulation that "
-                "plimsoll can change",
-                units_count((uint64_t)(then[micro] * then[accumulate]) * ranks).text,
-                units_count((uint64_t)(now[micro] * now[accumulate]) * ranks).text);
+  plim_note_add(
+      &c->request.notes, "changed.effective_batch", plim_knob_table[micro].name,
+      "the effective batch becomes %s (now %s), which changes what the model learns: your "
+      "program has no accumulation that plimsoll can change",
+      units_count((uint64_t)(then[micro] * then[accumulate]) * ranks).text,
+      units_count((uint64_t)(now[micro] * now[accumulate]) * ranks).text);
 }
 
 static void show(work *w, const simulate_process *seen, const trial_run *run) {

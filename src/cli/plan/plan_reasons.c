@@ -21,18 +21,18 @@ static void say_precision(const change *x, char *text, size_t size) {
   bool is_fp16 = strcmp(name(PLIM_KNOB_PRECISION, x->to), "fp16") == 0;
   const char *kept =
       trains_wide ? "; trained parameters, gradients and optimizer states stay fp32" : "";
-  if (x->to == 0) snprintf(text, size, "no autocast: this card has no fast 16-bit type");
+  if (x->to == 0) snprintf(text, size, "no autocast: this GPU has no fast 16-bit type");
   else if (is_fp16)
     snprintf(
         text, size,
         "autocast computes matrix products in fp16, with loss scaling (Trainer, accelerate and "
         "Lightning do that)%s%s",
-        kept, plim_plan_lacks_bf16(&x->c->asked) ? "; this card only emulates bf16" : "");
+        kept, plim_plan_lacks_bf16(&x->c->asked) ? "; this GPU only emulates bf16" : "");
   else
     snprintf(text, size, "autocast computes matrix products in bf16%s%s", kept,
              !x->c->request.is_known_by_size
                  ? ""
-                 : "; cards before Ampere (T4, V100) need fp16 instead: --gpu T4");
+                 : "; GPUs before Ampere (T4, V100) need fp16 instead: --gpu T4");
 }
 
 static void say_dtype(const change *x, char *text, size_t size) {

@@ -187,7 +187,7 @@ static void print_table(const plan_result *r) {
   size_t found = 0;
   for (size_t i = 0; i < r->count; i++)
     if (r->cards[i].plan.rungs.len) best[found++] = &r->cards[i].plan.rungs.at[0];
-  layout l = layout_of((term_column){"card"}, (rung_list){best, found}, &r->cards[0].plan,
+  layout l = layout_of((term_column){"GPU"}, (rung_list){best, found}, &r->cards[0].plan,
                        r->samples == PLIM_UNKNOWN ? NULL : r);
   print_rows(&l, fill_cards, r->cards, r->count);
   if (!found || r->samples == PLIM_UNKNOWN) return;
@@ -206,7 +206,7 @@ static void print_foreign_times(const plan_result *r) {
   bool is_any = false;
   for (size_t i = 0; i < r->count; i++) is_any = is_any || r->cards[i].request.is_known_by_size;
   if (is_any)
-    wrap("times for cards given by size are those of an H200; name the cards (--gpu 4090,5090) to "
+    wrap("times for GPUs given by size are those of an H200; name the GPUs (--gpu 4090,5090) to "
          "get their times",
          0);
 }

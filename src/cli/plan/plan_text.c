@@ -117,7 +117,7 @@ static void print_subject(const plan_result *r, const plan_for_card *c) {
   sentence(text);
   if (c->asked.world > 1)
     snprintf(text, sizeof text, "%d GPUs with %s each", c->asked.world, units_bytes(bytes).text);
-  else snprintf(text, sizeof text, "card: %s available", units_bytes(bytes).text);
+  else snprintf(text, sizeof text, "GPU: %s available", units_bytes(bytes).text);
   describe_batch(r, c, had, batch, sizeof batch);
   snprintf(line, sizeof line, "%s%s%s; %s", text, has_name ? " on " : "",
            has_name ? c->request.card : "", batch);
@@ -180,7 +180,7 @@ static void print_verdict(const plan_for_card *c) {
   printf("\n");
   plan_print_preference(c);
   if (c->request.is_known_by_size)
-    sentence("times are for an H200; name your card (--gpu 4090) to get its times");
+    sentence("times are for an H200; name your GPU (--gpu 4090) to get its times");
 }
 
 static void print_proof(const plan_result *r, const plan_for_card *c) {

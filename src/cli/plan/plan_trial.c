@@ -110,13 +110,13 @@ static plim_err understand_card(const plan_args *args, job_request *card, simula
   job.limit_bytes = args->job.limit_bytes;
   if (job.gpu && strchr(job.gpu, ',')) {
     plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT,
-                             "--gpu %.80s: a program is planned for one card at a time", job.gpu);
+                             "--gpu %.80s: a program is planned for one GPU at a time", job.gpu);
     plim_error_hint(error, "--gpu \"%.*s\"", (int)strcspn(job.gpu, ","), job.gpu);
     return err;
   }
   plim_err err = job_understand_target(&job, card, &source, error);
   if (!err && card->target.budget_bytes == PLIM_UNKNOWN) {
-    err = plim_fail(error, PLIM_ERR_ARGUMENT, "no card is given, and this machine has none");
+    err = plim_fail(error, PLIM_ERR_ARGUMENT, "no GPU is given, and this machine has none");
     plim_error_hint(error, "--gpu 4090, or --gpu 24GiB");
   }
   if (err) return err;
@@ -152,6 +152,12 @@ static void show_progress(void *context, const trial_search *s, int64_t micro,
 }
 
 // ---- the result -------------------------------------------------------------------------------------
+
+const trial_run *plan_trial_run_of(const trial_search *s, int64_t micro) {
+  for (size_t i = s->runs.len; i-- > 0;)
+    if (s->runs.at[i].micro == micro) return &s->runs.at[i];
+  return NULL;
+}
 
 const trial_run *plan_trial_best(const plan_trial_report *r) {
   return r->search->best == SIZE_MAX ? NULL : &r->search->runs.at[r->search->best];
@@ -191,6 +197,7 @@ static plim_err search_and_show(const cli_call *call, trial_program *program,
                               .search = &search,
                               .card = card->is_known_by_size ? "" : card->card,
                               .budget_bytes = card->target.budget_bytes,
+                              .is_whole_card = card->target.limit_is_card,
                               .notes = &card->notes,
                               .sets = &args->set,
                               .out = args->out,

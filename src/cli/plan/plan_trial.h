@@ -10,6 +10,7 @@ typedef struct {
   const trial_search *search;
   const char *card; // in words: "RTX 4090"; empty: known by its size
   uint64_t budget_bytes;
+  bool is_whole_card;      // the budget is the card's memory, CUDA's share included; not --limit
   const plim_notes *notes; // on the card
   trial_diff diff;         // what the plan changes
   const cli_strings *sets; // values of --set
@@ -23,6 +24,8 @@ int plan_trial(const cli_call *call);
 void plan_trial_print_text(const plan_trial_report *r);
 char *plan_trial_json(const plan_trial_report *r); // the document, a saved plan; free() it
 
+// The last run with this micro batch, which decides: a run on the card comes after one on a larger card. NULL: none.
+const trial_run *plan_trial_run_of(const trial_search *s, int64_t micro);
 // The run of the plan; NULL: nothing fits.
 const trial_run *plan_trial_best(const plan_trial_report *r);
 // The effective batch of a run; 0: not known.

@@ -88,7 +88,7 @@ static void put_document(json_writer *j, const void *report) {
   const trial_search *s = r->search;
   jsonw_u64(j, "format_version", 1);
   put_command(j, r);
-  jsonw_string_or_null(j, "card", r->card);
+  jsonw_string_or_null(j, "gpu", r->card);
   jsonw_bytes(j, "budget_bytes", r->budget_bytes);
   jsonw_u64(j, "gpus", r->program->gpus);
   if (simulate_fullest(&s->first))

@@ -18,11 +18,13 @@ static void about_batch(const plan_trial_report *r, const trial_run *best, char 
   if (best->micro == first->micro || r->program->effective) return;
   if (!then)
     snprintf(text, size,
-             "the effective batch changes with the micro batch: plimsoll did not find "
-             "the program's accumulation");
+             "the effective batch changes with the micro batch, and with it what the model learns: "
+             "plimsoll did not find the program's accumulation");
   else
-    snprintf(text, size, "the effective batch becomes %s (now %s)%s", units_count(then).text,
-             units_count(now).text,
+    snprintf(text, size,
+             "the effective batch becomes %s (now %s), which changes what the model "
+             "learns%s",
+             units_count(then).text, units_count(now).text,
              is_kept ? ": your program has no accumulation that plimsoll can change" : "");
 }
 
@@ -58,15 +60,21 @@ static void about_retries(const plan_trial_report *r, const trial_run *best, cha
            units_count(best->steps).text, instead);
 }
 
-static const trial_run *run_of(const trial_search *s, int64_t micro) {
-  for (size_t i = s->runs.len; i-- > 0;)
-    if (s->runs.at[i].micro == micro) return &s->runs.at[i];
-  return NULL;
+// CUDA may offer up to 5 % less memory than the driver says (core/estimate/estimate.c).
+static void about_spare(const plan_trial_report *r, const trial_run *best, char *text,
+                        size_t size) {
+  const double little = 0.05;
+  uint64_t all = r->budget_bytes, spare = all > best->needs_bytes ? all - best->needs_bytes : 0;
+  if (!r->is_whole_card || (double)spare >= little * (double)all) return;
+  snprintf(text, size,
+           "the plan leaves only %s free, and a real run may need more: what CUDA and its "
+           "libraries use differs between drivers; --limit SIZE plans with less memory for PyTorch",
+           units_bytes(spare).text);
 }
 
 static void about_next(const plan_trial_report *r, const trial_run *best, char *text, size_t size) {
   int64_t next = trial_next_micro(r->program, best->micro);
-  const trial_run *run = next ? run_of(r->search, next) : NULL;
+  const trial_run *run = next ? plan_trial_run_of(r->search, next) : NULL;
   if (!next && r->program->effective)
     snprintf(text, size, "there is no larger micro batch: this is the whole effective batch");
   else if (run && run->verdict == TRIAL_NO_DATA)
@@ -83,8 +91,8 @@ static void about_prediction(const plan_trial_report *r, const trial_run *best, 
   snprintf(text, size, "planned by simulated runs, because %s", r->why);
 }
 
-static remark *const remarks[] = {about_batch, about_learning, about_retries, about_next,
-                                  about_prediction};
+static remark *const remarks[] = {about_batch, about_learning, about_retries,
+                                  about_spare, about_next,     about_prediction};
 
 bool plan_trial_remark(const plan_trial_report *r, size_t index, char *text, size_t size) {
   const trial_run *best = plan_trial_best(r);

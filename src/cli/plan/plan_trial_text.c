@@ -22,7 +22,7 @@ static void print_subject(const plan_trial_report *r) {
   if (r->program->gpus > 1)
     snprintf(line, sizeof line, "%u GPUs with %s each", r->program->gpus,
              units_bytes(r->budget_bytes).text);
-  else snprintf(line, sizeof line, "card: %s available", units_bytes(r->budget_bytes).text);
+  else snprintf(line, sizeof line, "GPU: %s available", units_bytes(r->budget_bytes).text);
   size_t used = strlen(line);
   if (has_name) used += (size_t)snprintf(line + used, sizeof line - used, " on %.100s", r->card);
   if (is_kept && (uint64_t)r->program->effective == batch)
@@ -81,9 +81,10 @@ static void print_runs(const plan_trial_report *r) {
 
 static void print_now(const plan_trial_report *r) {
   const trial_run *first = &r->search->runs.at[0], *best = plan_trial_best(r);
-  bool is_proved = best && best->micro >= first->micro && first->verdict == TRIAL_OPEN;
+  const trial_run *last = plan_trial_run_of(r->search, first->micro);
+  bool is_proved = best && best->micro >= first->micro && last->verdict == TRIAL_OPEN;
   printf("\nnow:      micro batch %s needs %s: %s\n", units_count((uint64_t)first->micro).text,
-         units_bytes(first->needs_bytes).text, is_proved ? "FITS" : result_text(first));
+         units_bytes(first->needs_bytes).text, is_proved ? "FITS" : result_text(last));
 }
 
 static void print_planned(const plan_trial_report *r) {
@@ -103,11 +104,8 @@ static void print_planned(const plan_trial_report *r) {
 }
 
 static void print_remarks(const plan_trial_report *r) {
-  char text[PLAN_TRIAL_REMARK], line[PLAN_TRIAL_REMARK + 8];
-  for (size_t i = 0; plan_trial_remark(r, i, text, sizeof text); i++) {
-    snprintf(line, sizeof line, "note: %s", text);
-    sentence(line);
-  }
+  char text[PLAN_TRIAL_REMARK];
+  for (size_t i = 0; plan_trial_remark(r, i, text, sizeof text); i++) term_notes(stdout, text);
 }
 
 static void print_changes(const plan_trial_report *r) {
@@ -120,7 +118,8 @@ static void print_changes(const plan_trial_report *r) {
   if (r->diff.command) printf("\n");
   fwrite(files->at, 1, files->len, stdout);
   printf("\n");
-  if (!r->out) sentence("to write it: --out plan.json, then plimsoll apply plan.json");
+  if (!r->out)
+    sentence("to write them: run plan with --out plan.json, then plimsoll apply plan.json");
 }
 
 static void print_saved(const plan_trial_report *r) {

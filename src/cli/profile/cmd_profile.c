@@ -1,5 +1,5 @@
-// plimsoll profile: runs the user's program on the real card, measures what it needs, and explains the difference to a
-// prediction.
+// plimsoll profile: runs the user's program on the GPU of this machine, measures what it needs, and explains the difference
+// from a prediction.
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,8 +55,8 @@ static const plim_gpu *gpu_of(profile_report *r, const simulate_process *p) {
   const plim_gpu *gpu = plim_gpu_present(name, p->measured.total_bytes / PLIM_MIB);
   if (gpu) return gpu;
   plim_note_add(&r->notes, "assumed.card", NULL,
-                "the simulation uses the kernels of an H200, because %s is not in the list of "
-                "cards (plimsoll help gpus)",
+                "the simulation uses the kernels of an H200, because plimsoll does not know %s "
+                "(plimsoll help gpus lists the GPUs that it knows)",
                 name);
   return plim_target_any().gpu;
 }
@@ -96,7 +96,7 @@ static void simulate_same(profile_report *r, const profile_args *args) {
   if (has_failed)
     plim_note_add(
         &r->notes, "comparison.failed", NULL,
-        "there is no comparison: on the simulated card the program failed, but not because "
+        "there is no comparison: on the simulated GPU the program failed, but not because "
         "of memory; its output is in %s",
         report.capped.run.log);
   simulate_part_clear(&report.capped);
@@ -139,7 +139,7 @@ static void announce(const profile_args *args) {
   if (!args->steps) return;
   snprintf(
       line, sizeof line,
-      "profile: the program will be ended after %llu optimizer steps (--steps 0: it runs to its "
+      "profile: the program will be ended after %llu optimizer steps (--steps 0 lets it run to its "
       "end)",
       (unsigned long long)args->steps);
   term_say(stderr, line, 0, 2);
@@ -172,6 +172,7 @@ static int show(const profile_report *r, const cli_call *call) {
 
 static plim_err measure(profile_report *r, const profile_args *args, plim_error *error) {
   plim_err err = profile_run(r->request, &r->part.run, &r->card, error);
+  if (!err) profile_add_notes(r);
   if (!err) err = simulate_read_snapshot(&r->part, args->top, error);
   if (!err) err = simulate_keep_snapshot(&r->part, args->out, error);
   if (!err && r->part.has_replay)
@@ -209,14 +210,15 @@ static const cli_option options[] = {
     {"compare", 0, NULL, CLI_FLAG, AT(has_simulation),
      "simulate the same command afterwards, and explain the difference", NULL},
     {"against", 0, "FILE", CLI_FILE, AT(against),
-     "explain the difference to an earlier result: what simulate, estimate, replay or profile "
-     "printed with --json",
+     "explain the difference from an earlier result: the file has what simulate, estimate, replay "
+     "or "
+     "profile printed with --json",
      NULL},
     {"unsandboxed", 0, NULL, CLI_FLAG, AT(is_unsandboxed),
      "with --compare: run the simulation without a sandbox, so that it may change your files",
      NULL},
     {"out", 'o', "FILE", CLI_FILE, AT(out),
-     "keep PyTorch's memory snapshot of the process that needs the most", NULL},
+     "save PyTorch's memory snapshot of the process that needs the most memory", NULL},
     PICTURE_OPTIONS(PICTURES_AT),
     {"top", 0, "N", CLI_UINT, AT(top), "how many rows to list in each table (default: 10)", NULL},
     {0},
@@ -224,17 +226,16 @@ static const cli_option options[] = {
 
 static const char *const description[] = {
     "Runs a training command on the GPU of this machine and measures it: the peaks of memory, the "
-    "line and the kind of tensor that hold them, what CUDA and its libraries use beside PyTorch, "
-    "and the time of a step. The report is that of simulate, from the same code.",
+    "line and the kind of tensor that hold them, what CUDA and its libraries use in addition to "
+    "PyTorch, and the time of a step. The report has the same form as that of simulate.",
     "The program really trains and writes its files, without a sandbox. After 10 optimizer steps "
     "it is ended without saving, as if it had been killed; --steps 0 lets it run to its end. Its "
-    "output goes to standard error, so that standard output has the report alone.",
+    "output goes to standard error, so that standard output has only the report.",
     "Memory that PyTorch does not count (CUDA's context, kernels, NCCL's buffers) is what the "
     "driver reports as used, less what PyTorch reserved and less what other processes used before "
-    "the run. The time of a step is the median of all steps but the first two, taken by events in "
-    "the card's stream. Recording takes about 2 us for each allocation (PyTorch's figure): steps "
-    "of small "
-    "models, in which the card waits for Python, take that much longer.",
+    "the run. The time of a step is the median of all steps except the first two, measured with "
+    "CUDA events. Recording takes about 2 us for each allocation (PyTorch's figure). Steps of "
+    "small models, in which the GPU waits for Python, take that much longer than without profile.",
     "With --compare the same command is simulated afterwards in simulate's sandbox; with --against "
     "the result of an earlier simulation or estimate is read. The report then shows the "
     "differences in peaks, kinds of memory and lines, and lists what else differs: versions of "
@@ -245,7 +246,7 @@ static const char *const description[] = {
 static const cli_example examples[] = {
     {"plimsoll profile -- python train.py", "what does this script need, and how fast is a step?"},
     {"plimsoll profile --compare -- python train.py",
-     "does the simulation agree with the real card, and if not, why?"},
+     "does the simulation agree with the real GPU, and if not, why?"},
     {"plimsoll profile --against simulated.json -- python train.py",
      "the same, with what simulate --json said on another machine"},
     {0},
@@ -253,7 +254,7 @@ static const cli_example examples[] = {
 
 const cli_command cmd_profile = {
     .name = "profile",
-    .summary = "measure your own training program on the real card",
+    .summary = "measure your own training program on the GPU of this machine",
     .positionals = simulate_positionals,
     .options = options,
     .args_size = sizeof(profile_args),

@@ -111,7 +111,7 @@ static void print_others(const compare_others *others, const compare_side *a,
   char line[400];
   for (size_t i = 0; i < others->len; i++) {
     const compare_other *x = &others->at[i];
-    snprintf(line, sizeof line, "- %.60s: %s with %s, %s with %s", x->name, a->made,
+    snprintf(line, sizeof line, "- %.60s: %s %s, %s %s", x->name, a->made,
              readable(x->predicted).text, b->made, readable(x->measured).text);
     sentence(line);
   }
@@ -121,7 +121,7 @@ static void print_steps(const compare_side *a, const compare_side *b) {
   char line[240];
   if (!a->steps || !b->steps || a->steps == b->steps) return;
   snprintf(line, sizeof line,
-           "- steps: %s with %llu, %s with %llu; a longer batch or a leak shows only in more steps",
+           "- steps: %s %llu, %s %llu; with more steps, a longer batch or a leak can appear",
            a->made, (unsigned long long)a->steps, b->made, (unsigned long long)b->steps);
   sentence(line);
 }
@@ -134,15 +134,15 @@ static void print_peak_at(const compare_side *a, const compare_side *b) {
   sentence(line);
 }
 
-// PyTorch allocates alike where the program does; what it reserves for that depends on where free blocks lie.
+// With the same requests PyTorch allocates the same; what it reserves also depends on where free blocks lie.
 static void print_reserved(const compare_side *a, const compare_side *b) {
   if (a->allocated_bytes != b->allocated_bytes || a->reserved_bytes == b->reserved_bytes) return;
   if (a->retries != b->retries && a->retries != PLIM_UNKNOWN && b->retries != PLIM_UNKNOWN)
     sentence("- reserved memory: PyTorch returned cached memory to the driver in only one of the "
-             "two, because the card was full (retries)");
+             "two, because the GPU was full (retries)");
   else
-    sentence("- reserved memory: the program allocated the same; the driver placed segments at "
-             "other addresses, so that free blocks were used differently (fragmentation)");
+    sentence("- reserved memory: the program allocated the same, but the driver placed segments at "
+             "other addresses, so free blocks were reused differently (fragmentation)");
 }
 
 static bool is_other(uint64_t a, uint64_t b) {
@@ -168,10 +168,10 @@ static void print_reasons(const profile_report *r) {
   print_reserved(a, b);
   if (has_outside)
     sentence("- CUDA and its libraries: what they use depends on the driver, on the kernels that "
-             "were loaded and on NCCL's buffers; a prediction takes it from a table of cards");
+             "were loaded and on NCCL's buffers; a prediction uses a typical value for the GPU");
   if (a->allocated_bytes != b->allocated_bytes && !has_reason)
     sentence("- allocated memory: versions, model, batch and steps are the same, as far as both "
-             "results tell; the lines above show where the difference arises");
+             "results show them; the lines above show where the difference comes from");
 }
 
 void profile_print_comparison(const profile_report *r) {

@@ -83,8 +83,8 @@ void profile_write_json(FILE *out, const profile_report *r) {
   jsonw_u64(j, "format_version", 1);
   jsonw_string(j, "made_by", "profile");
   simulate_write_command(j, r->request->command);
-  jsonw_string(j, "card", p ? p->measured.card : NULL);
-  jsonw_bytes(j, "card_bytes", p ? p->measured.total_bytes : PLIM_UNKNOWN);
+  jsonw_string(j, "gpu", p ? p->measured.card : NULL);
+  jsonw_bytes(j, "gpu_bytes", p ? p->measured.total_bytes : PLIM_UNKNOWN);
   jsonw_string(j, "end", ends[r->part.run.end]);
   jsonw_bool(j, "was_ended", p && p->was_ended);
   jsonw_bool(j, "was_interrupted", r->card.is_interrupted);

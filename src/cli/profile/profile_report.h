@@ -13,12 +13,14 @@ typedef struct {
   uint64_t top; // how many rows the tables list
   // With --compare or --against.
   bool has_comparison;
-  char against[600]; // what it was compared with: "the simulation of the same command"
+  char against[600]; // what it was compared with: "the same command on a simulated H200"
   compare_side predicted, measured;
   comparison difference;
   plim_notes notes;
 } profile_report;
 
+// Adds to the notes what the user must know about the measurement.
+void profile_add_notes(profile_report *r);
 void profile_print_text(const profile_report *r);
 void profile_print_comparison(const profile_report *r);
 // Without the comparison, if there is none yet.

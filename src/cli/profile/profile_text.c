@@ -30,8 +30,8 @@ static void print_steps(const profile_report *r, const simulate_process *p) {
   char line[320];
   if (!p) return;
   if (!steps) {
-    sentence("the program ended without an optimizer step: the figures are those of the part that "
-             "ran");
+    sentence("the program ended without an optimizer step, so a training step may need more memory "
+             "than shown here");
     return;
   }
   int used = snprintf(line, sizeof line, "%s optimizer step%s, %s", units_count(steps).text,
@@ -75,34 +75,38 @@ static void print_use(const profile_report *r, const simulate_process *p) {
                units_bytes(p->peak_reserved_bytes).text);
   if (c->outside_peak_bytes == PLIM_UNKNOWN)
     snprintf(line + used, sizeof line - used,
-             "; what CUDA and its libraries use beside that was not measured");
+             "; what CUDA and its libraries use in addition could not be measured");
   else
     snprintf(line + used, sizeof line - used,
-             ", %s by CUDA and its libraries (%s when training began)",
+             ", %s used by CUDA and its libraries (%s when training began)",
              units_bytes(c->outside_peak_bytes).text, units_bytes(c->outside_first_bytes).text);
   size_t column = r->part.run.end == SIMULATE_OUT_OF_MEMORY ? strlen("OUT OF MEMORY: ") : 0;
   term_wrap(stdout, line, column, 2, (size_t)term_width(stdout));
 }
 
-// What others use counts as ours if it changes during the run.
+static const uint64_t little = 64 * PLIM_MIB; // the driver's own use varies by a few MiB
+
 static void print_others(const profile_card *c) {
-  const uint64_t little = 64 * PLIM_MIB; // the driver's own use varies by a few MiB
-  char line[320];
-  uint64_t before = c->others_bytes, after = c->others_after_bytes;
-  if (before == PLIM_UNKNOWN) {
-    sentence("note: the driver does not report what other processes use on this card, so that is "
-             "counted under CUDA and its libraries");
-    return;
-  }
-  if (before >= little) printf("other processes used %s of this card\n", units_bytes(before).text);
-  bool has_changed = after != PLIM_UNKNOWN &&
-                     (after > before ? after - before >= little : before - after >= little);
-  if (!has_changed) return;
-  snprintf(line, sizeof line,
-           "note: other processes used %s of this card before the run and %s after it; the "
-           "difference may be counted under CUDA and its libraries",
-           units_bytes(before).text, units_bytes(after).text);
-  sentence(line);
+  if (c->others_bytes != PLIM_UNKNOWN && c->others_bytes >= little)
+    printf("other processes used %s of this GPU\n", units_bytes(c->others_bytes).text);
+}
+
+// What others use counts as ours if it changes during the run.
+void profile_add_notes(profile_report *r) {
+  uint64_t before = r->card.others_bytes, after = r->card.others_after_bytes;
+  bool is_known = before != PLIM_UNKNOWN && after != PLIM_UNKNOWN;
+  bool has_changed =
+      is_known && (after > before ? after - before >= little : before - after >= little);
+  if (!simulate_fullest(&r->part.run)) return;
+  if (before == PLIM_UNKNOWN)
+    plim_note_add(&r->notes, "others.unknown", NULL,
+                  "the driver does not report what other processes use on this GPU, so that is "
+                  "counted under CUDA and its libraries");
+  if (has_changed)
+    plim_note_add(&r->notes, "others.changed", NULL,
+                  "other processes used %s of this GPU before the run and %s after it; the "
+                  "difference may be counted under CUDA and its libraries",
+                  units_bytes(before).text, units_bytes(after).text);
 }
 
 static void print_no_use(const simulate_result *run) {

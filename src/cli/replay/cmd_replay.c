@@ -24,7 +24,7 @@ static const replay_args defaults = {
 static plim_err check_limit(uint64_t limit, plim_error *error) {
   if (limit == PLIM_UNKNOWN) return PLIM_OK;
   if (limit > MAX_LIMIT) {
-    plim_fail(error, PLIM_ERR_ARGUMENT, "--limit %s is more than any card has",
+    plim_fail(error, PLIM_ERR_ARGUMENT, "--limit %s is more than any GPU has",
               units_bytes(limit).text);
     return PLIM_ERR_ARGUMENT;
   }
@@ -48,9 +48,9 @@ static plim_err apply_fraction(plim_alloc_conf *conf, replay_request *request, p
   if (conf->memory_fraction >= 1) return PLIM_OK;
   if (request->limit_bytes == PLIM_UNKNOWN) {
     plim_fail(error, PLIM_ERR_ARGUMENT,
-              "per_process_memory_fraction is a fraction of the card's memory, which the snapshot "
+              "per_process_memory_fraction is a fraction of the GPU's memory, which the snapshot "
               "does not record");
-    plim_error_hint(error, "give the card's memory with --limit SIZE");
+    plim_error_hint(error, "give the GPU's memory with --limit SIZE");
     return PLIM_ERR_ARGUMENT;
   }
   // PyTorch truncates (recorded: truth trunc).
@@ -121,7 +121,7 @@ static const cli_option options[] = {
     {"alloc-conf", 0, "STR", CLI_STRING, AT(alloc_conf),
      "replay with these allocator settings instead of the recorded ones", NULL},
     {"limit", 0, "SIZE", CLI_BYTES, AT(limit_bytes),
-     "memory PyTorch may use: what set_per_process_memory_fraction allows, or the card's memory "
+     "memory PyTorch may use: what set_per_process_memory_fraction allows, or the GPU's memory "
      "minus the CUDA context (about 0.5 GiB)",
      NULL},
     {"torch", 0, "VERSION", CLI_STRING, AT(torch),

@@ -347,7 +347,7 @@ static void print_leak_outlook(const replay_result *r) {
   else if (full)
     printf("At %s per step, %s would be full at step %s.\n", units_bytes(rate).text,
            units_bytes(r->options.limit_bytes).text, units_count(full).text);
-  else printf("To see at which step the card would be full, add --limit SIZE.\n");
+  else printf("To see at which step the GPU would be full, add --limit SIZE.\n");
 }
 
 static void print_leaks(const replay_result *r) {

@@ -2,7 +2,7 @@
 #ifndef PLIM_CLI_RUNS_SHOW_H
 #define PLIM_CLI_RUNS_SHOW_H
 
-#include "history.h"
+#include "run_history.h"
 #include "picture_options.h"
 
 void runs_print_list(const history_found *found);

@@ -1,4 +1,4 @@
-// plimsoll simulate: runs the user's program on a card that is not there, and says what it needs.
+// plimsoll simulate: runs the user's program on a simulated GPU, and says what it needs.
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -126,9 +126,9 @@ static plim_err check_counts(const simulate_args *args, plim_error *error) {
                      (unsigned long long)args->world, MOST_RANKS);
   if (!args->world || args->world >= args->gpus) return PLIM_OK;
   plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT,
-                           "--world %llu is less than --gpus %llu, which all have a rank",
+                           "--world %llu is less than --gpus %llu: each simulated GPU has a rank",
                            (unsigned long long)args->world, (unsigned long long)args->gpus);
-  plim_error_hint(error, "leave out --world: the ranks of --gpus then run together");
+  plim_error_hint(error, "leave out --world to run the ranks of all simulated GPUs together");
   return err;
 }
 
@@ -169,7 +169,7 @@ plim_err simulate_keep_snapshot(const simulate_part *part, const char *path, pli
   if (!path) return PLIM_OK;
   if (!p || !p->snapshot)
     return plim_fail(error, PLIM_ERR_UNSUPPORTED,
-                     "there is no snapshot to keep: the program did not use the card");
+                     "there is no snapshot to save: the program did not use the GPU");
   FILE *in = fopen(p->snapshot, "rb");
   if (!in) return plim_fail(error, PLIM_ERR_IO, "cannot read %.200s", p->snapshot);
   plim_err err = plim_atomic_open(&file, path, error);
@@ -238,6 +238,17 @@ static plim_err change_program(const simulate_args *args, trial_with *with, simu
   return PLIM_OK;
 }
 
+// If there is only a limit, it stands for the card.
+static void describe_card(const simulate_args *args, job_request *card, simulate_report *r) {
+  r->has_limit = card->target.budget_bytes != PLIM_UNKNOWN;
+  r->is_whole_card = r->has_limit && card->target.limit_is_card;
+  r->has_name = *card->card && !card->is_known_by_size;
+  r->budget_bytes = card->target.budget_bytes;
+  if (!*card->card && r->has_limit)
+    snprintf(card->card, sizeof card->card, "limited to %s", units_bytes(args->limit_bytes).text);
+  r->card = card->card;
+}
+
 static int run(const cli_call *call) {
   const simulate_args *args = call->args;
   simulate_request request;
@@ -250,11 +261,10 @@ static int run(const cli_call *call) {
   simulate_report report = {.request = &request, .notes = &card->notes};
   if (!err) err = change_program(args, &with, &report, &request, &error);
   if (!err) {
-    report.has_limit = card->target.budget_bytes != PLIM_UNKNOWN;
-    report.card = *card->card ? card->card : "large enough, with the kernels of an H200";
-    report.budget_bytes = card->target.budget_bytes;
+    describe_card(args, card, &report);
     err = run_both(&report, args, &error);
   }
+  if (!err) simulate_add_notes(&report);
   const simulate_part *whole = simulate_whole(&report);
   if (!err) err = simulate_keep_snapshot(whole, args->out, &error);
   if (!err && whole->has_replay)
@@ -262,6 +272,7 @@ static int run(const cli_call *call) {
   int status = err ? cli_report(&error, NULL) : show(&report, call);
   simulate_part_clear(&report.capped);
   if (report.has_large) simulate_part_clear(&report.large);
+  plim_notes_clear(&report.found);
   trial_with_clear(&with);
   job_request_clear(card);
   free(card);
@@ -280,23 +291,25 @@ const cli_positional simulate_positionals[] = {
 #define AT(field) offsetof(simulate_args, field)
 #define PICTURES_AT(field) offsetof(simulate_args, pictures.field)
 static const cli_option options[] = {
-    {"gpu", 'g', "CARD", CLI_CARD, AT(gpu),
-     "the card to simulate: a name such as 4090, or a size such as 24GiB", NULL},
-    {"gpus", 0, "N", CLI_UINT, AT(gpus), "number of cards to simulate (default: 1)", NULL},
+    {"gpu", 'g', "GPU", CLI_CARD, AT(gpu),
+     "the GPU to simulate, by name or by size: RTX 4090, 24GiB (default: the one in this machine, "
+     "or one with as much memory as the program needs)",
+     NULL},
+    {"gpus", 0, "N", CLI_UINT, AT(gpus), "number of GPUs to simulate (default: 1)", NULL},
     {"world", 0, "N", CLI_UINT, AT(world),
-     "tell the program that it is one of N ranks; the others do not run, and what they would send "
-     "is taken to be what this one has",
+     "tell the program that it is one of N ranks; the others do not run, and are assumed to send "
+     "what this one sends",
      NULL},
     {"steps", 0, "N", CLI_UINT, AT(steps),
      "end the program after N optimizer steps (default: 3; 0: let it run to its own end)", NULL},
     {"limit", 0, "SIZE", CLI_BYTES, AT(limit_bytes),
-     "memory PyTorch may use, if less than the card has", NULL},
+     "memory PyTorch may use, if less than the GPU has", NULL},
     {"with", 0, "KNOB=V", CLI_SETTINGS, AT(with),
      "run the program with another value of a setting, such as micro_batch=2 or checkpoint=on; "
      "your files stay as they are, and the program sees edited copies of them",
      NULL},
     {"set", 0, "KNOB=FILE:KEY", CLI_STRINGS, AT(set),
-     "where the program sets it, for --with: a key that plimsoll does not know by its name", NULL},
+     "for --with: where the program has the setting, if plimsoll did not find it", NULL},
     {"writable", 0, "DIR", CLI_STRINGS, AT(writable),
      "keep what the program writes in this folder; everything else that it writes is thrown away",
      NULL},
@@ -307,37 +320,40 @@ static const cli_option options[] = {
     {"verbose", 'v', NULL, CLI_FLAG, AT(is_verbose),
      "show the program's output instead of a progress line", NULL},
     {"out", 'o', "FILE", CLI_FILE, AT(out),
-     "save PyTorch's memory snapshot of the process that needs most memory", NULL},
+     "save PyTorch's memory snapshot of the process that needs the most memory", NULL},
     PICTURE_OPTIONS(PICTURES_AT),
     {"top", 0, "N", CLI_UINT, AT(top), "how many rows to list in each table (default: 10)", NULL},
     {0},
 };
 
 static const char *const description[] = {
-    "Runs a training command on a simulated card, on any machine with PyTorch's CUDA build and "
-    "without a GPU. Python, PyTorch, its memory allocator and your trainer are the real ones; only "
-    "the functions of CUDA are replaced, so every allocation is made as on the real card. The "
-    "report says whether the program fits, which line and what kind of tensor holds the peak, and "
-    "where memory would run out.",
+    "Runs a training command on a simulated GPU. The machine needs PyTorch's CUDA build, but no "
+    "GPU. Python, PyTorch, its memory allocator and your trainer are the real ones; only the "
+    "functions of CUDA are replaced, so every allocation is made as on a real GPU. The report says "
+    "whether the program fits, which line and what kind of tensor holds the peak, and where memory "
+    "would run out. What CUDA and its libraries use is not simulated; the report adds a typical "
+    "value for the GPU.",
     "The program can read everything and change nothing: what it writes goes to a scratch folder "
     "and is removed at the end, and it has no network. Its output is kept in a log; the logs of "
     "the last 20 runs are kept in ~/.local/state/plimsoll/simulate.",
-    "The simulated card computes no floating-point numbers. Integers and booleans (token ids, "
+    "The simulated GPU computes no floating-point numbers. Integers and booleans (token ids, "
     "masks, lengths) are computed on the host, so that padding, packing and evaluation work. If "
     "the program reads a value that depends on a floating-point number, it gets 0 (or True), and "
     "the report lists the line.",
-    "The workspaces of convolutions were recorded for common models on an H200. All others are "
-    "planned by NVIDIA's cuDNN: the library that is installed with PyTorch, or the file that "
-    "$PLIMSOLL_CUDNN names. Without that library they follow a rule that is less exact.",
+    "cuDNN chooses the sizes of the workspaces that convolutions need. Those of common models were "
+    "recorded on an H200. For other convolutions the cuDNN library is asked: the one that is "
+    "installed with PyTorch, or the file that $PLIMSOLL_CUDNN names. Without that library a rule "
+    "is used that is less exact, and the report says so.",
     "--world N shows what one of many GPUs needs without starting a process for each: the program "
-    "gets the environment of a launcher (WORLD_SIZE=N, RANK=0) and nothing waits for the other "
-    "ranks. It assumes that every rank holds what this one holds, that rank 0 needs the most, and "
-    "that all ranks have data of equal length. Pipeline stages, which differ, cannot be shown this "
-    "way.",
+    "gets the environment of a launcher (WORLD_SIZE=N, RANK=0), and nothing waits for the other "
+    "ranks. The figures assume that the others send what this rank would send, and that none of "
+    "them needs more memory than rank 0. The stages of a pipeline hold different layers, so they "
+    "cannot be shown this way.",
     "--with changes one of plan's settings (plimsoll help knobs) where the program has it: in a "
     "copy of a file, in a flag of the command or in the environment. The report says where. A "
     "setting that plimsoll does not find is an error. --with micro_batch=N alone leaves the "
-    "accumulation as it is, so the effective batch changes; add --with accumulate=N to keep it.",
+    "accumulation as it is, so the effective batch changes; the report names the value of --with "
+    "accumulate=N that keeps it, if the program has such a setting.",
     NULL,
 };
 
@@ -353,7 +369,7 @@ static const cli_example examples[] = {
 
 const cli_command cmd_simulate = {
     .name = "simulate",
-    .summary = "run your own training program on a simulated card",
+    .summary = "run your own training program on a simulated GPU",
     .positionals = simulate_positionals,
     .options = options,
     .args_size = sizeof(simulate_args),

@@ -16,8 +16,9 @@ void simulate_write_command(json_writer *j, const char *const *command) {
   jsonw_end(j);
 }
 
-static void put_batch(json_writer *j, const char *key, int64_t batch) {
-  if (batch) jsonw_i64(j, key, batch);
+// 0: not known.
+static void put_count(json_writer *j, const char *key, int64_t count) {
+  if (count) jsonw_i64(j, key, count);
   else jsonw_null(j, key);
 }
 
@@ -37,8 +38,9 @@ static void put_changed(json_writer *j, const trial_with *with) {
   }
   jsonw_end(j);
   if (!with) return;
-  put_batch(j, "effective_batch_before", with->effective_before);
-  put_batch(j, "effective_batch_after", with->effective_after);
+  put_count(j, "effective_batch_before", with->effective_before);
+  put_count(j, "effective_batch_after", with->effective_after);
+  put_count(j, "accumulate_to_keep_it", with->keeping_accumulation);
 }
 
 static void put_world(json_writer *j, const simulate_report *r) {
@@ -179,6 +181,7 @@ static void put_unmodelled(json_writer *j, const simulate_result *run) {
 void simulate_write_part(json_writer *j, const char *key, const simulate_part *part) {
   jsonw_object(j, key);
   jsonw_bytes(j, "needs_bytes", simulate_needs(part));
+  put_count(j, "processes_on_gpu", part->run.sharing); // profile does not know it
   jsonw_u64(j, "steps", simulate_steps(&part->run));
   jsonw_number(j, "seconds", part->run.seconds);
   jsonw_bytes(j, "pinned_bytes", part->run.pinned_bytes);
@@ -204,7 +207,7 @@ void simulate_write_json(FILE *out, const simulate_report *r) {
   jsonw_u64(j, "format_version", 1);
   simulate_write_command(j, r->request->command);
   put_changed(j, r->with);
-  jsonw_string(j, "card", r->card);
+  jsonw_string_or_null(j, "gpu", r->card);
   jsonw_u64(j, "gpus", r->request->gpus);
   put_world(j, r);
   jsonw_bytes(j, "budget_bytes", r->has_limit ? r->budget_bytes : PLIM_UNKNOWN);
@@ -214,6 +217,7 @@ void simulate_write_json(FILE *out, const simulate_report *r) {
   else jsonw_null(j, "large_enough");
   jsonw_array(j, "notes");
   notes_write(j, r->notes);
+  notes_write(j, &r->found);
   jsonw_end(j);
   jsonw_end(j);
   jsonw_finish(j);

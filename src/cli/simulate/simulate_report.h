@@ -16,20 +16,25 @@ typedef struct {
 
 typedef struct {
   const simulate_request *request;
-  const char *card;      // in words: "RTX 4090"
+  const char *card;      // in words: "RTX 4090", "24.0 GiB"; empty: none was given
+  bool has_name;         // the card was named; otherwise its kernels and rates are those of an H200
   bool has_limit;        // a card or a limit was given, so there is a verdict
+  bool is_whole_card;    // the limit is the card's memory, CUDA's share included; not --limit
   uint64_t budget_bytes; // of the card, as CUDA reports it
   simulate_part capped;  // on the card that was asked for
   simulate_part large;   // if that ran out of memory: on a card that is large enough
   bool has_large;
-  const plim_notes *notes;
-  const trial_with *with; // settings that were changed for this run; NULL: none
+  const plim_notes *notes; // on the card
+  plim_notes found;        // on the runs; simulate_add_notes adds them
+  const trial_with *with;  // settings that were changed for this run; NULL: none
 } simulate_report;
 
 // The run that says what the program needs.
 const simulate_part *simulate_whole(const simulate_report *report);
 // The memory that the run needs on its fullest card, with CUDA's context; 0 if it used none.
 uint64_t simulate_needs(const simulate_part *part);
+// Fills in `found`: what the user must know about the runs, the same in text and JSON.
+void simulate_add_notes(simulate_report *report);
 
 // The peak of allocated memory in each phase that the fullest process went through, in the order of their first beginning.
 enum { SIMULATE_PHASES = 8 };
@@ -64,6 +69,8 @@ void simulate_write_part(json_writer *j, const char *key, const simulate_part *p
 void simulate_print_observed(const simulate_process *p);
 // The same as the member "observed" of a JSON object.
 void simulate_write_observed(json_writer *j, const simulate_observed *o);
+// The path of a file from its installed package on, otherwise all of it. Points into `file`.
+const char *simulate_short_path(const char *file);
 // The last lines of the log, for a program that failed.
 void simulate_print_log(const char *path);
 

@@ -1,9 +1,9 @@
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 
-#include "card_record.h"
 #include "cli_alloc.h"
 #include "quoting.h"
 #include "show_notes.h"
@@ -37,12 +37,11 @@ void simulate_print_command(const char *const *command) {
 
 static void print_where(const simulate_report *r) {
   const simulate_process *p = simulate_fullest(&simulate_whole(r)->run);
-  char line[512];
-  int used = snprintf(line, sizeof line, "on ");
-  if (r->request->gpus > 1)
-    used += snprintf(line + used, sizeof line - used, "%u simulated cards: %s", r->request->gpus,
-                     r->card);
-  else used += snprintf(line + used, sizeof line - used, "a simulated card: %s", r->card);
+  char line[512], count[32] = "a simulated GPU";
+  const char *card = *r->card ? r->card : "as much memory as the program needs";
+  if (r->request->gpus > 1) snprintf(count, sizeof count, "%u simulated GPUs", r->request->gpus);
+  int used = snprintf(line, sizeof line, "on %s: %s%s", count, card,
+                      r->has_name ? "" : ", with the kernels of an H200");
   for (size_t i = 0; p && i < p->versions.len && (size_t)used < sizeof line; i++)
     used += snprintf(line + used, sizeof line - used, "%s%s %s", i ? ", " : "; ",
                      p->versions.at[i].name, p->versions.at[i].version);
@@ -52,24 +51,18 @@ static void print_where(const simulate_report *r) {
 static void print_world(const simulate_report *r) {
   const simulate_process *p = simulate_fullest(&simulate_whole(r)->run);
   char line[320];
-  if (!r->request->world || !p) return;
-  if (p->is_grouped)
-    snprintf(line, sizeof line,
-             "rank %lld of %u, and the others did not run: every rank is taken to hold what this "
-             "one holds, rank 0 to need the most, and all ranks to have data of equal length",
-             (long long)p->rank, r->request->world);
-  else
-    snprintf(line, sizeof line,
-             "note: the program was told of %u ranks, but never called "
-             "torch.distributed.init_process_group: --world had no effect on its groups",
-             r->request->world);
+  if (!r->request->world || !p || !p->is_grouped) return;
+  snprintf(line, sizeof line,
+           "this is rank %lld of %u; the others did not run. The figures assume that they send "
+           "what this rank would send, and that none of them needs more memory than this one",
+           (long long)p->rank, r->request->world);
   sentence(line);
 }
 
 static const char *where_of(const trial_changed *c) {
   if (c->where == TRIAL_IN_FILE) return "in a copy of ";
   if (c->where == TRIAL_IN_COMMAND) return "in the command";
-  return c->where == TRIAL_IN_ENVIRONMENT ? "in the environment" : "which the program computes";
+  return c->where == TRIAL_IN_ENVIRONMENT ? "in the environment" : "computed by the program";
 }
 
 static void print_changed(const trial_with *with) {
@@ -84,12 +77,6 @@ static void print_changed(const trial_with *with) {
              c->file ? c->file : "");
     sentence(line);
   }
-  if (!with || with->effective_before == with->effective_after) return;
-  if (!with->effective_before || !with->effective_after) return;
-  snprintf(line, sizeof line,
-           "note: the effective batch changes from %lld to %lld; --with accumulate=N can keep it",
-           (long long)with->effective_before, (long long)with->effective_after);
-  sentence(line);
 }
 
 // ---- what the program does ------------------------------------------------------------------------
@@ -110,29 +97,36 @@ static void print_model(const simulate_observed *o) {
   sentence(line);
 }
 
+// Adds a part to the line; commas stand between parts.
+__attribute__((format(printf, 3, 4))) static void add_part(char *line, size_t size,
+                                                           const char *format, ...) {
+  size_t used = strlen(line);
+  va_list args;
+  if (used) used += (size_t)snprintf(line + used, size - used, ", ");
+  va_start(args, format);
+  if (used < size) vsnprintf(line + used, size - used, format, args);
+  va_end(args);
+}
+
 static void print_recipe(const simulate_observed *o) {
-  char line[400] = "  ";
-  int used = 2;
-  if (o->batch[0])
-    used += snprintf(line + used, sizeof line - used, "micro batch %llu",
-                     (unsigned long long)o->batch[0]);
+  char line[400] = "", batch[120] = "";
+  int used = snprintf(batch, sizeof batch, "micro batch %llu", (unsigned long long)o->batch[0]);
   if (o->batch[1])
-    used += snprintf(line + used, sizeof line - used, " x %llu%s", (unsigned long long)o->batch[1],
-                     o->has_tokens ? " tokens" : "");
+    used += snprintf(batch + used, sizeof batch - (size_t)used, " x %llu%s",
+                     (unsigned long long)o->batch[1], o->has_tokens ? " tokens" : "");
   if (o->shapes > 1)
-    used += snprintf(line + used, sizeof line - used, " (the largest of %llu shapes)",
-                     (unsigned long long)o->shapes);
+    snprintf(batch + used, sizeof batch - (size_t)used, " (the largest of %llu shapes)",
+             (unsigned long long)o->shapes);
+  if (o->batch[0]) add_part(line, sizeof line, "%s", batch);
   if (o->accumulation)
-    used += snprintf(line + used, sizeof line - used, ", accumulation %llu",
-                     (unsigned long long)o->accumulation);
-  if (o->autocast)
-    used += snprintf(line + used, sizeof line - used, ", autocast %.20s", o->autocast);
-  used += snprintf(line + used, sizeof line - used, ", %s gradient checkpointing",
-                   o->checkpoints ? "with" : "without");
-  if (o->optimizer) used += snprintf(line + used, sizeof line - used, ", %.60s", o->optimizer);
+    add_part(line, sizeof line, "accumulation %llu", (unsigned long long)o->accumulation);
+  if (o->autocast) add_part(line, sizeof line, "autocast %.20s", o->autocast);
+  add_part(line, sizeof line, "%s gradient checkpointing", o->checkpoints ? "with" : "without");
+  if (o->optimizer) add_part(line, sizeof line, "%.60s", o->optimizer);
   if (o->strategy && strcmp(o->strategy, "none") != 0)
-    snprintf(line + used, sizeof line - used, ", %.40s", o->strategy);
-  sentence(line);
+    add_part(line, sizeof line, "%.40s", o->strategy);
+  printf("  ");
+  term_wrap(stdout, line, 2, 2, (size_t)term_width(stdout));
 }
 
 void simulate_print_observed(const simulate_process *p) {
@@ -142,17 +136,21 @@ void simulate_print_observed(const simulate_process *p) {
 }
 
 // Sharded runs also wait for each other, which is not in the figure.
-static void print_time(const simulate_part *part) {
-  const simulate_process *p = simulate_fullest(&part->run);
-  char line[480];
+static void print_time(const simulate_report *r) {
+  const simulate_process *p = simulate_fullest(&simulate_whole(r)->run);
+  char line[640];
   if (!p || !p->step.kernels) return;
   const simulate_step *s = &p->step;
   double card = s->product_seconds + s->attention_seconds + s->memory_seconds;
-  int used = snprintf(line, sizeof line, "about %s per step on the real card",
-                      units_seconds(s->seconds).text);
+  int used = snprintf(line, sizeof line, "about %s per step on ", units_seconds(s->seconds).text);
+  if (r->has_name)
+    used += snprintf(line + used, sizeof line - used, "a real %.60s", r->request->gpu->name);
+  else
+    used += snprintf(line + used, sizeof line - used,
+                     "an H200 (name your GPU to get its time: --gpu 4090)");
   if (s->host_seconds > card)
     used += snprintf(line + used, sizeof line - used,
-                     ", which the host decides: it launches %s kernels, and the card needs %s",
+                     ", limited by the host, which launches %s kernels; the GPU alone needs %s",
                      units_count(s->kernels).text, units_seconds(card).text);
   else
     used += snprintf(
@@ -160,10 +158,12 @@ static void print_time(const simulate_part *part) {
         units_seconds(s->product_seconds).text, units_seconds(s->attention_seconds).text,
         units_seconds(s->memory_seconds).text);
   if (p->world > 1)
-    used += snprintf(line + used, sizeof line - used, "; without the time for communication");
-  snprintf(line + used, sizeof line - used,
-           "; this method was within a factor of %.1f on %d recorded runs of an H200",
-           STEP_TIME_WORST, STEP_TIME_RUNS);
+    used += snprintf(line + used, sizeof line - used,
+                     "; communication between the ranks is not included");
+  snprintf(
+      line + used, sizeof line - used,
+      "; on %d recorded runs of an H200 this figure was at most %.1f times too high or too low",
+      STEP_TIME_RUNS, STEP_TIME_WORST);
   sentence(line);
 }
 
@@ -190,12 +190,13 @@ static void print_steps(const simulate_part *part) {
              "than shown here");
 }
 
-static void print_needs(const simulate_part *part, char *text, size_t size) {
+// "10.0 GiB reserved by PyTorch, 770 MiB used by CUDA and its libraries"
+static void describe_needs(const simulate_part *part, char *text, size_t size) {
   const simulate_process *p = simulate_fullest(&part->run);
   uint64_t needs = simulate_needs(part), reserved = p->peak_reserved_bytes;
-  snprintf(text, size, "%s (%s reserved by PyTorch, %s by CUDA and its libraries)",
-           units_bytes(needs).text, units_bytes(reserved).text,
-           units_bytes(needs > reserved ? needs - reserved : 0).text);
+  snprintf(text, size, "%s reserved by PyTorch, %s used by %sCUDA and its libraries",
+           units_bytes(reserved).text, units_bytes(needs > reserved ? needs - reserved : 0).text,
+           part->run.sharing > 1 ? "other processes, " : "");
 }
 
 static void print_no_use(const simulate_result *run) {
@@ -203,53 +204,77 @@ static void print_no_use(const simulate_result *run) {
   for (size_t i = 0; i < run->processes.len; i++)
     is_without_cuda |= run->processes.at[i].is_without_cuda;
   if (is_without_cuda)
-    sentence("The program did not use the card: its PyTorch is a build without CUDA. Install the "
-             "CUDA build (pip install torch on Linux); it needs no GPU here.");
-  else if (run->processes.len) sentence("The program imported PyTorch, but did not use the card.");
+    sentence("The program did not use the GPU: its PyTorch is a build without CUDA. Install the "
+             "CUDA build (pip install torch on Linux); it needs no real GPU.");
+  else if (run->processes.len) sentence("The program imported PyTorch, but did not use the GPU.");
   else if (run->peak_bytes)
-    sentence("The program used the card, but was not observed: it does not import PyTorch, or its "
+    sentence("The program used the GPU, but was not observed: it does not import PyTorch, or its "
              "Python was started with -I, -E or -S. Start it without these options.");
   else
     sentence("No process of the program imported PyTorch, so nothing is known about its memory.");
 }
 
+// `about` starts after the verdict.
+static void print_misfit(const char *about) {
+  static const char verdict[] = "DOES NOT FIT:";
+  term_print(stdout, TERM_RED, "%s", verdict);
+  term_wrap(stdout, about, strlen(verdict), 2, (size_t)term_width(stdout));
+}
+
+// Out of memory, and the run that should show what the program needs did not end well either.
+static void print_unknown_misfit(const simulate_report *r) {
+  char line[PLIM_PATH_BYTES + 240];
+  snprintf(line, sizeof line,
+           " needs more than the %s that are available; how much is not known, because with enough "
+           "memory the program failed for another reason (%s)",
+           units_bytes(r->budget_bytes).text, r->large.run.log);
+  print_misfit(line);
+}
+
+static void print_fit(const simulate_report *r, const char *parts) {
+  static const char verdict[] = "FITS:";
+  char line[480];
+  uint64_t needs = simulate_needs(&r->capped), all = r->budget_bytes;
+  snprintf(line, sizeof line, " needs %s of %s, %s to spare (%s)", units_bytes(needs).text,
+           units_bytes(all).text, units_bytes(all > needs ? all - needs : 0).text, parts);
+  term_print(stdout, TERM_GREEN, "%s", verdict);
+  term_wrap(stdout, line, strlen(verdict), 2, (size_t)term_width(stdout));
+}
+
 static void print_verdict(const simulate_report *r) {
   const simulate_part *whole = simulate_whole(r);
-  char needs[240], line[480];
-  uint64_t bytes = simulate_needs(whole);
+  char parts[240], line[480];
+  units_text needs = units_bytes(simulate_needs(whole));
+  if (r->has_large && r->large.run.end != SIMULATE_RAN) {
+    print_unknown_misfit(r);
+    return;
+  }
   if (!simulate_fullest(&whole->run)) {
     print_no_use(&whole->run);
     return;
   }
-  print_needs(whole, needs, sizeof needs);
+  describe_needs(whole, parts, sizeof parts);
   if (!r->has_limit) {
-    snprintf(line, sizeof line, "needs %s; name a card to see whether it fits: --gpu 4090", needs);
+    snprintf(line, sizeof line, "needs %s (%s); to see whether it fits, name a GPU: --gpu 4090",
+             needs.text, parts);
     sentence(line);
-    return;
+  } else if (r->capped.run.end == SIMULATE_RAN) print_fit(r, parts);
+  else {
+    snprintf(line, sizeof line, " needs %s; %s are available (%s)", needs.text,
+             units_bytes(r->budget_bytes).text, parts);
+    print_misfit(line);
   }
-  bool fits = r->capped.run.end == SIMULATE_RAN;
-  term_print(stdout, fits ? TERM_GREEN : TERM_RED, fits ? "FITS:" : "DOES NOT FIT:");
-  if (fits)
-    snprintf(line, sizeof line, " needs %s of %s, %s to spare", needs,
-             units_bytes(r->budget_bytes).text,
-             units_bytes(r->budget_bytes > bytes ? r->budget_bytes - bytes : 0).text);
-  else if (r->has_large && whole->run.end == SIMULATE_RAN)
-    snprintf(line, sizeof line, " needs %s; %s are available", needs,
-             units_bytes(r->budget_bytes).text);
-  else
-    snprintf(line, sizeof line, " needs more than the %s that are available",
-             units_bytes(r->budget_bytes).text);
-  term_wrap(stdout, line, fits ? 5 : 13, 2, (size_t)term_width(stdout));
 }
 
 void simulate_print_peaks(const simulate_part *part, bool is_of_larger_card) {
   const simulate_process *p = simulate_fullest(&part->run);
   if (!p) return;
-  printf("peak%s: %s allocated, %s reserved", is_of_larger_card ? " on a large enough card" : "",
+  printf("peak%s: %s allocated, %s reserved",
+         is_of_larger_card ? " on a GPU with enough memory" : "",
          units_bytes(p->peak_allocated_bytes).text, units_bytes(p->peak_reserved_bytes).text);
   if (p->retries) printf(", %s retries", units_count(p->retries).text);
   printf("\n");
-  printf("host memory: %s", units_bytes(p->host_bytes).text);
+  printf("host memory in this run: %s", units_bytes(p->host_bytes).text);
   if (part->run.pinned_bytes) printf(", pinned %s", units_bytes(part->run.pinned_bytes).text);
   printf("\n");
 }
@@ -268,7 +293,7 @@ static void print_failure(const simulate_report *r) {
   printf(", in\n  %s\n", frame == PLIM_NO_LINE ? "(autograd's backward thread)" : line);
 }
 
-// ---- ranks, values, functions -----------------------------------------------------------------------
+// ---- ranks and values --------------------------------------------------------------------------------
 
 void simulate_print_ranks(const simulate_part *part) {
   static const term_column columns[] = {{"rank", .right = true},
@@ -294,23 +319,8 @@ void simulate_print_ranks(const simulate_part *part) {
   term_table_free(t);
 }
 
-// Ranks wait for each other, so they make as many steps. Those of another kind make none.
-static void print_missing_steps(const simulate_part *part) {
-  uint64_t most = simulate_steps(&part->run);
-  for (size_t i = 0; i < part->run.processes.len; i++) {
-    const simulate_process *p = &part->run.processes.at[i];
-    char line[240];
-    if (!p->uses_card || !p->steps || p->steps >= most) continue;
-    snprintf(line, sizeof line,
-             "note: rank %lld ended after %s of %s steps; on real cards the ranks that communicate "
-             "with it would wait for it until a timeout",
-             (long long)p->rank, units_count(p->steps).text, units_count(most).text);
-    sentence(line);
-  }
-}
-
 // Installed files start at their package.
-static const char *short_path(const char *file) {
+const char *simulate_short_path(const char *file) {
   static const char *const folders[] = {"site-packages/", "dist-packages/"};
   for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
     const char *at = strstr(file, folders[i]);
@@ -322,72 +332,23 @@ static const char *short_path(const char *file) {
 static void print_looks(const simulate_part *part) {
   enum { SHOWN = 6 };
   const simulate_process *p = simulate_fullest(&part->run);
-  if (!p) return;
-  if (!p->has_values)
-    sentence("note: integers could not be computed with this version of PyTorch, so every value "
-             "that the program read from the card was 0");
-  if (!p->looks.len) return;
+  if (!p || !p->looks.len) return;
   printf("\n");
   term_print(stdout, TERM_BOLD, "Values that were not computed\n");
-  sentence("The simulated card computes no floating-point numbers, and nothing that depends on "
-           "them. These lines read such a value and got:");
+  sentence("The simulated GPU computes no floating-point numbers, and nothing that depends on "
+           "them. Each of these lines read such a value and got the one in front of it instead. If "
+           "it decides what the program does next, a real run may need more or less memory.");
   for (size_t i = 0; i < p->looks.len && i < SHOWN; i++) {
     const simulate_look *look = &p->looks.at[i];
-    printf("  %s  %s:%d  (%s, %s time%s)\n", look->told, short_path(look->file), look->line,
-           look->type, units_count(look->times).text, plural(look->times));
+    printf("  %s  %s:%d  (%s, %s time%s)\n", look->told, simulate_short_path(look->file),
+           look->line, look->type, units_count(look->times).text, plural(look->times));
   }
   if (p->looks.len > SHOWN) printf("  and %zu more (--json lists them)\n", p->looks.len - SHOWN);
 }
 
-// src/card/stand_ins/nccl_watchdog.h
-static void print_bucket(const simulate_part *part) {
-  const simulate_process *p = simulate_fullest(&part->run);
-  if (p && p->observed.strategy && strcmp(p->observed.strategy, "ddp") == 0)
-    sentence("note: DistributedDataParallel's first bucket, which is as large as all gradients, is "
-             "freed in the second backward pass here. On a real card a thread of PyTorch decides "
-             "the moment: usually this one or an earlier one, so the peak may be lower there");
-}
-
-static void print_routes(const simulate_part *part) {
-  const simulate_process *p = simulate_fullest(&part->run);
-  char line[400];
-  for (size_t i = 0; p && i < p->routes.len; i++) {
-    const simulate_route *route = &p->routes.at[i];
-    snprintf(line, sizeof line,
-             "note: %.120s:%d routes tokens to %s of %s experts by floating-point scores, which "
-             "are not computed; the simulated choices are as uneven as those of an untrained "
-             "router",
-             short_path(route->file), route->line, units_count(route->chosen).text,
-             units_count(route->choices).text);
-    sentence(line);
-  }
-  if (p && p->is_without_triton)
-    sentence("note: Triton is not installed here; with Triton, libraries such as TRL run different "
-             "code, which needs a different amount of memory: pip install triton");
-}
-
-static void print_unmodelled(const simulate_part *part) {
-  if (*part->run.read_only) {
-    char line[480];
-    snprintf(line, sizeof line, "note: in the sandbox the program could not write to %s",
-             part->run.read_only);
-    sentence(line);
-  }
-  for (size_t i = 0; i < part->run.unmodelled.len; i++) {
-    const simulate_unmodelled *u = &part->run.unmodelled.at[i];
-    char line[240];
-    const char *unanswered = strstr(u->name, CARD_UNANSWERED);
-    if (unanswered)
-      snprintf(line, sizeof line,
-               "note: in %s call%s of %.*s another rank did not answer; on real cards the program "
-               "would wait there until a timeout",
-               units_count(u->calls).text, plural(u->calls), (int)(unanswered - u->name), u->name);
-    else
-      snprintf(line, sizeof line,
-               "note: not modelled exactly: %s (%s call%s); memory that depends on it may differ",
-               u->name, units_count(u->calls).text, plural(u->calls));
-    sentence(line);
-  }
+static void print_notes(const plim_notes *notes) {
+  if (notes->list.len) printf("\n");
+  notes_print(stdout, notes);
 }
 
 // ---- all of it --------------------------------------------------------------------------------------
@@ -406,14 +367,11 @@ void simulate_print_text(const simulate_report *r) {
   print_failure(r);
   simulate_print_peaks(whole, r->has_large);
   simulate_print_phases(whole);
-  print_time(whole);
+  print_time(r);
   simulate_print_ranks(whole);
-  print_missing_steps(whole);
   if (whole->has_replay) replay_print_findings(&whole->replay);
   print_looks(whole);
-  print_bucket(whole);
-  print_routes(whole);
-  print_unmodelled(whole);
+  print_notes(&r->found);
   printf("\nlog: %s\n", r->capped.run.log);
 }
 

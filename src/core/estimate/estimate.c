@@ -109,9 +109,9 @@ static void fill_unverified(plim_estimate *e, const plim_job *job, const plim_gp
     e->unverified_count = PLIM_MAX_REASONS - OTHER_REASONS;
   if (gpu && !gpu->cuda_mib)
     e->unverified[e->unverified_count++] =
-        "CUDA may offer up to 5 % less memory on this card than the driver's total";
+        "CUDA may offer up to 5 % less memory on this GPU than the driver's total";
   if (gpu && gpu->capability != 90)
-    e->unverified[e->unverified_count++] = "nothing was measured on this card; its kernels are "
+    e->unverified[e->unverified_count++] = "nothing was measured on this GPU; its kernels are "
                                            "modelled from source code";
 }
 

@@ -113,7 +113,7 @@ static const struct {
     {flashes_with_bias, "transformers has no flash attention for this architecture",
      "--attention sdpa"},
     {flashes_in_full_precision, "flash-attn supports only float16 and bfloat16", "--amp bf16"},
-    {flashes_on_old_card, "flash-attn needs an Ampere or newer card", "--attention sdpa"},
+    {flashes_on_old_card, "flash-attn needs an Ampere or newer GPU", "--attention sdpa"},
     {flashes_wide_heads, "flash-attn supports head sizes up to 256", "--attention sdpa"},
     {shards_quantised, "sharded quantised weights are not supported yet",
      "--strategy ddp keeps the whole weights on each GPU"},

@@ -115,7 +115,7 @@ static const struct {
     {shards_elsewhere, "this architecture on several GPUs was not checked against a measurement"},
     {shards_with_trainer, "Trainer on several GPUs was not checked against a measurement"},
     {waits_for_host, "with ZeRO 3 and parameters on the host, the moment at which memory is freed "
-                     "depends on how busy the card is"},
+                     "depends on how busy the GPU is"},
     {has_sizes,
      "bucket sizes other than DeepSpeed's defaults are modelled from its source code and "
      "were not checked against a measurement"},

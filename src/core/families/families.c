@@ -36,7 +36,7 @@ static plim_err refuse(const char *model_type, plim_error *error) {
       close ? "; did you mean \"" : "", close ? close : "", close ? "\"?" : "");
   plim_error_hint(
       error,
-      "supported: %s. For any other model, run your own program on a simulated card: plimsoll "
+      "supported: %s. For any other model, run your own program on a simulated GPU: plimsoll "
       "simulate -- python train.py",
       list);
   return err;

@@ -222,7 +222,7 @@ static plim_err refuse_several(const char *name, const plim_gpu *const *found, s
   char list[160];
   plim_suggest_list(names, count, LISTED, list, sizeof list);
   plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "\"%.64s\" could be %s", name, list);
-  plim_error_hint(error, "plimsoll help gpus lists the cards");
+  plim_error_hint(error, "plimsoll help gpus lists the GPUs");
   return err;
 }
 

@@ -223,7 +223,7 @@ static plim_err check_followed(const plim_config *c, plim_error *error) {
   plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s with %s is not supported yet",
                            f->model_type, what);
   plim_error_hint(error,
-                  "run your own program on a simulated card: plimsoll simulate -- python train.py");
+                  "run your own program on a simulated GPU: plimsoll simulate -- python train.py");
   return err;
 }
 

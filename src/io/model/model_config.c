@@ -355,7 +355,7 @@ static plim_err refuse_family(const char *what, const char *family, plim_error *
   plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
                            "the architecture of %.96s is not supported yet: %s", what, family);
   plim_error_hint(error, "plimsoll help models lists the supported ones; for any other, run your "
-                         "own program on a simulated card: plimsoll simulate -- python train.py");
+                         "own program on a simulated GPU: plimsoll simulate -- python train.py");
   return err;
 }
 

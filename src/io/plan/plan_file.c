@@ -11,14 +11,14 @@ enum { FORMAT_VERSION = 1 };
 
 static plim_err is_no_plan(plim_error *error, const char *what) {
   plim_err err = plim_fail(error, PLIM_ERR_PARSE, "this is not a saved plan: %s", what);
-  plim_error_hint(error, "to write one: plimsoll plan FILES --gpu CARD --out plan.json");
+  plim_error_hint(error, "to write one: plimsoll plan FILES --gpu GPU --out plan.json");
   return err;
 }
 
 static plim_err is_without_files(plim_error *error) {
   plim_err err = plim_fail(error, PLIM_ERR_PARSE,
                            "this plan was made without files, so there is nothing to write");
-  plim_error_hint(error, "plan with files: plimsoll plan FILES --gpu CARD --out plan.json");
+  plim_error_hint(error, "plan with files: plimsoll plan FILES --gpu GPU --out plan.json");
   return err;
 }
 
@@ -180,8 +180,8 @@ static plim_err check_version(const json_t *root, plim_error *error) {
 
 static plim_err check_cards(const json_t *root, plim_error *error) {
   if (json_array_size(json_object_get(root, "cards")) < 2) return PLIM_OK;
-  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "this plan is for several cards");
-  plim_error_hint(error, "plan for one of them: plimsoll plan FILES --gpu CARD --out plan.json");
+  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "this plan is for several GPUs");
+  plim_error_hint(error, "plan for one of them: plimsoll plan FILES --gpu GPU --out plan.json");
   return err;
 }
 

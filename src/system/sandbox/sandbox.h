@@ -13,12 +13,12 @@
 //   cannot be overlaid is read-only. A folder that contains mount points cannot be overlaid as a whole: its folders are
 //   overlaid one by one, its small files are copies, and its large files (over 16 MiB) are read-only.
 // - Files that belong to other users, or to a group that is not the user's primary one, can be removed and replaced, but
-//   not changed in place; folders of that kind can be changed in and below the folder where the program starts, and not
-//   elsewhere. The kernel says EOVERFLOW then. Root is not limited in this way.
-// - /proc shows its own processes, /sys is read-only, /dev has the harmless devices, /run has symbolic links alone.
-// - Without a network, the machine's name is the name of the loopback device (/etc/hosts).
-// - UNIX sockets in an overlay refuse connections. Sockets on a file system that is only read-only do not: the kernel
-//   cannot be told to.
+//   not changed in place. Folders of that kind can be changed only in and below the folder where the program starts. Elsewhere
+//   the kernel returns EOVERFLOW. Root is not limited in this way.
+// - /proc shows its own processes, /sys is read-only, /dev has only harmless devices, /run has only symbolic links.
+// - Without a network, the machine's name has the address of the loopback device (/etc/hosts).
+// - UNIX sockets in an overlay refuse connections. Sockets on a read-only file system that is not overlaid do not, because the
+//   kernel has no option for that.
 #ifndef PLIM_SYSTEM_SANDBOX_H
 #define PLIM_SYSTEM_SANDBOX_H
 
@@ -26,7 +26,7 @@
 
 #include "plimsoll.h"
 
-// A file that the program sees in place of another one, with the permissions of its own; the program cannot change it.
+// A file `with` that the program sees in place of `path`, with the permissions of `with`. The program cannot change it.
 typedef struct {
   const char *path, *with; // both exist
 } plim_sandbox_replaced;
@@ -64,7 +64,7 @@ bool plim_sandbox_wait(plim_sandbox_run *run, int milliseconds, int *status);
 // Ends the program and everything it started, and removes what it wrote. Returns when that is done.
 void plim_sandbox_end(plim_sandbox_run *run);
 
-// Whether the kernel allows it, found by making a sandbox without a program; *why says why not and may be NULL.
+// Whether the kernel allows a sandbox: makes one without a program. If not, *why has the reason; `why` may be NULL.
 bool plim_sandbox_is_possible(plim_error *why);
 
 #endif

@@ -27,7 +27,7 @@ noreturn static void fail(plim_sandbox_report *report) {
   _exit(1);
 }
 
-// Rendezvous of several processes and data loaders use the loopback device; a new one is down.
+// Several processes meet over the loopback device, and data loaders use it, too. A new one is down.
 static plim_err raise_loopback(plim_error *error) {
   struct ifreq device = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
   int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -39,7 +39,7 @@ static plim_err raise_loopback(plim_error *error) {
                    strerror(why));
 }
 
-// What root keeps: file permissions do not bind it, as outside. All mounts are behind overlays.
+// The capabilities that root keeps: file permissions do not limit it, as outside. All mounts are behind overlays.
 #define ROOTS_FILES                                                                                \
   (1u << CAP_CHOWN | 1u << CAP_DAC_OVERRIDE | 1u << CAP_DAC_READ_SEARCH | 1u << CAP_FOWNER |       \
    1u << CAP_FSETID)
@@ -118,8 +118,8 @@ static plim_err start_program(const plim_sandbox *box, pid_t *program, plim_erro
 
 // ---- its end --------------------------------------------------------------------------------------
 
-// Without a sandbox: ends all processes that descend from the program. The parent of those whose own parent ends is this
-// process, a subreaper, so that after some rounds none is left. One that may not be killed (sudo) is left alone.
+// Without a sandbox: ends all processes that descend from the program. This process is a subreaper: it becomes the parent of
+// processes whose own parent ends, so after some rounds none remains. A process that may not be killed (sudo) stays.
 static void end_descendants(void) {
   char path[64];
   snprintf(path, sizeof path, "/proc/self/task/%d/children", getpid());

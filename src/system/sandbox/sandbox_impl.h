@@ -32,7 +32,7 @@ typedef struct {
 
 void plim_sandbox_tell(const plim_sandbox_report *report);
 
-// Adds to an error that it has to do with the kernel's settings: what can be done about it.
+// Adds a hint to an error that the kernel's settings cause: what can be done about it.
 void plim_sandbox_advise(plim_error *error);
 
 // The watcher and the first process. Both start as a copy of the process that calls them.
@@ -43,7 +43,7 @@ noreturn void plim_sandbox_first(const plim_sandbox *box, const plim_sandbox_pla
 plim_err plim_sandbox_enter(const plim_sandbox *box, const plim_sandbox_places *places,
                             plim_sandbox_report *report);
 
-// Closes standard output, so that whoever reads it sees its end when the program has ended.
+// Closes standard output, so that its reader sees the end of the file when the program has ended.
 void plim_sandbox_leave_output(void);
 
 // A descriptor that becomes readable when a child ends. SIGCHLD must be blocked.

@@ -47,7 +47,7 @@ static plim_err protect_proc(plim_sandbox_tree *t, const char *proc, DIR *entrie
     if (!S_ISDIR(found.st_mode) && access(path, W_OK) != 0) continue;
     if (mount(path, path, NULL, MS_BIND | MS_REC, NULL) != 0 ||
         !plim_sandbox_tree_restrict(path, MOUNT_ATTR_RDONLY))
-      err = plim_sandbox_tree_cannot(t, "make this read-only:", path + strlen(t->root));
+      err = plim_sandbox_tree_cannot(t, "write-protect", path + strlen(t->root));
   }
   return err;
 }
@@ -77,7 +77,7 @@ static plim_err make_sys(plim_sandbox_tree *t, const char *path) {
   if (mount("/sys", path, NULL, MS_BIND | MS_REC, NULL) == 0 &&
       plim_sandbox_tree_restrict(path, MOUNT_ATTR_RDONLY))
     return PLIM_OK;
-  return plim_sandbox_tree_cannot(t, "make this read-only:", "/sys");
+  return plim_sandbox_tree_cannot(t, "write-protect", "/sys");
 }
 
 // ---- /dev -----------------------------------------------------------------------------------------
@@ -201,7 +201,7 @@ static plim_err bind_writable(plim_sandbox_tree *t, const char *folder) {
   if (plim_sandbox_tree_inside(t, folder, path) && make_folders(t, path) &&
       mount(folder, path, NULL, MS_BIND | MS_REC, NULL) == 0 && plim_sandbox_tree_restrict(path, 0))
     return PLIM_OK;
-  return plim_sandbox_tree_cannot(t, "keep this folder writable:", folder);
+  return plim_sandbox_tree_cannot(t, "give write access to", folder);
 }
 
 static plim_err show_instead(plim_sandbox_tree *t, const char *path, const char *with) {
@@ -209,7 +209,7 @@ static plim_err show_instead(plim_sandbox_tree *t, const char *path, const char 
   if (plim_sandbox_tree_inside(t, path, to) && mount(with, to, NULL, MS_BIND, NULL) == 0 &&
       plim_sandbox_tree_restrict(to, MOUNT_ATTR_RDONLY))
     return PLIM_OK;
-  return plim_sandbox_tree_cannot(t, "show another file in place of", path);
+  return plim_sandbox_tree_cannot(t, "replace the file", path);
 }
 
 // A program may start in a folder of /run or /dev, such as a disk in /run/media, which is not there otherwise.
@@ -274,7 +274,7 @@ plim_err plim_sandbox_enter(const plim_sandbox *box, const plim_sandbox_places *
   if (snprintf(t.root, sizeof t.root, "%s/root", places->run) >= (int)sizeof t.root)
     return plim_fail(&report->error, PLIM_ERR_IO, "the path %s is too long", places->run);
   if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0)
-    return plim_sandbox_tree_cannot(&t, "have mounts of its own in", "/");
+    return plim_sandbox_tree_cannot(&t, "have its own mounts in", "/");
   plim_err err = read_mounts(&t);
   if (!err) err = find_layers(&t, places->run);
   if (!err) err = plim_sandbox_tree_put_root(&t);

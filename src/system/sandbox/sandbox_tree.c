@@ -16,8 +16,8 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-// A larger file of a split folder is read-only, since copying it would take too long, and so are further ones after this
-// many bytes.
+// Files of a split folder are copied. A file larger than COPY_LIMIT is read-only instead, since copying it would take too long,
+// and so are all others once COPIES_LIMIT bytes were copied.
 #define COPY_LIMIT (16 * PLIM_MIB)
 #define COPIES_LIMIT (256 * PLIM_MIB)
 
@@ -82,7 +82,7 @@ bool plim_sandbox_tree_restrict(const char *path, uint64_t attributes) {
   return mount_setattr(AT_FDCWD, path, AT_RECURSIVE, &change, sizeof change) == 0;
 }
 
-// Names a path for the caller, who may want to know why the program could not write there.
+// Adds a path to the list that tells the user where the program could not write.
 static void note_read_only(plim_sandbox_tree *t, const char *path) {
   char *text = t->report->read_only;
   size_t size = strlen(text), room = sizeof t->report->read_only - size;
@@ -98,7 +98,7 @@ plim_err plim_sandbox_tree_bind_read_only(plim_sandbox_tree *t, const char *from
   bool was_writable = may_write(from);
   bool is_bound = mount(from, to, NULL, MS_BIND | MS_REC, NULL) == 0;
   if (is_bound && !plim_sandbox_tree_restrict(to, MOUNT_ATTR_RDONLY))
-    return plim_sandbox_tree_cannot(t, "make this read-only:", from);
+    return plim_sandbox_tree_cannot(t, "write-protect", from);
   if (was_writable || !is_bound) note_read_only(t, from);
   return PLIM_OK;
 }

@@ -15,10 +15,10 @@ typedef struct {
   plim_sandbox_report *report; // takes errors and the names of what is read-only
 } plim_sandbox_tree;
 
-// Brings over everything but what sandbox_system.c makes new.
+// Puts everything into the new tree except what sandbox_system.c makes.
 plim_err plim_sandbox_tree_put_root(plim_sandbox_tree *t);
-// Gives a folder, and the folders below it to a depth, overlays of their own where the program could not write otherwise:
-// to those of other users and of the user's other groups.
+// Gives separate overlays to a folder, and to the folders below it down to a depth, if the program could not write to them
+// otherwise: those of other users and of the user's other groups.
 void plim_sandbox_tree_own(plim_sandbox_tree *t, const char *folder, int depth);
 // /proc, /sys, /dev and /run.
 bool plim_sandbox_tree_is_special(const char *path);

@@ -34,7 +34,7 @@ void plim_sandbox_advise(plim_error *error) {
   plim_error_hint(error,
                   "%srun it in a throw-away container and add --unsandboxed, which lets the "
                   "program change files",
-                  is_apparmor ? "AppArmor forbids it: sudo sysctl "
+                  is_apparmor ? "AppArmor forbids it; to allow it: sudo sysctl "
                                 "kernel.apparmor_restrict_unprivileged_userns=0; or "
                               : "");
 }
@@ -78,8 +78,7 @@ static plim_err find_replaced(const plim_sandbox *box, char ***out, plim_error *
   plim_err err = PLIM_OK;
   if (!box->replaced_count) return PLIM_OK;
   if (box->is_open)
-    return plim_fail(error, PLIM_ERR_UNSUPPORTED,
-                     "without a sandbox, no file can be replaced for the program alone");
+    return plim_fail(error, PLIM_ERR_UNSUPPORTED, "files can be replaced only in the sandbox");
   char **paths = *out = calloc(2 * box->replaced_count, sizeof *paths);
   if (!paths) return plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
   for (size_t i = 0; i < box->replaced_count && !err; i++) {

@@ -374,7 +374,7 @@ TEST(without_a_sandbox_no_plan_that_edits_files_is_proved) {
   CHECK(!trial_search_first(&search, NULL, NULL, &error), "%s", error.message);
   plim_knob_change checkpoint = {PLIM_KNOB_CHECKPOINT, {.kind = PLIM_VALUE_TEXT, .text = "on"}};
   CHECK(trial_prove(&search, &checkpoint, 1, 6, NULL, NULL, &run, &error) == PLIM_ERR_UNSUPPORTED &&
-            strstr(error.message, "only the sandbox can"),
+            strstr(error.message, "only in the sandbox"),
         "%s", error.message);
   end();
 }
@@ -436,7 +436,7 @@ TEST(what_is_not_predicted_is_said) {
         "%s", error.message);
   seen = seen_of_lora(), seen.observed.accumulation = 4;
   CHECK(trial_observed_fill(&program, &seen, &args, &typed, &error) &&
-            strstr(error.message, "accumulates 4 passes where its files say 15"),
+            strstr(error.message, "ran 4 backward passes for each optimizer step"),
         "%s", error.message);
   vec_free(&typed.given);
   end();
@@ -539,6 +539,7 @@ TEST(with_changes_a_flag_of_the_command) {
   CHECK_STR(with.version.words.at[3], "2");
   CHECK(!with.version.replaced.len, "a file would change");
   CHECK_CHANGED(0, TRIAL_IN_COMMAND, "--batch-size", "6", "2");
+  CHECK(with.effective_before == 6 && !with.keeping_accumulation, "it has no accumulation");
   end_with();
 }
 
@@ -560,6 +561,7 @@ TEST(with_changes_copies_of_files) {
   CHECK_STR(with.changed.at[0].file, "train.py");
   CHECK(with.effective_before == 120 && with.effective_after == 30, "effective %lld",
         (long long)with.effective_after);
+  CHECK(with.keeping_accumulation == 60, "accumulation %lld", (long long)with.keeping_accumulation);
   CHECK(stat("train.py", &after) == 0 && after.st_ino == before.st_ino &&
             after.st_size == before.st_size,
         "the original changed");

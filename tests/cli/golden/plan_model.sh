@@ -2,7 +2,7 @@
 # unknown or not supported.
 plan() {
   $PLIMSOLL plan "$@" --gpu 24GiB --seq 128 2>&1 |
-    grep -E -A1 '^(error|help|.*(, bf16|, fp32)|note: .* is the default|note: .* does not exist)' | grep -v -E '^(--|card:|files:)'
+    grep -E -A1 '^(error|help|.*(, bf16|, fp32)|note: .* is the default|note: .* does not exist)' | grep -v -E '^(--|GPU:|files:)'
 }
 say() { echo "== $1"; shift; plan "$@"; }
 cat > train.py <<'END'

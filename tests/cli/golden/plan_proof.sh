@@ -56,4 +56,9 @@ try
 start "the model is not known"
 peaks 1 1
 rm config.json
-try | grep "planned"
+try | grep -A2 -E "planned|^note: the plan leaves"
+
+start "its own micro batch fits only if PyTorch frees memory in time, and then does not"
+rm config.json
+echo '{"1": 2000000000, "2": 4000000000, "4": 7000000000}' >peaks.json
+ALLOCATED=0.7 try | sed -n '/^simulated runs/,/^planned/p'

@@ -37,5 +37,5 @@ data = [InputExample(texts=[a, b, c]) for a, b, c in rows]
 loader = DataLoader(data, shuffle=True, batch_size=64)
 model.fit(${objectives}[(loader, losses.MultipleNegativesRankingLoss(model))], epochs=1)
 PY
-  $PLIMSOLL plan fit.py --gpu 24GiB | grep -E '^card|texts per sample'
+  $PLIMSOLL plan fit.py --gpu 24GiB | grep -E '^GPU|texts per sample'
 done

@@ -290,7 +290,7 @@ TEST(the_picture_of_a_prediction_says_what_it_is_of) {
   CHECK(strstr(svg, peak), "no %s", peak);
   CHECK(strstr(svg, ">gpt2, bf16<") && strstr(svg, ">batch 1, 64 tokens per sequence, adamw, "),
         "no title");
-  CHECK(strstr(svg, "reserved at most; fits on a card of 24.0 GiB<"), "no verdict");
+  CHECK(strstr(svg, "reserved at most; fits on a GPU with 24.0 GiB<"), "no verdict");
   CHECK_U64(occurrences(svg, ">forward<"), 3u);
   CHECK_U64(occurrences(svg, ">backward<"), 3u);
   CHECK(strstr(svg, ">gradients <") && strstr(svg, ">logits <"), "no purposes");

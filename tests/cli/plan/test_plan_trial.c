@@ -6,7 +6,7 @@
 static trial_program program;
 static trial_search search;
 static trial_run runs[4];
-static const plan_trial_report report = {.program = &program, .search = &search};
+static plan_trial_report report = {.program = &program, .search = &search};
 
 // A program with a micro batch of 2 that fits, and the plan's, which fits too.
 static void make(int64_t planned, trial_accumulation how, int64_t effective) {
@@ -31,8 +31,8 @@ static bool is_said(const char *part) {
 
 TEST(a_batch_that_changes_is_said) {
   make(3, TRIAL_ACCUMULATION_KEPT, 0);
-  CHECK(is_said("the effective batch becomes 12 (now 8): your program has no accumulation that "
-                "plimsoll can change"),
+  CHECK(is_said("the effective batch becomes 12 (now 8), which changes what the model learns: your "
+                "program has no accumulation that plimsoll can change"),
         "not said");
   make(4, TRIAL_ACCUMULATION_WRITTEN, 8);
   CHECK(!is_said("the effective batch becomes"), "said, and it stays");
@@ -52,6 +52,18 @@ TEST(retries_are_said_with_what_fits_without_them) {
   runs[1].retries = 1;
   CHECK(is_said("PyTorch had to empty its cache 1 time in 3 steps"), "not said");
   CHECK(is_said("micro batch 2, which was tried too, fits without that"), "not said");
+}
+
+TEST(little_free_memory_is_said) {
+  make(3, TRIAL_ACCUMULATION_KEPT, 0);
+  report.budget_bytes = 24 * PLIM_GIB;
+  report.is_whole_card = true;
+  runs[1].needs_bytes = 22 * PLIM_GIB;
+  CHECK(!is_said("leaves only"), "a twelfth is free");
+  runs[1].needs_bytes = 23 * PLIM_GIB;
+  CHECK(is_said("the plan leaves only 1.00 GiB free"), "not said");
+  report.is_whole_card = false; // --limit: CUDA's own memory is not part of it
+  CHECK(!is_said("leaves only"), "said of a limit for PyTorch");
 }
 
 TEST(why_nothing_larger_is_planned) {

@@ -1,5 +1,5 @@
 // The record of runs keeps what was written, through several writers, and refuses files that are not its own.
-#include "history.h"
+#include "run_history.h"
 
 #include <stdlib.h>
 #include <sys/stat.h>

@@ -193,8 +193,8 @@ static plim_err refuse_method(const plim_project *p, const finding *f, plim_erro
       f->method < METHODS ? methods[f->method].why : "it is not supervised fine-tuning";
   plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
                            "this kind of training is not supported yet (%s): %s", f->word, why);
-  plim_error_hint(error, "to run your own program on a simulated card instead: plimsoll simulate "
-                         "--gpu CARD -- python train.py");
+  plim_error_hint(error, "to run your own program on a simulated GPU instead: plimsoll simulate "
+                         "--gpu GPU -- python train.py");
   return plim_error_file_of(p, f->file, err, error);
 }
 
@@ -290,7 +290,7 @@ static bool find_example(const plim_project *p, size_t file, finding *out) {
 static plim_err refuse_head(const plim_project *p, const finding *f, plim_error *error) {
   plim_err err =
       plim_fail(error, PLIM_ERR_UNSUPPORTED, "the head of %s is not supported yet", f->word);
-  plim_error_hint(error, "run your own program on a simulated card: plimsoll simulate --gpu CARD "
+  plim_error_hint(error, "run your own program on a simulated GPU: plimsoll simulate --gpu GPU "
                          "-- python train.py; or predict the same layers with a language-modelling "
                          "head, which needs more memory: plimsoll estimate --model MODEL");
   return plim_error_file_of(p, f->file, err, error);
@@ -321,7 +321,7 @@ static plim_err refuse_parallel(const plim_project *p, size_t file, const plim_s
                            setting ? setting->key : "set in the files");
   plim_error_hint(error,
                   "remove it there; or, to plan with FSDP instead: plimsoll plan --model MODEL "
-                  "--batch N --strategy fsdp2 --world N --gpu CARD");
+                  "--batch N --strategy fsdp2 --world N --gpu GPU");
   return plim_error_file_of(p, file, err, error);
 }
 

@@ -7,8 +7,8 @@
 //   if (!err) err = history_add_samples(h, id, samples, count, &error);
 //   if (!err) err = history_end(h, id, &run, &error);
 //   history_close(h);
-#ifndef PLIM_SYSTEM_HISTORY_H
-#define PLIM_SYSTEM_HISTORY_H
+#ifndef PLIM_SYSTEM_RUN_HISTORY_H
+#define PLIM_SYSTEM_RUN_HISTORY_H
 
 #include "plimsoll.h"
 #include "vec.h"

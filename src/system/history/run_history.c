@@ -1,4 +1,4 @@
-#include "history.h"
+#include "run_history.h"
 
 #include <sqlite3.h>
 #include <stdlib.h>
