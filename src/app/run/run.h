@@ -11,10 +11,10 @@
 #ifndef PLIM_APP_RUN_H
 #define PLIM_APP_RUN_H
 
-#include "run_history.h"
 #include "injection.h"
 #include "launch.h"
 #include "live.h"
+#include "run_history.h"
 #include "trend.h"
 
 // Details go to the log and the record, and not to a webhook.

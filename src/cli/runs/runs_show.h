@@ -2,8 +2,8 @@
 #ifndef PLIM_CLI_RUNS_SHOW_H
 #define PLIM_CLI_RUNS_SHOW_H
 
-#include "run_history.h"
 #include "picture_options.h"
+#include "run_history.h"
 
 void runs_print_list(const history_found *found);
 void runs_print_list_json(const history_found *found);
