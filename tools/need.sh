@@ -24,6 +24,7 @@ stands_for() {
   zlib1g-dev) pkg-config --exists zlib ;;
   libjansson-dev) pkg-config --exists jansson ;;
   libyaml-dev) pkg-config --exists yaml-0.1 ;;
+  libncurses-dev) pkg-config --exists ncursesw ;;
   python3-yaml) python3 -c 'import yaml' ;;
   *) command -v "$1" ;;
   esac >/dev/null 2>&1

@@ -143,7 +143,7 @@ void watch_take(watch *w, double wait_seconds);
 // The run that a process belongs to; NULL if none.
 const watch_run *watch_run_of(const watch *w, unsigned pid);
 
-// Whether some run will be out of memory before it ends.
+// Whether some run will, or may, run out of memory.
 bool watch_has_warning(const watch *w);
 
 #endif

@@ -15,6 +15,7 @@
   X(estimate)                                                                                      \
   X(simulate)                                                                                      \
   X(profile)                                                                                       \
+  X(watch)                                                                                         \
   X(replay)                                                                                        \
   X(help)                                                                                          \
   X(version)                                                                                       \
