@@ -38,6 +38,10 @@ static void write_processes(json_writer *j, const watch *w, const watch_card *c)
 }
 
 static void write_cards(json_writer *j, const watch *w) {
+  if (!w->cards.count && w->cards.state != WATCH_DRIVER_HERE) { // not known which there are
+    jsonw_null(j, "cards");
+    return;
+  }
   jsonw_array(j, "cards");
   for (size_t i = 0; i < w->cards.count; i++) {
     const watch_card *c = &w->cards.at[i];

@@ -211,7 +211,7 @@ static void put_rank(page *p, const watch *w, const watch_run *run) {
   const watch_rank *r = run->worst;
   put_progress(p, &run->run, r, run->ranks.len);
   double age = r->last.seconds < 0 ? 0 : w->unix_seconds - r->last.seconds;
-  if (age > 60) put_field(p, TERM_YELLOW, "the last report is %s old", units_seconds(age).text);
+  if (age > 60) put_field(p, TERM_YELLOW, "no report for %s", units_seconds(age).text);
   put_bar(p, "peak", r->peak_bytes, r->limit_bytes);
   put_field(p, TERM_PLAIN, "headroom %s", units_bytes(r->headroom_bytes).text);
   begin_labelled(p, "now");
@@ -220,20 +220,25 @@ static void put_rank(page *p, const watch *w, const watch_run *run) {
   put_history(p, "peaks", &r->memory);
 }
 
-static void put_trend(page *p, const watch *w, const watch_run *run) {
-  char text[PLIM_TREND_TEXT];
-  bool is_told = false; // by a sign: then not again
+// Whether a note has the text of the trend.
+static bool is_told(const watch *w, const watch_run *run) {
   for (size_t i = 0; i < w->signs.len; i++) {
     const watch_sign *s = &w->signs.at[i];
-    if (s->run != run) continue;
-    is_told |= !s->is_warning && s->kind != WATCH_LOW_MEMORY;
-    if (!s->is_warning) put_note(p, s);
+    if (s->run == run && !s->is_warning && s->kind != WATCH_LOW_MEMORY) return true;
   }
-  if (is_told || !run->worst) return;
-  plim_trend_say(&run->worst->trend, text, sizeof text);
-  begin_labelled(p, "trend");
-  page_put(p, TERM_PLAIN, "  ");
-  page_say(p, LABEL, text);
+  return false;
+}
+
+static void put_trend(page *p, const watch *w, const watch_run *run) {
+  char text[PLIM_TREND_TEXT];
+  if (!is_told(w, run)) {
+    plim_trend_say(&run->worst->trend, text, sizeof text);
+    begin_labelled(p, "trend");
+    page_put(p, TERM_PLAIN, "  ");
+    page_say(p, LABEL, text);
+  }
+  for (size_t i = 0; i < w->signs.len; i++)
+    if (w->signs.at[i].run == run && !w->signs.at[i].is_warning) put_note(p, &w->signs.at[i]);
 }
 
 static void put_run(page *p, const watch *w, const watch_run *run) {
@@ -246,11 +251,12 @@ static void put_run(page *p, const watch *w, const watch_run *run) {
     begin_labelled(p, "command");
     page_put(p, TERM_PLAIN, "  %s", run->run.command);
   }
-  if (run->worst) put_rank(p, w, run);
-  else {
+  if (!run->worst) {
     begin_labelled(p, "progress");
     put_field(p, TERM_PLAIN, "nothing reported yet");
+    return;
   }
+  put_rank(p, w, run);
   put_trend(p, w, run);
 }
 
