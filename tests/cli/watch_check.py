@@ -134,7 +134,7 @@ def keys_scroll_pause_and_help():
         t.keys("Home", "Up")
         t.wait("lines 1-8 of ")
         t.keys("End")
-        t.wait(r"lines (\d+)-(\d+) of \2 ")
+        t.wait(r"lines (\d+)-(\d+) of \2$")
         t.keys("h")
         t.wait("^  q                   quit")
         t.keys("h", "p")
