@@ -36,6 +36,15 @@ def until(condition, what):
         time.sleep(0.05)
 
 
+def is_child(pid, parent):
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            name, rest = file.read().rsplit(")", 1)
+    except OSError:  # it has ended
+        return False
+    return name.endswith("(plimsoll") and rest.split()[1] == parent
+
+
 class Terminal:
     """A shell in tmux."""
 
@@ -83,7 +92,7 @@ class Terminal:
 
     def process(self):
         shell = self.tmux("display-message", "-p", "-t", "t", "#{pane_pid}").strip()
-        found = subprocess.run(["pgrep", "-P", shell, "-x", "plimsoll"], capture_output=True, text=True).stdout.split()
+        found = [pid for pid in os.listdir("/proc") if pid.isdigit() and is_child(pid, shell)]
         assert len(found) == 1, f"processes {found}"
         return int(found[0])
 
@@ -338,9 +347,15 @@ OTHERS = [a_driver_that_hangs_is_unknown_in_json, prometheus_reads_the_samples, 
 def main():
     write_run("leaks", 12)
     write_run('a"b\\c', 0)
-    passed = failed = 0
+    passed = failed = skipped = 0
     names = sys.argv[2:]
-    for test in TERMINAL + OTHERS:
+    try:
+        for end in os.openpty():
+            os.close(end)
+    except OSError:
+        print("skipped: no terminal can be opened here")
+        skipped = len(TERMINAL)
+    for test in (OTHERS if skipped else TERMINAL + OTHERS):
         if names and test.__name__ not in names:
             continue
         try:
@@ -351,7 +366,7 @@ def main():
             print(f"{error!s}\nFAIL {test.__name__}")
             failed += 1
     shutil.rmtree(WORK, ignore_errors=True)
-    print(f"{passed} passed, {failed} failed")
+    print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
     return failed > 0
 
 

@@ -34,7 +34,7 @@ void watch_free(watch *w) {
   free(w);
 }
 
-void watch_ring_add(watch_ring *ring, double share) {
+static void add_share(watch_ring *ring, double share) {
   if (ring->count == WATCH_KEPT) {
     memmove(ring->at, ring->at + 1, (WATCH_KEPT - 1) * sizeof *ring->at);
     ring->count--;
@@ -56,8 +56,8 @@ static void remember_cards(watch *w) {
     const watch_card *c = &w->cards.at[i];
     watch_card_history *h = &w->histories[i];
     uint64_t busy = c->activity.busy_percent;
-    watch_ring_add(&h->memory, share_used(&c->card));
-    watch_ring_add(&h->busy, busy == PLIM_UNKNOWN ? -1 : (double)busy / 100);
+    add_share(&h->memory, share_used(&c->card));
+    add_share(&h->busy, busy == PLIM_UNKNOWN ? -1 : (double)busy / 100);
     if (is_due && c->card.used_bytes != PLIM_UNKNOWN)
       plim_history_add(&h->history, &(plim_step_memory){.step = PLIM_UNKNOWN,
                                                         .seconds = now,

@@ -11,11 +11,10 @@
 #ifndef PLIM_APP_WATCH_H
 #define PLIM_APP_WATCH_H
 
-#include "live.h"
+#include "live_rank.h"
 #include "machine.h"
 #include "nvml.h"
 #include "process.h"
-#include "trend.h"
 #include "vec.h"
 
 enum { WATCH_KEPT = 512, WATCH_RUNS = 32, WATCH_RANKS = 64 };
@@ -66,26 +65,11 @@ typedef struct {
 
 // ---- runs -------------------------------------------------------------------------------------------
 
-// One process of a run.
-typedef struct {
-  unsigned pid;
-  live_reader reader;
-  bool is_there, has_sample;
-  live_sample last; // if it has one
-  plim_history history;
-  watch_ring memory; // share of the limit, one value per step that was reported
-  plim_trend trend;
-  uint64_t limit_bytes;    // what the process can get in all; PLIM_UNKNOWN
-  uint64_t peak_bytes;     // the highest that was reported; PLIM_UNKNOWN
-  uint64_t headroom_bytes; // what is left of the limit at that peak; PLIM_UNKNOWN
-  double steps_per_second; // over the last steps; -1: unknown
-} watch_rank;
-
 typedef struct {
   live_run run;
   bool is_there;
-  vec(watch_rank *) ranks;
-  const watch_rank *worst; // the one that runs out of memory first; NULL: none has reported
+  vec(live_rank *) ranks;
+  const live_rank *worst; // the one that runs out of memory first; NULL: none has reported
 } watch_run;
 
 // ---- warning signs ----------------------------------------------------------------------------------

@@ -21,7 +21,6 @@ void watch_driver_free(watch_driver *d);
 
 void watch_runs_read(watch *w);
 void watch_runs_free(watch *w);
-void watch_ring_add(watch_ring *ring, double share);
 void watch_find_signs(watch *w);
 
 #endif

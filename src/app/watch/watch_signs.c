@@ -37,30 +37,24 @@ static void add_low_memory(watch *w, watch_sign sign) {
 }
 
 static void look_at_run(watch *w, const watch_run *run) {
+  static const watch_sign_kind kinds[PLIM_TREND_KINDS] = {
+      [PLIM_TREND_UNCLEAR] = WATCH_SIGN_KINDS,      [PLIM_TREND_STEADY] = WATCH_SIGN_KINDS,
+      [PLIM_TREND_SWINGING] = WATCH_SWINGS,         [PLIM_TREND_STAIRCASE] = WATCH_STAIRCASE,
+      [PLIM_TREND_LENGTHENING] = WATCH_LENGTHENING, [PLIM_TREND_CREEPING] = WATCH_CREEPING,
+  };
   if (!run->worst) return;
   watch_sign sign = {.run = run, .trend = run->worst->trend};
-  const plim_trend *t = &sign.trend;
-  uint64_t room = plim_trend_headroom(t);
-  bool has_room = room != PLIM_UNKNOWN;
-  switch (t->kind) {
-  case PLIM_TREND_CREEPING: add_trend(w, sign, WATCH_CREEPING, t->is_full_before_end); break;
-  case PLIM_TREND_LENGTHENING: add_trend(w, sign, WATCH_LENGTHENING, t->is_full_before_end); break;
-  case PLIM_TREND_STAIRCASE:
-    add_trend(w, sign, WATCH_STAIRCASE, has_room && t->largest_rise_bytes > room);
-    break;
-  case PLIM_TREND_SWINGING:
-    add_trend(w, sign, WATCH_SWINGS, has_room && t->high_peak_bytes - t->low_peak_bytes > room);
-    break;
-  default: break;
-  }
-  if (plim_trend_is_low(t)) add_low_memory(w, sign);
+  watch_sign_kind kind = kinds[sign.trend.kind];
+  if (kind != WATCH_SIGN_KINDS) add_trend(w, sign, kind, plim_trend_is_warning(&sign.trend));
+  if (plim_trend_is_low(&sign.trend)) add_low_memory(w, sign);
 }
 
 // ---- cards ------------------------------------------------------------------------------------------
 
-// Whether someone computes on the card: an idle card is not a sign of anything.
+// Whether someone computes on the card: one that is idle, or only draws, is not a sign of anything.
 static bool is_used(const watch *w, const watch_card *c) {
-  if (c->process_count) return true;
+  for (size_t i = 0; i < c->process_count; i++)
+    if (c->processes[i].process.computes) return true;
   for (size_t i = 0; i < w->runs.len; i++)
     for (size_t k = 0; k < w->runs.at[i]->ranks.len; k++)
       if (*c->card.uuid && strcmp(w->runs.at[i]->ranks.at[k]->last.uuid, c->card.uuid) == 0)

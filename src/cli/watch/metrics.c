@@ -121,26 +121,26 @@ static void put_machine(const writer *m) {
 
 // ---- runs -------------------------------------------------------------------------------------------
 
-static double rank_step(const watch_rank *r) { return known(r->last.step); }
-static double rank_pace(const watch_rank *r) {
+static double rank_step(const live_rank *r) { return known(r->last.step); }
+static double rank_pace(const live_rank *r) {
   return r->steps_per_second > 0 ? r->steps_per_second : NAN;
 }
-static double rank_allocated(const watch_rank *r) { return known(r->last.allocated_bytes); }
-static double rank_reserved(const watch_rank *r) { return known(r->last.reserved_bytes); }
-static double rank_peak(const watch_rank *r) { return known(r->peak_bytes); }
-static double rank_limit(const watch_rank *r) { return known(r->limit_bytes); }
-static double rank_headroom(const watch_rank *r) { return known(r->headroom_bytes); }
-static double rank_growth(const watch_rank *r) {
+static double rank_allocated(const live_rank *r) { return known(r->last.allocated_bytes); }
+static double rank_reserved(const live_rank *r) { return known(r->last.reserved_bytes); }
+static double rank_peak(const live_rank *r) { return known(r->peak_bytes); }
+static double rank_limit(const live_rank *r) { return known(r->limit_bytes); }
+static double rank_headroom(const live_rank *r) { return known(r->headroom_bytes); }
+static double rank_growth(const live_rank *r) {
   bool is_clear = r->trend.kind != PLIM_TREND_UNCLEAR && !r->trend.is_by_time;
   return is_clear ? r->trend.bytes_per_step : NAN;
 }
-static double rank_full(const watch_rank *r) {
+static double rank_full(const live_rank *r) {
   return r->trend.is_by_time ? NAN : known(r->trend.full_step);
 }
 
 static const struct {
   const char *name, *help;
-  double (*value)(const watch_rank *r);
+  double (*value)(const live_rank *r);
 } rank_metrics[] = {
     {"plimsoll_run_step", "The step that was reported last.", rank_step},
     {"plimsoll_run_steps_per_second", "Pace over the last steps.", rank_pace},
@@ -153,7 +153,7 @@ static const struct {
     {"plimsoll_run_full_step", "The step at which memory will be full.", rank_full},
 };
 
-static void put_rank(const writer *m, const char *name, const watch_run *run, const watch_rank *r,
+static void put_rank(const writer *m, const char *name, const watch_run *run, const live_rank *r,
                      double value) {
   char rank[24], pid[16];
   if (!isfinite(value)) return;

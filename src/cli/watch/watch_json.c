@@ -95,7 +95,7 @@ static void write_trend(json_writer *j, const plim_trend *t) {
   jsonw_end(j);
 }
 
-static void write_rank(json_writer *j, const watch_rank *r) {
+static void write_rank(json_writer *j, const live_rank *r) {
   jsonw_object(j, NULL);
   jsonw_u64(j, "pid", r->pid);
   jsonw_bytes(j, "rank", r->has_sample ? r->last.rank : PLIM_UNKNOWN);

@@ -188,7 +188,7 @@ static void put_cards(page *p, const watch *w) {
 
 // ---- runs -------------------------------------------------------------------------------------------
 
-static void put_progress(page *p, const live_run *run, const watch_rank *r, size_t ranks) {
+static void put_progress(page *p, const live_run *run, const live_rank *r, size_t ranks) {
   begin_labelled(p, "progress");
   if (r->last.step == PLIM_UNKNOWN) put_field(p, TERM_PLAIN, "step unknown");
   else if (run->steps == PLIM_UNKNOWN)
@@ -207,8 +207,19 @@ static void put_progress(page *p, const live_run *run, const watch_rank *r, size
     put_field(p, TERM_PLAIN, "rank %s, the fullest of %zu", units_count(r->last.rank).text, ranks);
 }
 
+// The peaks of the last steps.
+static void put_peaks(page *p, const live_rank *r) {
+  watch_ring ring = {0};
+  for (size_t i = 0; i < r->history.recent_count; i++) {
+    const plim_step_memory *m = &r->history.recent[i];
+    bool has_peak = m->peak_bytes != PLIM_UNKNOWN;
+    ring.at[ring.count++] = share_of(has_peak ? m->peak_bytes : m->live_bytes, r->limit_bytes);
+  }
+  put_history(p, "peaks", &ring);
+}
+
 static void put_rank(page *p, const watch *w, const watch_run *run) {
-  const watch_rank *r = run->worst;
+  const live_rank *r = run->worst;
   put_progress(p, &run->run, r, run->ranks.len);
   double age = r->last.seconds < 0 ? 0 : w->unix_seconds - r->last.seconds;
   if (age > 60) put_field(p, TERM_YELLOW, "no report for %s", units_seconds(age).text);
@@ -217,7 +228,7 @@ static void put_rank(page *p, const watch *w, const watch_run *run) {
   begin_labelled(p, "now");
   put_field(p, TERM_PLAIN, "allocated %s", units_bytes(r->last.allocated_bytes).text);
   put_field(p, TERM_PLAIN, "reserved %s", units_bytes(r->last.reserved_bytes).text);
-  put_history(p, "peaks", &r->memory);
+  put_peaks(p, r);
 }
 
 // Whether a note has the text of the trend.

@@ -252,6 +252,18 @@ uint64_t plim_trend_headroom(const plim_trend *t) {
   return t->limit_bytes > t->highest_bytes ? t->limit_bytes - t->highest_bytes : 0;
 }
 
+bool plim_trend_is_warning(const plim_trend *t) {
+  uint64_t room = plim_trend_headroom(t);
+  bool has_room = room != PLIM_UNKNOWN;
+  switch (t->kind) {
+  case PLIM_TREND_CREEPING:
+  case PLIM_TREND_LENGTHENING: return t->is_full_before_end;
+  case PLIM_TREND_STAIRCASE: return has_room && t->largest_rise_bytes > room;
+  case PLIM_TREND_SWINGING: return has_room && t->high_peak_bytes - t->low_peak_bytes > room;
+  default: return false;
+  }
+}
+
 bool plim_trend_is_low(const plim_trend *t) {
   bool is_settled = t->kind == PLIM_TREND_STEADY || t->kind == PLIM_TREND_SWINGING;
   bool is_known = t->limit_bytes != PLIM_UNKNOWN && t->highest_bytes != PLIM_UNKNOWN;

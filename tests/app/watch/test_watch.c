@@ -132,7 +132,7 @@ TEST(a_run_has_its_step_pace_and_headroom) {
   write_steps("a", (int)getpid(), 0, (shape){"training", 12288, 0, 0});
   watch_take(w, FOREVER);
   CHECK(w->runs.len == 1 && w->runs.at[0]->worst, "%zu runs", w->runs.len);
-  watch_rank r = *w->runs.at[0]->worst;
+  live_rank r = *w->runs.at[0]->worst;
   bool is_found = watch_run_of(w, (unsigned)getpid()) == w->runs.at[0];
   end();
   CHECK(r.last.step == 199 && r.steps_per_second > 1.99 && r.steps_per_second < 2.01, "%.2f",

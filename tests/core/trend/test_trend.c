@@ -47,6 +47,7 @@ TEST(a_leak_is_announced_with_its_step) {
   for (uint64_t s = 0; s < 500; s++) add(s, 8192 + 12.0 * (double)s, 10240 + 12.0 * (double)s);
   judge();
   CHECK(t.kind == PLIM_TREND_CREEPING, "%s", text);
+  CHECK(plim_trend_is_warning(&t), "no warning");
   CHECK(fabs(t.bytes_per_step / (double)PLIM_MIB - 12) < 0.01, "%.2f", t.bytes_per_step);
   CHECK(is_near(t.full_step, (24576 - 10240) / 12, 2), "step %" PRIu64, t.full_step);
   CHECK_STR(text, "memory grows by 12.0 MiB per step; full at about step 1,194");
@@ -85,6 +86,7 @@ TEST(a_slow_leak_is_seen_in_the_whole_run) {
     add(s, 8192 + (double)s * 20 / 1024, 10240 + (double)s * 20 / 1024);
   judge_until(30000);
   CHECK(t.kind == PLIM_TREND_CREEPING && !t.is_full_before_end, "%s", text);
+  CHECK(!plim_trend_is_warning(&t), "a warning though the run ends before");
   CHECK_STR(
       text,
       "memory grows by 20.0 KiB per step, but the run ends at step 30,000, before memory is full");
@@ -238,6 +240,7 @@ TEST(a_rise_that_would_not_fit_is_said) {
   for (uint64_t s = 0; s < 200; s++) add(s, 8192, s < 60 ? 12288 : s < 120 ? 17408 : 22528);
   judge();
   CHECK(t.kind == PLIM_TREND_STAIRCASE, "%s", text);
+  CHECK(plim_trend_is_warning(&t), "no warning");
   CHECK(strstr(text, "another rise like the largest (5.00 GiB) would not fit"), "%s", text);
 }
 
