@@ -118,7 +118,8 @@ static void write_steps(const char *name, int pid, int rank, shape s) {
   for (int i = 0; i < 200; i++) {
     double live = s.live_mib + s.grows_mib * i, peak = live + 1024 + (i % 3) * s.swing_mib;
     fprintf(file,
-            "{\"t\": %.1f, \"step\": %d, \"rank\": %d, \"phase\": \"%s\", \"allocated\": %.0f, "
+            "{\"t\": %.1f, \"step\": %d, \"rank\": %d, \"phase\": \"%s\", \"uuid\": \"GPU-1\", "
+            "\"allocated\": %.0f, "
             "\"reserved\": %.0f, \"peak_allocated\": %.0f, \"free\": %.0f, \"total\": %llu}\n",
             1000 + i * 0.5, i, rank, s.phase, live * 1048576, 16384.0 * 1048576, peak * 1048576,
             7168.0 * 1048576, 24 * PLIM_GIB);
@@ -201,6 +202,47 @@ TEST(swings_and_low_use_are_signs) {
   CHECK_STR(text,
             "only 13 % of the memory is used (3.00 GiB of 23.0 GiB): a larger micro batch would "
             "fit, see plimsoll plan");
+}
+
+// The second card of the fake driver is busy 3 % of the time. That is a sign only if someone computes on it.
+TEST(a_gpu_that_waits_is_a_sign) {
+  begin(FAKE_NVML, FOREVER);
+  for (int i = 0; i < 31; i++) watch_take(w, FOREVER);
+  size_t idle = w->signs.len;
+  write_run("a", "");
+  write_steps("a", (int)getpid(), 0, (shape){"training", 16384, 0, 0});
+  watch_take(w, FOREVER);
+  size_t count = w->signs.len, card = count ? w->signs.at[0].card : 0;
+  bool is_right = count == 1 && w->signs.at[0].kind == WATCH_LOW_BUSY && !w->signs.at[0].run;
+  end();
+  CHECK(idle == 0 && is_right && card == 1, "%zu signs, then %zu", idle, count);
+}
+
+// Ten minutes of growth on a card; less could be a model that is being loaded.
+TEST(a_card_that_fills_up_is_a_sign) {
+  size_t counts[2];
+  char text[PLIM_TREND_TEXT] = "";
+  setenv("FAKE_NVML_BUSY", "2", 1);
+  for (int round = 0; round < 2; round++) {
+    int samples = round ? 70 : 40;
+    begin(FAKE_NVML, FOREVER);
+    watch_take(w, FOREVER);
+    w->histories[0].history = (plim_history){0};
+    for (int i = 0; i < samples; i++)
+      plim_history_add(&w->histories[0].history,
+                       &(plim_step_memory){.step = PLIM_UNKNOWN,
+                                           .seconds = 10 * (i - samples),
+                                           .live_bytes = (uint64_t)(1024 + 60 * i) * PLIM_MIB,
+                                           .peak_bytes = PLIM_UNKNOWN,
+                                           .reserved_bytes = PLIM_UNKNOWN});
+    watch_take(w, FOREVER);
+    counts[round] = w->signs.len;
+    if (w->signs.len) snprintf(text, sizeof text, "%s", w->signs.at[0].text);
+    end();
+  }
+  unsetenv("FAKE_NVML_BUSY");
+  CHECK(counts[0] == 0 && counts[1] == 1, "%zu signs, then %zu", counts[0], counts[1]);
+  CHECK(strncmp(text, "memory grows by 360 MiB per minute; full in about ", 50) == 0, "%s", text);
 }
 
 TEST(a_run_that_is_over_disappears) {
