@@ -76,6 +76,7 @@ static void match_histories(watch *w, size_t count_before) {
 void watch_take(watch *w, double wait_seconds) {
   struct timespec t;
   size_t count_before = w->cards.count;
+  w->has_no_memory = false;
   watch_driver_ask(w->driver);
   watch_driver_wait(w->driver, wait_seconds);
   watch_driver_look(w->driver, &w->cards);

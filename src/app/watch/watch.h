@@ -107,6 +107,7 @@ typedef struct {
   char folder[PATH_MAX]; // of the runs; empty: unknown
   double unix_seconds;   // when the last sample was taken
   uint64_t samples;      // taken so far
+  bool has_no_memory;    // out of memory: something is missing from the last sample
 
   watch_cards cards;
   watch_card_history histories[PLIM_MAX_CARDS]; // of the cards at the same index

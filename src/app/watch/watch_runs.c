@@ -21,6 +21,7 @@ static void read_ranks(watch *w, watch_run *run) {
   for (size_t i = 0; i < count; i++) {
     if (!plim_process_runs(w->options.root, pids[i], -1)) continue;
     live_rank *r = find_rank(run, w->folder, pids[i]);
+    w->has_no_memory |= !r;
     if (!r) continue;
     r->is_there = true;
     live_rank_read(r, &run->run);
@@ -70,6 +71,7 @@ void watch_runs_read(watch *w) {
   for (size_t i = 0; i < w->runs.len; i++) w->runs.at[i]->is_there = false;
   for (size_t i = 0; i < count; i++) {
     watch_run *run = find_run(w, &found[i]);
+    w->has_no_memory |= !run;
     if (!run) continue;
     run->run = found[i];
     run->is_there = true;

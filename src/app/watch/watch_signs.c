@@ -13,7 +13,7 @@ const char *const watch_sign_names[WATCH_SIGN_KINDS] = {"creeping", "lengthening
                                                         "swings",   "low_memory",  "low_busy"};
 
 static void add(watch *w, const watch_sign *sign) {
-  if (!vec_push(&w->signs, *sign)) return; // out of memory: the sign is shown with the next sample
+  if (!vec_push(&w->signs, *sign)) w->has_no_memory = true;
 }
 
 static void add_trend(watch *w, watch_sign sign, watch_sign_kind kind, bool is_warning) {

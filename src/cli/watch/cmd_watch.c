@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli_alloc.h"
 #include "command.h"
 #include "units.h"
 #include "watch_show.h"
@@ -77,8 +78,13 @@ static void wait_seconds(double seconds) {
   nanosleep(&t, NULL);
 }
 
+void watch_take_all(watch *w, double seconds) {
+  watch_take(w, seconds);
+  if (w->has_no_memory) cli_out_of_memory();
+}
+
 static int show_once(watch *w, bool json, bool is_utf8) {
-  watch_take(w, SILENT_SECONDS);
+  watch_take_all(w, SILENT_SECONDS);
   if (json) watch_print_json(w);
   else watch_print_text(w, is_utf8);
   return watch_has_warning(w) ? CLI_FINDING : CLI_OK;
@@ -87,7 +93,7 @@ static int show_once(watch *w, bool json, bool is_utf8) {
 static int stream_json(watch *w, const watch_args *args) {
   for (uint64_t i = 0; i < args->count && !ferror(stdout); i++) {
     if (i) wait_seconds(args->interval_seconds);
-    watch_take(w, i ? args->interval_seconds : SILENT_SECONDS);
+    watch_take_all(w, i ? args->interval_seconds : SILENT_SECONDS);
     watch_print_json(w);
   }
   return CLI_OK;
@@ -104,7 +110,7 @@ static int serve(watch *w, const watch_args *args, bool json) {
   fflush(stdout);
   for (uint64_t i = 0; i < args->count; i++) {
     size_t size;
-    watch_take(w, i ? args->interval_seconds : SILENT_SECONDS);
+    watch_take_all(w, i ? args->interval_seconds : SILENT_SECONDS);
     if (json) watch_print_json(w);
     char *text = watch_metrics(w, &size);
     endpoint_serve(e, args->interval_seconds, text, size);

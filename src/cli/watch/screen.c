@@ -253,7 +253,7 @@ static bool wait_for_keys(view *v) {
 static void take_sample(view *v) {
   double now = now_seconds();
   if (v->is_paused || now < v->next_seconds) return;
-  watch_take(v->watch, 0.1); // keys wait meanwhile
+  watch_take_all(v->watch, 0.1); // keys wait meanwhile
   v->next_seconds = now + v->interval_seconds;
 }
 

@@ -39,6 +39,9 @@ void page_say(page *p, size_t indent, const char *text);
 void page_bar(page *p, size_t columns, double share);
 void page_history(page *p, size_t columns, const watch_ring *ring);
 
+// watch_take, where running out of memory ends the program with a message.
+void watch_take_all(watch *w, double wait_seconds);
+
 void watch_print_text(const watch *w, bool is_utf8);
 void watch_print_json(const watch *w); // one line
 // "the driver has not answered for 5 s", or NULL if it answers.

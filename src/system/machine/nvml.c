@@ -124,8 +124,9 @@ static bool read_card(const nvml *n, unsigned index, plim_card *card) {
 
 plim_nvml *plim_nvml_open(plim_nvml_state *state) {
   nvml *n = malloc(sizeof *n);
-  *state = PLIM_NVML_ABSENT;
+  *state = PLIM_NVML_FAILED;
   if (!n) return NULL;
+  *state = PLIM_NVML_ABSENT;
   bool is_loaded = load(n);
   if (is_loaded) *state = n->init() == 0 ? PLIM_NVML_OPEN : PLIM_NVML_FAILED;
   if (*state == PLIM_NVML_OPEN) return n;
