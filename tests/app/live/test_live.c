@@ -96,7 +96,7 @@ TEST(half_a_line_waits_for_its_end) {
   begin();
   append(LINE, 20);
   size_t half = read_all();
-  append(LINE + 20, strlen(LINE) - 20);
+  append(&LINE[20], strlen(LINE) - 20);
   size_t whole = read_all();
   folder_remove();
   CHECK(half == 0 && whole == 1, "%zu, then %zu", half, whole);

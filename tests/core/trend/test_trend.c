@@ -170,6 +170,33 @@ TEST(one_jump_is_not_growth) {
   CHECK(t.kind == PLIM_TREND_STEADY, "%s", text);
 }
 
+// A cache that fills up: it grows less and less.
+TEST(growth_that_fades_is_not_growth) {
+  begin();
+  for (uint64_t s = 0; s < 300; s++) {
+    double level = 8192 + 3000 * (1 - exp(-(double)s / 40));
+    add(s, level, level + 2048);
+    judge();
+    CHECK(s < 60 || t.kind != PLIM_TREND_CREEPING, "step %" PRIu64 ": %s", s, text);
+  }
+}
+
+// A judgement after each step must not find growth sooner or later.
+TEST(noise_is_not_growth_at_any_step) {
+  int found = 0;
+  seed = 11;
+  for (int run = 0; run < 40; run++) {
+    begin();
+    for (uint64_t s = 0; s < 200; s++) {
+      add(s, 8192 + 100 * noise(), 14336 + 2048 * noise());
+      judge();
+      found += t.kind == PLIM_TREND_CREEPING || t.kind == PLIM_TREND_LENGTHENING;
+    }
+  }
+  printf("  growth in %d of 8000 judgements\n", found);
+  CHECK(found <= 4, "%d judgements", found);
+}
+
 // Garbage that is collected now and then.
 TEST(a_sawtooth_is_not_growth) {
   begin();
