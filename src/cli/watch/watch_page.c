@@ -100,7 +100,7 @@ static void put_host(page *p, const plim_machine *m) {
 const char *watch_driver_says(const watch_cards *cards, char *text, size_t size) {
   static const char *const states[WATCH_DRIVER_STATES] = {
       [WATCH_DRIVER_ASKED] = "GPUs: unknown (the driver has not answered yet)",
-      [WATCH_DRIVER_ABSENT] = "GPUs: unknown (no NVIDIA driver is installed here)",
+      [WATCH_DRIVER_ABSENT] = "GPUs: unknown (no NVIDIA driver was found here)",
       [WATCH_DRIVER_FAILED] = "GPUs: unknown (the NVIDIA driver reports an error; nvidia-smi may "
                               "show which)",
   };
