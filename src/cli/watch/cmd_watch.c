@@ -50,7 +50,7 @@ static plim_err read_port(const char *text, uint16_t *port, plim_error *error) {
   plim_err err = units_parse_u64(colon ? colon + 1 : text, &value, NULL);
   if (err || value > UINT16_MAX) {
     plim_fail(error, PLIM_ERR_ARGUMENT, "--prometheus: %s is not a port", text);
-    plim_error_hint(error, "--prometheus 9100, or without a number to use any free port");
+    plim_error_hint(error, "--prometheus 9500, or without a number to use any free port");
     return PLIM_ERR_ARGUMENT;
   }
   *port = (uint16_t)value;
@@ -175,7 +175,7 @@ static const cli_example examples[] = {
     {"plimsoll watch", "watch GPUs and runs"},
     {"plimsoll watch --once", "print the present state"},
     {"plimsoll watch --json --count 60", "a minute as JSON, one line per second"},
-    {"plimsoll watch --prometheus 9100", "serve http://127.0.0.1:9100/metrics"},
+    {"plimsoll watch --prometheus 9500", "serve http://127.0.0.1:9500/metrics"},
     {0},
 };
 
