@@ -18,10 +18,11 @@ commands=(tests/lint.sh tests/wasm.sh "tools/readme.sh --check" "tools/accuracy.
 # The longest tests come first, so that none runs alone at the end.
 commands+=("tests/cli/golden.sh $build/release/plimsoll" "tests/cli/terminal.sh $build/release/plimsoll"
   "python3 tests/cli/run/run.py $build/release/plimsoll $build/release/fake_trainer"
+  "python3 tests/cli/watch_check.py $build/release/plimsoll"
   "tests/io/formats/edits.sh $build/release/tests/io/formats/dump_edits")
 # Under sanitizers: every command, without the long searches.
 short=$(cd tests/cli/golden && ls apply_{again,share_accelerate}.sh plan_{json,mistakes,one_gpu,trial_mistakes,try}.sh \
-  {check,color,command,completion,estimate,help,man,output,replay,undo,version}*.sh |
+  {check,color,command,completion,estimate,help,man,output,replay,undo,version,watch}*.sh |
   grep -vxE '(check_(as_plan|flash)|estimate_(eighths|many_passes)|undo_without_backup)\.sh' | tr '\n' ' ')
 commands+=("tests/cli/golden.sh $build/asan/plimsoll ${short//.sh/}")
 # Each test program once: under sanitizers, or without them where that takes too long (long_tests in CMakeLists.txt).

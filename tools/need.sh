@@ -25,6 +25,7 @@ stands_for() {
   libjansson-dev) pkg-config --exists jansson ;;
   libyaml-dev) pkg-config --exists yaml-0.1 ;;
   libsqlite3-dev) pkg-config --exists sqlite3 ;;
+  libncurses-dev) pkg-config --exists ncursesw ;;
   python3-yaml) python3 -c 'import yaml' ;;
   *) command -v "$1" ;;
   esac >/dev/null 2>&1

@@ -7,6 +7,7 @@
 //              {"t": Unix seconds, "step": n, "rank": r, "local_rank": l, "world": w, "phase": "training",
 //               "device": CUDA's index, "uuid": "GPU-...", "allocated": bytes, "reserved": bytes,
 //               "peak_allocated": bytes, "peak_reserved": bytes, "free": bytes, "total": bytes}
+// The peaks are those since the line before; where they are those since the start, swings between steps are not seen.
 // Any field may be missing or null. The files are written by others while they are read here: a line that is not
 // complete yet is left for later, and a line that cannot be read is skipped.
 #ifndef PLIM_APP_LIVE_H

@@ -34,12 +34,14 @@ bool cli_is_repeated(cli_kind kind); // fills cli_strings
 //
 //   {"limit", 0, "SIZE", CLI_BYTES, offsetof(args, limit_bytes), "memory limit", NULL}
 typedef struct cli_option {
-  const char *name;     // without the dashes; NULL: the option has a letter only
-  char letter;          // its short form, or 0
-  const char *argument; // placeholder in the help; NULL for a flag
-  cli_kind kind;        //
-  size_t offset;        // of the field in the command's args struct
-  const char *help;     // begins in lower case, no full stop; a line for each choice may follow
+  const char *name; // without the dashes; NULL: the option has a letter only
+  char letter;      // its short form, or 0
+  const char *
+      argument; // placeholder in the help; NULL for a flag; "[N]": a number that may be left out, which
+                // leaves the field as it is (cli_was_given tells that the option was typed)
+  cli_kind kind;    //
+  size_t offset;    // of the field in the command's args struct
+  const char *help; // begins in lower case, no full stop; a line for each choice may follow
   const char *const *choices; // for CLI_CHOICE, ends with NULL
   bool is_usual;              // in the short help; where no row of a table is, all of them are
 } cli_option;

@@ -11,12 +11,16 @@
 
 json_writer jsonw_begin(FILE *out) { return (json_writer){.out = out}; }
 
+json_writer jsonw_begin_line(FILE *out) { return (json_writer){.out = out, .is_a_line = true}; }
+
 void jsonw_finish(json_writer *j) {
   assert(j->depth == 0 && j->is_done);
   fputc('\n', j->out);
 }
 
-static void new_line(json_writer *j) { fprintf(j->out, "\n%*s", 2 * j->depth, ""); }
+static void new_line(json_writer *j) {
+  if (!j->is_a_line) fprintf(j->out, "\n%*s", 2 * j->depth, "");
+}
 
 static void write_ascii(FILE *out, unsigned char c) {
   static const char short_forms[128] = {['"'] = '"',  ['\\'] = '\\', ['\b'] = 'b', ['\f'] = 'f',
@@ -49,7 +53,7 @@ static void before_value(json_writer *j, const char *key) {
   }
   int top = j->depth - 1;
   assert(j->is_array[top] == !key);
-  if (j->has_items[top]) fputc(',', j->out);
+  if (j->has_items[top]) fputs(j->is_a_line ? ", " : ",", j->out);
   j->has_items[top] = true;
   new_line(j);
   if (!key) return;

@@ -1,4 +1,4 @@
-// Writes one JSON document to a stream, pretty-printed, as the calls come.
+// Writes one JSON document to a stream, pretty-printed or on one line, as the calls come.
 //
 //   json_writer j = jsonw_begin(stdout);
 //   jsonw_object(&j, NULL);
@@ -26,11 +26,13 @@ typedef struct {
   int depth;                 // containers open
   bool is_array[JSON_DEPTH]; // of each open container
   bool has_items[JSON_DEPTH];
-  bool is_done; // the top value is complete
+  bool is_done;   // the top value is complete
+  bool is_a_line; // no line breaks inside
 } json_writer;
 
 json_writer jsonw_begin(FILE *out);
-void jsonw_finish(json_writer *j); // ends the document with a newline
+json_writer jsonw_begin_line(FILE *out); // on one line, for a stream of documents
+void jsonw_finish(json_writer *j);       // ends the document with a newline
 
 void jsonw_object(json_writer *j, const char *key);
 void jsonw_array(json_writer *j, const char *key);

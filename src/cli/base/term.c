@@ -109,8 +109,7 @@ size_t term_text_width(const char *text) {
   return width;
 }
 
-// The number of bytes of `text` that fit in `width` columns.
-static size_t bytes_that_fit(const char *text, size_t width) {
+size_t term_text_fit(const char *text, size_t width) {
   const char *end = text;
   for (const char *p = text; *p; end = p) {
     size_t need = char_width(next_char(&p));
@@ -299,7 +298,7 @@ bool term_table_is_too_wide(const term_table *table, FILE *out) {
 
 static void print_text(FILE *out, const char *text, size_t width) {
   if (term_text_width(text) <= width) fputs(text, out);
-  else fprintf(out, "%.*s...", (int)bytes_that_fit(text, width - 3), text);
+  else fprintf(out, "%.*s...", (int)term_text_fit(text, width - 3), text);
 }
 
 static void print_cell(FILE *out, const term_column *column, const char *text, term_style style,

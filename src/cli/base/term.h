@@ -36,6 +36,9 @@ void term_print(FILE *out, term_style style, const char *format, ...)
 // Columns that UTF-8 text takes: wide characters two, combining marks none.
 size_t term_text_width(const char *text);
 
+// The number of bytes of `text` that fit in `width` columns.
+size_t term_text_fit(const char *text, size_t width);
+
 // Writes text word-wrapped to `width` columns, later lines indented by `indent` blanks; the first
 // line starts at column `column`. Ends with a newline. Line breaks in the text stay. A command of
 // plimsoll's stays in one piece, to be pasted.

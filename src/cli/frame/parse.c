@@ -1,5 +1,6 @@
 #include "parse.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -254,9 +255,20 @@ static bool fail_missing_value(parser *p, const cli_option *option) {
   return false;
 }
 
+// Whether the value may be left out, and the next word is not it. Such values are numbers, so that a word of another
+// kind is not taken for one.
+static bool lacks_value(const parser *p, const cli_option *option) {
+  if (option->argument[0] != '[') return false;
+  return p->at == p->argc || !isdigit((unsigned char)p->argv[p->at][0]);
+}
+
 // The value is the rest of the word, or else the next word, unless that is an option itself.
 static bool read_value(parser *p, match found, const char *attached) {
   if (attached) return set_value(p, found, attached);
+  if (lacks_value(p, found.option)) {
+    mark_given(p, found);
+    return true;
+  }
   if (p->at == p->argc || is_known_option(p, p->argv[p->at]))
     return fail_missing_value(p, found.option);
   return set_value(p, found, p->argv[p->at++]);

@@ -17,6 +17,7 @@
   X(profile)                                                                                       \
   X(run)                                                                                           \
   X(runs)                                                                                          \
+  X(watch)                                                                                         \
   X(replay)                                                                                        \
   X(explain)                                                                                       \
   X(help)                                                                                          \

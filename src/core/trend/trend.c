@@ -12,7 +12,7 @@ enum {
 };
 
 #define GROWTH_BYTES (2 * PLIM_MIB) // PyTorch's kSmallBuffer: less does not change what is reserved
-#define SURE 2.58 // standard deviations of Kendall's S: chance in one of 200 cases
+#define SURE 3.29 // standard deviations of Kendall's S: chance in one of 2000 cases
 #define SWING_SHARE                                                                                \
   0.1 // of the median; "varies significantly between steps" of seed 003, by judgement
 #define RISE_SHARE 0.005 // of the level; smaller rises are noise, by judgement
@@ -89,9 +89,19 @@ static bool is_ordered(const point *blocks, size_t count) {
   return sum >= SURE * sqrt(n * (n - 1) * (2 * n + 5) / 18);
 }
 
-// Whether memory grows all the time: three of four blocks (strictly: all) are above the one before, so that one jump or
-// a few rises are no growth. The rate is the median of the rates from block to block, which a jump does not change; its range is between
-// order statistics (the second of 7, the third of 11 from either end).
+// Whether growth goes on, and does not fade like that of a cache that fills up: the later rates are at least half of the
+// earlier ones.
+static bool goes_on(const double *slopes, size_t count) {
+  double earlier[BLOCKS], later[BLOCKS];
+  size_t half = count / 2;
+  memcpy(earlier, slopes, half * sizeof *slopes);
+  memcpy(later, slopes + count - half, half * sizeof *slopes);
+  return 2 * median(later, half) >= median(earlier, half);
+}
+
+// Whether memory grows all the time: three of four blocks are above the one before, so that one jump or a few rises are
+// no growth; where a block is a single sample, all must be. The rate is the median of the rates from block to block, which
+// a jump does not change; its range is between order statistics (the second of 7, the third of 11 from either end).
 static bool find_growth(const series *s, bool is_strict, rate *out) {
   point blocks[BLOCKS];
   double slopes[BLOCKS];
@@ -102,10 +112,12 @@ static bool find_growth(const series *s, bool is_strict, rate *out) {
     slopes[i] = span > 0 ? (blocks[i + 1].bytes - blocks[i].bytes) / span : 0;
     rising += slopes[i] > 0;
   }
-  if (4 * rising < (is_strict ? 4 : 3) * (count - 1) || !is_ordered(blocks, count)) return false;
+  bool wants_all = is_strict || s->count < 2 * BLOCKS;
+  if (4 * rising < (wants_all ? 4 : 3) * (count - 1)) return false;
+  if (!is_ordered(blocks, count) || !goes_on(slopes, count - 1)) return false;
   size_t edge = count >= 11 ? 2 : 1;
-  *out = (rate){
-      .slope = median(slopes, count - 1), .low = slopes[edge], .high = slopes[count - 2 - edge]};
+  *out = (rate){.slope = median(slopes, count - 1)}; // sorts them
+  out->low = slopes[edge], out->high = slopes[count - 2 - edge];
   return out->slope * (blocks[count - 1].at - blocks[0].at) >= (double)GROWTH_BYTES;
 }
 
@@ -157,16 +169,25 @@ static double highest(const plim_step_memory *samples, size_t count, quantity q)
   return most;
 }
 
-// A leak that has just begun: all of the last blocks rise, to more than there ever was before; garbage that is collected
-// now and then rises to the same height each time.
+// Growth from one sample to another; negative if it is not known.
+static double growth_between(const plim_step_memory *from, const plim_step_memory *to, quantity q) {
+  uint64_t before = value_of(from, q), after = value_of(to, q);
+  return before == PLIM_UNKNOWN || after == PLIM_UNKNOWN ? -1 : (double)after - (double)before;
+}
+
+// A leak that has just begun: all of the last blocks rise, faster than before, and to more than there ever was; garbage
+// that is collected now and then rises to the same height each time.
 static bool has_just_begun(const plim_history *h, plim_trend *t) {
+  if (h->recent_count < 2 * LAST) return false;
   size_t before = h->recent_count - LAST;
-  if (h->recent_count <= LAST) return false;
-  quantity q = highest(h->recent + before, LAST, LIVE) < 0 ? PEAK : LIVE;
-  double now = highest(h->recent + before, LAST, q);
+  const plim_step_memory *last = h->recent + before;
+  quantity q = highest(last, LAST, LIVE) < 0 ? PEAK : LIVE;
+  double now = highest(last, LAST, q);
   bool is_new = now > highest(h->recent, before, q);
   if (h->older_count > LAST) is_new &= now > highest(h->older, h->older_count - LAST, q);
-  return is_new && look_for_growth(h->recent + before, LAST, true, t);
+  bool is_faster =
+      growth_between(last, last + LAST - 1, q) > growth_between(last - LAST, last - 1, q);
+  return is_new && is_faster && look_for_growth(last, LAST, true, t);
 }
 
 // ---- rises and swings -------------------------------------------------------------------------------
@@ -239,9 +260,9 @@ plim_trend plim_history_trend(const plim_history *h, uint64_t limit_bytes, uint6
   const plim_step_memory *all = all_of(h, &count);
   if (!h->recent_count || !h->older_count) return t; // warming up
   t.is_by_time = h->recent[h->recent_count - 1].step == PLIM_UNKNOWN;
-  // A fast leak shows in the last steps, a slow one only in a long stretch; growth that has ended is in neither.
-  if (!look_for_growth(h->recent, h->recent_count, false, &t) && !has_just_begun(h, &t) &&
-      count >= 2 * SETTLED)
+  // A fast leak shows in the last steps, a slow one only in a longer stretch; growth that has ended is in neither.
+  bool is_long = h->seen >= 4 * PLIM_RECENT;
+  if (!look_for_growth(h->recent, h->recent_count, false, &t) && !has_just_begun(h, &t) && is_long)
     look_for_growth(all + count / 2, count - count / 2, false, &t);
   look_for_patterns(all, count, &t);
   return t;
@@ -250,6 +271,18 @@ plim_trend plim_history_trend(const plim_history *h, uint64_t limit_bytes, uint6
 uint64_t plim_trend_headroom(const plim_trend *t) {
   if (t->limit_bytes == PLIM_UNKNOWN || t->highest_bytes == PLIM_UNKNOWN) return PLIM_UNKNOWN;
   return t->limit_bytes > t->highest_bytes ? t->limit_bytes - t->highest_bytes : 0;
+}
+
+bool plim_trend_is_warning(const plim_trend *t) {
+  uint64_t room = plim_trend_headroom(t);
+  bool has_room = room != PLIM_UNKNOWN;
+  switch (t->kind) {
+  case PLIM_TREND_CREEPING:
+  case PLIM_TREND_LENGTHENING: return t->is_full_before_end;
+  case PLIM_TREND_STAIRCASE: return has_room && t->largest_rise_bytes > room;
+  case PLIM_TREND_SWINGING: return has_room && t->high_peak_bytes - t->low_peak_bytes > room;
+  default: return false;
+  }
 }
 
 bool plim_trend_is_low(const plim_trend *t) {

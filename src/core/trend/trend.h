@@ -79,6 +79,10 @@ plim_trend plim_history_trend(const plim_history *history, uint64_t limit_bytes,
 // What is left of the limit at the highest peak; PLIM_UNKNOWN if either is not known.
 uint64_t plim_trend_headroom(const plim_trend *trend);
 
+// Whether memory will run out before the end of the run, or may: another rise like the largest, or a swing like the
+// usual one, would not fit.
+bool plim_trend_is_warning(const plim_trend *trend);
+
 // Whether a settled run uses less than half of its limit.
 bool plim_trend_is_low(const plim_trend *trend);
 

@@ -63,7 +63,7 @@ static void say_staircase(const plim_trend *t, char *text, size_t size) {
   add(text, size, "memory rose %s times, by %s in all", units_count(t->rises).text,
       units_bytes(t->risen_bytes).text);
   if (!t->is_by_time) add(text, size, ", last at step %s", units_count(t->last_rise_step).text);
-  add(text, size, ", and never fell, as when longer samples arrive");
+  add(text, size, ", and never fell, as it does when longer samples arrive");
   uint64_t room = plim_trend_headroom(t);
   if (room != PLIM_UNKNOWN && t->largest_rise_bytes > room)
     add(text, size, "; another rise like the largest (%s) would not fit",

@@ -124,8 +124,9 @@ static bool read_card(const nvml *n, unsigned index, plim_card *card) {
 
 plim_nvml *plim_nvml_open(plim_nvml_state *state) {
   nvml *n = malloc(sizeof *n);
-  *state = PLIM_NVML_ABSENT;
+  *state = PLIM_NVML_FAILED;
   if (!n) return NULL;
+  *state = PLIM_NVML_ABSENT;
   bool is_loaded = load(n);
   if (is_loaded) *state = n->init() == 0 ? PLIM_NVML_OPEN : PLIM_NVML_FAILED;
   if (*state == PLIM_NVML_OPEN) return n;
@@ -185,14 +186,14 @@ static bool is_listed(const plim_card_process *out, size_t count, unsigned pid) 
 }
 
 // False if the driver does not list them.
-static bool add_processes(list_processes *list, nvml_device device, plim_card_process *out,
-                          size_t *count) {
+static bool add_processes(list_processes *list, nvml_device device, bool computes,
+                          plim_card_process *out, size_t *count) {
   nvml_process found[PLIM_MAX_PROCESSES];
   unsigned size = PLIM_MAX_PROCESSES;
   if (!list || list(device, &size, found) != 0) return false;
   for (unsigned i = 0; i < size && i < PLIM_MAX_PROCESSES && *count < PLIM_MAX_PROCESSES; i++)
     if (!is_listed(out, *count, found[i].pid))
-      out[(*count)++] = (plim_card_process){found[i].pid, found[i].used};
+      out[(*count)++] = (plim_card_process){found[i].pid, found[i].used, computes};
   return true;
 }
 
@@ -201,8 +202,8 @@ bool plim_nvml_users(plim_nvml *n, const plim_card *card, plim_card_process out[
   nvml_device device;
   *count = 0;
   if (n->by_index(card->index, &device) != 0) return false;
-  bool computes = add_processes(n->computing, device, out, count);
-  bool draws = add_processes(n->drawing, device, out, count);
+  bool computes = add_processes(n->computing, device, true, out, count);
+  bool draws = add_processes(n->drawing, device, false, out, count);
   return computes || draws;
 }
 

@@ -23,6 +23,7 @@ size_t plim_nvml_cards(plim_card cards[PLIM_MAX_CARDS]);
 typedef struct {
   unsigned pid;        // the host's process id, also inside a container
   uint64_t used_bytes; // PLIM_UNKNOWN: not reported
+  bool computes;       // otherwise it only draws
 } plim_card_process;
 
 // The processes that use memory of a card, for compute or graphics, each once; returns how many.

@@ -80,6 +80,22 @@ TEST(invalid_utf8_is_replaced) {
   CHECK_STR(string_as_json("\xE2\x82\"x"), "\"" BAD BAD "\\\"x\"\n"); // the quote is not swallowed
 }
 
+TEST(a_document_fits_on_one_line) {
+  FILE *out = open_text();
+  json_writer j = jsonw_begin_line(out);
+  jsonw_object(&j, NULL);
+  jsonw_array(&j, "a");
+  jsonw_u64(&j, NULL, 1);
+  jsonw_string(&j, NULL, "x\ny");
+  jsonw_end(&j);
+  jsonw_object(&j, "b");
+  jsonw_end(&j);
+  jsonw_end(&j);
+  jsonw_finish(&j);
+  fclose(out);
+  CHECK_STR(text, "{\"a\": [1, \"x\\ny\"], \"b\": {}}\n");
+}
+
 TEST(unknown_is_null_and_zero_is_zero) {
   FILE *out = open_text();
   json_writer j = jsonw_begin(out);

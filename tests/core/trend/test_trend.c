@@ -47,6 +47,7 @@ TEST(a_leak_is_announced_with_its_step) {
   for (uint64_t s = 0; s < 500; s++) add(s, 8192 + 12.0 * (double)s, 10240 + 12.0 * (double)s);
   judge();
   CHECK(t.kind == PLIM_TREND_CREEPING, "%s", text);
+  CHECK(plim_trend_is_warning(&t), "no warning");
   CHECK(fabs(t.bytes_per_step / (double)PLIM_MIB - 12) < 0.01, "%.2f", t.bytes_per_step);
   CHECK(is_near(t.full_step, (24576 - 10240) / 12, 2), "step %" PRIu64, t.full_step);
   CHECK_STR(text, "memory grows by 12.0 MiB per step; full at about step 1,194");
@@ -85,6 +86,7 @@ TEST(a_slow_leak_is_seen_in_the_whole_run) {
     add(s, 8192 + (double)s * 20 / 1024, 10240 + (double)s * 20 / 1024);
   judge_until(30000);
   CHECK(t.kind == PLIM_TREND_CREEPING && !t.is_full_before_end, "%s", text);
+  CHECK(!plim_trend_is_warning(&t), "a warning though the run ends before");
   CHECK_STR(
       text,
       "memory grows by 20.0 KiB per step, but the run ends at step 30,000, before memory is full");
@@ -168,6 +170,33 @@ TEST(one_jump_is_not_growth) {
   CHECK(t.kind == PLIM_TREND_STEADY, "%s", text);
 }
 
+// A cache that fills up: it grows less and less.
+TEST(growth_that_fades_is_not_growth) {
+  begin();
+  for (uint64_t s = 0; s < 300; s++) {
+    double level = 8192 + 3000 * (1 - exp(-(double)s / 40));
+    add(s, level, level + 2048);
+    judge();
+    CHECK(s < 60 || t.kind != PLIM_TREND_CREEPING, "step %" PRIu64 ": %s", s, text);
+  }
+}
+
+// A judgement after each step must not find growth sooner or later.
+TEST(noise_is_not_growth_at_any_step) {
+  int found = 0;
+  seed = 11;
+  for (int run = 0; run < 40; run++) {
+    begin();
+    for (uint64_t s = 0; s < 200; s++) {
+      add(s, 8192 + 100 * noise(), 14336 + 2048 * noise());
+      judge();
+      found += t.kind == PLIM_TREND_CREEPING || t.kind == PLIM_TREND_LENGTHENING;
+    }
+  }
+  printf("  growth in %d of 8000 judgements\n", found);
+  CHECK(found <= 4, "%d judgements", found);
+}
+
 // Garbage that is collected now and then.
 TEST(a_sawtooth_is_not_growth) {
   begin();
@@ -227,10 +256,9 @@ TEST(rises_that_never_fall_are_a_staircase) {
   }
   judge();
   CHECK(t.kind == PLIM_TREND_STAIRCASE && t.rises == 3, "%s", text);
-  CHECK_STR(
-      text,
-      "memory rose 3 times, by 13.0 GiB in all, last at step 300, and never fell, as when longer "
-      "samples arrive");
+  CHECK_STR(text, "memory rose 3 times, by 13.0 GiB in all, last at step 300, and never fell, as "
+                  "it does when longer "
+                  "samples arrive");
 }
 
 TEST(a_rise_that_would_not_fit_is_said) {
@@ -238,6 +266,7 @@ TEST(a_rise_that_would_not_fit_is_said) {
   for (uint64_t s = 0; s < 200; s++) add(s, 8192, s < 60 ? 12288 : s < 120 ? 17408 : 22528);
   judge();
   CHECK(t.kind == PLIM_TREND_STAIRCASE, "%s", text);
+  CHECK(plim_trend_is_warning(&t), "no warning");
   CHECK(strstr(text, "another rise like the largest (5.00 GiB) would not fit"), "%s", text);
 }
 

@@ -59,6 +59,7 @@ TEST(nvml_lists_processes_once) {
   size_t count = busy_with(FAKE_NVML, 0, p);
   CHECK(count == 3, "%zu processes", count); // one process uses both compute and graphics
   CHECK(p[0].pid == 4100 && p[1].pid == 4101 && p[2].pid == 900, "pid %u", p[2].pid);
+  CHECK(p[0].computes && !p[2].computes, "the desktop only draws");
   CHECK_U64(p[1].used_bytes, 2048 * PLIM_MIB);
   CHECK_U64(p[2].used_bytes, PLIM_UNKNOWN);
   CHECK_U64(cards[0].free_bytes, (23000 - 4096) * PLIM_MIB);
