@@ -94,7 +94,8 @@ def _before_backward(function):
         if _wanted and _made() >= _wanted:
             _end()
         plimsoll_observed.before_backward()
-        ctypes.CDLL(None).plimsoll_card_backward()
+        if _is_simulated:
+            ctypes.CDLL(None).plimsoll_card_backward()
         return function(*args, **kwargs)
 
     return backward
