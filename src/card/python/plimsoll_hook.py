@@ -156,8 +156,9 @@ def _write():
             f.write(plimsoll_observed.config)
     if uses_card:
         _dump(path + ".pickle")
-    with open(path + ".json", "w") as f:
+    with open(path + ".part", "w") as f:
         json.dump(_observed, f, default=str)
+    os.replace(path + ".part", path + ".json")  # a process that is killed before leaves no half of it
 
 
 def _measured(devices):
