@@ -145,8 +145,8 @@ static plim_err go(run *r, const plim_sandbox *sandbox, plim_error *error) {
   if (err) return err;
   while (!plim_sandbox_wait(&running, MILLISECONDS, &r->result->status)) look(r);
   look(r);
-  plim_sandbox_end(&running);
   snprintf(r->result->read_only, sizeof r->result->read_only, "%s", running.read_only);
+  plim_sandbox_end(&running);
   r->result->seconds = seconds_since(&r->start);
   r->result->end = end_of(r);
   if (r->record->process_count > CARD_MAX_PROCESSES)

@@ -3,7 +3,9 @@
 #include "simulate.h"
 
 #include <dlfcn.h>
+#include <sched.h>
 #include <stdlib.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -263,6 +265,43 @@ TEST(only_the_log_stays) {
   CHECK(in && fgets(text, sizeof text, in) && strcmp(text, "as it was") == 0, "it is: %s", text);
   fclose(in);
   CHECK(files_in(folder_path("state")) == 1, "%zu files", files_in(folder_path("state")));
+  folder_remove();
+}
+
+static bool write_line(const char *path, const char *line) {
+  FILE *out = fopen(path, "w");
+  return out && fputs(line, out) >= 0 && fclose(out) == 0;
+}
+
+// In a namespace of its own: a folder with a mount point in it, whose files are copied if they are small. Returns what is
+// wrong; NULL: nothing.
+static const char *run_beside_a_mount(void) {
+  char uids[48], gids[48];
+  snprintf(uids, sizeof uids, "0 %u 1", geteuid());
+  snprintf(gids, sizeof gids, "0 %u 1", getegid());
+  if (unshare(CLONE_NEWUSER | CLONE_NEWNS) || !write_line("/proc/self/setgroups", "deny") ||
+      !write_line("/proc/self/uid_map", uids) || !write_line("/proc/self/gid_map", gids))
+    return "no namespace";
+  if (mount("tmpfs", folder_path("work/apart"), "tmpfs", 0, "")) return "no mount";
+  if (simulate("recover", 4)) return error.message;
+  bool is_named = strstr(result.read_only, folder_path("work/large")) != NULL;
+  simulate_result_clear(&result);
+  return is_named ? NULL : "the large file is not named";
+}
+
+TEST(what_the_program_could_not_write_to_is_named) {
+  if (!begin()) return;
+  folder_write_text("work/large", "");
+  folder_write_text("work/apart/file", "");
+  CHECK(truncate(folder_path("work/large"), 20 * (off_t)PLIM_MIB) == 0, "a large file");
+  pid_t child = fork();
+  int status;
+  if (child == 0) {
+    const char *wrong = run_beside_a_mount();
+    if (wrong) printf("%s\n", wrong), fflush(stdout);
+    _exit(wrong ? 1 : 0);
+  }
+  CHECK(waitpid(child, &status, 0) == child && status == 0, "status %d", status);
   folder_remove();
 }
 
