@@ -1,9 +1,11 @@
 // The simulated card, called as libtorch calls CUDA's libraries.
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -342,6 +344,60 @@ TEST(processes_share_a_card) {
   waitpid(child, &status, 0);
   CHECK_U64(left, 3 * GIB - 2 * CONTEXT);
   CHECK_U64(left_here(), 4 * GIB - CONTEXT); // until it ends
+}
+
+TEST(a_process_that_was_killed_holds_nothing) {
+  siginfo_t ended;
+  CHECK(open_card(1) && !pipe(pipes), "a card");
+  pid_t child = fork();
+  if (child == 0) {
+    card_open(record_path);
+    if (take_a_gib() || write(pipes[1], "", 1) != 1) _exit(1);
+    pause();
+  }
+  char byte;
+  CHECK(read(pipes[0], &byte, 1) == 1, "it has a GiB");
+  CHECK_U64(left_here(), 3 * GIB - 2 * CONTEXT);
+  CHECK(!kill(child, SIGKILL) && !waitid(P_PID, (id_t)child, &ended, WEXITED | WNOWAIT), "killed");
+  CHECK_U64(left_here(), 4 * GIB - CONTEXT); // although nobody has asked for its status
+  waitpid(child, NULL, 0);
+  close(pipes[0]), close(pipes[1]);
+}
+
+TEST(the_peak_of_a_device_is_of_what_was_in_use_at_the_same_time) {
+  void *mine;
+  CHECK(open_card(2), "a card");
+  for (int i = 0; i < 3; i++) CHECK(in_another_process(take_a_gib) == 0, "process %d", i);
+  CHECK_U64(card_record_here()->peak_bytes[0], GIB + CONTEXT);
+  CHECK(!cudaMalloc(&mine, GIB) && in_another_process(take_a_gib) == 0, "two at once");
+  CHECK_U64(card_record_here()->peak_bytes[0], 2 * (GIB + CONTEXT));
+  CHECK_U64(card_record_here()->peak_bytes[1], 0);
+  cudaFree(mine);
+}
+
+// The card asks by kill() whether another process still runs: what that process would see in use just then.
+static uint64_t asked_for;
+int kill(pid_t process, int signal) {
+  if (signal == 0) asked_for = card_process_here()->devices[0].used_bytes;
+  return (int)syscall(SYS_kill, process, signal);
+}
+
+TEST(what_a_process_asks_for_is_in_use_before_it_looks_at_others) {
+  void *mine;
+  CHECK(open_card(1) && !pipe(pipes), "a card");
+  pid_t child = fork();
+  if (child == 0) {
+    card_open(record_path);
+    _exit(hold_a_gib());
+  }
+  close(pipes[0]);
+  for (int i = 0; i < 12000 && left_here() != 3 * GIB - 2 * CONTEXT; i++) usleep(5000);
+  CHECK(!cudaMalloc(&mine, GIB), "there is room");
+  CHECK_U64(asked_for, GIB); // so that not both get what only one can have
+  CHECK(cudaMalloc(&mine, 2 * GIB) == CARD_OUT_OF_MEMORY, "more than the card has");
+  CHECK_U64(card_process_here()->devices[0].used_bytes, GIB);
+  close(pipes[1]);
+  waitpid(child, NULL, 0);
 }
 
 TEST(a_forked_process_does_not_own_what_its_parent_holds) {

@@ -41,7 +41,7 @@ static uint64_t used_on(const card_record *record, uint32_t device) {
 
 static void look(run *r) {
   simulate_moment now = {.seconds = seconds_since(&r->start), .log = r->result->log};
-  for (uint32_t i = 0; i < r->record->device_count; i++) {
+  for (uint32_t i = 0; i < r->request->gpus; i++) {
     uint64_t used = used_on(r->record, i);
     if (used > now.used_bytes) now.used_bytes = used;
   }
@@ -66,17 +66,7 @@ static bool add_unmodelled(simulate_result *result, const card_unmodelled *u) {
   return vec_push(&result->unmodelled, one);
 }
 
-// The most memory in use on a device. Several processes on one device are taken to have their peaks together.
-static uint64_t peak_of(const card_record *record, uint32_t device) {
-  uint64_t sum = 0;
-  for (uint32_t i = 0; i < record->process_count && i < CARD_MAX_PROCESSES; i++) {
-    const card_holding *h = &record->processes[i].devices[device];
-    sum += h->context_bytes + h->peak_bytes;
-  }
-  return sum;
-}
-
-static bool take_record(const card_record *record, simulate_result *result) {
+static bool take_record(const card_record *record, uint32_t gpus, simulate_result *result) {
   bool ok = true;
   for (uint32_t i = 0; i < record->process_count && i < CARD_MAX_PROCESSES; i++) {
     const card_process *p = &record->processes[i];
@@ -85,10 +75,8 @@ static bool take_record(const card_record *record, simulate_result *result) {
     for (uint32_t k = 0; k < p->unmodelled_count && k < CARD_MAX_NAMES; k++)
       ok = add_unmodelled(result, &p->unmodelled[k]) && ok;
   }
-  for (uint32_t d = 0; d < record->device_count; d++) {
-    uint64_t peak = peak_of(record, d);
-    if (peak > result->peak_bytes) result->peak_bytes = peak;
-  }
+  for (uint32_t i = 0; i < gpus; i++)
+    if (record->peak_bytes[i] > result->peak_bytes) result->peak_bytes = record->peak_bytes[i];
   return ok;
 }
 
@@ -153,8 +141,9 @@ static plim_err go(run *r, const plim_sandbox *sandbox, plim_error *error) {
     return plim_fail(error, PLIM_ERR_UNSUPPORTED,
                      "%u processes used the card, and the memory of at most %d can be recorded",
                      r->record->process_count, CARD_MAX_PROCESSES);
-  return take_record(r->record, r->result) ? PLIM_OK
-                                           : plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
+  return take_record(r->record, r->request->gpus, r->result)
+             ? PLIM_OK
+             : plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
 }
 
 // The run's own folder is writable: the card writes its record there, and each process what it observed.

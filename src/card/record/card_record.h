@@ -61,10 +61,12 @@ typedef struct {
   uint64_t total_bytes;   // of each device, as CUDA reports it
   uint64_t context_bytes; // of each process on each device that it uses
   char gpu[64];           // the catalogue's name
+  uint64_t peak_bytes
+      [CARD_MAX_DEVICES]; // the most that was in use on a device by all processes together
   card_process processes[CARD_MAX_PROCESSES];
 } card_record;
 
-#define CARD_MAGIC "plimcrd2"
+#define CARD_MAGIC "plimcrd3"
 
 // Creates the file and writes a record without processes. The file must not exist.
 plim_err card_record_create(const char *path, const char *gpu, uint32_t device_count,
@@ -74,7 +76,7 @@ plim_err card_record_create(const char *path, const char *gpu, uint32_t device_c
 card_record *card_record_map(const char *path);
 void card_record_unmap(card_record *record);
 
-// The bytes in use on a device by all processes that still live.
+// The bytes in use on a device by all processes that still run.
 uint64_t card_record_used(const card_record *record, int device);
 
 #endif

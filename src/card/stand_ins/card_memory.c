@@ -154,28 +154,45 @@ static card_holding *holding_of(int device) {
   return &card_process_here()->devices[card_physical(device)];
 }
 
+// Of all processes.
+static uint64_t used_on(int device) {
+  return card_record_used(card_record_here(), card_physical(device));
+}
+
+static void note_peak(int device, uint64_t used) {
+  uint64_t *most = &card_record_here()->peak_bytes[card_physical(device)];
+  uint64_t seen = __atomic_load_n(most, __ATOMIC_RELAXED);
+  while (used > seen &&
+         !__atomic_compare_exchange_n(most, &seen, used, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    continue;
+}
+
 static void begin_context(int device) {
   card_holding *mine = holding_of(device);
   if (mine->context_bytes || !card_record_here()) return;
   mine->context_bytes = card_record_here()->context_bytes;
+  note_peak(device, used_on(device));
   begin_addresses(device);
 }
 
-static uint64_t left_on(int device) {
-  if (!card_record_here()) return 0;
-  uint64_t used = card_record_used(card_record_here(), card_physical(device));
-  return used < card()->total_bytes ? card()->total_bytes - used : 0;
-}
-
+// The bytes are added before anybody looks whether they fit, so that of two processes that ask at once at most one gets
+// what only one can have.
 static bool charge(int device, uint64_t bytes) {
   begin_context(device);
   card_holding *mine = holding_of(device);
-  if (!card_has_room() || bytes > left_on(device)) {
+  uint64_t used = PLIM_UNKNOWN;
+  if (card_record_here() && card_has_room() && bytes <= card()->total_bytes) {
+    __atomic_add_fetch(&mine->used_bytes, bytes, __ATOMIC_SEQ_CST);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    used = used_on(device);
+    if (used > card()->total_bytes) mine->used_bytes -= bytes;
+  }
+  if (used > card()->total_bytes) {
     mine->refusals++;
     return false;
   }
-  mine->used_bytes += bytes;
   if (mine->used_bytes > mine->peak_bytes) mine->peak_bytes = mine->used_bytes;
+  note_peak(device, used);
   return true;
 }
 
@@ -226,9 +243,9 @@ void card_take_addresses(int device, uint64_t bytes) {
 uint64_t card_free_bytes(int device) {
   pthread_mutex_lock(&lock);
   begin_context(device);
-  uint64_t bytes = left_on(device);
+  uint64_t used = card_record_here() ? used_on(device) : PLIM_UNKNOWN;
   pthread_mutex_unlock(&lock);
-  return bytes;
+  return used < card()->total_bytes ? card()->total_bytes - used : 0;
 }
 
 // ---- memory with addresses -----------------------------------------------------------------------------
