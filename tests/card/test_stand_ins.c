@@ -43,6 +43,8 @@ int cudaGetDriverEntryPointByVersion(const char *, void **, unsigned, uint64_t, 
 int cuCtxGetLimit(size_t *, unsigned);
 int cuCtxSetLimit(unsigned, size_t);
 int cufftXtMakePlanMany(void);
+int cudaGetLastError(void);
+int cudaPeekAtLastError(void);
 int cudaProfilerInitialize(void);
 int nvmlDeviceGetGpuFabricInfoV(void *, unsigned *);
 int nvtxRangePushA(void);
@@ -151,6 +153,7 @@ TEST(memory_ends_where_the_card_does) {
   CHECK(!cudaMalloc(&small, 1) && !cudaMemGetInfo(&left, &total) && left == 510 * MIB,
         "a page of 2 MiB: %zu", left);
   CHECK(cudaMalloc(&more, GIB) == 2 && strstr(cudaGetErrorString(2), "out of memory"), "too much");
+  CHECK(cudaGetLastError() == 2 && !cudaGetLastError(), "the error is kept until it is asked for");
   CHECK(!cudaFree(large) && !cudaMalloc(&more, GIB), "after a free it fits");
   CHECK(!cudaFree(more) && !cudaFree(small) && !cudaFree(NULL), "all");
   CHECK(cudaFree(more) == 1, "not twice");
@@ -485,6 +488,9 @@ TEST(a_kernel_without_an_image_is_refused) {
   card_function_attributes about;
   __cudaRegisterFunction(module, &kernel, NULL, "old_kernel");
   CHECK(cudaLaunchKernel(&kernel) == CARD_NO_IMAGE, "it is launched");
+  CHECK(cudaPeekAtLastError() == CARD_NO_IMAGE && cudaGetLastError() == CARD_NO_IMAGE &&
+            cudaGetLastError() == CARD_OK,
+        "PyTorch asks for the error after a launch, once");
   CHECK(cudaFuncGetAttributes(&about, &kernel) == CARD_NO_IMAGE, "it has attributes");
   CHECK(!cudaLaunchKernel(NULL), "others are refused, too");
 }

@@ -202,6 +202,21 @@ bool card_set_device(int number) {
   return true;
 }
 
+static __thread int last_error;
+
+int card_result(int code) {
+  if (code) last_error = code;
+  return code;
+}
+
+STAND_IN int cudaPeekAtLastError(void) { return last_error; }
+
+STAND_IN int cudaGetLastError(void) {
+  int code = last_error;
+  last_error = CARD_OK;
+  return code;
+}
+
 bool *card_is_hidden(void) {
   static __thread bool is_hidden;
   return &is_hidden;

@@ -55,6 +55,10 @@ int card_cuda_version(void); // of the runtime that the program was built for: 1
 int card_device(void);
 bool card_set_device(int device); // false: there is no such device
 
+// Remembers a result of the runtime that is an error, for cudaGetLastError, and returns it. A launch between <<< and >>>
+// has no other way to fail.
+int card_result(int code);
+
 // Whether the driver's functions are refused to this thread. The real cuDNN brings a CUDA runtime of its own, which must
 // find no card while it plans.
 bool *card_is_hidden(void);

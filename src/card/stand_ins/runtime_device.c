@@ -8,7 +8,7 @@
 
 STAND_IN int cudaGetDeviceCount(int *count) {
   *count = card_device_count();
-  return *count ? CARD_OK : 100; // cudaErrorNoDevice
+  return card_result(*count ? CARD_OK : 100); // cudaErrorNoDevice
 }
 
 STAND_IN int cudaGetDevice(int *device) {
@@ -17,7 +17,7 @@ STAND_IN int cudaGetDevice(int *device) {
 }
 
 STAND_IN int cudaSetDevice(int device) {
-  return card_set_device(device) ? CARD_OK : CARD_INVALID_DEVICE;
+  return card_result(card_set_device(device) ? CARD_OK : CARD_INVALID_DEVICE);
 }
 
 STAND_IN int cudaDriverGetVersion(int *version) {
@@ -58,7 +58,7 @@ STAND_IN int cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {
 
 static int properties(void *out, int device) {
   const card_description *c = card();
-  if (device < 0 || device >= card_device_count()) return CARD_INVALID_DEVICE;
+  if (device < 0 || device >= card_device_count()) return card_result(CARD_INVALID_DEVICE);
   int major = card_cuda_version() / 1000;
   memset(out, 0, card_properties_bytes(major));
   for (size_t i = 0; i < card_property_count; i++) {
@@ -81,7 +81,7 @@ STAND_IN int cudaGetDeviceProperties(void *out, int device) { return properties(
 STAND_IN int cudaGetDeviceProperties_v2(void *out, int device) { return properties(out, device); }
 
 STAND_IN int cudaDeviceGetAttribute(int *value, int attribute, int device) {
-  if (device < 0 || device >= card_device_count()) return CARD_INVALID_DEVICE;
+  if (device < 0 || device >= card_device_count()) return card_result(CARD_INVALID_DEVICE);
   *value =
       attribute == CARD_ATTRIBUTE_BUS ? card_physical(device) + 1 : (int)card_attribute(attribute);
   return CARD_OK;

@@ -137,7 +137,7 @@ static bool lacks_images; // some library has none for this card
 static int launch(const void *function, card_dim3 grid) {
   int device = card_device();
   named_kernel kernel = kernel_of(function);
-  if (lacks_images && !image_of(kernel.module).binary) return CARD_NO_IMAGE;
+  if (lacks_images && !image_of(kernel.module).binary) return card_result(CARD_NO_IMAGE);
   card_count_launch(device, kernel.name);
   card_time_kernel(kernel.kind, kernel.name, grid.x, grid.y, grid.z);
   return CARD_OK;
@@ -193,7 +193,7 @@ STAND_IN int cudaLaunchKernelExC(const card_launch *configuration, const void *f
 // CUB and PyTorch size their temporary storage by these.
 STAND_IN int cudaFuncGetAttributes(card_function_attributes *out, const void *function) {
   card_image image = image_of(kernel_of(function).module);
-  if (!image.binary) return CARD_NO_IMAGE;
+  if (!image.binary) return card_result(CARD_NO_IMAGE);
   *out = (card_function_attributes){.max_threads_per_block = 1024,
                                     .registers = 32,
                                     .ptx_version = image.ptx,

@@ -8,7 +8,7 @@ STAND_IN int cudaMalloc(void **out, size_t bytes) {
   uint64_t address = 0;
   int result = card_malloc(card_device(), bytes, &address);
   *out = (void *)address;
-  return result;
+  return card_result(result);
 }
 
 STAND_IN int cudaMallocAsync(void **out, size_t bytes, void *stream) {
@@ -23,7 +23,7 @@ STAND_IN int cudaMallocManaged(void **out, size_t bytes, unsigned flags) {
 
 STAND_IN int cudaFree(void *pointer) {
   card_use(card_device()); // cudaFree(0) is how programs start CUDA
-  return card_free((uint64_t)pointer);
+  return card_result(card_free((uint64_t)pointer));
 }
 
 STAND_IN int cudaFreeAsync(void *pointer, void *stream) {
@@ -39,11 +39,11 @@ STAND_IN int cudaMemGetInfo(size_t *left, size_t *total) {
 
 STAND_IN int cudaHostAlloc(void **out, size_t bytes, unsigned flags) {
   (void)flags;
-  return card_host_alloc(bytes, out);
+  return card_result(card_host_alloc(bytes, out));
 }
 
-STAND_IN int cudaMallocHost(void **out, size_t bytes) { return card_host_alloc(bytes, out); }
-STAND_IN int cudaFreeHost(void *pointer) { return card_host_free(pointer); }
+STAND_IN int cudaMallocHost(void **out, size_t bytes) { return cudaHostAlloc(out, bytes, 0); }
+STAND_IN int cudaFreeHost(void *pointer) { return card_result(card_host_free(pointer)); }
 
 STAND_IN int cudaHostGetDevicePointer(void **out, void *host, unsigned flags) {
   (void)flags;
