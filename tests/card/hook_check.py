@@ -25,6 +25,16 @@ hook._torch = types.SimpleNamespace(cuda=types.SimpleNamespace(is_initialized=la
 print(hook._before_backward(lambda: "passed")())
 hook._write()
 print(os.path.exists("%d.json" % os.getpid()), len(os.listdir(".")))
+with open("program.py", "w") as f:
+    f.write("def call(f): f()\\n")
+sys.path.append(".")
+import program
+
+try:
+    program.call(hook._before_backward(None))  # fails in the hook's own frame
+except TypeError as error:
+    sys.last_value = error
+print(os.path.basename(hook._failure()["file"]))
 """
 
 
@@ -50,7 +60,7 @@ def main():
         env = dict(os.environ, PYTHONPATH=PYTHON, PLIMSOLL_PROFILE="1", PLIMSOLL_OUT=out, PYTHONDONTWRITEBYTECODE="1")
         env.pop("PLIMSOLL_CARD", None)
         done = subprocess.run([sys.executable, "-c", REAL_CARD], env=env, capture_output=True, text=True, cwd=out)
-        failed += not report("a backward pass on a real card", done, "passed\nTrue 1\n")
+        failed += not report("a backward pass on a real card", done, "passed\nTrue 1\nprogram.py\n")
     print("%d passed, %d failed" % (len(PROGRAMS) + 1 - failed, failed))
     return 1 if failed else 0
 

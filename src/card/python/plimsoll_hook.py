@@ -185,10 +185,15 @@ def _failure():
     if exception is None:
         return None
     frames = traceback.extract_tb(exception.__traceback__)
-    own = [f for f in frames if "-packages" + os.sep not in f.filename and "<" not in f.filename] or frames
+    own = [f for f in frames if _is_own(f.filename)] or frames
     text = traceback.format_exception_only(exception)[-1].strip().split("\n")[0]
     place = {"file": own[-1].filename, "line": own[-1].lineno} if own else {}
     return dict(place, text=text, time_us=time.time_ns() // 1000)
+
+
+def _is_own(path):
+    """Whether a file is the program's: not installed, and not one of these modules, through which operators pass."""
+    return "-packages" + os.sep not in path and "<" not in path and os.path.dirname(path) != os.path.dirname(__file__)
 
 
 def _versions():
