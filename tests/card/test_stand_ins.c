@@ -47,6 +47,12 @@ int cudaGetLastError(void);
 int cudaPeekAtLastError(void);
 int cudaProfilerInitialize(void);
 int nvmlDeviceGetGpuFabricInfoV(void *, unsigned *);
+int nvmlDeviceGetHandleByIndex_v2(unsigned, void **);
+int nvmlDeviceGetHandleByUUID(const char *, void **);
+int nvmlDeviceGetMemoryInfo(void *, void *);
+int nvmlDeviceGetNvLinkRemoteDeviceType(void *, unsigned, int *);
+int nvmlDeviceGetP2PStatus(void *, void *, int, int *);
+int nvmlDeviceGetUUID(void *, char *, unsigned);
 int nvtxRangePushA(void);
 int nvtxRangePop(void);
 int cublasCreate_v2(void **);
@@ -98,13 +104,59 @@ TEST(devices_are_those_of_the_record) {
   CHECK(!cudaGetDeviceCount(&count) && count == 4, "%d", count);
   CHECK(!cudaSetDevice(3) && !cudaGetDevice(&device) && device == 3, "%d", device);
   CHECK(cudaSetDevice(4) && !cudaGetDevice(&device) && device == 3, "there is no fifth");
-  setenv("CUDA_VISIBLE_DEVICES", "2,1,7,0", 1);
-  CHECK(!cudaGetDeviceCount(&count) && count == 2, "only those before the first that is missing");
-  CHECK(card_physical(0) == 2 && card_physical(1) == 1, "in that order");
-  setenv("CUDA_VISIBLE_DEVICES", "", 1);
-  CHECK(cudaGetDeviceCount(&count) && count == 0, "none");
-  unsetenv("CUDA_VISIBLE_DEVICES");
   cudaSetDevice(0);
+}
+
+TEST(the_program_sees_the_devices_that_the_environment_lists) {
+  static const struct {
+    const char *list;
+    int count, first;
+  } rows[] = {{"2,1,7,0", 2, 2}, // up to the first that is missing
+              {"3", 1, 3},
+              {"", 0, 0},
+              {"-1", 0, 0},
+              {"1,1", 0, 0},
+              {"GPU-00000000-0000-0000-0000-000000000002,0", 2, 2},
+              {"GPU-00000000-0000", 0, 0}, // of all of them
+              {"GPU-1", 0, 0}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    int count = -1;
+    setenv("CUDA_VISIBLE_DEVICES", rows[i].list, 1);
+    CHECK(open_card(4), "a card");
+    cudaGetDeviceCount(&count);
+    CHECK(count == rows[i].count && card_physical(0) == rows[i].first, "%s: %d", rows[i].list,
+          count);
+  }
+  unsetenv("CUDA_VISIBLE_DEVICES");
+}
+
+TEST(a_list_of_devices_that_changes_later_has_no_effect) {
+  void *mine;
+  int count = 0;
+  CHECK(open_card(2) && !cudaMalloc(&mine, GIB), "a card");
+  setenv("CUDA_VISIBLE_DEVICES", "1", 1);
+  CHECK(!cudaGetDeviceCount(&count) && count == 2 && !cudaFree(mine), "%d", count);
+  unsetenv("CUDA_VISIBLE_DEVICES");
+  CHECK_U64(card_process_here()->devices[0].used_bytes, 0);
+  CHECK_U64(card_process_here()->devices[1].used_bytes, 0);
+}
+
+TEST(nvml_knows_its_devices_and_no_others) {
+  uint64_t memory[3];
+  void *device = NULL, *same = NULL;
+  char uuid[64] = "";
+  int type, status = -1;
+  CHECK(open_card(2) && !nvmlDeviceGetHandleByIndex_v2(1, &device), "a device");
+  CHECK(!nvmlDeviceGetUUID(device, uuid, sizeof uuid) && !nvmlDeviceGetHandleByUUID(uuid, &same) &&
+            same == device,
+        "%s", uuid);
+  CHECK(!nvmlDeviceGetMemoryInfo(device, memory) && memory[0] == 4 * GIB && memory[2] == 0,
+        "empty");
+  CHECK(nvmlDeviceGetHandleByUUID("GPU-other", &same), "a device of another machine");
+  CHECK(nvmlDeviceGetMemoryInfo(NULL, memory) && nvmlDeviceGetUUID(NULL, uuid, sizeof uuid),
+        "no device");
+  CHECK(nvmlDeviceGetNvLinkRemoteDeviceType(device, 0, &type), "a link that is not there");
+  CHECK(!nvmlDeviceGetP2PStatus(device, device, 0, &status) && status == 0, "%d", status);
 }
 
 TEST(properties_are_those_of_the_catalogue) {

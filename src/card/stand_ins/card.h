@@ -46,7 +46,8 @@ const char *card_folder(void);
 const card_description *card(void);
 int card_device_count(void);   // that the program may see
 int card_physical(int device); // the device of the record that the program sees under this number
-card_record *card_record_here(void);   // NULL: there is no card
+void card_uuid(int physical, char *out, size_t size); // its name, as NVML has it: "GPU-0000..."
+card_record *card_record_here(void);                  // NULL: there is no card
 card_process *card_process_here(void); // the record of this process, which it gets now; never NULL
 bool card_has_room(void);    // false: so many processes used the card that this one has no record
 int card_cuda_version(void); // of the runtime that the program was built for: 12010 is 12.1

@@ -366,10 +366,6 @@ ACCEPTED(nvtxRangePushA)
 ACCEPTED(nvtxRangeStartA)
 
 // ---- NVML
-ACCEPTED(nvmlDeviceGetHandleByUUID)
-ACCEPTED(nvmlDeviceGetNvLinkRemoteDeviceType)
-ACCEPTED(nvmlDeviceGetNvLinkRemotePciInfo_v2)
-ACCEPTED(nvmlDeviceGetP2PStatus)
 ACCEPTED(nvmlInit)
 ACCEPTED(nvmlInit_v2)
 ACCEPTED(nvmlShutdown)
