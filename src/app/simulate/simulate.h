@@ -180,6 +180,10 @@ typedef struct {
   uint64_t launches;     // of kernels
 } simulate_result;
 
+// The CUDA_VISIBLE_DEVICES of our own environment if it does not name simulated cards by their numbers: it is about the cards
+// of this machine, and the program does not get it. NULL: the program gets what there is.
+const char *simulate_other_cards(const simulate_request *request);
+
 // Fails if the program cannot be started. A program that fails is a result. Whatever the outcome, clear the result.
 plim_err simulate_run(const simulate_request *request, simulate_watch *watch, void *context,
                       simulate_result *result, plim_error *error);

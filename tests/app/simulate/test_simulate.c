@@ -94,6 +94,7 @@ static int act(const char *what) {
     bool is_told = getenv("PLIMSOLL_WORLD") && strcmp(getenv("PLIMSOLL_WORLD"), "64") == 0;
     return is_told && getenv("MINE") && strcmp(getenv("MINE"), "new") == 0 ? 0 : 1;
   }
+  if (strcmp(what, "alone") == 0) return getenv("PLIMSOLL_WORLD") ? 1 : 0;
   if (strcmp(what, "broken") == 0) write_observed("{\"rank\": ");
   if (strcmp(what, "write") == 0) {
     FILE *out = fopen(getenv("TO_CHANGE"), "w");
@@ -241,6 +242,10 @@ TEST(the_environment_has_the_world_and_what_was_asked_for) {
   CHECK(!simulate_run(&request, NULL, NULL, &result, &error), "%s", error.message);
   CHECK(result.end == SIMULATE_RAN, "status %d", result.status);
   unsetenv("MINE");
+  simulate_result_clear(&result);
+  setenv("PLIMSOLL_WORLD", "64", 1);
+  CHECK(!simulate("alone", 4) && result.end == SIMULATE_RAN, "the world of another run");
+  unsetenv("PLIMSOLL_WORLD");
   simulate_result_clear(&result);
   folder_remove();
 }
