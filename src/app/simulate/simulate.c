@@ -184,6 +184,7 @@ plim_err simulate_run(const simulate_request *request, simulate_watch *watch, vo
   if (!err) err = simulate_folder_make(&folder, stand_ins, error);
   if (err) return err;
   snprintf(result->folder, sizeof result->folder, "%s", folder.path);
+  result->lock = folder.lock;
   snprintf(result->log, sizeof result->log, "%s", folder.log);
   run r = {.request = request, .watch = watch, .context = context, .result = result};
   char **environment = simulate_environment(request, &folder, stand_ins);
@@ -207,7 +208,9 @@ void simulate_result_clear(simulate_result *result) {
     simulate_process_clear(&result->processes.at[i]);
   vec_free(&result->processes);
   vec_free(&result->unmodelled);
-  if (*result->folder) simulate_folder_remove(result->folder, plim_is_file(result->log));
+  if (!*result->folder) return;
+  simulate_folder_remove(result->folder, plim_is_file(result->log));
+  if (result->lock >= 0) close(result->lock);
   *result->folder = 0;
 }
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -57,7 +58,16 @@ void simulate_folder_remove(const char *path, bool has_log) {
 
 // ---- old runs ---------------------------------------------------------------------------------------
 
-// A run that has ended has nothing but its log.
+// Locks the folder of a run. The lock ends with the process that has it, however that ends. -1: another process has it, or
+// the file system has no locks.
+static int lock_run(const char *run) {
+  int folder = open(run, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0 || flock(folder, LOCK_EX | LOCK_NB) == 0) return folder;
+  close(folder);
+  return -1;
+}
+
+// A run that has ended well has nothing but its log.
 static bool has_ended(const char *run) {
   char part[PLIM_PATH_BYTES];
   return plim_path_join(part, run, "out") && access(part, F_OK) != 0;
@@ -65,14 +75,18 @@ static bool has_ended(const char *run) {
 
 static int is_run(const struct dirent *entry) { return isdigit((unsigned char)*entry->d_name); }
 
-// Names begin with the time, so the oldest come first.
+// Of a run that was interrupted or killed, everything but the log is removed; of an old one, that too. Names begin with the
+// time, so the oldest come first.
 static void forget_old_runs(const char *state) {
   struct dirent **runs;
   char path[PLIM_PATH_BYTES];
   int count = scandir(state, &runs, is_run, alphasort);
   for (int i = 0; i < count; i++) {
-    bool is_old = i < count - SIMULATE_KEPT_LOGS && plim_path_join(path, state, runs[i]->d_name);
-    if (is_old && has_ended(path)) simulate_folder_remove(path, false);
+    bool is_old = i < count - SIMULATE_KEPT_LOGS,
+         fits = plim_path_join(path, state, runs[i]->d_name);
+    int lock = fits ? lock_run(path) : -1;
+    if (lock >= 0 || (fits && is_old && has_ended(path))) simulate_folder_remove(path, !is_old);
+    if (lock >= 0) close(lock);
     free(runs[i]);
   }
   if (count >= 0) free(runs);
@@ -123,7 +137,7 @@ static plim_err link_names(const simulate_folder *folder, const char *stand_ins,
 }
 
 // Makes a new folder, named by the time so that the newest log is the last.
-static plim_err make_run(char path[PLIM_PATH_BYTES], plim_error *error) {
+static plim_err make_run(char path[PLIM_PATH_BYTES], int *lock, plim_error *error) {
   char state[PLIM_PATH_BYTES], name[64], stamp[32];
   time_t now = time(NULL);
   struct tm local;
@@ -136,6 +150,7 @@ static plim_err make_run(char path[PLIM_PATH_BYTES], plim_error *error) {
     if (!plim_path_join(path, state, name))
       return plim_fail(error, PLIM_ERR_IO, "the path %.200s is too long", state);
     if (!mkdir(path, 0700)) {
+      *lock = lock_run(path);
       forget_old_runs(state);
       return PLIM_OK;
     }
@@ -146,8 +161,8 @@ static plim_err make_run(char path[PLIM_PATH_BYTES], plim_error *error) {
 }
 
 plim_err simulate_folder_make(simulate_folder *f, const char *stand_ins, plim_error *error) {
-  *f = (simulate_folder){0};
-  plim_err err = make_run(f->path, error);
+  *f = (simulate_folder){.lock = -1};
+  plim_err err = make_run(f->path, &f->lock, error);
   bool fits =
       !err && plim_path_join(f->log, f->path, "log") &&
       plim_path_join(f->names, f->path, "names") && plim_path_join(f->out, f->path, "out") &&
@@ -158,5 +173,6 @@ plim_err simulate_folder_make(simulate_folder *f, const char *stand_ins, plim_er
     err = make_folders(folders[i], error);
   if (!err && stand_ins) err = link_names(f, stand_ins, error);
   if (err && *f->path) simulate_folder_remove(f->path, false);
+  if (err && f->lock >= 0) close(f->lock);
   return err;
 }

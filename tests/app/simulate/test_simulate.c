@@ -3,8 +3,10 @@
 #include "simulate.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -318,13 +320,18 @@ TEST(logs_of_old_runs_are_removed) {
     snprintf(name, sizeof name, "state/plimsoll/simulate/2001-01-01-%06d/log", i);
     folder_write_text(name, "");
   }
-  folder_write_text("state/plimsoll/simulate/2001-01-01-000000/out/record",
-                    ""); // it is still running
+  folder_write_text("state/plimsoll/simulate/2001-01-01-000000/out/record", "");
+  int running = open(folder_path("state/plimsoll/simulate/2001-01-01-000000"), O_RDONLY);
+  CHECK(running >= 0 && !flock(running, LOCK_EX), "it is still running");
+  // One that was killed, and is old; and one that is not old.
+  folder_write_text("state/plimsoll/simulate/2001-01-01-000001/out/record", "");
+  folder_write_text("state/plimsoll/simulate/2001-01-01-000020/out/record", "");
   CHECK(!simulate("recover", 4), "%s", error.message);
   simulate_result_clear(&result);
-  // The newest ones, the new one among them, and the two files of the one that is running.
+  // The newest logs, the new one among them, and the two files of the one that is running.
   CHECK_U64(files_in(folder_path("state/plimsoll/simulate")), SIMULATE_KEPT_LOGS + 2);
   CHECK(plim_is_file(folder_path(name)), "%s is gone", name);
+  close(running);
   folder_remove();
 }
 
