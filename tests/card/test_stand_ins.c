@@ -568,6 +568,32 @@ TEST(threads_share_a_card) {
   CHECK(card_process_here()->launches == 16000, "%" PRIu64, card_process_here()->launches);
 }
 
+static void *launch_until_told(void *is_over) {
+  while (!__atomic_load_n((bool *)is_over, __ATOMIC_RELAXED)) cudaLaunchKernel(&is_over);
+  return NULL;
+}
+
+TEST(a_forked_process_may_load_libraries_while_its_parent_launches_kernels) {
+  pthread_t thread;
+  bool is_over = false;
+  static char kernel;
+  int failures = 0;
+  CHECK(open_card(1) && !pthread_create(&thread, NULL, launch_until_told, &is_over), "a thread");
+  for (int i = 0; i < 200 && !failures; i++) {
+    int status = -1;
+    pid_t child = fork();
+    if (child == 0) {
+      alarm(20); // if it waits for ever
+      __cudaRegisterFunction(NULL, &kernel, NULL, "kernel");
+      _exit(0);
+    }
+    failures += waitpid(child, &status, 0) != child || status != 0;
+  }
+  __atomic_store_n(&is_over, true, __ATOMIC_RELAXED);
+  pthread_join(thread, NULL);
+  CHECK(failures == 0, "a process waits for a thread that it does not have");
+}
+
 // ---- the libraries ----------------------------------------------------------------------------------------
 
 TEST(a_launch_gets_its_configuration) {

@@ -99,6 +99,13 @@ static vec(named_kernel) kernels;
 static bool is_sorted;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
+// A forked process may load libraries: the list must be whole there, and the lock free.
+static void lock_kernels(void) { pthread_mutex_lock(&lock); }
+static void unlock_kernels(void) { pthread_mutex_unlock(&lock); }
+__attribute__((constructor)) static void prepare_forks(void) {
+  pthread_atfork(lock_kernels, unlock_kernels, unlock_kernels);
+}
+
 static int by_function(const void *a, const void *b) {
   uintptr_t x = (uintptr_t)((const named_kernel *)a)->function,
             y = (uintptr_t)((const named_kernel *)b)->function;
