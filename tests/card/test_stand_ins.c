@@ -29,6 +29,8 @@ int cudaMemcpy(void *, const void *, size_t, int);
 int cudaMemset(void *, int, size_t);
 int cudaHostAlloc(void **, size_t, unsigned);
 int cudaFreeHost(void *);
+int cudaHostRegister(void *, size_t, unsigned);
+int cudaHostUnregister(void *);
 int cudaPointerGetAttributes(card_pointer_attributes *, const void *);
 int cudaStreamCreate(void **);
 int cudaEventCreate(void **);
@@ -230,6 +232,24 @@ TEST(addresses_tell_their_device) {
   CHECK(!cudaFreeHost(pinned) && card_process_here()->pinned_bytes == 0, "and given back");
   cudaSetDevice(0);
   CHECK(!cudaFree(a) && !cudaFree(b), "freed from another device");
+}
+
+TEST(memory_of_the_program_is_pinned_while_it_is_registered) {
+  static char own[8192];
+  void *pinned = NULL;
+  card_pointer_attributes about;
+  CHECK(open_card(1), "a card");
+  CHECK(!cudaHostRegister(own, sizeof own, 0) && !cudaPointerGetAttributes(&about, own + 100) &&
+            about.type == 1,
+        "type %d", about.type);
+  CHECK_U64(card_process_here()->pinned_bytes, sizeof own);
+  CHECK(cudaHostRegister(own, sizeof own, 0) && cudaFreeHost(own), "twice, or freed");
+  CHECK(!cudaHostUnregister(own) && cudaHostUnregister(own), "once");
+  CHECK(!cudaPointerGetAttributes(&about, own) && about.type == 0, "type %d", about.type);
+  CHECK(!cudaHostAlloc(&pinned, 100, 0) && cudaHostUnregister(pinned) && !cudaFreeHost(pinned),
+        "what the card allocated is not the program's");
+  CHECK_U64(card_process_here()->pinned_bytes, 0);
+  CHECK_U64(card_process_here()->peak_pinned_bytes, sizeof own);
 }
 
 TEST(small_copies_are_true) {

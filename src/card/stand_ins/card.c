@@ -67,14 +67,16 @@ static void take_slot(void) {
   uint32_t slot = __atomic_fetch_add(&record->process_count, 1, __ATOMIC_SEQ_CST);
   end_earlier_programs(slot < CARD_MAX_PROCESSES ? slot : CARD_MAX_PROCESSES);
   if (slot < CARD_MAX_PROCESSES) {
-    process = &record->processes[slot];
-    *process = (card_process){.pid = getpid()};
+    card_process *mine = &record->processes[slot]; // zeros, as nobody had it before
+    mine->pid = getpid();
+    __atomic_store_n(&process, mine, __ATOMIC_RELEASE);
   } else found_no_room = true;
 }
 
 // Most programs of a run (shells, tools, workers that load data) never use the card and need no slot.
 card_process *card_process_here(void) {
-  if (process != &nobody || !record || found_no_room) return process;
+  card_process *mine = __atomic_load_n(&process, __ATOMIC_ACQUIRE);
+  if (mine != &nobody || !record || found_no_room) return mine;
   pthread_mutex_lock(&slots);
   if (process == &nobody && !found_no_room) take_slot();
   pthread_mutex_unlock(&slots);

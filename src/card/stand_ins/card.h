@@ -134,6 +134,9 @@ void card_fill(void *to, int byte, size_t bytes);
 
 int card_host_alloc(size_t bytes, void **out);
 int card_host_free(void *pointer);
+// Pins memory that the program has, and lets it go.
+int card_host_register(void *pointer, size_t bytes);
+int card_host_unregister(void *pointer);
 bool card_is_pinned(const void *pointer);
 
 #endif

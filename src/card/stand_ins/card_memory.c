@@ -387,21 +387,39 @@ void card_fill(void *to, int byte, size_t bytes) {
 
 // ---- the host's memory ----------------------------------------------------------------------------------
 
-static holdings pinned;
+static holdings pinned; // `device` says whose the memory is
+enum { OF_CARD, OF_PROGRAM };
+
+static bool pin(void *at, size_t bytes, int owner) {
+  pthread_mutex_lock(&lock);
+  bool is_listed = add(&pinned, (holding){(uint64_t)at, bytes, owner});
+  card_process *process = card_process_here();
+  if (is_listed) process->pinned_bytes += bytes;
+  if (process->pinned_bytes > process->peak_pinned_bytes)
+    process->peak_pinned_bytes = process->pinned_bytes;
+  pthread_mutex_unlock(&lock);
+  return is_listed;
+}
+
+// The bytes that were pinned there; 0: none of this owner.
+static size_t unpin(void *start, int owner) {
+  holding old = {0};
+  pthread_mutex_lock(&lock);
+  size_t at = after(&pinned, (uint64_t)start);
+  bool is_one =
+      at && pinned.at[at - 1].start == (uint64_t)start && pinned.at[at - 1].device == owner;
+  if (is_one && take(&pinned, (uint64_t)start, &old))
+    card_process_here()->pinned_bytes -= old.bytes;
+  pthread_mutex_unlock(&lock);
+  return old.bytes;
+}
 
 int card_host_alloc(size_t asked, void **out) {
   size_t bytes = asked ? asked : 1;
   void *at =
       mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (at == MAP_FAILED) return CARD_OUT_OF_MEMORY;
-  pthread_mutex_lock(&lock);
-  bool is_listed = add(&pinned, (holding){(uint64_t)at, bytes, 0});
-  card_process *process = card_process_here();
-  if (is_listed) process->pinned_bytes += bytes;
-  if (process->pinned_bytes > process->peak_pinned_bytes)
-    process->peak_pinned_bytes = process->pinned_bytes;
-  pthread_mutex_unlock(&lock);
-  if (!is_listed) {
+  if (!pin(at, bytes, OF_CARD)) {
     munmap(at, bytes);
     return CARD_OUT_OF_MEMORY;
   }
@@ -410,15 +428,18 @@ int card_host_alloc(size_t asked, void **out) {
 }
 
 int card_host_free(void *pointer) {
-  holding old;
-  if (!pointer) return CARD_OK;
-  pthread_mutex_lock(&lock);
-  bool is_one = take(&pinned, (uint64_t)pointer, &old);
-  if (is_one) card_process_here()->pinned_bytes -= old.bytes;
-  pthread_mutex_unlock(&lock);
-  if (!is_one) return CARD_INVALID_VALUE;
-  munmap(pointer, old.bytes);
-  return CARD_OK;
+  size_t bytes = pointer ? unpin(pointer, OF_CARD) : 0;
+  if (bytes) munmap(pointer, bytes);
+  return bytes || !pointer ? CARD_OK : CARD_INVALID_VALUE;
+}
+
+int card_host_register(void *pointer, size_t bytes) {
+  if (!pointer || !bytes || card_is_pinned(pointer)) return CARD_INVALID_VALUE;
+  return pin(pointer, bytes, OF_PROGRAM) ? CARD_OK : CARD_OUT_OF_MEMORY;
+}
+
+int card_host_unregister(void *pointer) {
+  return unpin(pointer, OF_PROGRAM) ? CARD_OK : CARD_INVALID_VALUE;
 }
 
 bool card_is_pinned(const void *pointer) {

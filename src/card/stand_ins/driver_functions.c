@@ -145,6 +145,13 @@ STAND_IN int cuMemsetD32Async(uint64_t to, unsigned value, size_t count, void *s
   return CARD_OK;
 }
 
+STAND_IN int cuMemHostRegister_v2(void *pointer, size_t bytes, unsigned flags) {
+  (void)flags;
+  return card_host_register(pointer, bytes);
+}
+
+STAND_IN int cuMemHostUnregister(void *pointer) { return card_host_unregister(pointer); }
+
 STAND_IN int cuMemGetAddressRange_v2(uint64_t *start, size_t *bytes, uint64_t address) {
   uint64_t first, size;
   if (!card_range_of(address, &first, &size)) return CARD_INVALID_VALUE;

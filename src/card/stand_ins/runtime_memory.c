@@ -45,6 +45,15 @@ STAND_IN int cudaHostAlloc(void **out, size_t bytes, unsigned flags) {
 STAND_IN int cudaMallocHost(void **out, size_t bytes) { return cudaHostAlloc(out, bytes, 0); }
 STAND_IN int cudaFreeHost(void *pointer) { return card_result(card_host_free(pointer)); }
 
+STAND_IN int cudaHostRegister(void *pointer, size_t bytes, unsigned flags) {
+  (void)flags;
+  return card_result(card_host_register(pointer, bytes));
+}
+
+STAND_IN int cudaHostUnregister(void *pointer) {
+  return card_result(card_host_unregister(pointer));
+}
+
 STAND_IN int cudaHostGetDevicePointer(void **out, void *host, unsigned flags) {
   (void)flags;
   *out = host;
