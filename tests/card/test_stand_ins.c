@@ -31,6 +31,9 @@ int cudaHostAlloc(void **, size_t, unsigned);
 int cudaFreeHost(void *);
 int cudaHostRegister(void *, size_t, unsigned);
 int cudaHostUnregister(void *);
+int cudaMemcpy2DAsync(void *, size_t, const void *, size_t, size_t, size_t, int, void *);
+int cuMemsetD32Async(uint64_t, unsigned, size_t, void *);
+int cuPointerGetAttribute(void *, int, uint64_t);
 int cudaPointerGetAttributes(card_pointer_attributes *, const void *);
 int cudaStreamCreate(void **);
 int cudaEventCreate(void **);
@@ -232,6 +235,40 @@ TEST(addresses_tell_their_device) {
   CHECK(!cudaFreeHost(pinned) && card_process_here()->pinned_bytes == 0, "and given back");
   cudaSetDevice(0);
   CHECK(!cudaFree(a) && !cudaFree(b), "freed from another device");
+}
+
+TEST(rows_are_copied_as_one_and_words_are_filled) {
+  enum { WIDTH = 1024, FEW = 16, MANY = 1024 }; // many rows are as large as a tensor of floats
+  static char host[WIDTH * MANY], back[WIDTH * MANY];
+  uint32_t words[4] = {0};
+  void *a = NULL;
+  CHECK(open_card(1) && !cudaMalloc(&a, 4 * MIB), "memory");
+  memset(host, 7, sizeof host);
+  cudaMemcpy2DAsync(a, 2 * WIDTH, host, WIDTH, WIDTH, FEW, 1, NULL);
+  cudaMemcpy2DAsync(back, WIDTH, a, 2 * WIDTH, WIDTH, FEW, 2, NULL);
+  CHECK(memcmp(host, back, WIDTH * FEW) == 0 && back[WIDTH * FEW] == 0, "few rows");
+  cudaMemcpy2DAsync((char *)a + MIB, WIDTH, host, WIDTH, WIDTH, MANY, 1, NULL);
+  CHECK(((char *)a)[MIB] == 0, "many rows");
+  CHECK(!cuMemsetD32Async((uint64_t)a, 0x01020304, 3, NULL) && !cudaMemcpy(words, a, 16, 2),
+        "words");
+  CHECK(words[0] == 0x01020304 && words[2] == 0x01020304 && words[3] == 0x07070707, "%x", words[3]);
+  cudaFree(a);
+}
+
+TEST(a_pointer_has_the_attributes_that_are_known) {
+  void *a = NULL;
+  uint64_t number = 0;
+  int type = 0;
+  CHECK(open_card(1) && !cudaMalloc(&a, 4 * MIB), "memory");
+  uint64_t start = (uint64_t)a;
+  CHECK(!cuPointerGetAttribute(&type, 2, start) && type == 2, "type %d", type);
+  CHECK(!cuPointerGetAttribute(&number, 11, start + MIB) && number == start, "start");
+  CHECK(!cuPointerGetAttribute(&number, 12, start + MIB) && number == 4 * MIB, "%" PRIu64, number);
+  number = 5;
+  CHECK(cuPointerGetAttribute(&number, 15, start) && number == 5, "nothing is written");
+  CHECK(strcmp(card_process_here()->unmodelled[0].name, "cuPointerGetAttribute") == 0, "named");
+  CHECK(cuPointerGetAttribute(&type, 2, (uint64_t)&type), "memory of the host");
+  cudaFree(a);
 }
 
 TEST(memory_of_the_program_is_pinned_while_it_is_registered) {

@@ -370,19 +370,34 @@ STAND_IN void plimsoll_card_answer(uint64_t count) {
 
 STAND_IN void plimsoll_card_forget_answer(void) { has_answer = false; }
 
+static bool is_copied(const void *to, const void *from, size_t bytes) {
+  return bytes <= COPIED_BYTES || (card_device_of(to) < 0 && card_device_of(from) < 0);
+}
+
 void card_copy(void *to, const void *from, size_t bytes) {
-  bool is_on_card = card_device_of(to) >= 0 || card_device_of(from) >= 0;
   bool is_count = has_answer && card_device_of(from) >= 0 && card_device_of(to) < 0 && bytes <= 8;
   if (is_count) {
     memcpy(to, &answer, bytes);
     has_answer = false;
     return;
   }
-  if (!is_on_card || bytes <= COPIED_BYTES) memmove(to, from, bytes);
+  if (is_copied(to, from, bytes)) memmove(to, from, bytes);
+}
+
+void card_copy_rows(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
+                    size_t height) {
+  if (!is_copied(to, from, width * height)) return;
+  for (size_t row = 0; row < height; row++)
+    memmove((char *)to + row * to_pitch, (const char *)from + row * from_pitch, width);
 }
 
 void card_fill(void *to, int byte, size_t bytes) {
-  if (card_device_of(to) < 0 || bytes <= COPIED_BYTES) memset(to, byte, bytes);
+  if (is_copied(to, to, bytes)) memset(to, byte, bytes);
+}
+
+void card_fill_words(void *to, uint32_t word, size_t count) {
+  if (!is_copied(to, to, count * sizeof word)) return;
+  for (size_t i = 0; i < count; i++) memcpy((char *)to + i * sizeof word, &word, sizeof word);
 }
 
 // ---- the host's memory ----------------------------------------------------------------------------------

@@ -95,8 +95,7 @@ STAND_IN int cudaMemcpyPeerAsync(void *to, int device, const void *from, int fro
 STAND_IN int cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch,
                                size_t width, size_t height, int kind, void *stream) {
   (void)kind, (void)stream;
-  for (size_t row = 0; row < height; row++)
-    card_copy((char *)to + row * to_pitch, (const char *)from + row * from_pitch, width);
+  card_copy_rows(to, to_pitch, from, from_pitch, width, height);
   return CARD_OK;
 }
 
