@@ -31,6 +31,11 @@ int cudaHostAlloc(void **, size_t, unsigned);
 int cudaFreeHost(void *);
 int cudaHostRegister(void *, size_t, unsigned);
 int cudaHostUnregister(void *);
+int cudaMallocManaged(void **, size_t, unsigned);
+int cudaMemPrefetchAsync(const void *, size_t, int, void *);
+int cudaMallocArray(void);
+int cudaDeviceSetLimit(unsigned, size_t);
+int cudaDeviceGetLimit(size_t *, unsigned);
 int cudaMemcpy2DAsync(void *, size_t, const void *, size_t, size_t, size_t, int, void *);
 int cuMemsetD32Async(uint64_t, unsigned, size_t, void *);
 int cuPointerGetAttribute(void *, int, uint64_t);
@@ -269,6 +274,28 @@ TEST(a_pointer_has_the_attributes_that_are_known) {
   CHECK(strcmp(card_process_here()->unmodelled[0].name, "cuPointerGetAttribute") == 0, "named");
   CHECK(cuPointerGetAttribute(&type, 2, (uint64_t)&type), "memory of the host");
   cudaFree(a);
+}
+
+TEST(managed_memory_counts_as_the_host_s) {
+  card_pointer_attributes about;
+  void *paged = NULL;
+  CHECK(open_card(1) && !cudaMallocManaged(&paged, 8 * GIB, 1), "more than the card has");
+  CHECK_U64(card_process_here()->devices[0].used_bytes, 0);
+  ((char *)paged)[8 * GIB - 1] = 7; // by the host
+  CHECK(!cudaPointerGetAttributes(&about, paged) && about.type == 3, "type %d", about.type);
+  CHECK(!cudaMemPrefetchAsync(paged, 8 * GIB, 0, NULL), "it is moved");
+  CHECK(strstr(card_process_here()->unmodelled[0].name, "cudaMallocManaged"), "it is named");
+  CHECK(!cudaFree(paged) && cudaFree(paged), "freed once");
+}
+
+// Libraries refer to functions that they never call.
+TEST(a_function_of_the_runtime_that_is_not_simulated_is_refused_and_named) {
+  size_t value = 0;
+  CHECK(open_card(1), "a card");
+  CHECK(cudaMallocArray() == CARD_NOT_SUPPORTED && cudaGetLastError() == CARD_NOT_SUPPORTED,
+        "done");
+  CHECK(strcmp(card_process_here()->unmodelled[0].name, "cudaMallocArray") == 0, "its name");
+  CHECK(!cudaDeviceSetLimit(0, 99) && !cudaDeviceGetLimit(&value, 0) && value == 99, "%zu", value);
 }
 
 TEST(memory_of_the_program_is_pinned_while_it_is_registered) {

@@ -22,6 +22,7 @@ enum {
   CARD_INVALID_DEVICE = 101,
   CARD_NO_IMAGE = 209,
   CARD_NOT_FOUND = 500,
+  CARD_NOT_SUPPORTED = 801,
 };
 
 // ---- the card (card.c) ------------------------------------------------------------------------------
@@ -141,5 +142,9 @@ int card_host_free(void *pointer);
 int card_host_register(void *pointer, size_t bytes);
 int card_host_unregister(void *pointer);
 bool card_is_pinned(const void *pointer);
+// Memory that moves between host and card, such as that of paged optimizers. The card gives up what it has of it when a
+// program needs more room, so it counts as the host's.
+int card_managed_alloc(size_t bytes, uint64_t *address);
+bool card_is_managed(const void *pointer);
 
 #endif

@@ -29,6 +29,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static plim_address_model addresses[CARD_MAX_DEVICES];
 static holdings allocations; // by address, of cudaMalloc
 static holdings created;     // by handle, of cuMemCreate
+static holdings managed;     // by address, of cudaMallocManaged
 
 static uint64_t up(uint64_t bytes) { return (bytes + PAGE - 1) / PAGE * PAGE; }
 
@@ -288,12 +289,14 @@ int card_free(uint64_t address) {
   if (!address) return CARD_OK;
   pthread_mutex_lock(&lock);
   bool is_one = take(&allocations, address, &old);
+  bool is_managed = !is_one && take(&managed, address, &old);
   if (is_one) {
     unback(old.device, old.start, old.bytes);
     discharge(old.device, old.bytes);
   }
+  if (is_managed) munmap((void *)old.start, old.bytes);
   pthread_mutex_unlock(&lock);
-  return is_one ? CARD_OK : CARD_INVALID_VALUE;
+  return is_one || is_managed ? CARD_OK : CARD_INVALID_VALUE;
 }
 
 // ---- addresses and memory apart -------------------------------------------------------------------------
@@ -457,16 +460,33 @@ int card_host_unregister(void *pointer) {
   return unpin(pointer, OF_PROGRAM) ? CARD_OK : CARD_INVALID_VALUE;
 }
 
-bool card_is_pinned(const void *pointer) {
+static bool is_within(const holdings *list, const void *pointer) {
   pthread_mutex_lock(&lock);
-  size_t at = after(&pinned, (uint64_t)pointer);
-  const holding *found = at ? &pinned.at[at - 1] : NULL;
+  size_t at = after(list, (uint64_t)pointer);
+  const holding *found = at ? &list->at[at - 1] : NULL;
   bool is_inside = found && (uint64_t)pointer - found->start < found->bytes;
   pthread_mutex_unlock(&lock);
   return is_inside;
 }
 
+bool card_is_pinned(const void *pointer) { return is_within(&pinned, pointer); }
+bool card_is_managed(const void *pointer) { return is_within(&managed, pointer); }
+
+int card_managed_alloc(size_t bytes, uint64_t *address) {
+  void *at = bytes ? mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
+                   : MAP_FAILED;
+  if (at == MAP_FAILED) return bytes ? CARD_OUT_OF_MEMORY : CARD_INVALID_VALUE;
+  card_unmodelled_call("cudaMallocManaged (taken to be on the host)");
+  pthread_mutex_lock(&lock);
+  bool is_listed = add(&managed, (holding){(uint64_t)at, bytes, 0});
+  pthread_mutex_unlock(&lock);
+  *address = (uint64_t)at;
+  if (!is_listed) munmap(at, bytes);
+  return is_listed ? CARD_OK : CARD_OUT_OF_MEMORY;
+}
+
 void card_memory_after_fork(void) {
   pthread_mutex_init(&lock, NULL);
-  allocations.len = created.len = pinned.len = 0;
+  allocations.len = created.len = pinned.len = managed.len = 0;
 }

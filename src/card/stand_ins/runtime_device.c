@@ -20,6 +20,24 @@ STAND_IN int cudaSetDevice(int device) {
   return card_result(card_set_device(device) ? CARD_OK : CARD_INVALID_DEVICE);
 }
 
+STAND_IN int cudaInitDevice(int device, unsigned flags, unsigned is_set) {
+  (void)flags, (void)is_set;
+  if (device < 0 || device >= card_device_count()) return card_result(CARD_INVALID_DEVICE);
+  card_use(device);
+  return CARD_OK;
+}
+
+int cuCtxSetLimit(unsigned limit, size_t value);
+int cuCtxGetLimit(size_t *value, unsigned limit);
+
+STAND_IN int cudaDeviceSetLimit(unsigned limit, size_t value) {
+  return card_result(cuCtxSetLimit(limit, value));
+}
+
+STAND_IN int cudaDeviceGetLimit(size_t *value, unsigned limit) {
+  return card_result(cuCtxGetLimit(value, limit));
+}
+
 STAND_IN int cudaDriverGetVersion(int *version) {
   *version = CARD_DRIVER_VERSION;
   return CARD_OK;
@@ -101,6 +119,7 @@ static const struct {
     {98, "cudaErrorInvalidDeviceFunction", "invalid device function"},
     {CARD_NO_IMAGE, "cudaErrorNoKernelImageForDevice",
      "no kernel image is available for execution on the device"},
+    {CARD_NOT_SUPPORTED, "cudaErrorNotSupported", "operation not supported"},
 };
 
 const char *card_error_text(int code, bool is_name) {

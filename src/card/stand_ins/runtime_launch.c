@@ -225,3 +225,10 @@ STAND_IN int cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const vo
   return cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, function, threads,
                                                                 shared_bytes, 0);
 }
+
+STAND_IN int cudaOccupancyMaxActiveClusters(int *clusters, const void *function,
+                                            const card_launch *configuration) {
+  (void)function, (void)configuration;
+  *clusters = card()->multiprocessors;
+  return CARD_OK;
+}
