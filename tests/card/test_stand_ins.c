@@ -717,6 +717,22 @@ TEST(what_is_not_modelled_is_counted_by_name) {
         "%s", process->unmodelled[0].name);
 }
 
+TEST(names_without_room_are_counted_together) {
+  char name[32];
+  CHECK(open_card(1), "a card");
+  for (int i = 0; i < CARD_MAX_NAMES + 9; i++) {
+    snprintf(name, sizeof name, "function %d", i);
+    card_unmodelled_call(name);
+    card_unmodelled_call(name);
+  }
+  const card_process *mine = card_process_here();
+  const card_unmodelled *last = &mine->unmodelled[CARD_MAX_NAMES - 1];
+  CHECK(mine->unmodelled_count == CARD_MAX_NAMES && mine->unmodelled[5].calls == 2, "%u names",
+        mine->unmodelled_count);
+  CHECK(strcmp(last->name, "other functions") == 0 && last->calls == 20, "%s: %" PRIu64, last->name,
+        last->calls);
+}
+
 TEST(products_are_counted_by_their_shape) {
   CHECK(open_card(1) && !cublasSgemm_v2(NULL, 0, 0, 2, 3, 4), "a card");
   const card_process *mine = card_process_here();

@@ -267,14 +267,14 @@ void *card_handle(void) {
 void card_unmodelled_call(const char *name) {
   card_process *mine = card_process_here();
   pthread_mutex_lock(&slots);
+  const uint32_t last = CARD_MAX_NAMES - 1; // for all that have no entry of their own
   uint32_t i = 0;
-  while (i < mine->unmodelled_count && strcmp(mine->unmodelled[i].name, name) != 0) i++;
-  if (i < CARD_MAX_NAMES) {
-    card_unmodelled *entry = &mine->unmodelled[i];
-    if (i == mine->unmodelled_count) snprintf(entry->name, sizeof entry->name, "%s", name);
-    entry->calls++;
-    if (i == mine->unmodelled_count) mine->unmodelled_count++;
-  }
+  while (i < mine->unmodelled_count && i < last && strcmp(mine->unmodelled[i].name, name) != 0) i++;
+  card_unmodelled *entry = &mine->unmodelled[i];
+  if (i == mine->unmodelled_count)
+    snprintf(entry->name, sizeof entry->name, "%s", i < last ? name : "other functions");
+  entry->calls++;
+  if (i == mine->unmodelled_count) mine->unmodelled_count++;
   pthread_mutex_unlock(&slots);
 }
 
