@@ -141,7 +141,6 @@ typedef struct {
   bool is_without_cuda; // its PyTorch is a build without CUDA
   bool has_values;      // integers and booleans were computed
   bool was_ended;       // after the steps that were asked for, not by itself
-  bool is_measured;     // on a real card
   simulate_measured measured;
   simulate_observed observed;
   vec(simulate_phase) phases; // in the order in which they began

@@ -19,7 +19,6 @@ enum {
 typedef struct {
   uint64_t context_bytes; // the CUDA context's own share; 0: the process has no context there
   uint64_t used_bytes;    // cudaMalloc and mapped pages, without the context
-  uint64_t peak_bytes;    // the highest used_bytes
   uint64_t refusals;      // requests that did not fit
 } card_holding;
 
@@ -57,12 +56,11 @@ typedef struct {
 typedef struct {
   char magic[8]; // CARD_MAGIC
   uint32_t device_count;
-  uint32_t process_count; // slots ever used
-  uint64_t total_bytes;   // of each device, as CUDA reports it
-  uint64_t context_bytes; // of each process on each device that it uses
-  char gpu[64];           // the catalogue's name
-  uint64_t peak_bytes
-      [CARD_MAX_DEVICES]; // the most that was in use on a device by all processes together
+  uint32_t process_count;                // slots ever used
+  uint64_t total_bytes;                  // of each device, as CUDA reports it
+  uint64_t context_bytes;                // of each process on each device that it uses
+  char gpu[64];                          // the catalogue's name
+  uint64_t peak_bytes[CARD_MAX_DEVICES]; // the most in use at a time, by all processes
   card_process processes[CARD_MAX_PROCESSES];
 } card_record;
 

@@ -192,7 +192,6 @@ static bool charge(int device, uint64_t bytes) {
     mine->refusals++;
     return false;
   }
-  if (mine->used_bytes > mine->peak_bytes) mine->peak_bytes = mine->used_bytes;
   note_peak(device, used);
   return true;
 }
