@@ -18,13 +18,13 @@ PROGRAMS = {
 }
 # What `profile` does on a real card, where the functions of the simulated one are not there.
 REAL_CARD = """
-import os, sys, types
+import json, os, sys, types
 import plimsoll_hook as hook
 
 hook._torch = types.SimpleNamespace(cuda=types.SimpleNamespace(is_initialized=lambda: False), version=types.SimpleNamespace(cuda="13.0"))
 print(hook._before_backward(lambda: "passed")())
 hook._write()
-print(os.path.exists("%d.json" % os.getpid()), len(os.listdir(".")))
+print(len(os.listdir(".")), json.load(open("%d.json" % os.getpid()))["world"])
 with open("program.py", "w") as f:
     f.write("def call(f): f()\\n")
 sys.path.append(".")
@@ -57,10 +57,10 @@ def main():
             failed += not report(what, done, "watched torch\n")
         out = os.path.join(folder, "out")
         os.makedirs(out)
-        env = dict(os.environ, PYTHONPATH=PYTHON, PLIMSOLL_PROFILE="1", PLIMSOLL_OUT=out, PYTHONDONTWRITEBYTECODE="1")
+        env = dict(os.environ, PYTHONPATH=PYTHON, PLIMSOLL_PROFILE="1", PLIMSOLL_OUT=out, PYTHONDONTWRITEBYTECODE="1", RANK="", WORLD_SIZE="4")
         env.pop("PLIMSOLL_CARD", None)
         done = subprocess.run([sys.executable, "-c", REAL_CARD], env=env, capture_output=True, text=True, cwd=out)
-        failed += not report("a backward pass on a real card", done, "passed\nTrue 1\nprogram.py\n")
+        failed += not report("the hook on a real card", done, "passed\n1 4\nprogram.py\n")
     print("%d passed, %d failed" % (len(PROGRAMS) + 1 - failed, failed))
     return 1 if failed else 0
 

@@ -130,9 +130,9 @@ def _write():
     wanted = ("allocated_bytes.all.peak", "reserved_bytes.all.peak", "num_alloc_retries", "num_ooms")
     _observed.update(
         steps=_made(),
-        rank=int(os.environ.get("RANK", "0")),
-        world=int(os.environ.get("WORLD_SIZE", "1")),
-        local_rank=int(os.environ.get("LOCAL_RANK", "0")),
+        rank=_number("RANK", 0),
+        world=_number("WORLD_SIZE", 1),
+        local_rank=_number("LOCAL_RANK", 0),
         failure=_failure(),
         is_grouped=plimsoll_world.is_used,
         versions=_versions(),
@@ -159,6 +159,12 @@ def _write():
     with open(path + ".part", "w") as f:
         json.dump(_observed, f, default=str)
     os.replace(path + ".part", path + ".json")  # a process that is killed before leaves no half of it
+
+
+def _number(variable, otherwise):
+    """A number of the environment; some launchers leave such variables empty."""
+    text = os.environ.get(variable, "").strip()
+    return int(text) if text.isdigit() else otherwise
 
 
 def _measured(devices):
