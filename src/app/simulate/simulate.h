@@ -171,7 +171,7 @@ typedef struct {
   double seconds; // that it took here
   char log[PLIM_PATH_BYTES];
   char folder[PLIM_PATH_BYTES];    // with the snapshots; removed by simulate_result_clear
-  int lock;                        // of the folder, if there is one; -1: none
+  int lock;                        // of that folder; -1: none
   vec(simulate_process) processes; // by rank
   vec(simulate_unmodelled) unmodelled;
   char read_only[320]; // folders that the program could not write to, in the sandbox; empty if none

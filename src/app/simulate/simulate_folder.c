@@ -58,13 +58,21 @@ void simulate_folder_remove(const char *path, bool has_log) {
 
 // ---- old runs ---------------------------------------------------------------------------------------
 
-// Locks the folder of a run. The lock ends with the process that has it, however that ends. -1: another process has it, or
-// the file system has no locks.
+// Locks the folder `out` of a run, which is the same inside the run's sandbox. The lock ends with the process that has it,
+// however that ends. -1: another process has it, there is no such folder, or the file system has no locks.
 static int lock_run(const char *run) {
-  int folder = open(run, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  char part[PLIM_PATH_BYTES];
+  int folder =
+      plim_path_join(part, run, "out") ? open(part, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
   if (folder < 0 || flock(folder, LOCK_EX | LOCK_NB) == 0) return folder;
   close(folder);
   return -1;
+}
+
+// The log is made when the folder is locked.
+static bool has_log(const char *run) {
+  char part[PLIM_PATH_BYTES];
+  return plim_path_join(part, run, "log") && plim_is_file(part);
 }
 
 // A run that has ended well has nothing but its log.
@@ -84,7 +92,7 @@ static void forget_old_runs(const char *state) {
   for (int i = 0; i < count; i++) {
     bool is_old = i < count - SIMULATE_KEPT_LOGS,
          fits = plim_path_join(path, state, runs[i]->d_name);
-    int lock = fits ? lock_run(path) : -1;
+    int lock = fits && has_log(path) ? lock_run(path) : -1;
     if (lock >= 0 || (fits && is_old && has_ended(path))) simulate_folder_remove(path, !is_old);
     if (lock >= 0) close(lock);
     free(runs[i]);
@@ -137,7 +145,7 @@ static plim_err link_names(const simulate_folder *folder, const char *stand_ins,
 }
 
 // Makes a new folder, named by the time so that the newest log is the last.
-static plim_err make_run(char path[PLIM_PATH_BYTES], int *lock, plim_error *error) {
+static plim_err make_run(char path[PLIM_PATH_BYTES], plim_error *error) {
   char state[PLIM_PATH_BYTES], name[64], stamp[32];
   time_t now = time(NULL);
   struct tm local;
@@ -150,7 +158,6 @@ static plim_err make_run(char path[PLIM_PATH_BYTES], int *lock, plim_error *erro
     if (!plim_path_join(path, state, name))
       return plim_fail(error, PLIM_ERR_IO, "the path %.200s is too long", state);
     if (!mkdir(path, 0700)) {
-      *lock = lock_run(path);
       forget_old_runs(state);
       return PLIM_OK;
     }
@@ -162,7 +169,7 @@ static plim_err make_run(char path[PLIM_PATH_BYTES], int *lock, plim_error *erro
 
 plim_err simulate_folder_make(simulate_folder *f, const char *stand_ins, plim_error *error) {
   *f = (simulate_folder){.lock = -1};
-  plim_err err = make_run(f->path, &f->lock, error);
+  plim_err err = make_run(f->path, error);
   bool fits =
       !err && plim_path_join(f->log, f->path, "log") &&
       plim_path_join(f->names, f->path, "names") && plim_path_join(f->out, f->path, "out") &&
@@ -171,6 +178,7 @@ plim_err simulate_folder_make(simulate_folder *f, const char *stand_ins, plim_er
   const char *const folders[] = {f->names, f->out, f->scratch};
   for (size_t i = 0; !err && i < sizeof folders / sizeof *folders; i++)
     err = make_folders(folders[i], error);
+  if (!err) f->lock = lock_run(f->path);
   if (!err && stand_ins) err = link_names(f, stand_ins, error);
   if (err && *f->path) simulate_folder_remove(f->path, false);
   if (err && f->lock >= 0) close(f->lock);

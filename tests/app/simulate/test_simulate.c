@@ -321,7 +321,7 @@ TEST(logs_of_old_runs_are_removed) {
     folder_write_text(name, "");
   }
   folder_write_text("state/plimsoll/simulate/2001-01-01-000000/out/record", "");
-  int running = open(folder_path("state/plimsoll/simulate/2001-01-01-000000"), O_RDONLY);
+  int running = open(folder_path("state/plimsoll/simulate/2001-01-01-000000/out"), O_RDONLY);
   CHECK(running >= 0 && !flock(running, LOCK_EX), "it is still running");
   // One that was killed, and is old; and one that is not old.
   folder_write_text("state/plimsoll/simulate/2001-01-01-000001/out/record", "");
