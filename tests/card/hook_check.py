@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Checks that the simulated card's sitecustomize.py calls its hook once, however a program comes to import torch. The torch
-and the hook of this test are small modules of its own. The last line is "N passed, N failed"."""
+"""Checks that the simulated card's sitecustomize.py calls its hook once, however a program comes to import torch, and that the
+real hook does without the simulated card. The torch of this test, and the hook that only counts, are small modules of its
+own. The last line is "N passed, N failed"."""
 import os
 import subprocess
 import sys
@@ -15,6 +16,32 @@ PROGRAMS = {
     "an import of a part": "import torch.nn",
     "an import after one that failed": "import os; os.environ['FAILS'] = '1'\ntry: import torch\nexcept OSError: import torch",
 }
+# What `profile` does on a real card, where the functions of the simulated one are not there.
+REAL_CARD = """
+import json, os, sys, types
+import plimsoll_hook as hook
+
+hook._torch = types.SimpleNamespace(cuda=types.SimpleNamespace(is_initialized=lambda: False), version=types.SimpleNamespace(cuda="13.0"))
+print(hook._before_backward(lambda: "passed")())
+hook._write()
+print(len(os.listdir(".")), json.load(open("%d.json" % os.getpid()))["world"])
+with open("program.py", "w") as f:
+    f.write("def call(f): f()\\n")
+sys.path.append(".")
+import program
+
+try:
+    program.call(hook._before_backward(None))  # fails in the hook's own frame
+except TypeError as error:
+    sys.last_value = error
+print(os.path.basename(hook._failure()["file"]))
+"""
+
+
+def report(what, done, wanted):
+    is_met = done.stdout == wanted and done.returncode == 0
+    print("%s %s%s" % ("ok  " if is_met else "FAIL", what, "" if is_met else ": " + done.stdout + done.stderr))
+    return is_met
 
 
 def main():
@@ -27,10 +54,14 @@ def main():
         env = dict(os.environ, PYTHONPATH=folder + ":" + PYTHON, PLIMSOLL_CARD="record", PYTHONDONTWRITEBYTECODE="1")
         for what, program in PROGRAMS.items():
             done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True)
-            is_met = done.stdout == "watched torch\n" and done.returncode == 0
-            failed += not is_met
-            print("%s %s%s" % ("ok  " if is_met else "FAIL", what, "" if is_met else ": " + done.stdout + done.stderr))
-    print("%d passed, %d failed" % (len(PROGRAMS) - failed, failed))
+            failed += not report(what, done, "watched torch\n")
+        out = os.path.join(folder, "out")
+        os.makedirs(out)
+        env = dict(os.environ, PYTHONPATH=PYTHON, PLIMSOLL_PROFILE="1", PLIMSOLL_OUT=out, PYTHONDONTWRITEBYTECODE="1", RANK="", WORLD_SIZE="4")
+        env.pop("PLIMSOLL_CARD", None)
+        done = subprocess.run([sys.executable, "-c", REAL_CARD], env=env, capture_output=True, text=True, cwd=out)
+        failed += not report("the hook on a real card", done, "passed\n1 4\nprogram.py\n")
+    print("%d passed, %d failed" % (len(PROGRAMS) + 1 - failed, failed))
     return 1 if failed else 0
 
 

@@ -290,6 +290,9 @@ TEST(an_incomplete_convolution_needs_nothing) {
             !cudnnBackendGetAttribute(plan, 402, 3, 1, &count, &bytes) && bytes == 0,
         "%" PRId64, bytes);
   cudnnBackendDestroyDescriptor(operation), cudnnBackendDestroyDescriptor(plan);
+  const shape empty = {WEIGHTS, HALF, false, 8, 64, 56, 64, 0, 1, 1, 1};
+  bytes = workspace(empty);
+  CHECK(bytes == 0, "a kernel without pixels: %" PRId64, bytes);
 }
 
 // ---- batch normalization --------------------------------------------------------------------------------------

@@ -1,9 +1,11 @@
 // The simulated card, called as libtorch calls CUDA's libraries.
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,6 +29,16 @@ int cudaMemcpy(void *, const void *, size_t, int);
 int cudaMemset(void *, int, size_t);
 int cudaHostAlloc(void **, size_t, unsigned);
 int cudaFreeHost(void *);
+int cudaHostRegister(void *, size_t, unsigned);
+int cudaHostUnregister(void *);
+int cudaMallocManaged(void **, size_t, unsigned);
+int cudaMemPrefetchAsync(const void *, size_t, int, void *);
+int cudaMallocArray(void);
+int cudaDeviceSetLimit(unsigned, size_t);
+int cudaDeviceGetLimit(size_t *, unsigned);
+int cudaMemcpy2DAsync(void *, size_t, const void *, size_t, size_t, size_t, int, void *);
+int cuMemsetD32Async(uint64_t, unsigned, size_t, void *);
+int cuPointerGetAttribute(void *, int, uint64_t);
 int cudaPointerGetAttributes(card_pointer_attributes *, const void *);
 int cudaStreamCreate(void **);
 int cudaEventCreate(void **);
@@ -41,8 +53,16 @@ int cudaGetDriverEntryPointByVersion(const char *, void **, unsigned, uint64_t, 
 int cuCtxGetLimit(size_t *, unsigned);
 int cuCtxSetLimit(unsigned, size_t);
 int cufftXtMakePlanMany(void);
+int cudaGetLastError(void);
+int cudaPeekAtLastError(void);
 int cudaProfilerInitialize(void);
 int nvmlDeviceGetGpuFabricInfoV(void *, unsigned *);
+int nvmlDeviceGetHandleByIndex_v2(unsigned, void **);
+int nvmlDeviceGetHandleByUUID(const char *, void **);
+int nvmlDeviceGetMemoryInfo(void *, void *);
+int nvmlDeviceGetNvLinkRemoteDeviceType(void *, unsigned, int *);
+int nvmlDeviceGetP2PStatus(void *, void *, int, int *);
+int nvmlDeviceGetUUID(void *, char *, unsigned);
 int nvtxRangePushA(void);
 int nvtxRangePop(void);
 int cublasCreate_v2(void **);
@@ -94,13 +114,59 @@ TEST(devices_are_those_of_the_record) {
   CHECK(!cudaGetDeviceCount(&count) && count == 4, "%d", count);
   CHECK(!cudaSetDevice(3) && !cudaGetDevice(&device) && device == 3, "%d", device);
   CHECK(cudaSetDevice(4) && !cudaGetDevice(&device) && device == 3, "there is no fifth");
-  setenv("CUDA_VISIBLE_DEVICES", "2,1,7,0", 1);
-  CHECK(!cudaGetDeviceCount(&count) && count == 2, "only those before the first that is missing");
-  CHECK(card_physical(0) == 2 && card_physical(1) == 1, "in that order");
-  setenv("CUDA_VISIBLE_DEVICES", "", 1);
-  CHECK(cudaGetDeviceCount(&count) && count == 0, "none");
-  unsetenv("CUDA_VISIBLE_DEVICES");
   cudaSetDevice(0);
+}
+
+TEST(the_program_sees_the_devices_that_the_environment_lists) {
+  static const struct {
+    const char *list;
+    int count, first;
+  } rows[] = {{"2,1,7,0", 2, 2}, // up to the first that is missing
+              {"3", 1, 3},
+              {"", 0, 0},
+              {"-1", 0, 0},
+              {"1,1", 0, 0},
+              {"GPU-00000000-0000-0000-0000-000000000002,0", 2, 2},
+              {"GPU-00000000-0000", 0, 0}, // of all of them
+              {"GPU-1", 0, 0}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    int count = -1;
+    setenv("CUDA_VISIBLE_DEVICES", rows[i].list, 1);
+    CHECK(open_card(4), "a card");
+    cudaGetDeviceCount(&count);
+    CHECK(count == rows[i].count && card_physical(0) == rows[i].first, "%s: %d", rows[i].list,
+          count);
+  }
+  unsetenv("CUDA_VISIBLE_DEVICES");
+}
+
+TEST(a_list_of_devices_that_changes_later_has_no_effect) {
+  void *mine;
+  int count = 0;
+  CHECK(open_card(2) && !cudaMalloc(&mine, GIB), "a card");
+  setenv("CUDA_VISIBLE_DEVICES", "1", 1);
+  CHECK(!cudaGetDeviceCount(&count) && count == 2 && !cudaFree(mine), "%d", count);
+  unsetenv("CUDA_VISIBLE_DEVICES");
+  CHECK_U64(card_process_here()->devices[0].used_bytes, 0);
+  CHECK_U64(card_process_here()->devices[1].used_bytes, 0);
+}
+
+TEST(nvml_knows_its_devices_and_no_others) {
+  uint64_t memory[3];
+  void *device = NULL, *same = NULL;
+  char uuid[64] = "";
+  int type, status = -1;
+  CHECK(open_card(2) && !nvmlDeviceGetHandleByIndex_v2(1, &device), "a device");
+  CHECK(!nvmlDeviceGetUUID(device, uuid, sizeof uuid) && !nvmlDeviceGetHandleByUUID(uuid, &same) &&
+            same == device,
+        "%s", uuid);
+  CHECK(!nvmlDeviceGetMemoryInfo(device, memory) && memory[0] == 4 * GIB && memory[2] == 0,
+        "empty");
+  CHECK(nvmlDeviceGetHandleByUUID("GPU-other", &same), "a device of another machine");
+  CHECK(nvmlDeviceGetMemoryInfo(NULL, memory) && nvmlDeviceGetUUID(NULL, uuid, sizeof uuid),
+        "no device");
+  CHECK(nvmlDeviceGetNvLinkRemoteDeviceType(device, 0, &type), "a link that is not there");
+  CHECK(!nvmlDeviceGetP2PStatus(device, device, 0, &status) && status == 0, "%d", status);
 }
 
 TEST(properties_are_those_of_the_catalogue) {
@@ -149,12 +215,13 @@ TEST(memory_ends_where_the_card_does) {
   CHECK(!cudaMalloc(&small, 1) && !cudaMemGetInfo(&left, &total) && left == 510 * MIB,
         "a page of 2 MiB: %zu", left);
   CHECK(cudaMalloc(&more, GIB) == 2 && strstr(cudaGetErrorString(2), "out of memory"), "too much");
+  CHECK(cudaGetLastError() == 2 && !cudaGetLastError(), "the error is kept until it is asked for");
   CHECK(!cudaFree(large) && !cudaMalloc(&more, GIB), "after a free it fits");
   CHECK(!cudaFree(more) && !cudaFree(small) && !cudaFree(NULL), "all");
   CHECK(cudaFree(more) == 1, "not twice");
   const card_holding *mine = &card_process_here()->devices[0];
-  CHECK(mine->used_bytes == 0 && mine->peak_bytes == 3 * GIB + 2 * MIB && mine->refusals == 1,
-        "%" PRIu64, mine->peak_bytes);
+  CHECK(mine->used_bytes == 0 && mine->refusals == 1, "%" PRIu64, mine->refusals);
+  CHECK_U64(card_record_here()->peak_bytes[0], 3 * GIB + 2 * MIB + CONTEXT);
   CHECK(cudaMalloc(&more, SIZE_MAX) == 2, "the largest number");
 }
 
@@ -173,6 +240,80 @@ TEST(addresses_tell_their_device) {
   CHECK(!cudaFreeHost(pinned) && card_process_here()->pinned_bytes == 0, "and given back");
   cudaSetDevice(0);
   CHECK(!cudaFree(a) && !cudaFree(b), "freed from another device");
+}
+
+TEST(rows_are_copied_as_one_and_words_are_filled) {
+  enum { WIDTH = 1024, FEW = 16, MANY = 1024 }; // many rows are as large as a tensor of floats
+  static char host[WIDTH * MANY], back[WIDTH * MANY];
+  uint32_t words[4] = {0};
+  void *a = NULL;
+  CHECK(open_card(1) && !cudaMalloc(&a, 4 * MIB), "memory");
+  memset(host, 7, sizeof host);
+  cudaMemcpy2DAsync(a, 2 * WIDTH, host, WIDTH, WIDTH, FEW, 1, NULL);
+  cudaMemcpy2DAsync(back, WIDTH, a, 2 * WIDTH, WIDTH, FEW, 2, NULL);
+  CHECK(memcmp(host, back, WIDTH * FEW) == 0 && back[WIDTH * FEW] == 0, "few rows");
+  cudaMemcpy2DAsync((char *)a + MIB, WIDTH, host, WIDTH, WIDTH, MANY, 1, NULL);
+  CHECK(((char *)a)[MIB] == 0, "many rows");
+  CHECK(!cuMemsetD32Async((uint64_t)a, 0x01020304, 3, NULL) && !cudaMemcpy(words, a, 16, 2),
+        "words");
+  CHECK(words[0] == 0x01020304 && words[2] == 0x01020304 && words[3] == 0x07070707, "%x", words[3]);
+  cudaFree(a);
+}
+
+TEST(a_pointer_has_the_attributes_that_are_known) {
+  void *a = NULL;
+  uint64_t number = 0;
+  int type = 0;
+  CHECK(open_card(1) && !cudaMalloc(&a, 4 * MIB), "memory");
+  uint64_t start = (uint64_t)a;
+  CHECK(!cuPointerGetAttribute(&type, 2, start) && type == 2, "type %d", type);
+  CHECK(!cuPointerGetAttribute(&number, 11, start + MIB) && number == start, "start");
+  CHECK(!cuPointerGetAttribute(&number, 12, start + MIB) && number == 4 * MIB, "%" PRIu64, number);
+  number = 5;
+  CHECK(cuPointerGetAttribute(&number, 15, start) && number == 5, "nothing is written");
+  CHECK(strcmp(card_process_here()->unmodelled[0].name, "cuPointerGetAttribute") == 0, "named");
+  CHECK(cuPointerGetAttribute(&type, 2, (uint64_t)&type), "memory of the host");
+  cudaFree(a);
+}
+
+TEST(managed_memory_counts_as_the_host_s) {
+  card_pointer_attributes about;
+  void *paged = NULL;
+  CHECK(open_card(1) && !cudaMallocManaged(&paged, 8 * GIB, 1), "more than the card has");
+  CHECK_U64(card_process_here()->devices[0].used_bytes, 0);
+  ((char *)paged)[8 * GIB - 1] = 7; // by the host
+  CHECK(!cudaPointerGetAttributes(&about, paged) && about.type == 3, "type %d", about.type);
+  CHECK(!cudaMemPrefetchAsync(paged, 8 * GIB, 0, NULL), "it is moved");
+  CHECK(strstr(card_process_here()->unmodelled[0].name, "cudaMallocManaged"), "it is named");
+  CHECK(!cudaFree(paged) && cudaFree(paged), "freed once");
+}
+
+// Libraries refer to functions that they never call.
+TEST(a_function_of_the_runtime_that_is_not_simulated_is_refused_and_named) {
+  size_t value = 0;
+  CHECK(open_card(1), "a card");
+  CHECK(cudaMallocArray() == CARD_NOT_SUPPORTED && cudaGetLastError() == CARD_NOT_SUPPORTED,
+        "done");
+  CHECK(strcmp(card_process_here()->unmodelled[0].name, "cudaMallocArray") == 0, "its name");
+  CHECK(!cudaDeviceSetLimit(0, 99) && !cudaDeviceGetLimit(&value, 0) && value == 99, "%zu", value);
+}
+
+TEST(memory_of_the_program_is_pinned_while_it_is_registered) {
+  static char own[8192];
+  void *pinned = NULL;
+  card_pointer_attributes about;
+  CHECK(open_card(1), "a card");
+  CHECK(!cudaHostRegister(own, sizeof own, 0) && !cudaPointerGetAttributes(&about, own + 100) &&
+            about.type == 1,
+        "type %d", about.type);
+  CHECK_U64(card_process_here()->pinned_bytes, sizeof own);
+  CHECK(cudaHostRegister(own, sizeof own, 0) && cudaFreeHost(own), "twice, or freed");
+  CHECK(!cudaHostUnregister(own) && cudaHostUnregister(own), "once");
+  CHECK(!cudaPointerGetAttributes(&about, own) && about.type == 0, "type %d", about.type);
+  CHECK(!cudaHostAlloc(&pinned, 100, 0) && cudaHostUnregister(pinned) && !cudaFreeHost(pinned),
+        "what the card allocated is not the program's");
+  CHECK_U64(card_process_here()->pinned_bytes, 0);
+  CHECK_U64(card_process_here()->peak_pinned_bytes, sizeof own);
 }
 
 TEST(small_copies_are_true) {
@@ -344,6 +485,60 @@ TEST(processes_share_a_card) {
   CHECK_U64(left_here(), 4 * GIB - CONTEXT); // until it ends
 }
 
+TEST(a_process_that_was_killed_holds_nothing) {
+  siginfo_t ended;
+  CHECK(open_card(1) && !pipe(pipes), "a card");
+  pid_t child = fork();
+  if (child == 0) {
+    card_open(record_path);
+    if (take_a_gib() || write(pipes[1], "", 1) != 1) _exit(1);
+    pause();
+  }
+  char byte;
+  CHECK(read(pipes[0], &byte, 1) == 1, "it has a GiB");
+  CHECK_U64(left_here(), 3 * GIB - 2 * CONTEXT);
+  CHECK(!kill(child, SIGKILL) && !waitid(P_PID, (id_t)child, &ended, WEXITED | WNOWAIT), "killed");
+  CHECK_U64(left_here(), 4 * GIB - CONTEXT); // although nobody has asked for its status
+  waitpid(child, NULL, 0);
+  close(pipes[0]), close(pipes[1]);
+}
+
+TEST(the_peak_of_a_device_is_of_what_was_in_use_at_the_same_time) {
+  void *mine;
+  CHECK(open_card(2), "a card");
+  for (int i = 0; i < 3; i++) CHECK(in_another_process(take_a_gib) == 0, "process %d", i);
+  CHECK_U64(card_record_here()->peak_bytes[0], GIB + CONTEXT);
+  CHECK(!cudaMalloc(&mine, GIB) && in_another_process(take_a_gib) == 0, "two at once");
+  CHECK_U64(card_record_here()->peak_bytes[0], 2 * (GIB + CONTEXT));
+  CHECK_U64(card_record_here()->peak_bytes[1], 0);
+  cudaFree(mine);
+}
+
+// The card asks by kill() whether another process still runs: what that process would see in use just then.
+static uint64_t asked_for;
+int kill(pid_t process, int signal) {
+  if (signal == 0) asked_for = card_process_here()->devices[0].used_bytes;
+  return (int)syscall(SYS_kill, process, signal);
+}
+
+TEST(what_a_process_asks_for_is_in_use_before_it_looks_at_others) {
+  void *mine;
+  CHECK(open_card(1) && !pipe(pipes), "a card");
+  pid_t child = fork();
+  if (child == 0) {
+    card_open(record_path);
+    _exit(hold_a_gib());
+  }
+  close(pipes[0]);
+  for (int i = 0; i < 12000 && left_here() != 3 * GIB - 2 * CONTEXT; i++) usleep(5000);
+  CHECK(!cudaMalloc(&mine, GIB), "there is room");
+  CHECK_U64(asked_for, GIB); // so that not both get what only one can have
+  CHECK(cudaMalloc(&mine, 2 * GIB) == CARD_OUT_OF_MEMORY, "more than the card has");
+  CHECK_U64(card_process_here()->devices[0].used_bytes, GIB);
+  close(pipes[1]);
+  waitpid(child, NULL, 0);
+}
+
 TEST(a_forked_process_does_not_own_what_its_parent_holds) {
   CHECK(open_card(1) && !cudaMalloc(&of_parent, GIB), "a card");
   pid_t child = fork();
@@ -429,6 +624,9 @@ TEST(a_kernel_without_an_image_is_refused) {
   card_function_attributes about;
   __cudaRegisterFunction(module, &kernel, NULL, "old_kernel");
   CHECK(cudaLaunchKernel(&kernel) == CARD_NO_IMAGE, "it is launched");
+  CHECK(cudaPeekAtLastError() == CARD_NO_IMAGE && cudaGetLastError() == CARD_NO_IMAGE &&
+            cudaGetLastError() == CARD_OK,
+        "PyTorch asks for the error after a launch, once");
   CHECK(cudaFuncGetAttributes(&about, &kernel) == CARD_NO_IMAGE, "it has attributes");
   CHECK(!cudaLaunchKernel(NULL), "others are refused, too");
 }
@@ -452,6 +650,32 @@ TEST(threads_share_a_card) {
   for (int i = 0; i < 8; i++) pthread_join(threads[i], NULL);
   CHECK(failures == 0 && card_process_here()->devices[0].used_bytes == 0, "%d", failures);
   CHECK(card_process_here()->launches == 16000, "%" PRIu64, card_process_here()->launches);
+}
+
+static void *launch_until_told(void *is_over) {
+  while (!__atomic_load_n((bool *)is_over, __ATOMIC_RELAXED)) cudaLaunchKernel(&is_over);
+  return NULL;
+}
+
+TEST(a_forked_process_may_load_libraries_while_its_parent_launches_kernels) {
+  pthread_t thread;
+  bool is_over = false;
+  static char kernel;
+  int failures = 0;
+  CHECK(open_card(1) && !pthread_create(&thread, NULL, launch_until_told, &is_over), "a thread");
+  for (int i = 0; i < 200 && !failures; i++) {
+    int status = -1;
+    pid_t child = fork();
+    if (child == 0) {
+      alarm(20); // if it waits for ever
+      __cudaRegisterFunction(NULL, &kernel, NULL, "kernel");
+      _exit(0);
+    }
+    failures += waitpid(child, &status, 0) != child || status != 0;
+  }
+  __atomic_store_n(&is_over, true, __ATOMIC_RELAXED);
+  pthread_join(thread, NULL);
+  CHECK(failures == 0, "a process waits for a thread that it does not have");
 }
 
 // ---- the libraries ----------------------------------------------------------------------------------------
@@ -491,6 +715,22 @@ TEST(what_is_not_modelled_is_counted_by_name) {
   CHECK(process->unmodelled_count == 1 && process->unmodelled[0].calls == 2 &&
             !strcmp(process->unmodelled[0].name, "cufftXtMakePlanMany"),
         "%s", process->unmodelled[0].name);
+}
+
+TEST(names_without_room_are_counted_together) {
+  char name[32];
+  CHECK(open_card(1), "a card");
+  for (int i = 0; i < CARD_MAX_NAMES + 9; i++) {
+    snprintf(name, sizeof name, "function %d", i);
+    card_unmodelled_call(name);
+    card_unmodelled_call(name);
+  }
+  const card_process *mine = card_process_here();
+  const card_unmodelled *last = &mine->unmodelled[CARD_MAX_NAMES - 1];
+  CHECK(mine->unmodelled_count == CARD_MAX_NAMES && mine->unmodelled[5].calls == 2, "%u names",
+        mine->unmodelled_count);
+  CHECK(strcmp(last->name, "other functions") == 0 && last->calls == 20, "%s: %" PRIu64, last->name,
+        last->calls);
 }
 
 TEST(products_are_counted_by_their_shape) {

@@ -48,6 +48,18 @@ check("rows of an unknown table", len(torch.unique(unknown, dim=0)), 4)
 check("an empty result", torch.nonzero(x[:0]).shape[0], 0)
 check("it is noted", any(file == __file__ for file, line in plimsoll_values.looked_at), True)
 
+# Inference mode, in which Lightning validates: its tensors have no versions
+with torch.inference_mode():
+    inside = torch.arange(4, device="cuda")
+    check("a range in inference mode", inside.sum().item(), 6)
+    inside += 1
+    check("changed in place", inside, [1, 2, 3, 4])
+    check("of numbers", torch.tensor([1, 2, 3], device="cuda").sum().item(), 6)
+    check("from outside", (x + 1).max().item(), 8)
+    inside.copy_(torch.randn(4, device="cuda"))
+    check("forgotten", plimsoll_values._is_known(inside), False)
+check("from inside", torch.nonzero(x > 2).shape[0], 4)
+
 # A router: every expert of a token is another one, and all tokens are distributed, unevenly
 experts = torch.randn(2000, 8, device="cuda").softmax(-1).topk(2)[1]
 check("two experts", (experts[:, 0] != experts[:, 1]).all().item(), True)

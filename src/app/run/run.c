@@ -74,18 +74,22 @@ plim_err run_open(run *r, const run_options *options, plim_error *error) {
   return PLIM_OK;
 }
 
-// The lines of its processes are in the record now.
-static void remove_live(const run *r) {
+// Removes the files whose name has this end.
+static void remove_files(const char *folder, const char *end) {
   char path[PLIM_PATH_BYTES];
-  DIR *folder = opendir(r->folder.path);
-  for (struct dirent *e; folder && (e = readdir(folder));) {
-    size_t n = strlen(e->d_name);
-    bool is_live = n > 5 && strcmp(e->d_name + n - 5, ".live") == 0;
-    if ((is_live || strcmp(e->d_name, "run.json") == 0) &&
-        plim_path_join(path, r->folder.path, e->d_name))
-      unlink(path);
+  DIR *open = opendir(folder);
+  for (struct dirent *e; open && (e = readdir(open));) {
+    size_t n = strlen(e->d_name), m = strlen(end);
+    bool is_one = n >= m && strcmp(e->d_name + n - m, end) == 0 && *e->d_name != '.';
+    if (is_one && plim_path_join(path, folder, e->d_name)) unlink(path);
   }
-  if (folder) closedir(folder);
+  if (open) closedir(open);
+}
+
+// What the processes of the last start left. Their lines are in the record.
+static void forget_processes(const run *r) {
+  remove_files(r->folder.path, ".live");
+  remove_files(r->folder.out, "");
 }
 
 void run_close(run *r, int status, const char *how) {
@@ -97,8 +101,10 @@ void run_close(run *r, int status, const char *how) {
   r->history = NULL;
   if (r->log >= 0) close(r->log);
   if (!*r->folder.path) return;
-  remove_live(r);
+  forget_processes(r);
+  remove_files(r->folder.path, "run.json");
   simulate_folder_remove(r->folder.path, true);
+  if (r->folder.lock >= 0) close(r->folder.lock);
 }
 
 void run_tell(run *r, run_event event, const char *format, ...) {
@@ -144,21 +150,13 @@ static plim_err go(run *r, const run_settings *settings, char **environment, run
   return PLIM_OK;
 }
 
-// Processes of an earlier start are not those of this one.
-static void forget_earlier(const run *r) {
-  remove_live(r);
-  simulate_folder_remove(r->folder.path, true);
-}
-
 plim_err run_once(run *r, const run_settings *settings, run_end *end, plim_error *error) {
   *end = (run_end){.began = run_clock(), .steps = PLIM_UNKNOWN};
   end->log_begin = lseek(r->log, 0, SEEK_END);
-  forget_earlier(r);
+  forget_processes(r);
   char *command = plim_shell_line(settings->command);
   announce(r, command);
   free(command);
-  if (mkdir(r->folder.out, 0700) && errno != EEXIST)
-    return plim_fail(error, PLIM_ERR_IO, "cannot make %.200s: %s", r->folder.out, strerror(errno));
   char **environment = live_environment(settings->variables, &r->folder, r->modules);
   if (!environment) return plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
   plim_err err = go(r, settings, environment, end, error);

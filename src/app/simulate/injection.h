@@ -16,6 +16,7 @@ typedef struct {
   char path[PLIM_PATH_BYTES];
   char log[PLIM_PATH_BYTES], record[PLIM_PATH_BYTES], names[PLIM_PATH_BYTES];
   char out[PLIM_PATH_BYTES], scratch[PLIM_PATH_BYTES];
+  int lock; // says that the run is under way; -1: the file system has no locks
 } simulate_folder;
 
 // $XDG_STATE_HOME/plimsoll/NAME, or that below ~/.local/state.

@@ -158,6 +158,7 @@ plim_err profile_run(const profile_request *request, simulate_result *result, pr
   if (!err) err = simulate_folder_make(&folder, "simulate", SIMULATE_KEPT_LOGS, NULL, error);
   if (err) return err;
   snprintf(result->folder, sizeof result->folder, "%s", folder.path);
+  result->lock = folder.lock;
   err = run_in(&folder, modules, request, result, error);
   if (err) return err;
   result->end = end_of(result);

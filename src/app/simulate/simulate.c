@@ -41,7 +41,7 @@ static uint64_t used_on(const card_record *record, uint32_t device) {
 
 static void look(run *r) {
   simulate_moment now = {.seconds = seconds_since(&r->start), .log = r->result->log};
-  for (uint32_t i = 0; i < r->record->device_count; i++) {
+  for (uint32_t i = 0; i < r->request->gpus; i++) {
     uint64_t used = used_on(r->record, i);
     if (used > now.used_bytes) now.used_bytes = used;
   }
@@ -66,19 +66,14 @@ static bool add_unmodelled(simulate_result *result, const card_unmodelled *u) {
   return vec_push(&result->unmodelled, one);
 }
 
-// The most memory in use on a device. If several processes used it, their peaks are assumed to come at the same time.
-static uint64_t peak_of(const card_record *record, uint32_t device, uint32_t *processes) {
-  uint64_t sum = 0;
-  *processes = 0;
-  for (uint32_t i = 0; i < record->process_count && i < CARD_MAX_PROCESSES; i++) {
-    const card_holding *h = &record->processes[i].devices[device];
-    sum += h->context_bytes + h->peak_bytes;
-    *processes += h->context_bytes + h->peak_bytes > 0;
-  }
-  return sum;
+static uint32_t processes_on(const card_record *record, uint32_t device) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < record->process_count && i < CARD_MAX_PROCESSES; i++)
+    count += record->processes[i].devices[device].context_bytes > 0;
+  return count;
 }
 
-static bool take_record(const card_record *record, simulate_result *result) {
+static bool take_record(const card_record *record, uint32_t gpus, simulate_result *result) {
   bool ok = true;
   for (uint32_t i = 0; i < record->process_count && i < CARD_MAX_PROCESSES; i++) {
     const card_process *p = &record->processes[i];
@@ -87,11 +82,11 @@ static bool take_record(const card_record *record, simulate_result *result) {
     for (uint32_t k = 0; k < p->unmodelled_count && k < CARD_MAX_NAMES; k++)
       ok = add_unmodelled(result, &p->unmodelled[k]) && ok;
   }
-  for (uint32_t d = 0; d < record->device_count; d++) {
-    uint32_t processes;
-    uint64_t peak = peak_of(record, d, &processes);
-    if (peak > result->peak_bytes) result->peak_bytes = peak, result->sharing = processes;
-  }
+  for (uint32_t i = 0; i < gpus; i++)
+    if (record->peak_bytes[i] > result->peak_bytes) {
+      result->peak_bytes = record->peak_bytes[i];
+      result->sharing = processes_on(record, i);
+    }
   return ok;
 }
 
@@ -148,16 +143,17 @@ static plim_err go(run *r, const plim_sandbox *sandbox, plim_error *error) {
   if (err) return err;
   while (!plim_sandbox_wait(&running, MILLISECONDS, &r->result->status)) look(r);
   look(r);
-  plim_sandbox_end(&running);
   snprintf(r->result->read_only, sizeof r->result->read_only, "%s", running.read_only);
+  plim_sandbox_end(&running);
   r->result->seconds = seconds_since(&r->start);
   r->result->end = end_of(r);
   if (r->record->process_count > CARD_MAX_PROCESSES)
     return plim_fail(error, PLIM_ERR_UNSUPPORTED,
                      "%u processes used the GPU, and the memory of at most %d can be recorded",
                      r->record->process_count, CARD_MAX_PROCESSES);
-  return take_record(r->record, r->result) ? PLIM_OK
-                                           : plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
+  return take_record(r->record, r->request->gpus, r->result)
+             ? PLIM_OK
+             : plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
 }
 
 // The run's own folder is writable: the card writes its record there, and each process what it observed.
@@ -198,6 +194,7 @@ plim_err simulate_run(const simulate_request *request, simulate_watch *watch, vo
   if (!err) err = simulate_folder_make(&folder, "simulate", SIMULATE_KEPT_LOGS, stand_ins, error);
   if (err) return err;
   snprintf(result->folder, sizeof result->folder, "%s", folder.path);
+  result->lock = folder.lock;
   snprintf(result->log, sizeof result->log, "%s", folder.log);
   run r = {.request = request, .watch = watch, .context = context, .result = result};
   char **environment = simulate_environment(request, &folder, stand_ins);
@@ -221,7 +218,9 @@ void simulate_result_clear(simulate_result *result) {
     simulate_process_clear(&result->processes.at[i]);
   vec_free(&result->processes);
   vec_free(&result->unmodelled);
-  if (*result->folder) simulate_folder_remove(result->folder, plim_is_file(result->log));
+  if (!*result->folder) return;
+  simulate_folder_remove(result->folder, plim_is_file(result->log));
+  if (result->lock >= 0) close(result->lock);
   *result->folder = 0;
 }
 

@@ -141,7 +141,6 @@ typedef struct {
   bool is_without_cuda; // its PyTorch is a build without CUDA
   bool has_values;      // integers and booleans were computed
   bool was_ended;       // after the steps that were asked for, not by itself
-  bool is_measured;     // on a real card
   simulate_measured measured;
   simulate_observed observed;
   vec(simulate_phase) phases; // in the order in which they began
@@ -172,15 +171,19 @@ typedef struct {
   double seconds; // that it took here
   char log[PLIM_PATH_BYTES];
   char folder[PLIM_PATH_BYTES];    // with the snapshots; removed by simulate_result_clear
+  int lock;                        // of that folder; -1: none
   vec(simulate_process) processes; // by rank
   vec(simulate_unmodelled) unmodelled;
   char read_only[320]; // folders that the program could not write to, in the sandbox; empty if none
   uint64_t pinned_bytes; // the most pinned host memory, of all processes together
   uint64_t peak_bytes;   // the most memory in use on any card, contexts included
-  uint32_t
-      sharing; // processes that used that card; if more than one, peak_bytes is the sum of their peaks
-  uint64_t launches; // of kernels
+  uint32_t sharing;      // processes that used that card
+  uint64_t launches;     // of kernels
 } simulate_result;
+
+// The CUDA_VISIBLE_DEVICES of our own environment if it does not name simulated cards by their numbers: it is about the cards
+// of this machine, and the program does not get it. NULL: the program gets what there is.
+const char *simulate_other_cards(const simulate_request *request);
 
 // Fails if the program cannot be started. If the program itself fails, that is a result. Clear the result in any case.
 plim_err simulate_run(const simulate_request *request, simulate_watch *watch, void *context,

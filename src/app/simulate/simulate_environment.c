@@ -1,4 +1,5 @@
 // The environment in which a program finds the simulated card.
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,6 +48,8 @@ static const char *const offline[][2] = {
     {"WANDB_MODE", "offline"},   {"MLFLOW_TRACKING_URI", ""},   {"COMET_OFFLINE", "1"},
     {"NEPTUNE_MODE", "offline"}, {"CLEARML_OFFLINE_MODE", "1"}, {"HF_HUB_DISABLE_TELEMETRY", "1"},
 };
+
+#define VISIBLE "CUDA_VISIBLE_DEVICES"
 
 typedef struct {
   vec(char *) list;
@@ -110,11 +113,26 @@ static void put_preload(environment *e) {
 
 static void put_world(environment *e, const simulate_request *request) {
   char number[24];
+  remove_name(e, "PLIMSOLL_WORLD", strlen("PLIMSOLL_WORLD")); // of a run around this one
   if (!request->world) return;
   snprintf(number, sizeof number, "%u", request->world);
   put(e, "PLIMSOLL_WORLD", number);
   snprintf(number, sizeof number, "%u", request->gpus);
   put(e, "PLIMSOLL_GPUS", number);
+}
+
+// Numbers that the simulated cards have, too.
+static bool are_simulated(const char *list, uint32_t gpus) {
+  for (char *end;; list = end + 1) {
+    bool is_number = isdigit((unsigned char)*list);
+    if (!is_number || strtoul(list, &end, 10) >= gpus) return false;
+    if (*end != ',') return !*end;
+  }
+}
+
+const char *simulate_other_cards(const simulate_request *request) {
+  const char *list = getenv(VISIBLE);
+  return list && !are_simulated(list, request->gpus) ? list : NULL;
 }
 
 static void put_python(environment *e, const char *stand_ins) {
@@ -151,6 +169,7 @@ char **simulate_environment(const simulate_request *request, const simulate_fold
   environment e = begin(request->steps, folder, stand_ins);
   put(&e, "PLIMSOLL_CARD", folder->record);
   put(&e, "PLIMSOLL_PROFILE", "");
+  if (simulate_other_cards(request)) remove_name(&e, VISIBLE, strlen(VISIBLE));
   put_world(&e, request);
   put_preload(&e);
   put_before(&e, "LD_LIBRARY_PATH", folder->names, ':');

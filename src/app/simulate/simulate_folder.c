@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -57,7 +58,24 @@ void simulate_folder_remove(const char *path, bool has_log) {
 
 // ---- old runs ---------------------------------------------------------------------------------------
 
-// A run that has ended has nothing but its log.
+// Locks the folder `out` of a run, which is the same inside the run's sandbox. The lock ends with the process that has it,
+// however that ends. -1: another process has it, there is no such folder, or the file system has no locks.
+static int lock_run(const char *run) {
+  char part[PLIM_PATH_BYTES];
+  int folder =
+      plim_path_join(part, run, "out") ? open(part, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+  if (folder < 0 || flock(folder, LOCK_EX | LOCK_NB) == 0) return folder;
+  close(folder);
+  return -1;
+}
+
+// The log is made when the folder is locked.
+static bool has_log(const char *run) {
+  char part[PLIM_PATH_BYTES];
+  return plim_path_join(part, run, "log") && plim_is_file(part);
+}
+
+// A run that has ended well has nothing but its log.
 static bool has_ended(const char *run) {
   char part[PLIM_PATH_BYTES];
   return plim_path_join(part, run, "out") && access(part, F_OK) != 0;
@@ -65,14 +83,17 @@ static bool has_ended(const char *run) {
 
 static int is_run(const struct dirent *entry) { return isdigit((unsigned char)*entry->d_name); }
 
-// Names begin with the time, so the oldest come first.
+// Of a run that was interrupted or killed, everything but the log is removed; of an old one, that too. Names begin with the
+// time, so the oldest come first.
 static void forget_old_runs(const char *state, int kept) {
   struct dirent **runs;
   char path[PLIM_PATH_BYTES];
   int count = scandir(state, &runs, is_run, alphasort);
   for (int i = 0; i < count; i++) {
-    bool is_old = i < count - kept && plim_path_join(path, state, runs[i]->d_name);
-    if (is_old && has_ended(path)) simulate_folder_remove(path, false);
+    bool is_old = i < count - kept, fits = plim_path_join(path, state, runs[i]->d_name);
+    int lock = fits && has_log(path) ? lock_run(path) : -1;
+    if (lock >= 0 || (fits && is_old && has_ended(path))) simulate_folder_remove(path, !is_old);
+    if (lock >= 0) close(lock);
     free(runs[i]);
   }
   if (count >= 0) free(runs);
@@ -147,7 +168,7 @@ static plim_err make_run(char path[PLIM_PATH_BYTES], const char *kind, int kept,
 
 plim_err simulate_folder_make(simulate_folder *f, const char *kind, int kept, const char *stand_ins,
                               plim_error *error) {
-  *f = (simulate_folder){0};
+  *f = (simulate_folder){.lock = -1};
   plim_err err = make_run(f->path, kind, kept, error);
   bool fits =
       !err && plim_path_join(f->log, f->path, "log") &&
@@ -157,7 +178,9 @@ plim_err simulate_folder_make(simulate_folder *f, const char *kind, int kept, co
   const char *const folders[] = {f->names, f->out, f->scratch};
   for (size_t i = 0; !err && i < sizeof folders / sizeof *folders; i++)
     err = make_folders(folders[i], error);
+  if (!err) f->lock = lock_run(f->path);
   if (!err && stand_ins) err = link_names(f, stand_ins, error);
   if (err && *f->path) simulate_folder_remove(f->path, false);
+  if (err && f->lock >= 0) close(f->lock);
   return err;
 }

@@ -147,7 +147,6 @@ static bool take_measured(simulate_process *p, const json_t *seen, size_t device
   const json_t *card = json_array_get(json_object_get(measured, "devices"), device);
   simulate_measured *m = &p->measured;
   size_t i;
-  p->is_measured = json_is_object(measured);
   m->card = own_text(card, "name");
   m->uuid = own_text(card, "uuid");
   m->total_bytes = count_if_known(card, "total_bytes");

@@ -148,7 +148,8 @@ static bool may_try(const trial_program *p, int64_t micro) {
 }
 
 static int64_t largest(const trial_program *p) {
-  return p->effective ? p->effective / p->ranks : TRIAL_MAX_MICRO;
+  int64_t whole = p->effective ? p->effective / p->ranks : TRIAL_MAX_MICRO;
+  return whole < TRIAL_MAX_MICRO ? whole : TRIAL_MAX_MICRO;
 }
 
 int64_t trial_next_micro(const trial_program *p, int64_t micro) {

@@ -142,9 +142,9 @@ def _write():
     wanted = ("allocated_bytes.all.peak", "reserved_bytes.all.peak", "num_alloc_retries", "num_ooms")
     _observed.update(
         steps=_made(),
-        rank=int(os.environ.get("RANK", "0")),
-        world=int(os.environ.get("WORLD_SIZE", "1")),
-        local_rank=int(os.environ.get("LOCAL_RANK", "0")),
+        rank=_number("RANK", 0),
+        world=_number("WORLD_SIZE", 1),
+        local_rank=_number("LOCAL_RANK", 0),
         failure=_failure(),
         is_grouped=plimsoll_world.is_used,
         versions=_versions(),
@@ -168,8 +168,15 @@ def _write():
             f.write(plimsoll_observed.config)
     if uses_card and _is_recorded:
         _dump(path + ".pickle")
-    with open(path + ".json", "w") as f:
+    with open(path + ".part", "w") as f:
         json.dump(_observed, f, default=str)
+    os.replace(path + ".part", path + ".json")  # a process that is killed before leaves no half of it
+
+
+def _number(variable, otherwise):
+    """A number of the environment; some launchers leave such variables empty."""
+    text = os.environ.get(variable, "").strip()
+    return int(text) if text.isdigit() else otherwise
 
 
 def _measured(devices):
@@ -196,10 +203,15 @@ def _failure():
     if exception is None:
         return None
     frames = traceback.extract_tb(exception.__traceback__)
-    own = [f for f in frames if "-packages" + os.sep not in f.filename and "<" not in f.filename] or frames
+    own = [f for f in frames if _is_own(f.filename)] or frames
     text = traceback.format_exception_only(exception)[-1].strip().split("\n")[0]
     place = {"file": own[-1].filename, "line": own[-1].lineno} if own else {}
     return dict(place, text=text, time_us=time.time_ns() // 1000)
+
+
+def _is_own(path):
+    """Whether a file is the program's: not installed, and not one of these modules, through which operators pass."""
+    return "-packages" + os.sep not in path and "<" not in path and os.path.dirname(path) != os.path.dirname(__file__)
 
 
 def _versions():

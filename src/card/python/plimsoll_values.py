@@ -173,7 +173,13 @@ def _is_known(t):
     if t.numel() == 0:
         return True
     entry = _known.get(t.untyped_storage()._cdata)
-    return entry is not None and t._version in entry[1] and not entry[0].expired()
+    return entry is not None and _version(t) in entry[1] and not entry[0].expired()
+
+
+def _version(t):
+    """It rises with every change in place. Tensors of inference mode have none: a change by an operator that is not among those
+    above is not noticed there."""
+    return 0 if t.is_inference() else t._version
 
 
 def _mark(t, is_changed):
@@ -184,7 +190,8 @@ def _mark(t, is_changed):
         for key in [k for k, entry in _known.items() if entry[0].expired()]:
             del _known[key]
     storage = t.untyped_storage()
-    versions = (t._version, t._version + 1) if is_changed else (t._version,)
+    version = _version(t)
+    versions = (version, version + 1) if is_changed else (version,)
     _known[storage._cdata] = StorageWeakRef(storage), versions
 
 

@@ -58,9 +58,23 @@ void card_record_unmap(card_record *record) {
   if (record) munmap(record, sizeof *record);
 }
 
-static bool lives(const card_process *process) {
-  if (process->pid == 0 || process->has_ended) return false;
-  return kill(process->pid, 0) == 0 || errno != ESRCH;
+// A process that was killed has given its memory back, whether its parent has asked for its status or not.
+static bool is_zombie(int pid) {
+  char path[32], text[512];
+  snprintf(path, sizeof path, "/proc/%d/stat", pid);
+  int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  ssize_t size = read(file, text, sizeof text - 1);
+  close(file);
+  text[size > 0 ? size : 0] = 0;
+  const char *name_end = strrchr(text, ')'); // "123 (name) S ..."
+  return name_end && strncmp(name_end, ") Z", 3) == 0;
+}
+
+static bool runs(const card_process *process) {
+  int pid = process->pid;
+  if (pid <= 0 || process->has_ended) return false;
+  return pid == getpid() || (kill(pid, 0) == 0 ? !is_zombie(pid) : errno != ESRCH);
 }
 
 uint64_t card_record_used(const card_record *record, int device) {
@@ -68,7 +82,7 @@ uint64_t card_record_used(const card_record *record, int device) {
   for (uint32_t i = 0; i < record->process_count && i < CARD_MAX_PROCESSES; i++) {
     const card_process *process = &record->processes[i];
     const card_holding *holding = &process->devices[device];
-    if ((holding->context_bytes || holding->used_bytes) && lives(process))
+    if ((holding->context_bytes || holding->used_bytes) && runs(process))
       used += holding->context_bytes + holding->used_bytes;
   }
   return used;

@@ -19,7 +19,6 @@ enum {
 typedef struct {
   uint64_t context_bytes; // the CUDA context's own share; 0: the process has no context there
   uint64_t used_bytes;    // cudaMalloc and mapped pages, without the context
-  uint64_t peak_bytes;    // the highest used_bytes
   uint64_t refusals;      // requests that did not fit
 } card_holding;
 
@@ -57,14 +56,15 @@ typedef struct {
 typedef struct {
   char magic[8]; // CARD_MAGIC
   uint32_t device_count;
-  uint32_t process_count; // slots ever used
-  uint64_t total_bytes;   // of each device, as CUDA reports it
-  uint64_t context_bytes; // of each process on each device that it uses
-  char gpu[64];           // the catalogue's name
+  uint32_t process_count;                // slots ever used
+  uint64_t total_bytes;                  // of each device, as CUDA reports it
+  uint64_t context_bytes;                // of each process on each device that it uses
+  char gpu[64];                          // the catalogue's name
+  uint64_t peak_bytes[CARD_MAX_DEVICES]; // the most in use at a time, by all processes
   card_process processes[CARD_MAX_PROCESSES];
 } card_record;
 
-#define CARD_MAGIC "plimcrd2"
+#define CARD_MAGIC "plimcrd3"
 
 // Creates the file and writes a record without processes. The file must not exist.
 plim_err card_record_create(const char *path, const char *gpu, uint32_t device_count,
@@ -74,7 +74,7 @@ plim_err card_record_create(const char *path, const char *gpu, uint32_t device_c
 card_record *card_record_map(const char *path);
 void card_record_unmap(card_record *record);
 
-// The bytes in use on a device by all processes that still live.
+// The bytes in use on a device by all processes that still run.
 uint64_t card_record_used(const card_record *record, int device);
 
 #endif

@@ -15,6 +15,8 @@ static bool found_no_room;
 static pthread_mutex_t slots = PTHREAD_MUTEX_INITIALIZER;
 static card_description description;
 static char folder[4096];
+static int visible[CARD_MAX_DEVICES], visible_count; // the record's devices that the program sees
+static bool has_visible;                             // they were looked for
 
 // ---- the description ----------------------------------------------------------------------------
 
@@ -65,14 +67,16 @@ static void take_slot(void) {
   uint32_t slot = __atomic_fetch_add(&record->process_count, 1, __ATOMIC_SEQ_CST);
   end_earlier_programs(slot < CARD_MAX_PROCESSES ? slot : CARD_MAX_PROCESSES);
   if (slot < CARD_MAX_PROCESSES) {
-    process = &record->processes[slot];
-    *process = (card_process){.pid = getpid()};
+    card_process *mine = &record->processes[slot]; // zeros, as nobody had it before
+    mine->pid = getpid();
+    __atomic_store_n(&process, mine, __ATOMIC_RELEASE);
   } else found_no_room = true;
 }
 
 // Most programs of a run (shells, tools, workers that load data) never use the card and need no slot.
 card_process *card_process_here(void) {
-  if (process != &nobody || !record || found_no_room) return process;
+  card_process *mine = __atomic_load_n(&process, __ATOMIC_ACQUIRE);
+  if (mine != &nobody || !record || found_no_room) return mine;
   pthread_mutex_lock(&slots);
   if (process == &nobody && !found_no_room) take_slot();
   pthread_mutex_unlock(&slots);
@@ -86,7 +90,7 @@ bool card_has_room(void) { return card_process_here() != &nobody || !record; }
 static void after_fork(void) {
   pthread_mutex_init(&slots, NULL);
   process = &nobody;
-  found_no_room = false;
+  found_no_room = has_visible = false;
   card_memory_after_fork();
 }
 
@@ -110,7 +114,7 @@ bool card_open(const char *path) {
   describe(gpu);
   keep_folder(path);
   process = &nobody;
-  found_no_room = false;
+  found_no_room = has_visible = false;
   return true;
 }
 
@@ -126,30 +130,63 @@ __attribute__((destructor)) static void end(void) {
 
 const card_description *card(void) { return &description; }
 
-// The devices that CUDA_VISIBLE_DEVICES leaves, as the driver reads it: numbers up to the first that is no device.
-static int visible_devices(int out[CARD_MAX_DEVICES]) {
+// ---- which devices the program sees ----------------------------------------------------------------
+
+void card_uuid(int device, char *out, size_t size) {
+  snprintf(out, size, "GPU-00000000-0000-0000-0000-%012x", (unsigned)device);
+}
+
+// The device of an entry of CUDA_VISIBLE_DEVICES: a number, or the first letters of one UUID alone. -1: there is none.
+static int device_named(const char *entry, char **end, int count) {
+  char uuid[64];
+  int found = -1, matches = 0;
+  if (strncmp(entry, "GPU-", 4) != 0) {
+    long number = strtol(entry, end, 10);
+    return *end != entry && number >= 0 && number < count ? (int)number : -1;
+  }
+  size_t length = strcspn(entry, ",");
+  *end = (char *)entry + length;
+  for (int i = 0; i < count; i++) {
+    card_uuid(i, uuid, sizeof uuid);
+    if (strncmp(uuid, entry, length) == 0) found = i, matches++;
+  }
+  return matches == 1 ? found : -1;
+}
+
+static bool is_among(const int *devices, int count, int device) {
+  while (count > 0 && devices[count - 1] != device) count--;
+  return count > 0;
+}
+
+// As the driver reads it: up to the first entry that is no device. With a device twice, the program sees none.
+static int read_visible(int out[CARD_MAX_DEVICES]) {
   int count = record ? (int)record->device_count : 0, seen = 0;
   const char *list = getenv("CUDA_VISIBLE_DEVICES");
   for (int i = 0; i < count && !list; i++) out[seen++] = i;
-  while (list && *list && seen < count) {
+  while (list && *list) {
     char *end;
-    long number = strtol(list, &end, 10);
-    if (end == list || number < 0 || number >= count) break;
-    out[seen++] = (int)number;
+    int device = device_named(list, &end, count);
+    if (device < 0) break;
+    if (is_among(out, seen, device)) return 0;
+    out[seen++] = device;
     if (*end != ',') break;
     list = end + 1;
   }
   return seen;
 }
 
+// CUDA reads the variable once, when it is first used: what the program sets later has no effect.
 int card_device_count(void) {
-  int devices[CARD_MAX_DEVICES];
-  return visible_devices(devices);
+  if (__atomic_load_n(&has_visible, __ATOMIC_ACQUIRE)) return visible_count;
+  pthread_mutex_lock(&slots);
+  if (!has_visible) visible_count = read_visible(visible);
+  __atomic_store_n(&has_visible, true, __ATOMIC_RELEASE);
+  pthread_mutex_unlock(&slots);
+  return visible_count;
 }
 
 int card_physical(int number) {
-  int devices[CARD_MAX_DEVICES], count = visible_devices(devices);
-  return number >= 0 && number < count ? devices[number] : 0;
+  return number >= 0 && number < card_device_count() ? visible[number] : 0;
 }
 
 card_record *card_record_here(void) { return record; }
@@ -202,6 +239,21 @@ bool card_set_device(int number) {
   return true;
 }
 
+static __thread int last_error;
+
+int card_result(int code) {
+  if (code) last_error = code;
+  return code;
+}
+
+STAND_IN int cudaPeekAtLastError(void) { return last_error; }
+
+STAND_IN int cudaGetLastError(void) {
+  int code = last_error;
+  last_error = CARD_OK;
+  return code;
+}
+
 bool *card_is_hidden(void) {
   static __thread bool is_hidden;
   return &is_hidden;
@@ -215,14 +267,14 @@ void *card_handle(void) {
 void card_unmodelled_call(const char *name) {
   card_process *mine = card_process_here();
   pthread_mutex_lock(&slots);
+  const uint32_t last = CARD_MAX_NAMES - 1; // for all that have no entry of their own
   uint32_t i = 0;
-  while (i < mine->unmodelled_count && strcmp(mine->unmodelled[i].name, name) != 0) i++;
-  if (i < CARD_MAX_NAMES) {
-    card_unmodelled *entry = &mine->unmodelled[i];
-    if (i == mine->unmodelled_count) snprintf(entry->name, sizeof entry->name, "%s", name);
-    entry->calls++;
-    if (i == mine->unmodelled_count) mine->unmodelled_count++;
-  }
+  while (i < mine->unmodelled_count && i < last && strcmp(mine->unmodelled[i].name, name) != 0) i++;
+  card_unmodelled *entry = &mine->unmodelled[i];
+  if (i == mine->unmodelled_count)
+    snprintf(entry->name, sizeof entry->name, "%s", i < last ? name : "other functions");
+  entry->calls++;
+  if (i == mine->unmodelled_count) mine->unmodelled_count++;
   pthread_mutex_unlock(&slots);
 }
 

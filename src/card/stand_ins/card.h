@@ -22,6 +22,7 @@ enum {
   CARD_INVALID_DEVICE = 101,
   CARD_NO_IMAGE = 209,
   CARD_NOT_FOUND = 500,
+  CARD_NOT_SUPPORTED = 801,
 };
 
 // ---- the card (card.c) ------------------------------------------------------------------------------
@@ -46,7 +47,8 @@ const char *card_folder(void);
 const card_description *card(void);
 int card_device_count(void);   // the devices that the program may see
 int card_physical(int device); // the device of the record that the program sees under this number
-card_record *card_record_here(void); // NULL: there is no card
+void card_uuid(int physical, char *out, size_t size); // its name, as NVML has it: "GPU-0000..."
+card_record *card_record_here(void);                  // NULL: there is no card
 card_process *
 card_process_here(void);     // the record of this process, made if there is none; never NULL
 bool card_has_room(void);    // false: so many processes used the card that this one has no record
@@ -55,6 +57,10 @@ int card_cuda_version(void); // of the runtime that the program was built for: 1
 // The device of this thread.
 int card_device(void);
 bool card_set_device(int device); // false: there is no such device
+
+// Remembers a result of the runtime that is an error, for cudaGetLastError, and returns it. A launch between <<< and >>>
+// has no other way to fail.
+int card_result(int code);
 
 // Whether the driver's functions are refused to this thread. The real cuDNN brings a CUDA runtime of its own, which must
 // find no card while it plans.
@@ -126,10 +132,20 @@ bool card_range_of(uint64_t address, uint64_t *start, uint64_t *bytes);
 // contents of weights and activations are not computed. plimsoll_values.py computes integers and writes them to the same
 // addresses.
 void card_copy(void *to, const void *from, size_t bytes);
+void card_copy_rows(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
+                    size_t height);
 void card_fill(void *to, int byte, size_t bytes);
+void card_fill_words(void *to, uint32_t word, size_t count);
 
 int card_host_alloc(size_t bytes, void **out);
 int card_host_free(void *pointer);
+// Pins memory that the program has, and lets it go.
+int card_host_register(void *pointer, size_t bytes);
+int card_host_unregister(void *pointer);
 bool card_is_pinned(const void *pointer);
+// Memory that moves between host and card, such as that of paged optimizers. The card gives up what it has of it when a
+// program needs more room, so it counts as the host's.
+int card_managed_alloc(size_t bytes, uint64_t *address);
+bool card_is_managed(const void *pointer);
 
 #endif

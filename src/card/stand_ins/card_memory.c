@@ -29,6 +29,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static plim_address_model addresses[CARD_MAX_DEVICES];
 static holdings allocations; // by address, of cudaMalloc
 static holdings created;     // by handle, of cuMemCreate
+static holdings managed;     // by address, of cudaMallocManaged
 
 static uint64_t up(uint64_t bytes) { return (bytes + PAGE - 1) / PAGE * PAGE; }
 
@@ -154,28 +155,44 @@ static card_holding *holding_of(int device) {
   return &card_process_here()->devices[card_physical(device)];
 }
 
+// Of all processes.
+static uint64_t used_on(int device) {
+  return card_record_used(card_record_here(), card_physical(device));
+}
+
+static void note_peak(int device, uint64_t used) {
+  uint64_t *most = &card_record_here()->peak_bytes[card_physical(device)];
+  uint64_t seen = __atomic_load_n(most, __ATOMIC_RELAXED);
+  while (used > seen &&
+         !__atomic_compare_exchange_n(most, &seen, used, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    continue;
+}
+
 static void begin_context(int device) {
   card_holding *mine = holding_of(device);
   if (mine->context_bytes || !card_record_here()) return;
   mine->context_bytes = card_record_here()->context_bytes;
+  note_peak(device, used_on(device));
   begin_addresses(device);
 }
 
-static uint64_t left_on(int device) {
-  if (!card_record_here()) return 0;
-  uint64_t used = card_record_used(card_record_here(), card_physical(device));
-  return used < card()->total_bytes ? card()->total_bytes - used : 0;
-}
-
+// The bytes are added before anybody looks whether they fit, so that of two processes that ask at once at most one gets
+// what only one can have.
 static bool charge(int device, uint64_t bytes) {
   begin_context(device);
   card_holding *mine = holding_of(device);
-  if (!card_has_room() || bytes > left_on(device)) {
+  uint64_t used = PLIM_UNKNOWN;
+  if (card_record_here() && card_has_room() && bytes <= card()->total_bytes) {
+    __atomic_add_fetch(&mine->used_bytes, bytes, __ATOMIC_SEQ_CST);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    used = used_on(device);
+    if (used > card()->total_bytes) mine->used_bytes -= bytes;
+  }
+  if (used > card()->total_bytes) {
     mine->refusals++;
     return false;
   }
-  mine->used_bytes += bytes;
-  if (mine->used_bytes > mine->peak_bytes) mine->peak_bytes = mine->used_bytes;
+  note_peak(device, used);
   return true;
 }
 
@@ -226,9 +243,9 @@ void card_take_addresses(int device, uint64_t bytes) {
 uint64_t card_free_bytes(int device) {
   pthread_mutex_lock(&lock);
   begin_context(device);
-  uint64_t bytes = left_on(device);
+  uint64_t used = card_record_here() ? used_on(device) : PLIM_UNKNOWN;
   pthread_mutex_unlock(&lock);
-  return bytes;
+  return used < card()->total_bytes ? card()->total_bytes - used : 0;
 }
 
 // ---- memory with addresses -----------------------------------------------------------------------------
@@ -271,12 +288,14 @@ int card_free(uint64_t address) {
   if (!address) return CARD_OK;
   pthread_mutex_lock(&lock);
   bool is_one = take(&allocations, address, &old);
+  bool is_managed = !is_one && take(&managed, address, &old);
   if (is_one) {
     unback(old.device, old.start, old.bytes);
     discharge(old.device, old.bytes);
   }
+  if (is_managed) munmap((void *)old.start, old.bytes);
   pthread_mutex_unlock(&lock);
-  return is_one ? CARD_OK : CARD_INVALID_VALUE;
+  return is_one || is_managed ? CARD_OK : CARD_INVALID_VALUE;
 }
 
 // ---- addresses and memory apart -------------------------------------------------------------------------
@@ -353,38 +372,71 @@ STAND_IN void plimsoll_card_answer(uint64_t count) {
 
 STAND_IN void plimsoll_card_forget_answer(void) { has_answer = false; }
 
+static bool is_copied(const void *to, const void *from, size_t bytes) {
+  return bytes <= COPIED_BYTES || (card_device_of(to) < 0 && card_device_of(from) < 0);
+}
+
 void card_copy(void *to, const void *from, size_t bytes) {
-  bool is_on_card = card_device_of(to) >= 0 || card_device_of(from) >= 0;
   bool is_count = has_answer && card_device_of(from) >= 0 && card_device_of(to) < 0 && bytes <= 8;
   if (is_count) {
     memcpy(to, &answer, bytes);
     has_answer = false;
     return;
   }
-  if (!is_on_card || bytes <= COPIED_BYTES) memmove(to, from, bytes);
+  if (is_copied(to, from, bytes)) memmove(to, from, bytes);
+}
+
+void card_copy_rows(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
+                    size_t height) {
+  if (!is_copied(to, from, width * height)) return;
+  for (size_t row = 0; row < height; row++)
+    memmove((char *)to + row * to_pitch, (const char *)from + row * from_pitch, width);
 }
 
 void card_fill(void *to, int byte, size_t bytes) {
-  if (card_device_of(to) < 0 || bytes <= COPIED_BYTES) memset(to, byte, bytes);
+  if (is_copied(to, to, bytes)) memset(to, byte, bytes);
+}
+
+void card_fill_words(void *to, uint32_t word, size_t count) {
+  if (!is_copied(to, to, count * sizeof word)) return;
+  for (size_t i = 0; i < count; i++) memcpy((char *)to + i * sizeof word, &word, sizeof word);
 }
 
 // ---- the host's memory ----------------------------------------------------------------------------------
 
-static holdings pinned;
+static holdings pinned; // `device` says whose the memory is
+enum { OF_CARD, OF_PROGRAM };
+
+static bool pin(void *at, size_t bytes, int owner) {
+  pthread_mutex_lock(&lock);
+  bool is_listed = add(&pinned, (holding){(uint64_t)at, bytes, owner});
+  card_process *process = card_process_here();
+  if (is_listed) process->pinned_bytes += bytes;
+  if (process->pinned_bytes > process->peak_pinned_bytes)
+    process->peak_pinned_bytes = process->pinned_bytes;
+  pthread_mutex_unlock(&lock);
+  return is_listed;
+}
+
+// The bytes that were pinned there; 0: none of this owner.
+static size_t unpin(void *start, int owner) {
+  holding old = {0};
+  pthread_mutex_lock(&lock);
+  size_t at = after(&pinned, (uint64_t)start);
+  bool is_one =
+      at && pinned.at[at - 1].start == (uint64_t)start && pinned.at[at - 1].device == owner;
+  if (is_one && take(&pinned, (uint64_t)start, &old))
+    card_process_here()->pinned_bytes -= old.bytes;
+  pthread_mutex_unlock(&lock);
+  return old.bytes;
+}
 
 int card_host_alloc(size_t asked, void **out) {
   size_t bytes = asked ? asked : 1;
   void *at =
       mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (at == MAP_FAILED) return CARD_OUT_OF_MEMORY;
-  pthread_mutex_lock(&lock);
-  bool is_listed = add(&pinned, (holding){(uint64_t)at, bytes, 0});
-  card_process *process = card_process_here();
-  if (is_listed) process->pinned_bytes += bytes;
-  if (process->pinned_bytes > process->peak_pinned_bytes)
-    process->peak_pinned_bytes = process->pinned_bytes;
-  pthread_mutex_unlock(&lock);
-  if (!is_listed) {
+  if (!pin(at, bytes, OF_CARD)) {
     munmap(at, bytes);
     return CARD_OUT_OF_MEMORY;
   }
@@ -393,27 +445,47 @@ int card_host_alloc(size_t asked, void **out) {
 }
 
 int card_host_free(void *pointer) {
-  holding old;
-  if (!pointer) return CARD_OK;
-  pthread_mutex_lock(&lock);
-  bool is_one = take(&pinned, (uint64_t)pointer, &old);
-  if (is_one) card_process_here()->pinned_bytes -= old.bytes;
-  pthread_mutex_unlock(&lock);
-  if (!is_one) return CARD_INVALID_VALUE;
-  munmap(pointer, old.bytes);
-  return CARD_OK;
+  size_t bytes = pointer ? unpin(pointer, OF_CARD) : 0;
+  if (bytes) munmap(pointer, bytes);
+  return bytes || !pointer ? CARD_OK : CARD_INVALID_VALUE;
 }
 
-bool card_is_pinned(const void *pointer) {
+int card_host_register(void *pointer, size_t bytes) {
+  if (!pointer || !bytes || card_is_pinned(pointer)) return CARD_INVALID_VALUE;
+  return pin(pointer, bytes, OF_PROGRAM) ? CARD_OK : CARD_OUT_OF_MEMORY;
+}
+
+int card_host_unregister(void *pointer) {
+  return unpin(pointer, OF_PROGRAM) ? CARD_OK : CARD_INVALID_VALUE;
+}
+
+static bool is_within(const holdings *list, const void *pointer) {
   pthread_mutex_lock(&lock);
-  size_t at = after(&pinned, (uint64_t)pointer);
-  const holding *found = at ? &pinned.at[at - 1] : NULL;
+  size_t at = after(list, (uint64_t)pointer);
+  const holding *found = at ? &list->at[at - 1] : NULL;
   bool is_inside = found && (uint64_t)pointer - found->start < found->bytes;
   pthread_mutex_unlock(&lock);
   return is_inside;
 }
 
+bool card_is_pinned(const void *pointer) { return is_within(&pinned, pointer); }
+bool card_is_managed(const void *pointer) { return is_within(&managed, pointer); }
+
+int card_managed_alloc(size_t bytes, uint64_t *address) {
+  void *at = bytes ? mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
+                   : MAP_FAILED;
+  if (at == MAP_FAILED) return bytes ? CARD_OUT_OF_MEMORY : CARD_INVALID_VALUE;
+  card_unmodelled_call("cudaMallocManaged (taken to be on the host)");
+  pthread_mutex_lock(&lock);
+  bool is_listed = add(&managed, (holding){(uint64_t)at, bytes, 0});
+  pthread_mutex_unlock(&lock);
+  *address = (uint64_t)at;
+  if (!is_listed) munmap(at, bytes);
+  return is_listed ? CARD_OK : CARD_OUT_OF_MEMORY;
+}
+
 void card_memory_after_fork(void) {
   pthread_mutex_init(&lock, NULL);
-  allocations.len = created.len = pinned.len = 0;
+  allocations.len = created.len = pinned.len = managed.len = 0;
 }

@@ -46,7 +46,7 @@ static bool read_table(const cudnn_descriptor *tensor, table *out) {
   for (int64_t i = 2; i < size->count; i++) out->pixels *= sizes[i];
   if (number == TYPE_FLOAT || number == TYPE_INT32) out->element_bytes = 4;
   if (number == TYPE_DOUBLE) out->element_bytes = 8;
-  return sizes[0] > 0 && sizes[1] > 0;
+  return sizes[0] > 0 && sizes[1] > 0 && out->pixels > 0;
 }
 
 static bool is_filled(const int64_t *numbers, int64_t count, int64_t value) {
@@ -79,6 +79,8 @@ static bool read_convolution(const cudnn_descriptor *operation, convolution *out
   return read_table(cudnn_part(operation, how + 1), &out->weights) &&
          read_table(cudnn_part(operation, how + 2), &out->input) &&
          read_table(cudnn_part(operation, how + 3), &out->output) &&
+         out->input.dimensions == out->weights.dimensions &&
+         out->input.channels[1] >= out->weights.channels[1] &&
          read_steps(cudnn_part(operation, how), out);
 }
 

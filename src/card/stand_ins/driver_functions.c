@@ -141,9 +141,16 @@ STAND_IN int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, void *s
 
 STAND_IN int cuMemsetD32Async(uint64_t to, unsigned value, size_t count, void *stream) {
   (void)stream;
-  if (value == 0) card_fill((void *)to, 0, count * 4);
+  card_fill_words((void *)to, value, count);
   return CARD_OK;
 }
+
+STAND_IN int cuMemHostRegister_v2(void *pointer, size_t bytes, unsigned flags) {
+  (void)flags;
+  return card_host_register(pointer, bytes);
+}
+
+STAND_IN int cuMemHostUnregister(void *pointer) { return card_host_unregister(pointer); }
 
 STAND_IN int cuMemGetAddressRange_v2(uint64_t *start, size_t *bytes, uint64_t address) {
   uint64_t first, size;
@@ -153,19 +160,40 @@ STAND_IN int cuMemGetAddressRange_v2(uint64_t *start, size_t *bytes, uint64_t ad
   return CARD_OK;
 }
 
-// CU_POINTER_ATTRIBUTE_*: 1 context, 2 memory type, 3 device pointer, 9 device number.
+// CU_POINTER_ATTRIBUTE_*
+enum {
+  POINTER_CONTEXT = 1,
+  POINTER_MEMORY_TYPE,
+  POINTER_ON_DEVICE,
+  POINTER_ON_HOST,
+  POINTER_IS_MANAGED = 8,
+  POINTER_DEVICE_NUMBER,
+  POINTER_RANGE_START = 11,
+  POINTER_RANGE_BYTES,
+};
+
 STAND_IN int cuPointerGetAttribute(void *out, int attribute, uint64_t address) {
   int device = card_device_of((const void *)address);
-  if (device < 0 && !card_is_pinned((const void *)address)) return CARD_INVALID_VALUE;
-  int number = device < 0 ? 0 : device, type = device < 0 ? 1 : 2;
+  bool is_on_device = device >= 0;
+  uint64_t start = 0, bytes = 0;
+  if (!is_on_device && !card_is_pinned((const void *)address)) return CARD_INVALID_VALUE;
   switch (attribute) {
-  case 1: *(void **)out = context_of(number); break;
-  case 2: *(int *)out = type; break;
-  case 3: *(uint64_t *)out = address; break;
-  case 9: *(int *)out = number; break;
-  default: *(int *)out = 0;
+  case POINTER_CONTEXT: *(void **)out = context_of(is_on_device ? device : 0); return CARD_OK;
+  case POINTER_MEMORY_TYPE: *(int *)out = is_on_device ? 2 : 1; return CARD_OK;
+  case POINTER_ON_DEVICE: *(uint64_t *)out = address; return CARD_OK;
+  case POINTER_ON_HOST:
+    if (is_on_device) return CARD_INVALID_VALUE;
+    *(uint64_t *)out = address;
+    return CARD_OK;
+  case POINTER_IS_MANAGED: *(bool *)out = false; return CARD_OK;
+  case POINTER_DEVICE_NUMBER: *(int *)out = is_on_device ? device : 0; return CARD_OK;
+  case POINTER_RANGE_START:
+  case POINTER_RANGE_BYTES:
+    if (!card_range_of(address, &start, &bytes)) return CARD_INVALID_VALUE;
+    *(uint64_t *)out = attribute == POINTER_RANGE_START ? start : bytes;
+    return CARD_OK;
+  default: card_unmodelled_call("cuPointerGetAttribute"); return CARD_INVALID_VALUE;
   }
-  return CARD_OK;
 }
 
 // ---- virtual memory: expandable segments ----------------------------------------------------------------

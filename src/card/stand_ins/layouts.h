@@ -46,7 +46,7 @@ typedef struct {
 
 // cudaPointerAttributes; CUDA 13 has reserved fields behind it.
 typedef struct {
-  int type, device; // type: 0 unregistered, 1 host, 2 device
+  int type, device; // type: 0 unregistered, 1 host, 2 device, 3 managed
   void *device_pointer, *host_pointer;
 } card_pointer_attributes;
 

@@ -48,20 +48,20 @@ static void combine(void *into, const void *with, size_t count, int type, int op
   }
 }
 
-#define DIVIDE(T)                                                                                  \
+#define DIVIDE(T, W)                                                                               \
   do {                                                                                             \
     T *a = sums;                                                                                   \
-    for (size_t i = 0; i < count; i++) a[i] = (T)(a[i] / (T)ranks);                                \
+    for (size_t i = 0; i < count; i++) a[i] = (T)(a[i] / (W)ranks);                                \
   } while (0)
 
 static void divide(void *sums, size_t count, int type, int ranks) {
   switch (type) {
-  case INT8: DIVIDE(int8_t); break;
-  case UINT8: DIVIDE(uint8_t); break;
-  case INT32: DIVIDE(int32_t); break;
-  case UINT32: DIVIDE(uint32_t); break;
-  case INT64: DIVIDE(int64_t); break;
-  case UINT64: DIVIDE(uint64_t); break;
+  case INT8: DIVIDE(int8_t, int64_t); break;
+  case UINT8: DIVIDE(uint8_t, uint64_t); break;
+  case INT32: DIVIDE(int32_t, int64_t); break;
+  case UINT32: DIVIDE(uint32_t, uint64_t); break;
+  case INT64: DIVIDE(int64_t, int64_t); break;
+  case UINT64: DIVIDE(uint64_t, uint64_t); break;
   }
 }
 
@@ -214,6 +214,7 @@ static bool is_exchanged(const card_collective *c) {
 
 int card_collective_do(card_collective c) {
   card_watch_collective();
+  if (element_bytes(c.type) == 0) note(&c, " of a type that is not known");
   if (part_bytes(&c) == 0) return CARD_OK;
   if (!is_exchanged(&c)) return use_own(&c), CARD_OK;
   bool is_posted = post(&c);

@@ -142,7 +142,7 @@ static void set_awake(watcher *w, bool is_awake) {
   pthread_mutex_unlock(&lock);
 }
 
-// Not a function of CUDA's: PyTorch's watchdog sleeps in it.
+// Not functions of CUDA's: PyTorch's watchdog sleeps in one of them, depending on the glibc for which PyTorch was built.
 STAND_IN int pthread_cond_timedwait(pthread_cond_t *restrict cond, pthread_mutex_t *restrict mutex,
                                     const struct timespec *restrict until) {
   static int (*real)(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
@@ -150,6 +150,17 @@ STAND_IN int pthread_cond_timedwait(pthread_cond_t *restrict cond, pthread_mutex
   watcher *w = watcher_here();
   if (w) set_awake(w, false);
   int result = real(cond, mutex, until);
+  if (w) set_awake(w, true);
+  return result;
+}
+
+STAND_IN int pthread_cond_clockwait(pthread_cond_t *restrict cond, pthread_mutex_t *restrict mutex,
+                                    clockid_t clock, const struct timespec *restrict until) {
+  static int (*real)(pthread_cond_t *, pthread_mutex_t *, clockid_t, const struct timespec *);
+  if (!real) *(void **)&real = dlsym(RTLD_NEXT, "pthread_cond_clockwait");
+  watcher *w = watcher_here();
+  if (w) set_awake(w, false);
+  int result = real(cond, mutex, clock, until);
   if (w) set_awake(w, true);
   return result;
 }

@@ -5,13 +5,17 @@
 #include "card.h"
 #include "layouts.h"
 
-enum { NVML_OK = 0, NVML_INVALID = 2, NVML_NOT_SUPPORTED = 3 };
+enum { NVML_OK = 0, NVML_INVALID = 2, NVML_NOT_SUPPORTED = 3, NVML_NOT_FOUND = 6 };
 
 static void *device_handle(unsigned number) { return (void *)(uintptr_t)(0x8000 + number * 16); }
-static int number_of(const void *handle) { return (int)(((uintptr_t)handle - 0x8000) / 16); }
-
 // NVML counts the machine's devices, whatever CUDA_VISIBLE_DEVICES says.
 static unsigned count(void) { return card_record_here() ? card_record_here()->device_count : 0; }
+
+// -1: no handle of a device.
+static int number_of(const void *handle) {
+  uintptr_t at = (uintptr_t)handle - (uintptr_t)device_handle(0);
+  return at % 16 == 0 && at / 16 < count() ? (int)(at / 16) : -1;
+}
 
 STAND_IN int nvmlDeviceGetCount_v2(unsigned *out) {
   *out = count();
@@ -31,8 +35,9 @@ STAND_IN int nvmlDeviceGetHandleByPciBusId_v2(const char *bus_id, void **out) {
 }
 
 STAND_IN int nvmlDeviceGetIndex(void *device, unsigned *out) {
-  *out = (unsigned)number_of(device);
-  return NVML_OK;
+  int number = number_of(device);
+  if (number >= 0) *out = (unsigned)number;
+  return number >= 0 ? NVML_OK : NVML_INVALID;
 }
 
 STAND_IN int nvmlDeviceGetName(void *device, char *out, unsigned size) {
@@ -42,8 +47,18 @@ STAND_IN int nvmlDeviceGetName(void *device, char *out, unsigned size) {
 }
 
 STAND_IN int nvmlDeviceGetUUID(void *device, char *out, unsigned size) {
-  snprintf(out, size, "GPU-00000000-0000-0000-0000-%012x", number_of(device));
-  return NVML_OK;
+  int number = number_of(device);
+  if (number >= 0) card_uuid(number, out, size);
+  return number >= 0 ? NVML_OK : NVML_INVALID;
+}
+
+STAND_IN int nvmlDeviceGetHandleByUUID(const char *wanted, void **out) {
+  char uuid[64];
+  for (unsigned i = 0; i < count(); i++) {
+    card_uuid((int)i, uuid, sizeof uuid);
+    if (strcmp(uuid, wanted) == 0) return *out = device_handle(i), NVML_OK;
+  }
+  return NVML_NOT_FOUND;
 }
 
 typedef struct {
@@ -51,9 +66,9 @@ typedef struct {
 } memory_info;
 
 STAND_IN int nvmlDeviceGetMemoryInfo(void *device, memory_info *out) {
-  if (!card_record_here()) return NVML_NOT_SUPPORTED;
-  uint64_t total = card()->total_bytes,
-           used = card_record_used(card_record_here(), number_of(device));
+  int number = number_of(device);
+  if (number < 0) return NVML_INVALID;
+  uint64_t total = card()->total_bytes, used = card_record_used(card_record_here(), number);
   *out = (memory_info){total, used < total ? total - used : 0, used};
   return NVML_OK;
 }
@@ -89,4 +104,22 @@ STAND_IN int nvmlDeviceGetGpuFabricInfoV(void *device, unsigned *version) {
   return NVML_OK;
 }
 
-STAND_IN const char *nvmlErrorString(int code) { return code ? "Not Supported" : "Success"; }
+// No NVLink: PyTorch asks for one link after the other until one is refused.
+STAND_IN int nvmlDeviceGetNvLinkRemoteDeviceType(void) { return NVML_NOT_SUPPORTED; }
+STAND_IN int nvmlDeviceGetNvLinkRemotePciInfo_v2(void) { return NVML_NOT_SUPPORTED; }
+
+// Peers reach each other, as cudaDeviceCanAccessPeer says.
+STAND_IN int nvmlDeviceGetP2PStatus(void *device, void *peer, int index, int *status) {
+  (void)device, (void)peer, (void)index;
+  *status = 0; // NVML_P2P_STATUS_OK
+  return NVML_OK;
+}
+
+STAND_IN const char *nvmlErrorString(int code) {
+  switch (code) {
+  case NVML_OK: return "Success";
+  case NVML_INVALID: return "Invalid Argument";
+  case NVML_NOT_FOUND: return "Not Found";
+  default: return "Not Supported";
+  }
+}

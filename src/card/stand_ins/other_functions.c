@@ -8,4 +8,9 @@
     card_unmodelled_call(#name);                                                                   \
     return CARD_OK;                                                                                \
   }
+#define REFUSED(name)                                                                              \
+  STAND_IN int name(void) {                                                                        \
+    card_unmodelled_call(#name);                                                                   \
+    return card_result(CARD_NOT_SUPPORTED);                                                        \
+  }
 #include "other_functions.h"

@@ -8,7 +8,7 @@
 
 STAND_IN int cudaGetDeviceCount(int *count) {
   *count = card_device_count();
-  return *count ? CARD_OK : 100; // cudaErrorNoDevice
+  return card_result(*count ? CARD_OK : 100); // cudaErrorNoDevice
 }
 
 STAND_IN int cudaGetDevice(int *device) {
@@ -17,7 +17,25 @@ STAND_IN int cudaGetDevice(int *device) {
 }
 
 STAND_IN int cudaSetDevice(int device) {
-  return card_set_device(device) ? CARD_OK : CARD_INVALID_DEVICE;
+  return card_result(card_set_device(device) ? CARD_OK : CARD_INVALID_DEVICE);
+}
+
+STAND_IN int cudaInitDevice(int device, unsigned flags, unsigned is_set) {
+  (void)flags, (void)is_set;
+  if (device < 0 || device >= card_device_count()) return card_result(CARD_INVALID_DEVICE);
+  card_use(device);
+  return CARD_OK;
+}
+
+int cuCtxSetLimit(unsigned limit, size_t value);
+int cuCtxGetLimit(size_t *value, unsigned limit);
+
+STAND_IN int cudaDeviceSetLimit(unsigned limit, size_t value) {
+  return card_result(cuCtxSetLimit(limit, value));
+}
+
+STAND_IN int cudaDeviceGetLimit(size_t *value, unsigned limit) {
+  return card_result(cuCtxGetLimit(value, limit));
 }
 
 STAND_IN int cudaDriverGetVersion(int *version) {
@@ -58,7 +76,7 @@ STAND_IN int cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {
 
 static int properties(void *out, int device) {
   const card_description *c = card();
-  if (device < 0 || device >= card_device_count()) return CARD_INVALID_DEVICE;
+  if (device < 0 || device >= card_device_count()) return card_result(CARD_INVALID_DEVICE);
   int major = card_cuda_version() / 1000;
   memset(out, 0, card_properties_bytes(major));
   for (size_t i = 0; i < card_property_count; i++) {
@@ -81,7 +99,7 @@ STAND_IN int cudaGetDeviceProperties(void *out, int device) { return properties(
 STAND_IN int cudaGetDeviceProperties_v2(void *out, int device) { return properties(out, device); }
 
 STAND_IN int cudaDeviceGetAttribute(int *value, int attribute, int device) {
-  if (device < 0 || device >= card_device_count()) return CARD_INVALID_DEVICE;
+  if (device < 0 || device >= card_device_count()) return card_result(CARD_INVALID_DEVICE);
   *value =
       attribute == CARD_ATTRIBUTE_BUS ? card_physical(device) + 1 : (int)card_attribute(attribute);
   return CARD_OK;
@@ -101,6 +119,7 @@ static const struct {
     {98, "cudaErrorInvalidDeviceFunction", "invalid device function"},
     {CARD_NO_IMAGE, "cudaErrorNoKernelImageForDevice",
      "no kernel image is available for execution on the device"},
+    {CARD_NOT_SUPPORTED, "cudaErrorNotSupported", "operation not supported"},
 };
 
 const char *card_error_text(int code, bool is_name) {

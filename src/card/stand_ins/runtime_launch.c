@@ -99,6 +99,13 @@ static vec(named_kernel) kernels;
 static bool is_sorted;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
+// A forked process may load libraries: the list must be whole there, and the lock free.
+static void lock_kernels(void) { pthread_mutex_lock(&lock); }
+static void unlock_kernels(void) { pthread_mutex_unlock(&lock); }
+__attribute__((constructor)) static void prepare_forks(void) {
+  pthread_atfork(lock_kernels, unlock_kernels, unlock_kernels);
+}
+
 static int by_function(const void *a, const void *b) {
   uintptr_t x = (uintptr_t)((const named_kernel *)a)->function,
             y = (uintptr_t)((const named_kernel *)b)->function;
@@ -137,7 +144,7 @@ static bool lacks_images; // some library has none for this card
 static int launch(const void *function, card_dim3 grid) {
   int device = card_device();
   named_kernel kernel = kernel_of(function);
-  if (lacks_images && !image_of(kernel.module).binary) return CARD_NO_IMAGE;
+  if (lacks_images && !image_of(kernel.module).binary) return card_result(CARD_NO_IMAGE);
   card_count_launch(device, kernel.name);
   card_time_kernel(kernel.kind, kernel.name, grid.x, grid.y, grid.z);
   return CARD_OK;
@@ -193,7 +200,7 @@ STAND_IN int cudaLaunchKernelExC(const card_launch *configuration, const void *f
 // CUB and PyTorch size their temporary storage by these.
 STAND_IN int cudaFuncGetAttributes(card_function_attributes *out, const void *function) {
   card_image image = image_of(kernel_of(function).module);
-  if (!image.binary) return CARD_NO_IMAGE;
+  if (!image.binary) return card_result(CARD_NO_IMAGE);
   *out = (card_function_attributes){.max_threads_per_block = 1024,
                                     .registers = 32,
                                     .ptx_version = image.ptx,
@@ -217,4 +224,11 @@ STAND_IN int cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const vo
                                                            int threads, size_t shared_bytes) {
   return cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, function, threads,
                                                                 shared_bytes, 0);
+}
+
+STAND_IN int cudaOccupancyMaxActiveClusters(int *clusters, const void *function,
+                                            const card_launch *configuration) {
+  (void)function, (void)configuration;
+  *clusters = card()->multiprocessors;
+  return CARD_OK;
 }

@@ -8,7 +8,7 @@ STAND_IN int cudaMalloc(void **out, size_t bytes) {
   uint64_t address = 0;
   int result = card_malloc(card_device(), bytes, &address);
   *out = (void *)address;
-  return result;
+  return card_result(result);
 }
 
 STAND_IN int cudaMallocAsync(void **out, size_t bytes, void *stream) {
@@ -18,12 +18,16 @@ STAND_IN int cudaMallocAsync(void **out, size_t bytes, void *stream) {
 
 STAND_IN int cudaMallocManaged(void **out, size_t bytes, unsigned flags) {
   (void)flags;
-  return cudaMalloc(out, bytes);
+  uint64_t address = 0;
+  card_use(card_device());
+  int result = card_managed_alloc(bytes, &address);
+  *out = (void *)address;
+  return card_result(result);
 }
 
 STAND_IN int cudaFree(void *pointer) {
   card_use(card_device()); // cudaFree(0) is how programs start CUDA
-  return card_free((uint64_t)pointer);
+  return card_result(card_free((uint64_t)pointer));
 }
 
 STAND_IN int cudaFreeAsync(void *pointer, void *stream) {
@@ -39,11 +43,20 @@ STAND_IN int cudaMemGetInfo(size_t *left, size_t *total) {
 
 STAND_IN int cudaHostAlloc(void **out, size_t bytes, unsigned flags) {
   (void)flags;
-  return card_host_alloc(bytes, out);
+  return card_result(card_host_alloc(bytes, out));
 }
 
-STAND_IN int cudaMallocHost(void **out, size_t bytes) { return card_host_alloc(bytes, out); }
-STAND_IN int cudaFreeHost(void *pointer) { return card_host_free(pointer); }
+STAND_IN int cudaMallocHost(void **out, size_t bytes) { return cudaHostAlloc(out, bytes, 0); }
+STAND_IN int cudaFreeHost(void *pointer) { return card_result(card_host_free(pointer)); }
+
+STAND_IN int cudaHostRegister(void *pointer, size_t bytes, unsigned flags) {
+  (void)flags;
+  return card_result(card_host_register(pointer, bytes));
+}
+
+STAND_IN int cudaHostUnregister(void *pointer) {
+  return card_result(card_host_unregister(pointer));
+}
 
 STAND_IN int cudaHostGetDevicePointer(void **out, void *host, unsigned flags) {
   (void)flags;
@@ -53,14 +66,11 @@ STAND_IN int cudaHostGetDevicePointer(void **out, void *host, unsigned flags) {
 
 STAND_IN int cudaPointerGetAttributes(card_pointer_attributes *out, const void *pointer) {
   int device = card_device_of(pointer);
-  bool is_pinned = device < 0 && card_is_pinned(pointer);
-  *out =
-      (card_pointer_attributes){.type = device >= 0 ? 2
-                                        : is_pinned ? 1
-                                                    : 0,
-                                .device = device >= 0 ? device : 0,
-                                .device_pointer = device >= 0 || is_pinned ? (void *)pointer : NULL,
-                                .host_pointer = device < 0 ? (void *)pointer : NULL};
+  int type = device >= 0 ? 2 : card_is_pinned(pointer) ? 1 : card_is_managed(pointer) ? 3 : 0;
+  *out = (card_pointer_attributes){.type = type,
+                                   .device = device >= 0 ? device : 0,
+                                   .device_pointer = type ? (void *)pointer : NULL,
+                                   .host_pointer = device < 0 ? (void *)pointer : NULL};
   return CARD_OK;
 }
 
@@ -83,12 +93,29 @@ STAND_IN int cudaMemcpyPeerAsync(void *to, int device, const void *from, int fro
   return cudaMemcpy(to, from, bytes, 0);
 }
 
+STAND_IN int cudaMemcpyPeer(void *to, int device, const void *from, int from_device, size_t bytes) {
+  return cudaMemcpyPeerAsync(to, device, from, from_device, bytes, NULL);
+}
+
 STAND_IN int cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch,
                                size_t width, size_t height, int kind, void *stream) {
   (void)kind, (void)stream;
-  for (size_t row = 0; row < height; row++)
-    card_copy((char *)to + row * to_pitch, (const char *)from + row * from_pitch, width);
+  card_copy_rows(to, to_pitch, from, from_pitch, width, height);
   return CARD_OK;
+}
+
+STAND_IN int cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t from_pitch,
+                          size_t width, size_t height, int kind) {
+  return cudaMemcpy2DAsync(to, to_pitch, from, from_pitch, width, height, kind, NULL);
+}
+
+// cudaChannelFormatDesc, which describes an element of a texture.
+typedef struct {
+  int bits[4], kind;
+} channel_format;
+
+STAND_IN channel_format cudaCreateChannelDesc(int x, int y, int z, int w, int kind) {
+  return (channel_format){{x, y, z, w}, kind};
 }
 
 STAND_IN int cudaMemset(void *to, int byte, size_t bytes) {

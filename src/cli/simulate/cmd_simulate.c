@@ -156,6 +156,12 @@ static plim_err understand(const simulate_args *args, const char *const *words, 
                             .writable_count = args->writable.len,
                             .has_network = args->has_network,
                             .is_unsandboxed = args->is_unsandboxed};
+  const char *hidden = simulate_other_cards(out);
+  if (hidden)
+    plim_note_add(&card->notes, "environment.cards", NULL,
+                  "CUDA_VISIBLE_DEVICES=%.80s in your environment is about the cards of this "
+                  "machine; the program does not get it and sees every simulated card",
+                  hidden);
   return PLIM_OK;
 }
 

@@ -40,14 +40,6 @@ static void note_tight(simulate_report *r, const simulate_process *p) {
                 units_bytes(spare).text, units_bytes(needs > reserved ? needs - reserved : 0).text);
 }
 
-static void note_sharing(simulate_report *r, const simulate_part *part) {
-  if (part->run.sharing > 1)
-    plim_note_add(&r->found, "shared_gpu", NULL,
-                  "%u processes used the same GPU; their peaks are added as if they came at the "
-                  "same time, so the program may need less",
-                  part->run.sharing);
-}
-
 // src/card/stand_ins/nccl_watchdog.h
 static void note_bucket(simulate_report *r, const simulate_process *p) {
   if (!p->observed.strategy || strcmp(p->observed.strategy, "ddp") != 0) return;
@@ -139,7 +131,6 @@ void simulate_add_notes(simulate_report *r) {
   if (p) {
     note_world(r, p);
     note_tight(r, p);
-    note_sharing(r, whole);
     note_bucket(r, p);
     note_routes(r, p);
     note_versions(r, p);

@@ -3,7 +3,11 @@
 #include "simulate.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <sched.h>
 #include <stdlib.h>
+#include <sys/file.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -92,6 +96,7 @@ static int act(const char *what) {
     bool is_told = getenv("PLIMSOLL_WORLD") && strcmp(getenv("PLIMSOLL_WORLD"), "64") == 0;
     return is_told && getenv("MINE") && strcmp(getenv("MINE"), "new") == 0 ? 0 : 1;
   }
+  if (strcmp(what, "alone") == 0) return getenv("PLIMSOLL_WORLD") ? 1 : 0;
   if (strcmp(what, "broken") == 0) write_observed("{\"rank\": ");
   if (strcmp(what, "write") == 0) {
     FILE *out = fopen(getenv("TO_CHANGE"), "w");
@@ -240,6 +245,10 @@ TEST(the_environment_has_the_world_and_what_was_asked_for) {
   CHECK(result.end == SIMULATE_RAN, "status %d", result.status);
   unsetenv("MINE");
   simulate_result_clear(&result);
+  setenv("PLIMSOLL_WORLD", "64", 1);
+  CHECK(!simulate("alone", 4) && result.end == SIMULATE_RAN, "the world of another run");
+  unsetenv("PLIMSOLL_WORLD");
+  simulate_result_clear(&result);
   folder_remove();
 }
 
@@ -266,6 +275,43 @@ TEST(only_the_log_stays) {
   folder_remove();
 }
 
+static bool write_line(const char *path, const char *line) {
+  FILE *out = fopen(path, "w");
+  return out && fputs(line, out) >= 0 && fclose(out) == 0;
+}
+
+// In a namespace of its own: a folder with a mount point in it, whose files are copied if they are small. Returns what is
+// wrong; NULL: nothing.
+static const char *run_beside_a_mount(void) {
+  char uids[48], gids[48];
+  snprintf(uids, sizeof uids, "0 %u 1", geteuid());
+  snprintf(gids, sizeof gids, "0 %u 1", getegid());
+  if (unshare(CLONE_NEWUSER | CLONE_NEWNS) || !write_line("/proc/self/setgroups", "deny") ||
+      !write_line("/proc/self/uid_map", uids) || !write_line("/proc/self/gid_map", gids))
+    return "no namespace";
+  if (mount("tmpfs", folder_path("work/apart"), "tmpfs", 0, "")) return "no mount";
+  if (simulate("recover", 4)) return error.message;
+  bool is_named = strstr(result.read_only, folder_path("work/large")) != NULL;
+  simulate_result_clear(&result);
+  return is_named ? NULL : "the large file is not named";
+}
+
+TEST(what_the_program_could_not_write_to_is_named) {
+  if (!begin()) return;
+  folder_write_text("work/large", "");
+  folder_write_text("work/apart/file", "");
+  CHECK(truncate(folder_path("work/large"), 20 * (off_t)PLIM_MIB) == 0, "a large file");
+  pid_t child = fork();
+  int status;
+  if (child == 0) {
+    const char *wrong = run_beside_a_mount();
+    if (wrong) printf("%s\n", wrong), fflush(stdout);
+    _exit(wrong ? 1 : 0);
+  }
+  CHECK(waitpid(child, &status, 0) == child && status == 0, "status %d", status);
+  folder_remove();
+}
+
 TEST(logs_of_old_runs_are_removed) {
   enum { OLD = SIMULATE_KEPT_LOGS + 5 };
   if (!begin()) return;
@@ -274,13 +320,18 @@ TEST(logs_of_old_runs_are_removed) {
     snprintf(name, sizeof name, "state/plimsoll/simulate/2001-01-01-%06d/log", i);
     folder_write_text(name, "");
   }
-  folder_write_text("state/plimsoll/simulate/2001-01-01-000000/out/record",
-                    ""); // it is still running
+  folder_write_text("state/plimsoll/simulate/2001-01-01-000000/out/record", "");
+  int running = open(folder_path("state/plimsoll/simulate/2001-01-01-000000/out"), O_RDONLY);
+  CHECK(running >= 0 && !flock(running, LOCK_EX), "it is still running");
+  // One that was killed, and is old; and one that is not old.
+  folder_write_text("state/plimsoll/simulate/2001-01-01-000001/out/record", "");
+  folder_write_text("state/plimsoll/simulate/2001-01-01-000020/out/record", "");
   CHECK(!simulate("recover", 4), "%s", error.message);
   simulate_result_clear(&result);
-  // The newest ones, the new one among them, and the two files of the one that is running.
+  // The newest logs, the new one among them, and the two files of the one that is running.
   CHECK_U64(files_in(folder_path("state/plimsoll/simulate")), SIMULATE_KEPT_LOGS + 2);
   CHECK(plim_is_file(folder_path(name)), "%s is gone", name);
+  close(running);
   folder_remove();
 }
 

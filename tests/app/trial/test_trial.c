@@ -294,6 +294,16 @@ TEST(another_effective_batch_is_asked_for) {
   end();
 }
 
+TEST(a_huge_effective_batch_has_no_huge_micro_batch) {
+  NEED_SANDBOX;
+  begin(by_trainer);
+  const char *const words[] = {python, "train.py", NULL};
+  const trial_options huge = {.words = words, .effective = 1ull << 40};
+  CHECK(!trial_program_open(&program, &huge, &error), "%s", error.message);
+  CHECK(trial_micro_at_most(&program, 1 << 20) == 1 << 16, "a search would take for ever");
+  end();
+}
+
 TEST(the_whole_effective_batch_fits) {
   NEED_SANDBOX;
   begin(by_trainer);
