@@ -2,7 +2,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "atomic_file.h"
 #include "cli_alloc.h"
@@ -36,14 +35,8 @@ uint64_t simulate_needs(const simulate_part *part) { return part->run.peak_bytes
 typedef struct {
   uint64_t steps; // that were asked for
   bool is_verbose;
-  FILE *log;     // with --verbose: the log, read up to where it was shown
-  bool has_line; // a progress line is on the terminal
+  FILE *log; // with --verbose: the log, read up to where it was shown
 } progress;
-
-static void clear_line(progress *p) {
-  if (p->has_line) fprintf(stderr, "\r%*s\r", term_width(stderr) - 1, "");
-  p->has_line = false;
-}
 
 // Shows what the program has printed since the last time.
 static void show_output(progress *p, const char *path) {
@@ -51,29 +44,24 @@ static void show_output(progress *p, const char *path) {
   if (!p->log) p->log = fopen(path, "r");
   if (!p->log) return;
   clearerr(p->log);
-  while (fgets(line, sizeof line, p->log)) fprintf(stderr, "%s", line);
+  while (fgets(line, sizeof line, p->log)) disarmed_output(line, stderr);
 }
 
 static void show_progress(void *context, const simulate_moment *now) {
   progress *p = context;
-  char line[160];
-  if (p->is_verbose) {
-    show_output(p, now->log);
-    return;
-  }
-  if (!isatty(STDERR_FILENO)) return;
-  if (!now->used_bytes) snprintf(line, sizeof line, "starting");
+  units_text seconds = units_seconds(now->seconds);
+  char of[32] = "";
+  if (p->is_verbose) show_output(p, now->log);
+  else if (!now->used_bytes) term_progress("%s, starting", seconds.text);
   else if (!now->steps)
-    snprintf(line, sizeof line, "loading, or in the first step: %s in use",
-             units_bytes(now->used_bytes).text);
-  else
-    snprintf(line, sizeof line, "step %llu of %llu: %s in use, %s allocated after the last step",
-             (unsigned long long)now->steps, (unsigned long long)p->steps,
-             units_bytes(now->used_bytes).text, units_bytes(now->allocated_bytes).text);
-  clear_line(p);
-  fprintf(stderr, "%.*s, %s", term_width(stderr) - 12, line, units_seconds(now->seconds).text);
-  fflush(stderr);
-  p->has_line = true;
+    term_progress("%s, loading, or in the first step: %s in use", seconds.text,
+                  units_bytes(now->used_bytes).text);
+  else {
+    if (p->steps) snprintf(of, sizeof of, " of %llu", (unsigned long long)p->steps);
+    term_progress("%s, %llu%s steps done: %s in use, %s allocated after the last step",
+                  seconds.text, (unsigned long long)now->steps, of,
+                  units_bytes(now->used_bytes).text, units_bytes(now->allocated_bytes).text);
+  }
 }
 
 // ---- the runs ---------------------------------------------------------------------------------------
@@ -94,7 +82,7 @@ plim_err simulate_run_part(const simulate_request *request, bool is_verbose, uin
                            simulate_part *part, plim_error *error) {
   progress p = {.steps = request->steps, .is_verbose = is_verbose};
   plim_err err = simulate_run(request, show_progress, &p, &part->run, error);
-  clear_line(&p);
+  term_progress_clear();
   if (p.log) fclose(p.log);
   return err ? err : simulate_read_snapshot(part, top, error);
 }

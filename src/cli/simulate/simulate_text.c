@@ -431,5 +431,5 @@ void simulate_print_log(const char *path) {
   const char *from = text + got;
   for (int lines = 0; from > text && lines <= LINES; from--) lines += from[-1] == '\n';
   if (from > text) from++;
-  fprintf(stderr, "%s", from);
+  disarmed_output(from, stderr);
 }

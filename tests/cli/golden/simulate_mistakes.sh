@@ -15,3 +15,5 @@ ls state 2>/dev/null
 $PLIMSOLL simulate --gpu 4090 --json --unsandboxed -- bash -c 'echo broken; exit 3' 2>err |
   python3 -c 'import json, sys; print(json.load(sys.stdin)["verdict"])'
 grep -E '^(broken|error)' err
+# What it printed is shown as it was: a progress bar with its carriage returns; but nothing that controls the terminal.
+$PLIMSOLL simulate --gpu 4090 --unsandboxed -- bash -c 'printf "10%%\r20%%\n\033[2Jfailed\n"; exit 3' 2>&1 | head -2 | od -c
