@@ -75,6 +75,7 @@ plim_err simulate_read_snapshot(simulate_part *part, uint64_t top, plim_error *e
       plim_snapshot_read(p->snapshot, -1, &part->replay.trace, &part->replay.info, error);
   if (err) return err;
   part->has_replay = true;
+  part->replay.is_of_run = true;
   return replay_investigate(&part->replay, &request, error);
 }
 
@@ -87,9 +88,18 @@ plim_err simulate_run_part(const simulate_request *request, bool is_verbose, uin
   return err ? err : simulate_read_snapshot(part, top, error);
 }
 
+// What PyTorch could reserve of the card, beside what CUDA and its libraries used there.
+static uint64_t room_of(const simulate_report *r) {
+  const simulate_process *p = simulate_fullest(&r->capped.run);
+  uint64_t needs = simulate_needs(&r->capped), reserved = p ? p->peak_reserved_bytes : 0;
+  uint64_t beside = needs > reserved ? needs - reserved : 0;
+  return r->has_limit && r->budget_bytes > beside ? r->budget_bytes - beside : 0;
+}
+
 // If memory runs out, the program runs once more on a card that is large enough, to see what it needs.
 static plim_err run_both(simulate_report *r, const simulate_args *args, plim_error *error) {
   plim_err err = simulate_run_part(r->request, args->is_verbose, args->top, &r->capped, error);
+  r->capped.replay.card_bytes = room_of(r);
   if (err || r->capped.run.end != SIMULATE_OUT_OF_MEMORY || !r->has_limit) return err;
   simulate_request large = *r->request;
   large.total_bytes = SIMULATE_LARGE_ENOUGH;
@@ -205,7 +215,8 @@ static int show(const simulate_report *r, const cli_call *call) {
     return CLI_ERROR;
   }
   bool has_finding = whole->has_replay && (whole->replay.leaks.len || whole->replay.duplicates.len);
-  return r->capped.run.end == SIMULATE_OUT_OF_MEMORY || has_finding ? CLI_FINDING : CLI_OK;
+  bool is_used = simulate_fullest(&whole->run);
+  return r->capped.run.end != SIMULATE_RAN || has_finding || !is_used ? CLI_FINDING : CLI_OK;
 }
 
 // The program with the settings of --with.
@@ -349,5 +360,7 @@ const cli_command cmd_simulate = {
     .run = run,
     .description = description,
     .examples = examples,
-    .finding = "it does not fit, or a leak or a duplicated model was found",
+    .finding =
+        "it does not fit, a leak or a duplicated model was found, or the program was not seen to "
+        "use the card",
 };

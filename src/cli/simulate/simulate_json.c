@@ -6,7 +6,7 @@
 
 static const char *verdict_of(const simulate_report *r) {
   if (r->capped.run.end == SIMULATE_FAILED) return "failed";
-  if (!r->has_limit) return "unknown";
+  if (!r->has_limit || !simulate_fullest(&simulate_whole(r)->run)) return "unknown";
   return r->capped.run.end == SIMULATE_RAN ? "fits" : "does_not_fit";
 }
 

@@ -116,9 +116,9 @@ static void print_recipe(const simulate_observed *o) {
   if (o->batch[0])
     used += snprintf(line + used, sizeof line - used, "micro batch %llu",
                      (unsigned long long)o->batch[0]);
-  if (o->batch[1])
-    used += snprintf(line + used, sizeof line - used, " x %llu%s", (unsigned long long)o->batch[1],
-                     o->has_tokens ? " tokens" : "");
+  if (o->batch[1] && o->has_tokens)
+    used += snprintf(line + used, sizeof line - used, " x %llu tokens",
+                     (unsigned long long)o->batch[1]);
   if (o->shapes > 1)
     used += snprintf(line + used, sizeof line - used, " (the largest of %llu shapes)",
                      (unsigned long long)o->shapes);
@@ -228,18 +228,21 @@ static void print_verdict(const simulate_report *r) {
     return;
   }
   bool fits = r->capped.run.end == SIMULATE_RAN;
-  term_print(stdout, fits ? TERM_GREEN : TERM_RED, fits ? "FITS:" : "DOES NOT FIT:");
+  bool grows = fits && whole->has_replay && whole->replay.leaks.len;
+  const char *verdict = grows ? "FITS SO FAR:" : fits ? "FITS:" : "DOES NOT FIT:";
+  term_print(stdout, fits ? TERM_GREEN : TERM_RED, "%s", verdict);
   if (fits)
-    snprintf(line, sizeof line, " needs %s of %s, %s to spare", needs,
+    snprintf(line, sizeof line, " needs %s of %s, %s to spare%s", needs,
              units_bytes(r->budget_bytes).text,
-             units_bytes(r->budget_bytes > bytes ? r->budget_bytes - bytes : 0).text);
+             units_bytes(r->budget_bytes > bytes ? r->budget_bytes - bytes : 0).text,
+             grows ? ", but memory leaks (see below)" : "");
   else if (r->has_large && whole->run.end == SIMULATE_RAN)
     snprintf(line, sizeof line, " needs %s; %s are available", needs,
              units_bytes(r->budget_bytes).text);
   else
     snprintf(line, sizeof line, " needs more than the %s that are available",
              units_bytes(r->budget_bytes).text);
-  term_wrap(stdout, line, fits ? 5 : 13, 2, (size_t)term_width(stdout));
+  term_wrap(stdout, line, strlen(verdict), 2, (size_t)term_width(stdout));
 }
 
 void simulate_print_peaks(const simulate_part *part, bool is_of_larger_card) {
