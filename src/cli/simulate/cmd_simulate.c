@@ -116,9 +116,12 @@ void simulate_part_clear(simulate_part *part) {
 
 static plim_err check_counts(const simulate_args *args, plim_error *error) {
   enum { MOST_GPUS = 64, MOST_RANKS = 1 << 16 };
-  if (args->gpus < 1 || args->gpus > MOST_GPUS)
-    return plim_fail(error, PLIM_ERR_ARGUMENT, "--gpus %llu is not between 1 and %d",
-                     (unsigned long long)args->gpus, MOST_GPUS);
+  if (args->gpus < 1 || args->gpus > MOST_GPUS) {
+    plim_fail(error, PLIM_ERR_ARGUMENT, "--gpus %llu is not between 1 and %d",
+              (unsigned long long)args->gpus, MOST_GPUS);
+    plim_error_hint(error, "--gpus is the number of cards; --gpu names the card: --gpu 4090");
+    return PLIM_ERR_ARGUMENT;
+  }
   if (args->world == 1 || args->world > MOST_RANKS)
     return plim_fail(error, PLIM_ERR_ARGUMENT, "--world %llu is not between 2 and %d",
                      (unsigned long long)args->world, MOST_RANKS);
@@ -178,6 +181,15 @@ plim_err simulate_keep_snapshot(const simulate_part *part, const char *path, pli
 
 // ---- the command ------------------------------------------------------------------------------------
 
+static bool log_has(const char *path, const char *text) {
+  char line[4096];
+  bool is_found = false;
+  FILE *log = fopen(path, "r");
+  while (log && !is_found && fgets(line, sizeof line, log)) is_found = strstr(line, text);
+  if (log) fclose(log);
+  return is_found;
+}
+
 // Which process failed first, why, and what to do about it.
 static void explain(const simulate_report *r, plim_error *error) {
   const simulate_result *run = &r->capped.run;
@@ -187,7 +199,10 @@ static void explain(const simulate_report *r, plim_error *error) {
     plim_fail(error, PLIM_ERR_UNSUPPORTED,
               "the program failed, but not because of memory; the last lines of its output are "
               "above");
-    plim_error_hint(error, "its whole output is in %.280s", run->log);
+    if (log_has(run->log, "No module named 'torch'"))
+      plim_error_hint(error, "its Python has no PyTorch: activate the environment that has it, or "
+                             "name that environment's python in the command");
+    else plim_error_hint(error, "its whole output is in %.280s", run->log);
     return;
   }
   if (p->world > 1)

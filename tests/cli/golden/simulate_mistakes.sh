@@ -8,6 +8,12 @@ try --gpu 4090 --gpus 4 --world 2 -- python train.py 2>&1
 try --gpu nonsense -- python train.py 2>&1
 try --gpu 4090 --step 3 python train.py 2>&1
 try --svg log.svg --html log.svg -- python train.py 2>&1
+XDG_STATE_HOME=/proc/nowhere try --gpu 4090 -- python train.py 2>&1
+echo pass >train.py
+try --gpu 4090 --unsandboxed -- train.py 2>&1
+try --gpu 4090 --unsandboxed -- no-such-program 2>&1
+try --gpu 4090 --unsandboxed -- python3 -S -c 'import torch' 2>&1 | grep -v '^ \|^Traceback'
+rm -r state train.py
 # The options behind the program's name are its own.
 $PLIMSOLL simulate -h | head -20
 ls state 2>/dev/null
