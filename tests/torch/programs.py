@@ -12,15 +12,16 @@ EVALUATES = """
 import torch, torch.nn as nn
 model = nn.Sequential(nn.Embedding(1000, 64), nn.Linear(64, 1000)).cuda()
 loss, optimizer = nn.CrossEntropyLoss(), torch.optim.AdamW(model.parameters())
+BATCH = 8
 for step in range(10):
-    with torch.no_grad():
-        model.eval()
-        model(torch.zeros(32, 16, dtype=torch.long, device="cuda"))
-        model.train()
-    ids = torch.zeros(8, 16, dtype=torch.long, device="cuda")
+    ids = torch.zeros(BATCH, 16, dtype=torch.long, device="cuda")
     loss(model(ids).flatten(0, 1), ids.flatten()).backward()
     optimizer.step()
     optimizer.zero_grad()
+    with torch.no_grad():
+        model.eval()
+        model(torch.zeros(4096, 16, dtype=torch.long, device="cuda"))
+        model.train()
 """
 KEEPS = """
 import torch, torch.nn as nn
@@ -47,16 +48,20 @@ def check(ok, what):
     print("%s %s" % ("ok  " if ok else "FAIL", what))
 
 
-def simulate(text, *options):
-    """The exit status, the document and the report of the program."""
+def run(text, *words):
+    """The exit status of plimsoll and what it prints about the program."""
     with tempfile.TemporaryDirectory(prefix="plimsoll-programs-") as folder:
         with open(os.path.join(folder, "train.py"), "w") as f:
             f.write(text)
         environment = dict(os.environ, XDG_STATE_HOME=folder + "/state")
-        command = [program, "simulate", "--gpu", "8GiB", *options, "--", python, "train.py"]
+        command = [program, *words, "--gpu", "8GiB", "--", python, "train.py"]
         done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
         print(done.stderr, end="")
         return done.returncode, done.stdout
+
+
+def simulate(text, *options):
+    return run(text, "simulate", *options)
 
 
 def observed(text):
@@ -68,6 +73,10 @@ def main():
     seen = observed(EVALUATES)
     check((seen["batch"], seen["batch_shapes"]) == ([8, 16], 1), "the batch is that of training: %s" % seen["batch"])
     check(observed(INFERS)["batch"] == [256, 1024], "a program that only evaluates has a batch too")
+    status, out = simulate(EVALUATES, "--limit", "128MiB")
+    check("out of memory when requesting 250 MiB in the evaluation after step 1, in" in out, "memory can run out in an evaluation")
+    status, out = run(EVALUATES, "plan", "--limit", "128MiB", "--set", "micro_batch=train.py:BATCH")
+    check(status == 1 and "memory ran out during evaluation" in out, "and then no micro batch helps")
     status, out = simulate(KEEPS)
     check("Leaks\nNot looked for: " in out and "Not found: duplicated models" in out, "three steps are too few to find a leak")
     check(status == 0 and "--steps 6" in out, "and the report says how many it takes")

@@ -266,8 +266,10 @@ static void print_failure(const simulate_report *r) {
   uint64_t step = simulate_steps(&r->capped.run) + 1;
   uint32_t frame = x->analysis.line.at[x->trace.events.at[oom->event].stack];
   plim_line_name(&x->trace, frame, line, sizeof line);
-  printf("out of memory when requesting %s in step %s", units_bytes(oom->request_bytes).text,
-         units_count(step).text);
+  bool is_evaluation = simulate_ran_out_in_evaluation(&r->capped.run);
+  printf("out of memory when requesting %s in %s %s", units_bytes(oom->request_bytes).text,
+         is_evaluation ? "the evaluation after step" : "step",
+         units_count(is_evaluation ? step - 1 : step).text);
   printf(", in\n  %s\n", frame == PLIM_NO_LINE ? "(autograd's backward thread)" : line);
 }
 
