@@ -80,6 +80,7 @@ def main():
     status, out = simulate(KEEPS)
     check("Leaks\nNot looked for: " in out and "Not found: duplicated models" in out, "three steps are too few to find a leak")
     check(status == 0 and "--steps 6" in out, "and the report says how many it takes")
+    check("per step on an H200 (for the times of your card" in " ".join(out.split()), "a size is not a card that has a time")
     status, out = simulate(KEEPS, "--steps", "8")
     check(status == 1 and "FITS SO FAR" in out and "the card would be full at step" in out, "a leak fills the card at some step")
     status, out = simulate(ON_THE_HOST, "--json")

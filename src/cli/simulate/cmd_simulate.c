@@ -266,6 +266,7 @@ static int run(const cli_call *call) {
   if (!err) {
     report.has_limit = card->target.budget_bytes != PLIM_UNKNOWN;
     report.card = *card->card ? card->card : "large enough, with the kernels of an H200";
+    report.has_name = *card->card && !card->is_known_by_size;
     report.budget_bytes = card->target.budget_bytes;
     err = run_both(&report, args, &error);
   }

@@ -205,6 +205,7 @@ void simulate_write_json(FILE *out, const simulate_report *r) {
   simulate_write_command(j, r->request->command);
   put_changed(j, r->with);
   jsonw_string(j, "card", r->card);
+  jsonw_string(j, "rates_of", r->request->gpu->name);
   jsonw_u64(j, "gpus", r->request->gpus);
   put_world(j, r);
   jsonw_bytes(j, "budget_bytes", r->has_limit ? r->budget_bytes : PLIM_UNKNOWN);

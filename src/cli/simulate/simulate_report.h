@@ -16,7 +16,8 @@ typedef struct {
 
 typedef struct {
   const simulate_request *request;
-  const char *card;      // in words: "RTX 4090"
+  const char *card; // in words: "RTX 4090"
+  bool has_name; // otherwise only its size is known, and its kernels and rates are those of an H200
   bool has_limit;        // a card or a limit was given, so there is a verdict
   uint64_t budget_bytes; // of the card, as CUDA reports it
   simulate_part capped;  // on the card that was asked for

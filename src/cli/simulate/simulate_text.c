@@ -142,14 +142,15 @@ void simulate_print_observed(const simulate_process *p) {
 }
 
 // Sharded runs also wait for each other, which is not in the figure.
-static void print_time(const simulate_part *part) {
-  const simulate_process *p = simulate_fullest(&part->run);
+static void print_time(const simulate_report *r) {
+  const simulate_process *p = simulate_fullest(&simulate_whole(r)->run);
   char line[480];
   if (!p || !p->step.kernels) return;
   const simulate_step *s = &p->step;
   double card = s->product_seconds + s->attention_seconds + s->memory_seconds;
-  int used = snprintf(line, sizeof line, "about %s per step on the real card",
-                      units_seconds(s->seconds).text);
+  int used =
+      snprintf(line, sizeof line, "about %s per step on %s", units_seconds(s->seconds).text,
+               r->has_name ? "the real card" : "an H200 (for the times of your card: --gpu 4090)");
   if (s->host_seconds > card)
     used += snprintf(line + used, sizeof line - used,
                      ", which the host decides: it launches %s kernels, and the card needs %s",
@@ -411,7 +412,7 @@ void simulate_print_text(const simulate_report *r) {
   print_failure(r);
   simulate_print_peaks(whole, r->has_large);
   simulate_print_phases(whole);
-  print_time(whole);
+  print_time(r);
   simulate_print_ranks(whole);
   print_missing_steps(whole);
   if (whole->has_replay) replay_print_findings(&whole->replay);
