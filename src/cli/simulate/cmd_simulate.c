@@ -141,6 +141,7 @@ static plim_err understand(const simulate_args *args, const char *const *words, 
   job.limit_bytes = args->limit_bytes;
   plim_err err = check_counts(args, error);
   if (!err) err = picture_check(&args->pictures, NULL, NULL, error);
+  if (!err) err = simulate_check_out(args->out, error);
   if (!err) err = job_understand_target(&job, card, &source, error);
   if (err) return err;
   bool has_limit = card->target.budget_bytes != PLIM_UNKNOWN;
@@ -161,6 +162,15 @@ static plim_err understand(const simulate_args *args, const char *const *words, 
 }
 
 // ---- the snapshot, kept -----------------------------------------------------------------------------
+
+static bool is_pickle(const char *text, size_t size) {
+  return size && (unsigned char)*text == 0x80; // the opcode PROTO, with which protocol 2 begins
+}
+
+plim_err simulate_check_out(const char *path, plim_error *error) {
+  output_file file = {"--out", path, "snapshot.pickle", "a memory snapshot", is_pickle};
+  return path ? output_check(&file, error) : PLIM_OK;
+}
 
 plim_err simulate_keep_snapshot(const simulate_part *part, const char *path, plim_error *error) {
   const simulate_process *p = simulate_fullest(&part->run);

@@ -8,6 +8,12 @@ try --gpu 4090 --gpus 4 --world 2 -- python train.py 2>&1
 try --gpu nonsense -- python train.py 2>&1
 try --gpu 4090 --step 3 python train.py 2>&1
 try --svg log.svg --html log.svg -- python train.py 2>&1
+try --out no/such/snapshot.pickle -- python train.py 2>&1
+try --svg no/such/timeline.svg -- python train.py 2>&1
+echo precious >mine.py
+try --out mine.py -- python train.py 2>&1
+$PLIMSOLL profile --out mine.py -- python train.py 2>&1
+cat mine.py
 XDG_STATE_HOME=/proc/nowhere try --gpu 4090 -- python train.py 2>&1
 echo pass >train.py
 try --gpu 4090 --unsandboxed -- train.py 2>&1
