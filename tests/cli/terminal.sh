@@ -30,6 +30,18 @@ on_terminal() {
   fi
 }
 
+# The progress line of a program that does not use the card: each is written over the one before, the last one is removed.
+progress() {
+  local shown line='[0-9.]+ m?s, starting *'
+  shown=$(XDG_STATE_HOME=$work/state env -u COLUMNS TERM=xterm python3 "$here/on_terminal.py" 80 "$work/log" "$program" \
+    simulate --unsandboxed --gpu 4090 -- sleep 0.5 2>&1 >/dev/null | tr '\r' '|')
+  if grep -qxE "(\|$line\|)+\| *\|" <<<"$shown"; then
+    passed=$((passed + 1)) && echo "ok   the progress line is written over itself"
+  else
+    failed=$((failed + 1)) && printf '%s\nFAIL the progress line\n' "$shown"
+  fi
+}
+
 if ! python3 -c 'import pty; pty.openpty()' 2>/dev/null; then
   printf 'skipped: no terminal can be opened here\n0 passed, 0 failed, 1 skipped\n'
   exit 0
@@ -40,5 +52,6 @@ on_terminal 80 150 {help,command,undo}_*.sh watch_once.sh check_{broken,machine,
   replay_{leak,mistakes,pools,what_if_oom}*.sh apply_again.sh \
   plan_{fsdp_of_trainer,mistakes,nothing_fits,try}.sh
 on_terminal 60 60 help_{full,short}.sh command_*.sh check_{ready,verdicts}.sh estimate_{fits,names}.sh plan_try.sh
+progress
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

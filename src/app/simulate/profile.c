@@ -35,11 +35,7 @@ static plim_err start(const char *const *command, char **environment, pid_t *pro
         posix_spawnp(program, command[0], &files, &attributes, (char *const *)command, environment);
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&files);
-  if (!why) return PLIM_OK;
-  plim_err err = plim_fail(error, PLIM_ERR_IO, "cannot run %.200s: %s", command[0], strerror(why));
-  if (why == ENOENT && !strchr(command[0], '/'))
-    plim_error_hint(error, "for a file in this folder: ./%.200s", command[0]);
-  return err;
+  return why ? plim_sandbox_not_started(command[0], why, error) : PLIM_OK;
 }
 
 static plim_err run(const char *const *command, char **environment, int *status,

@@ -236,6 +236,12 @@ const simulate_process *simulate_fullest(const simulate_result *result) {
   return fullest;
 }
 
+bool simulate_ran_out_in_evaluation(const simulate_result *result) {
+  const simulate_process *p = simulate_fullest(result);
+  if (result->end != SIMULATE_OUT_OF_MEMORY || !p || !p->phases.len) return false;
+  return strcmp(p->phases.at[p->phases.len - 1].name, "evaluation") == 0;
+}
+
 const simulate_process *simulate_first_failed(const simulate_result *result) {
   const simulate_process *first = NULL;
   for (size_t i = 0; i < result->processes.len; i++) {

@@ -192,6 +192,8 @@ void simulate_result_clear(simulate_result *result);
 
 // The process that needs the most memory of a card; NULL if none used one.
 const simulate_process *simulate_fullest(const simulate_result *result);
+// Whether the program ran out of memory while it evaluated the model.
+bool simulate_ran_out_in_evaluation(const simulate_result *result);
 // The process that an exception ended first; NULL if none was.
 const simulate_process *simulate_first_failed(const simulate_result *result);
 // Optimizer steps of the process that made most.

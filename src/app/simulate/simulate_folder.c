@@ -102,7 +102,9 @@ static void forget_old_runs(const char *state, int kept) {
 // ---- making -----------------------------------------------------------------------------------------
 
 static plim_err cannot_make(const char *path, plim_error *error) {
-  return plim_fail(error, PLIM_ERR_IO, "cannot make %.200s: %s", path, strerror(errno));
+  plim_err err = plim_fail(error, PLIM_ERR_IO, "cannot make %.200s: %s", path, strerror(errno));
+  plim_error_hint(error, "to keep the log elsewhere: XDG_STATE_HOME=/tmp plimsoll ...");
+  return err;
 }
 
 // Makes the folder and those above it.

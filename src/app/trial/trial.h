@@ -132,7 +132,8 @@ typedef struct {
   int64_t micro, accumulation;
   bool is_on_card; // false: on a card that is large enough
   trial_verdict verdict;
-  uint64_t needs_bytes; // with CUDA's context; PLIM_UNKNOWN: it ran out of memory
+  uint64_t needs_bytes;  // with CUDA's context; PLIM_UNKNOWN: it ran out of memory
+  bool is_in_evaluation; // it ran out of memory there
   uint64_t allocated_bytes, reserved_bytes;
   uint64_t retries, steps;
   uint64_t batch[2]; // as simulate_observed

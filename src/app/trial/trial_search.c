@@ -24,6 +24,7 @@ static void take_result(const simulate_result *r, trial_run *out) {
   const simulate_process *p = simulate_fullest(r);
   bool has_ended_well = r->end == SIMULATE_RAN;
   out->needs_bytes = has_ended_well ? r->peak_bytes : PLIM_UNKNOWN;
+  out->is_in_evaluation = simulate_ran_out_in_evaluation(r);
   out->steps = simulate_steps(r);
   out->seconds = r->seconds;
   snprintf(out->log, sizeof out->log, "%s", r->log);

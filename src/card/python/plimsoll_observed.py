@@ -14,6 +14,8 @@ _torch = None
 _is_evaluating = False
 _passes = 0  # backward passes since the last step
 _lengths = {}  # (sequences, tokens) -> how often a batch had this shape
+_has_trained = False  # the batches that were seen are of training
+_main = None  # the model that is described; None: none yet
 MOST_SHAPES = 512
 _met = set()  # ids of the modules that the program calls directly
 _described = set()
@@ -173,14 +175,16 @@ def _before_forward(model, args, kwargs):
     if phases[-1][1] == "loading":
         begin("training")
     try:
-        _look_at_batch(args, kwargs)
         _look_at_model(model)
+        if _main in (None, id(model)):  # a loss is a module too, and its input is not the batch
+            _look_at_batch(model, args, kwargs)
     except Exception:  # an unusual model: it is not described
         pass
 
 
 def _look_at_model(model):
     """Of several models, the largest is described."""
+    global _main
     if id(model) in _described:
         return
     _described.add(id(model))
@@ -188,6 +192,8 @@ def _look_at_model(model):
     is_largest = sum(p.numel() for p in parameters) > observed.get("model", {}).get("parameters", 0)
     if not is_largest or not any(p.device.type == "cuda" for p in parameters):
         return
+    _main = id(model)
+    _forget_batches()
     trained = [p for p in parameters if p.requires_grad]
     by_dtype = _by_dtype(parameters)
     observed["model"] = {
@@ -280,7 +286,27 @@ def _strategy(model):
     return "dp" if "DataParallel" in kinds else "none"
 
 
-def _look_at_batch(args, kwargs):
+def _is_of_other_kind(model):
+    """Whether this is a batch of evaluation in a program that trains: those can have another size. In a program that only
+    evaluates they are what there is to see."""
+    global _has_trained
+    is_training = model.training and _torch.is_grad_enabled()
+    if is_training and not _has_trained:
+        _forget_batches()
+        _has_trained = True
+    return _has_trained and not is_training
+
+
+def _forget_batches():
+    global _has_trained
+    _has_trained = False
+    _lengths.clear()
+    observed.pop("batch", None)
+
+
+def _look_at_batch(model, args, kwargs):
+    if _is_of_other_kind(model):
+        return
     ids = kwargs.get("input_ids")
     if ids is None:
         ids = next((v for v in list(kwargs.values()) + list(args) if isinstance(v, _torch.Tensor) and v.dim() >= 1), None)

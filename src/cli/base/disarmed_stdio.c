@@ -39,6 +39,14 @@ int disarmed_printf(FILE *out, const char *format, ...) {
 
 int disarmed_puts(const char *text, FILE *out) { return disarmed_printf(out, "%s", text); }
 
+void disarmed_output(const char *text, FILE *out) {
+  for (size_t n; *text; text += n) {
+    n = strcspn(text, "\r");
+    disarmed_printf(out, "%.*s", (int)n, text);
+    if (text[n] == '\r') (fputs)("\r", out), n++;
+  }
+}
+
 void disarmed_write(const char *data, size_t size, FILE *out) {
   char *copy = isatty(fileno(out)) ? cli_strndup(data, size) : NULL;
   if (copy) plim_text_disarm_lines(copy, strlen(copy));

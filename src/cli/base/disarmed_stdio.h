@@ -14,6 +14,9 @@ int disarmed_puts(const char *text, FILE *out);
 // Bytes as they are, for other programs; on a terminal disarmed.
 void disarmed_write(const char *data, size_t size, FILE *out);
 
+// What another program printed: carriage returns stay too, with which it draws progress bars.
+void disarmed_output(const char *text, FILE *out);
+
 #define printf(...) disarmed_printf(stdout, __VA_ARGS__)
 #define fprintf(out, ...) disarmed_printf(out, __VA_ARGS__)
 #define vfprintf(out, format, args) disarmed_vprintf(out, format, args)

@@ -1,12 +1,16 @@
 #include "output_file.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "cli_alloc.h"
+#include "disk.h"
 #include "text_file.h"
 
-enum { MAX_BYTES = 256 << 20 };
+enum { MAX_BYTES = 1 << 30 };
 
 bool output_is_same(const char *a, const char *b) {
   struct stat x, y;
@@ -33,10 +37,21 @@ static bool may_replace(const output_file *file) {
   return is_own;
 }
 
+// A pipe or a device is written to in place.
+static plim_err check_folder(const char *path, plim_error *error) {
+  struct stat found;
+  if (stat(path, &found) == 0 && !S_ISREG(found.st_mode)) return PLIM_OK;
+  char *folder = plim_disk_folder_of(path);
+  if (!folder) cli_out_of_memory();
+  int why = access(folder, W_OK | X_OK) ? errno : 0;
+  free(folder);
+  return why ? plim_disk_fail(error, "write", path, why) : PLIM_OK;
+}
+
 plim_err output_check(const output_file *file, plim_error *error) {
   if (strcmp(file->path, "-") == 0)
     return output_refuse(file, "the report already goes to standard output", "", error);
   if (!may_replace(file))
     return output_refuse(file, "a file of that name exists, and it is not ", file->kind, error);
-  return PLIM_OK;
+  return check_folder(file->path, error);
 }

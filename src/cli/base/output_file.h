@@ -17,7 +17,8 @@ bool output_is_same(const char *a, const char *b);
 
 plim_err output_refuse(const output_file *file, const char *why, const char *what,
                        plim_error *error);
-// Refuses standard output, and an existing file with other content.
+// Refuses standard output, an existing file with other content, and a folder in which nothing can be written: a mistake
+// should not cost the minutes of a run.
 plim_err output_check(const output_file *file, plim_error *error);
 
 #endif

@@ -65,6 +65,35 @@ void term_print(FILE *out, term_style style, const char *format, ...) {
   va_end(args);
 }
 
+// ---- progress ---------------------------------------------------------------------------------
+
+static bool has_progress; // on the terminal
+
+// The last column stays free: some terminals go on to the next line when it is written.
+static void overwrite(const char *line) {
+  int columns = term_width(stderr) - 1;
+  (fputs)("\r", stderr);
+  fprintf(stderr, "%-*.*s", columns, columns, line);
+  (fputs)("\r", stderr);
+  fflush(stderr);
+}
+
+void term_progress(const char *format, ...) {
+  char line[256];
+  va_list args;
+  if (!isatty(STDERR_FILENO) || is_dumb()) return;
+  va_start(args, format);
+  vsnprintf(line, sizeof line, format, args);
+  va_end(args);
+  overwrite(line);
+  has_progress = true;
+}
+
+void term_progress_clear(void) {
+  if (has_progress) overwrite("");
+  has_progress = false;
+}
+
 // ---- text -------------------------------------------------------------------------------------
 
 typedef struct {

@@ -33,6 +33,12 @@ int term_width(FILE *out);
 void term_print(FILE *out, term_style style, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+// A line of progress on stderr, which the next one is written over; it is cut at the width of the terminal. Nothing is
+// printed if stderr is not a terminal, or a dumb one.
+void term_progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
+// Removes the line; call it before anything else is printed.
+void term_progress_clear(void);
+
 // Columns that UTF-8 text takes: wide characters two, combining marks none.
 size_t term_text_width(const char *text);
 

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "atomic_file.h"
 #include "cli_alloc.h"
@@ -319,6 +320,26 @@ static plim_err refuse_nothing(plim_error *error) {
   return err;
 }
 
+static bool is_in_path(const char *name) {
+  const char *path = getenv("PATH");
+  bool is_found = false;
+  for (size_t size; path && !is_found; path = path[size] ? path + size + 1 : NULL) {
+    char *file = NULL;
+    size = strcspn(path, ":");
+    if (asprintf(&file, "%.*s/%s", (int)size, path, name) < 0) cli_out_of_memory();
+    is_found = access(file, X_OK) == 0;
+    free(file);
+  }
+  return is_found;
+}
+
+// For files that cannot be read: "plan python train.py" is a command without its "--".
+static void hint_command(const char *first, plim_error *error) {
+  if (strchr(first, '/') || access(first, F_OK) == 0 || !is_in_path(first)) return;
+  plim_error_hint(error, "to plan a program by running it: plimsoll plan --gpu 24GiB -- %.120s ...",
+                  first);
+}
+
 plan_result plan_result_new(const cli_call *call, const plan_args *args) {
   return (plan_result){.args = &args->job,
                        .cards = cli_alloc(PLAN_MAX_CARDS * sizeof(plan_for_card)),
@@ -369,6 +390,7 @@ static int run(const cli_call *call) {
     note_interrupted();
     err = project_job_read(&files, (const char *const *)call->words.at, call->words.len, &args->set,
                            &error);
+    if (err) hint_command(call->words.at[0], &error);
   }
   if (!err) err = plan_result_make(args, has_files ? &files : NULL, &r, &source, &error);
   if (!err && r.count == 1) err = plan_writable(&r, &r.cards[0], &error);

@@ -10,6 +10,7 @@
 #include "plan_make.h"
 #include "plan_show.h"
 #include "simulate_report.h"
+#include "term.h"
 #include "units.h"
 
 typedef struct {
@@ -222,7 +223,7 @@ static plim_err attempt(work *w, const simulate_process *seen, plim_error *error
   if (!err) err = compare_own(w, error);
   if (!err) err = plan_whole(w, &edits, error);
   if (!err) err = prove(w, &edits, &run, error);
-  if (!err) w->t->clear_progress();
+  term_progress_clear();
   if (!err) show(w, seen, &run);
   return err;
 }

@@ -10,7 +10,6 @@ typedef struct {
   trial_program *program;
   trial_search *search; // after the first run
   trial_watch *watch;
-  void (*clear_progress)(void);
   bool is_done;  // the plan was found, proved and shown
   int status;    // then: the exit code
   char why[480]; // else: why the plan must be searched by simulated runs

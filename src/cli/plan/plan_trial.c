@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli_alloc.h"
 #include "command.h"
@@ -131,24 +130,16 @@ static plim_err understand_card(const plan_args *args, job_request *card, simula
 
 // ---- progress ---------------------------------------------------------------------------------------
 
-static void clear_line(void) {
-  if (isatty(STDERR_FILENO)) fprintf(stderr, "\r%*s\r", term_width(stderr) - 1, "");
-}
-
 static void show_progress(void *context, const trial_search *s, int64_t micro,
                           const simulate_moment *now) {
-  char line[200];
+  char state[80] = "starting";
   (void)context;
-  if (!isatty(STDERR_FILENO)) return;
-  int used =
-      snprintf(line, sizeof line, "run %zu, micro batch %lld", s->runs.len + 1, (long long)micro);
   if (now->used_bytes)
-    snprintf(line + used, sizeof line - (size_t)used, ": %llu of %llu steps, %s in use",
+    snprintf(state, sizeof state, "%llu of %llu steps done, %s in use",
              (unsigned long long)now->steps, (unsigned long long)s->request.steps,
              units_bytes(now->used_bytes).text);
-  clear_line();
-  fprintf(stderr, "%.*s, %s", term_width(stderr) - 12, line, units_seconds(now->seconds).text);
-  fflush(stderr);
+  term_progress("%s, run %zu, micro batch %lld: %s", units_seconds(now->seconds).text,
+                s->runs.len + 1, (long long)micro, state);
 }
 
 // ---- the result -------------------------------------------------------------------------------------
@@ -188,11 +179,8 @@ static plim_err search_and_show(const cli_call *call, trial_program *program,
                                 int *status, plim_error *error) {
   const plan_args *args = call->args;
   trial_search search = {.program = program, .request = *request, .most_runs = MOST_RUNS};
-  plan_proof_try by_prediction = {.call = call,
-                                  .program = program,
-                                  .search = &search,
-                                  .watch = show_progress,
-                                  .clear_progress = clear_line};
+  plan_proof_try by_prediction = {
+      .call = call, .program = program, .search = &search, .watch = show_progress};
   plan_trial_report report = {.program = program,
                               .search = &search,
                               .card = card->is_known_by_size ? "" : card->card,
@@ -207,7 +195,7 @@ static plim_err search_and_show(const cli_call *call, trial_program *program,
   bool is_done = by_prediction.is_done;
   if (!err && !is_done) err = check_search(call, by_prediction.why, error);
   if (!err && !is_done) err = trial_search_rest(&search, show_progress, NULL, error);
-  clear_line();
+  term_progress_clear();
   if (err && *search.failed_log) simulate_print_log(search.failed_log);
   if (!err && !is_done) err = show(&report, call->common.json, error);
   *status = is_done ? by_prediction.status : plan_trial_best(&report) ? CLI_OK : CLI_FINDING;

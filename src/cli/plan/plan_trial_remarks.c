@@ -85,20 +85,32 @@ static void about_next(const plan_trial_report *r, const trial_run *best, char *
              r->search->runs.len, units_count((uint64_t)next).text);
 }
 
+// The smallest micro batch does not fit, and the reason is not the micro batch.
+static void about_evaluation(const plan_trial_report *r, const trial_run *best, char *text,
+                             size_t size) {
+  const trial_run *smallest =
+      best ? NULL : plan_trial_run_of(r->search, trial_next_micro(r->program, 0));
+  if (smallest && smallest->is_in_evaluation)
+    snprintf(text, size,
+             "memory ran out during evaluation, whose batch is a setting of its own "
+             "(per_device_eval_batch_size in transformers): make that smaller first");
+}
+
 static void about_prediction(const plan_trial_report *r, const trial_run *best, char *text,
                              size_t size) {
   (void)best;
   snprintf(text, size, "planned by simulated runs, because %s", r->why);
 }
 
-static remark *const remarks[] = {about_batch, about_learning, about_retries,
-                                  about_spare, about_next,     about_prediction};
+static remark *const remarks[] = {about_batch, about_learning,   about_retries,   about_spare,
+                                  about_next,  about_evaluation, about_prediction};
 
 bool plan_trial_remark(const plan_trial_report *r, size_t index, char *text, size_t size) {
   const trial_run *best = plan_trial_best(r);
   for (size_t i = 0; i < sizeof remarks / sizeof *remarks; i++) {
     *text = 0;
-    if (best || remarks[i] == about_prediction) remarks[i](r, best, text, size);
+    bool is_about_none = remarks[i] == about_evaluation || remarks[i] == about_prediction;
+    if (best || is_about_none) remarks[i](r, best, text, size);
     if (*text && index-- == 0) return true;
   }
   return false;

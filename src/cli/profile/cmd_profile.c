@@ -128,6 +128,7 @@ static plim_err check(const profile_args *args, profile_report *r, plim_error *e
     return err;
   }
   plim_err err = picture_check(&args->pictures, args->against, "the file to compare with", error);
+  if (!err) err = simulate_check_out(args->out, error);
   if (err || !args->against) return err;
   err = compare_read_file(args->against, &r->predicted, error);
   if (!err && strcmp(r->predicted.made, "measured") == 0) r->predicted.made = "earlier";

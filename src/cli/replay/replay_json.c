@@ -159,6 +159,10 @@ static void put_ooms(json_writer *j, const replay_result *r) {
 }
 
 static void put_leaks(json_writer *j, const replay_result *r) {
+  if (r->analysis.steps.len < PLIM_LEAK_STEPS) { // nothing is known
+    jsonw_null(j, "leaks");
+    return;
+  }
   jsonw_array(j, "leaks");
   for (size_t i = 0; i < r->leaks.len; i++) {
     const plim_leak *leak = &r->leaks.at[i];

@@ -269,6 +269,7 @@ size_t replay_ran_out_at_step(const replay_result *r) {
 uint64_t replay_full_at_step(const replay_result *r, uint64_t bytes_per_step) {
   if (r->simulated.ooms) return 0;
   uint64_t limit = r->options.limit_bytes, peak = r->guided.recorded.peak_reserved_bytes;
+  if (limit == PLIM_UNKNOWN && r->card_bytes) limit = r->card_bytes;
   if (limit == PLIM_UNKNOWN || !bytes_per_step) return 0;
   uint64_t room = limit > peak ? limit - peak : 0;
   return r->analysis.steps.len + room / bytes_per_step + 1;

@@ -50,6 +50,8 @@ typedef struct {
   char *recorded_conf_text; // owned; the settings of the recorded row
   plim_notes notes;         // what the snapshot does not record, what was assumed
   uint64_t top;             // how many holders the text lists
+  bool is_of_run;           // of `simulate` or `profile`: --steps gives more steps
+  uint64_t card_bytes;      // what PyTorch could reserve on the card of that run; 0: not known
 } replay_result;
 
 // What was asked for.
@@ -70,7 +72,8 @@ void replay_result_clear(replay_result *r);
 
 // Step at which memory ran out; 0 if it did not, or before the first step.
 size_t replay_ran_out_at_step(const replay_result *r);
-// Step at which the limit is reached if memory goes on growing; 0 if there is no limit or memory ran out already.
+// Step at which the limit is reached, or the card of the run is full, if memory goes on growing; 0 if neither is known or
+// memory ran out already.
 uint64_t replay_full_at_step(const replay_result *r, uint64_t bytes_per_step);
 
 typedef enum { REPLAY_NOT_KNOWN, REPLAY_WOULD_FIT, REPLAY_WOULD_NOT_FIT } replay_verdict;

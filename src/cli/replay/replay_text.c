@@ -346,16 +346,29 @@ static void print_leak_outlook(const replay_result *r) {
   else if (r->simulated.ooms) printf("Memory ran out before the first step.\n");
   else if (full)
     printf("At %s per step, %s would be full at step %s.\n", units_bytes(rate).text,
-           units_bytes(r->options.limit_bytes).text, units_count(full).text);
-  else printf("To see at which step the GPU would be full, add --limit SIZE.\n");
+           r->card_bytes ? "the GPU" : units_bytes(r->options.limit_bytes).text,
+           units_count(full).text);
+  else if (!r->is_of_run) printf("To see at which step the GPU would be full, add --limit SIZE.\n");
+}
+
+static void print_too_few_steps(const replay_result *r) {
+  size_t steps = r->analysis.steps.len;
+  char line[160], more[24] = ".";
+  if (r->is_of_run) snprintf(more, sizeof more, ": --steps %d", PLIM_LEAK_STEPS);
+  snprintf(line, sizeof line,
+           "Not looked for: that takes at least %d training steps, and there %s %zu%s",
+           PLIM_LEAK_STEPS, steps == 1 ? "is" : "are", steps, more);
+  if (steps) sentence(line);
+  else sentence("No training steps were recognised, so leaks cannot be distinguished from growth.");
 }
 
 static void print_leaks(const replay_result *r) {
   enum { MANY = 4 }; // if so many lines leak together, the graph is kept, not single tensors
-  if (r->analysis.steps.len && !r->leaks.len) return;
+  size_t steps = r->analysis.steps.len;
+  if (steps >= PLIM_LEAK_STEPS && !r->leaks.len) return;
   heading("Leaks");
-  if (!r->analysis.steps.len) {
-    sentence("No training steps were recognised, so leaks cannot be distinguished from growth.");
+  if (steps < PLIM_LEAK_STEPS) {
+    print_too_few_steps(r);
     return;
   }
   size_t shown = r->leaks.len < r->top ? r->leaks.len : (size_t)r->top;
@@ -412,7 +425,8 @@ static void print_duplicates(const replay_result *r) {
 
 // What was looked for and not found, in one line.
 static void print_not_found(const replay_result *r) {
-  bool has_no_leaks = r->analysis.steps.len && !r->leaks.len, has_no_copies = !r->duplicates.len;
+  bool has_no_leaks = r->analysis.steps.len >= PLIM_LEAK_STEPS && !r->leaks.len;
+  bool has_no_copies = !r->duplicates.len;
   if (has_no_leaks || has_no_copies)
     printf("\nNot found: %s%s%s\n", has_no_leaks ? "leaks" : "",
            has_no_leaks && has_no_copies ? ", " : "", has_no_copies ? "duplicated models" : "");

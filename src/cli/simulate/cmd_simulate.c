@@ -2,7 +2,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "atomic_file.h"
 #include "cli_alloc.h"
@@ -36,14 +35,8 @@ uint64_t simulate_needs(const simulate_part *part) { return part->run.peak_bytes
 typedef struct {
   uint64_t steps; // that were asked for
   bool is_verbose;
-  FILE *log;     // with --verbose: the log, read up to where it was shown
-  bool has_line; // a progress line is on the terminal
+  FILE *log; // with --verbose: the log, read up to where it was shown
 } progress;
-
-static void clear_line(progress *p) {
-  if (p->has_line) fprintf(stderr, "\r%*s\r", term_width(stderr) - 1, "");
-  p->has_line = false;
-}
 
 // Shows what the program has printed since the last time.
 static void show_output(progress *p, const char *path) {
@@ -51,29 +44,24 @@ static void show_output(progress *p, const char *path) {
   if (!p->log) p->log = fopen(path, "r");
   if (!p->log) return;
   clearerr(p->log);
-  while (fgets(line, sizeof line, p->log)) fprintf(stderr, "%s", line);
+  while (fgets(line, sizeof line, p->log)) disarmed_output(line, stderr);
 }
 
 static void show_progress(void *context, const simulate_moment *now) {
   progress *p = context;
-  char line[160];
-  if (p->is_verbose) {
-    show_output(p, now->log);
-    return;
-  }
-  if (!isatty(STDERR_FILENO)) return;
-  if (!now->used_bytes) snprintf(line, sizeof line, "starting");
+  units_text seconds = units_seconds(now->seconds);
+  char of[32] = "";
+  if (p->is_verbose) show_output(p, now->log);
+  else if (!now->used_bytes) term_progress("%s, starting", seconds.text);
   else if (!now->steps)
-    snprintf(line, sizeof line, "loading, or in the first step: %s in use",
-             units_bytes(now->used_bytes).text);
-  else
-    snprintf(line, sizeof line, "step %llu of %llu: %s in use, %s allocated after the last step",
-             (unsigned long long)now->steps, (unsigned long long)p->steps,
-             units_bytes(now->used_bytes).text, units_bytes(now->allocated_bytes).text);
-  clear_line(p);
-  fprintf(stderr, "%.*s, %s", term_width(stderr) - 12, line, units_seconds(now->seconds).text);
-  fflush(stderr);
-  p->has_line = true;
+    term_progress("%s, loading, or in the first step: %s in use", seconds.text,
+                  units_bytes(now->used_bytes).text);
+  else {
+    if (p->steps) snprintf(of, sizeof of, " of %llu", (unsigned long long)p->steps);
+    term_progress("%s, %llu%s steps done: %s in use, %s allocated after the last step",
+                  seconds.text, (unsigned long long)now->steps, of,
+                  units_bytes(now->used_bytes).text, units_bytes(now->allocated_bytes).text);
+  }
 }
 
 // ---- the runs ---------------------------------------------------------------------------------------
@@ -87,6 +75,7 @@ plim_err simulate_read_snapshot(simulate_part *part, uint64_t top, plim_error *e
       plim_snapshot_read(p->snapshot, -1, &part->replay.trace, &part->replay.info, error);
   if (err) return err;
   part->has_replay = true;
+  part->replay.is_of_run = true;
   return replay_investigate(&part->replay, &request, error);
 }
 
@@ -94,14 +83,23 @@ plim_err simulate_run_part(const simulate_request *request, bool is_verbose, uin
                            simulate_part *part, plim_error *error) {
   progress p = {.steps = request->steps, .is_verbose = is_verbose};
   plim_err err = simulate_run(request, show_progress, &p, &part->run, error);
-  clear_line(&p);
+  term_progress_clear();
   if (p.log) fclose(p.log);
   return err ? err : simulate_read_snapshot(part, top, error);
+}
+
+// What PyTorch could reserve of the card, beside what CUDA and its libraries used there.
+static uint64_t room_of(const simulate_report *r) {
+  const simulate_process *p = simulate_fullest(&r->capped.run);
+  uint64_t needs = simulate_needs(&r->capped), reserved = p ? p->peak_reserved_bytes : 0;
+  uint64_t beside = needs > reserved ? needs - reserved : 0;
+  return r->has_limit && r->budget_bytes > beside ? r->budget_bytes - beside : 0;
 }
 
 // If memory runs out, the program runs once more on a card that is large enough, to see what it needs.
 static plim_err run_both(simulate_report *r, const simulate_args *args, plim_error *error) {
   plim_err err = simulate_run_part(r->request, args->is_verbose, args->top, &r->capped, error);
+  r->capped.replay.card_bytes = room_of(r);
   if (err || r->capped.run.end != SIMULATE_OUT_OF_MEMORY || !r->has_limit) return err;
   simulate_request large = *r->request;
   large.total_bytes = SIMULATE_LARGE_ENOUGH;
@@ -118,9 +116,12 @@ void simulate_part_clear(simulate_part *part) {
 
 static plim_err check_counts(const simulate_args *args, plim_error *error) {
   enum { MOST_GPUS = 64, MOST_RANKS = 1 << 16 };
-  if (args->gpus < 1 || args->gpus > MOST_GPUS)
-    return plim_fail(error, PLIM_ERR_ARGUMENT, "--gpus %llu is not between 1 and %d",
-                     (unsigned long long)args->gpus, MOST_GPUS);
+  if (args->gpus < 1 || args->gpus > MOST_GPUS) {
+    plim_fail(error, PLIM_ERR_ARGUMENT, "--gpus %llu is not between 1 and %d",
+              (unsigned long long)args->gpus, MOST_GPUS);
+    plim_error_hint(error, "--gpus is the number of cards; --gpu names the card: --gpu 4090");
+    return PLIM_ERR_ARGUMENT;
+  }
   if (args->world == 1 || args->world > MOST_RANKS)
     return plim_fail(error, PLIM_ERR_ARGUMENT, "--world %llu is not between 2 and %d",
                      (unsigned long long)args->world, MOST_RANKS);
@@ -140,6 +141,7 @@ static plim_err understand(const simulate_args *args, const char *const *words, 
   job.limit_bytes = args->limit_bytes;
   plim_err err = check_counts(args, error);
   if (!err) err = picture_check(&args->pictures, NULL, NULL, error);
+  if (!err) err = simulate_check_out(args->out, error);
   if (!err) err = job_understand_target(&job, card, &source, error);
   if (err) return err;
   bool has_limit = card->target.budget_bytes != PLIM_UNKNOWN;
@@ -167,6 +169,15 @@ static plim_err understand(const simulate_args *args, const char *const *words, 
 
 // ---- the snapshot, kept -----------------------------------------------------------------------------
 
+static bool is_pickle(const char *text, size_t size) {
+  return size && (unsigned char)*text == 0x80; // the opcode PROTO, with which protocol 2 begins
+}
+
+plim_err simulate_check_out(const char *path, plim_error *error) {
+  output_file file = {"--out", path, "snapshot.pickle", "a memory snapshot", is_pickle};
+  return path ? output_check(&file, error) : PLIM_OK;
+}
+
 plim_err simulate_keep_snapshot(const simulate_part *part, const char *path, plim_error *error) {
   const simulate_process *p = simulate_fullest(&part->run);
   char block[1 << 16];
@@ -186,6 +197,15 @@ plim_err simulate_keep_snapshot(const simulate_part *part, const char *path, pli
 
 // ---- the command ------------------------------------------------------------------------------------
 
+static bool log_has(const char *path, const char *text) {
+  char line[4096];
+  bool is_found = false;
+  FILE *log = fopen(path, "r");
+  while (log && !is_found && fgets(line, sizeof line, log)) is_found = strstr(line, text);
+  if (log) fclose(log);
+  return is_found;
+}
+
 // Which process failed first, why, and what to do about it.
 static void explain(const simulate_report *r, plim_error *error) {
   const simulate_result *run = &r->capped.run;
@@ -195,7 +215,10 @@ static void explain(const simulate_report *r, plim_error *error) {
     plim_fail(error, PLIM_ERR_UNSUPPORTED,
               "the program failed, but not because of memory; the last lines of its output are "
               "above");
-    plim_error_hint(error, "its whole output is in %.280s", run->log);
+    if (log_has(run->log, "No module named 'torch'"))
+      plim_error_hint(error, "its Python has no PyTorch: activate the environment that has it, or "
+                             "name that environment's python in the command");
+    else plim_error_hint(error, "its whole output is in %.280s", run->log);
     return;
   }
   if (p->world > 1)
@@ -223,7 +246,8 @@ static int show(const simulate_report *r, const cli_call *call) {
     return CLI_ERROR;
   }
   bool has_finding = whole->has_replay && (whole->replay.leaks.len || whole->replay.duplicates.len);
-  return r->capped.run.end == SIMULATE_OUT_OF_MEMORY || has_finding ? CLI_FINDING : CLI_OK;
+  bool is_used = simulate_fullest(&whole->run);
+  return r->capped.run.end != SIMULATE_RAN || has_finding || !is_used ? CLI_FINDING : CLI_OK;
 }
 
 // The program with the settings of --with.
@@ -383,5 +407,7 @@ const cli_command cmd_simulate = {
     .run = run,
     .description = description,
     .examples = examples,
-    .finding = "it does not fit, or a leak or a duplicated model was found",
+    .finding =
+        "it does not fit, a leak or a duplicated model was found, or the program was not seen to "
+        "use the card",
 };

@@ -6,7 +6,7 @@
 
 static const char *verdict_of(const simulate_report *r) {
   if (r->capped.run.end == SIMULATE_FAILED) return "failed";
-  if (!r->has_limit) return "unknown";
+  if (!r->has_limit || !simulate_fullest(&simulate_whole(r)->run)) return "unknown";
   return r->capped.run.end == SIMULATE_RAN ? "fits" : "does_not_fit";
 }
 
@@ -208,6 +208,7 @@ void simulate_write_json(FILE *out, const simulate_report *r) {
   simulate_write_command(j, r->request->command);
   put_changed(j, r->with);
   jsonw_string_or_null(j, "gpu", r->card);
+  jsonw_string(j, "rates_of", r->request->gpu->name);
   jsonw_u64(j, "gpus", r->request->gpus);
   put_world(j, r);
   jsonw_bytes(j, "budget_bytes", r->has_limit ? r->budget_bytes : PLIM_UNKNOWN);

@@ -52,6 +52,8 @@ plim_err simulate_run_part(const simulate_request *request, bool is_verbose, uin
 void simulate_part_clear(simulate_part *part);
 // Reads the snapshot of the part's fullest process; `top`: how many rows its tables list.
 plim_err simulate_read_snapshot(simulate_part *part, uint64_t top, plim_error *error);
+// Before the run: whether `path`, of --out, can be written and is not one of the user's other files; NULL is fine.
+plim_err simulate_check_out(const char *path, plim_error *error);
 // Copies that snapshot to a file of the user's; `path` NULL: nothing to do.
 plim_err simulate_keep_snapshot(const simulate_part *part, const char *path, plim_error *error);
 

@@ -111,9 +111,9 @@ __attribute__((format(printf, 3, 4))) static void add_part(char *line, size_t si
 static void print_recipe(const simulate_observed *o) {
   char line[400] = "", batch[120] = "";
   int used = snprintf(batch, sizeof batch, "micro batch %llu", (unsigned long long)o->batch[0]);
-  if (o->batch[1])
-    used += snprintf(batch + used, sizeof batch - (size_t)used, " x %llu%s",
-                     (unsigned long long)o->batch[1], o->has_tokens ? " tokens" : "");
+  if (o->batch[1] && o->has_tokens)
+    used += snprintf(batch + used, sizeof batch - (size_t)used, " x %llu tokens",
+                     (unsigned long long)o->batch[1]);
   if (o->shapes > 1)
     snprintf(batch + used, sizeof batch - (size_t)used, " (the largest of %llu shapes)",
              (unsigned long long)o->shapes);
@@ -232,11 +232,13 @@ static void print_unknown_misfit(const simulate_report *r) {
 }
 
 static void print_fit(const simulate_report *r, const char *parts) {
-  static const char verdict[] = "FITS:";
+  bool grows = r->capped.has_replay && r->capped.replay.leaks.len;
+  const char *verdict = grows ? "FITS SO FAR:" : "FITS:";
   char line[480];
   uint64_t needs = simulate_needs(&r->capped), all = r->budget_bytes;
-  snprintf(line, sizeof line, " needs %s of %s, %s to spare (%s)", units_bytes(needs).text,
-           units_bytes(all).text, units_bytes(all > needs ? all - needs : 0).text, parts);
+  snprintf(line, sizeof line, " needs %s of %s, %s to spare%s (%s)", units_bytes(needs).text,
+           units_bytes(all).text, units_bytes(all > needs ? all - needs : 0).text,
+           grows ? ", but memory leaks (see below)" : "", parts);
   term_print(stdout, TERM_GREEN, "%s", verdict);
   term_wrap(stdout, line, strlen(verdict), 2, (size_t)term_width(stdout));
 }
@@ -288,8 +290,10 @@ static void print_failure(const simulate_report *r) {
   uint64_t step = simulate_steps(&r->capped.run) + 1;
   uint32_t frame = x->analysis.line.at[x->trace.events.at[oom->event].stack];
   plim_line_name(&x->trace, frame, line, sizeof line);
-  printf("out of memory when requesting %s in step %s", units_bytes(oom->request_bytes).text,
-         units_count(step).text);
+  bool is_evaluation = simulate_ran_out_in_evaluation(&r->capped.run);
+  printf("out of memory when requesting %s in %s %s", units_bytes(oom->request_bytes).text,
+         is_evaluation ? "the evaluation after step" : "step",
+         units_count(is_evaluation ? step - 1 : step).text);
   printf(", in\n  %s\n", frame == PLIM_NO_LINE ? "(autograd's backward thread)" : line);
 }
 
@@ -389,5 +393,5 @@ void simulate_print_log(const char *path) {
   const char *from = text + got;
   for (int lines = 0; from > text && lines <= LINES; from--) lines += from[-1] == '\n';
   if (from > text) from++;
-  fprintf(stderr, "%s", from);
+  disarmed_output(from, stderr);
 }

@@ -147,7 +147,7 @@ static void set_window(search *s) {
 bool plim_find_leaks(const plim_trace *trace, const plim_trace_analysis *analysis,
                      plim_leaks *leaks) {
   *leaks = (plim_leaks){0};
-  if (analysis->steps.len < MIN_STEPS + 3) return true; // the first and the last two prove nothing
+  if (analysis->steps.len < PLIM_LEAK_STEPS) return true;
   search s = {.trace = trace, .analysis = analysis, .steps = analysis->steps.len};
   set_window(&s);
   s.horizon = find_horizon(trace, analysis);

@@ -75,8 +75,12 @@ typedef struct {
 
 typedef vec(plim_leak) plim_leaks;
 
+// The least number of steps in which a leak can be seen: three that left something behind, and the first and the last two,
+// which prove nothing.
+#define PLIM_LEAK_STEPS 6
+
 // Allocations that accumulate step after step, grouped by line (by size if no stacks were recorded), the most bytes per
-// step first. Returns false when out of memory.
+// step first; none if there are fewer than PLIM_LEAK_STEPS steps. Returns false when out of memory.
 bool plim_find_leaks(const plim_trace *trace, const plim_trace_analysis *analysis,
                      plim_leaks *leaks);
 

@@ -64,6 +64,9 @@ bool plim_sandbox_wait(plim_sandbox_run *run, int milliseconds, int *status);
 // Ends the program and everything it started, and removes what it wrote. Returns when that is done.
 void plim_sandbox_end(plim_sandbox_run *run);
 
+// Fails with why a program could not be started (an errno of exec), and with what to type instead.
+plim_err plim_sandbox_not_started(const char *name, int why, plim_error *error);
+
 // Whether the kernel allows a sandbox: makes one without a program. If not, *why has the reason; `why` may be NULL.
 bool plim_sandbox_is_possible(plim_error *why);
 

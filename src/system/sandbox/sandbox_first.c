@@ -94,13 +94,20 @@ noreturn static void become_program(const plim_sandbox *box, int failed) {
   _exit(127);
 }
 
-static plim_err start_failed(const char *name, int why, plim_error *error) {
+plim_err plim_sandbox_not_started(const char *name, int why, plim_error *error) {
+  size_t size = strlen(name);
+  bool is_python = size > 3 && strcmp(name + size - 3, ".py") == 0 && access(name, F_OK) == 0;
   // EACCES can come from any folder of PATH.
-  if ((why == ENOENT || why == EACCES) && !strchr(name, '/')) {
-    plim_err err = plim_fail(error, PLIM_ERR_IO, "PATH has no program %s that can be run", name);
-    return plim_error_hint(error, "for a file in this folder: ./%s", name), err;
-  }
-  return plim_fail(error, PLIM_ERR_IO, "cannot run %s: %s", name, strerror(why));
+  bool is_of_path = (why == ENOENT || why == EACCES) && !strchr(name, '/');
+  plim_err err =
+      is_of_path ? plim_fail(error, PLIM_ERR_IO, "PATH has no program %.200s that can be run", name)
+                 : plim_fail(error, PLIM_ERR_IO, "cannot run %.200s: %s", name, strerror(why));
+  if (is_python) plim_error_hint(error, "python %.200s", name);
+  else if (is_of_path && access(name, X_OK) == 0)
+    plim_error_hint(error, "for the file in this folder: ./%.200s", name);
+  else if (is_of_path)
+    plim_error_hint(error, "if it is part of a Python environment, activate that first");
+  return err;
 }
 
 static plim_err start_program(const plim_sandbox *box, pid_t *program, plim_error *error) {
@@ -113,7 +120,7 @@ static plim_err start_program(const plim_sandbox *box, pid_t *program, plim_erro
   close(failed[1]);
   while (*program > 0 && read(failed[0], &why, sizeof why) < 0 && errno == EINTR) continue;
   close(failed[0]);
-  return why ? start_failed(box->arguments[0], why, error) : PLIM_OK;
+  return why ? plim_sandbox_not_started(box->arguments[0], why, error) : PLIM_OK;
 }
 
 // ---- its end --------------------------------------------------------------------------------------

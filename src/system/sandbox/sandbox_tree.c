@@ -29,7 +29,10 @@ plim_err plim_sandbox_tree_cannot(plim_sandbox_tree *t, const char *what, const 
   int why = errno;
   plim_err err = plim_fail(&t->report->error, PLIM_ERR_UNSUPPORTED,
                            "the sandbox cannot %s %.200s: %s", what, path, strerror(why));
-  plim_sandbox_advise(&t->report->error);
+  if (why == ENOSPC || why == EDQUOT)
+    plim_error_hint(&t->report->error,
+                    "make room there: %.200s holds what the program writes until it ends", t->root);
+  else plim_sandbox_advise(&t->report->error);
   return err;
 }
 

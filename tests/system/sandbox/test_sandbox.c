@@ -84,6 +84,7 @@ static void make_scene(void) {
   folder_write_text("home/deleted", "an older checkpoint\n");
   folder_write_text("home/renamed", "a log\n");
   folder_write_text("home/locked", "a script\n");
+  folder_write_text("home/train.py", "pass\n");
   folder_write_text("home/sub/old", "old\n");
   mkdir(folder_path("scratch"), 0700);
   mkdir(folder_path("kept"), 0700);
@@ -508,12 +509,30 @@ TEST(a_program_that_is_missing) {
   trial t = {0};
   CHECK(begin(&t, ARGS("no-such-program")) == PLIM_ERR_IO, "started");
   CHECK_STR(t.error.message, "PATH has no program no-such-program that can be run");
-  CHECK_STR(t.error.hint, "for a file in this folder: ./no-such-program");
+  CHECK_STR(t.error.hint, "if it is part of a Python environment, activate that first");
+  close(t.output[0]);
+  CHECK(begin(&t, ARGS("train.py")) == PLIM_ERR_IO, "started");
+  CHECK_STR(t.error.message, "PATH has no program train.py that can be run");
+  CHECK_STR(t.error.hint, "python train.py");
+  close(t.output[0]);
+  CHECK(begin(&t, ARGS("./train.py")) == PLIM_ERR_IO, "started");
+  CHECK_STR(t.error.hint, "python ./train.py");
   close(t.output[0]);
   CHECK(begin(&t, ARGS("./locked")) == PLIM_ERR_IO, "started");
   CHECK_STR(t.error.message, "cannot run ./locked: Permission denied");
   close(t.output[0]);
   CHECK(is_empty(folder_path("scratch")), "scratch");
+  folder_remove();
+}
+
+TEST(a_file_of_this_folder_that_is_not_in_PATH) {
+  NEED_SANDBOX;
+  make_scene();
+  trial t = {0};
+  chmod(folder_path("home/locked"), 0700);
+  CHECK(begin(&t, ARGS("locked")) == PLIM_ERR_IO, "started");
+  CHECK_STR(t.error.hint, "for the file in this folder: ./locked");
+  close(t.output[0]);
   folder_remove();
 }
 
@@ -729,6 +748,22 @@ TEST(scratch_that_cannot_hold_layers) {
   NEED_SANDBOX;
   make_scene();
   CHECK(in_namespace(run_on_overlay), "see above");
+  folder_remove();
+}
+
+static const char *run_on_full_disk(void) {
+  trial t = {0};
+  if (mount("tmpfs", folder_path("scratch"), "tmpfs", 0, "size=16k,mode=700") != 0)
+    return "cannot mount";
+  if (begin(&t, ARGS("true")) == PLIM_OK) return "it started";
+  if (!strstr(t.error.message, strerror(ENOSPC))) return strdup(t.error.message);
+  return strstr(t.error.hint, "make room there: ") ? NULL : strdup(t.error.hint);
+}
+
+TEST(a_scratch_folder_without_room) {
+  NEED_SANDBOX;
+  make_scene();
+  CHECK(in_namespace(run_on_full_disk), "see above");
   folder_remove();
 }
 
