@@ -335,8 +335,9 @@ static const char *const description[] = {
     "that all ranks have data of equal length. Pipeline stages, which differ, cannot be shown this "
     "way.",
     "--with changes one of plan's settings (plimsoll help knobs) where the program has it: in a "
-    "copy of a file, in a flag of the command or in the environment. The report says where. A "
-    "setting that plimsoll does not find is an error. --with micro_batch=N alone leaves the "
+    "copy of a file, in a flag of the command or in the environment. If the change needs a new "
+    "file, such as DeepSpeed's, the program alone sees it. The report says where. A setting that "
+    "plimsoll does not find is an error. --with micro_batch=N alone leaves the "
     "accumulation as it is, so the effective batch changes; add --with accumulate=N to keep it.",
     NULL,
 };

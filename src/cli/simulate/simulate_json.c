@@ -22,7 +22,7 @@ static void put_batch(json_writer *j, const char *key, int64_t batch) {
 }
 
 static void put_changed(json_writer *j, const trial_with *with) {
-  static const char *const where[] = {"command", "environment", "file", "computed"};
+  static const char *const where[] = {"command", "environment", "file", "added_file", "computed"};
   jsonw_array(j, "changed");
   for (size_t i = 0; with && i < with->changed.len; i++) {
     const trial_changed *c = &with->changed.at[i];

@@ -68,6 +68,7 @@ static void print_world(const simulate_report *r) {
 
 static const char *where_of(const trial_changed *c) {
   if (c->where == TRIAL_IN_FILE) return "in a copy of ";
+  if (c->where == TRIAL_IN_ADDED_FILE) return "in the added file ";
   if (c->where == TRIAL_IN_COMMAND) return "in the command";
   return c->where == TRIAL_IN_ENVIRONMENT ? "in the environment" : "which the program computes";
 }
