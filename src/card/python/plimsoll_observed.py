@@ -31,6 +31,7 @@ def install(torch):
     torch.save = _saving(torch.save)
     _watch_checkpoints()
     _watch_clipping()
+    _watch_scaling()
 
 
 def begin(name):
@@ -107,6 +108,20 @@ def _watch_clipping():
     utils = _torch.nn.utils
     noted = _noting(utils.clip_grad_norm_, lambda: observed.update(clips=True))
     utils.clip_grad_norm_ = utils.clip_grad.clip_grad_norm_ = noted
+
+
+def _watch_scaling():
+    """A gradient scaler skips the steps in which gradients overflow, which nothing here computes."""
+    kinds = getattr(_torch.amp, "GradScaler", None) or _torch.cuda.amp.GradScaler  # the second before torch 2.3
+    step = kinds.step
+
+    @functools.wraps(step)
+    def noted(self, *args, **kwargs):
+        if self.is_enabled():
+            observed["scaler"] = True
+        return step(self, *args, **kwargs)
+
+    kinds.step = noted
 
 
 # ---- moments that plimsoll_hook calls ----------------------------------------------------------------------

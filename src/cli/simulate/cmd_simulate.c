@@ -204,6 +204,17 @@ static void explain(const simulate_report *r, plim_error *error) {
   else plim_error_hint(error, "its whole output is in %.280s", run->log);
 }
 
+// What the simulated run assumes about values that nobody computed.
+static void note_assumed(const simulate_part *part, plim_notes *notes) {
+  const simulate_process *p = simulate_fullest(&part->run);
+  if (p && p->observed.scales)
+    plim_note_add(notes, "assumed.no_overflow", NULL,
+                  "the simulated gradients never overflow, so GradScaler skips no step. On a real "
+                  "card it often skips the first steps, and the optimizer allocates its state "
+                  "later: until then the real peak may be lower than the one shown here, and "
+                  "reserved memory may differ in either direction");
+}
+
 static int show(const simulate_report *r, const cli_call *call) {
   const simulate_part *whole = simulate_whole(r);
   if (call->common.json) simulate_write_json(stdout, r);
@@ -256,6 +267,7 @@ static int run(const cli_call *call) {
     err = run_both(&report, args, &error);
   }
   const simulate_part *whole = simulate_whole(&report);
+  if (!err) note_assumed(whole, &card->notes);
   if (!err) err = simulate_keep_snapshot(whole, args->out, &error);
   if (!err && whole->has_replay)
     err = picture_draw(&args->pictures, replay_draw, &whole->replay, &error);
