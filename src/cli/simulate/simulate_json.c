@@ -171,6 +171,7 @@ static void put_unmodelled(json_writer *j, const simulate_result *run) {
     jsonw_object(j, NULL);
     jsonw_string(j, "function", run->unmodelled.at[i].name);
     jsonw_u64(j, "calls", run->unmodelled.at[i].calls);
+    jsonw_bool(j, "is_taken_as_zero", simulate_taken_as_zero(run->unmodelled.at[i].name));
     jsonw_end(j);
   }
   jsonw_end(j);

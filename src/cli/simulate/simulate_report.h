@@ -64,6 +64,9 @@ void simulate_write_part(json_writer *j, const char *key, const simulate_part *p
 void simulate_print_observed(const simulate_process *p);
 // The same as the member "observed" of a JSON object.
 void simulate_write_observed(json_writer *j, const simulate_observed *o);
+// What a function of CUDA's was asked for, if the answer was 0 because nobody knows it: the real program needs more. NULL
+// for other functions.
+const char *simulate_taken_as_zero(const char *function);
 // The last lines of the log, for a program that failed.
 void simulate_print_log(const char *path);
 

@@ -367,6 +367,20 @@ static void print_routes(const simulate_part *part) {
              "code, which needs a different amount of memory: pip install triton");
 }
 
+// Sizes that only NVIDIA's library knows, and that the simulated card answers with 0 (src/card/stand_ins/cudnn_recurrent.c).
+static const char *const zeros[][2] = {
+    {"cudnnGetRNNTempSpaceSizes", "cuDNN's buffers for recurrent layers, one of which is kept from "
+                                  "the forward to the backward pass,"},
+    {"cudnnDropoutGetStatesSize", "the states of cuDNN's dropout"},
+    {"cudnnGetCTCLossWorkspaceSize", "cuDNN's workspaces for the CTC loss"},
+    {"cudnnGetCTCLossWorkspaceSize_v8", "cuDNN's workspaces for the CTC loss"}};
+
+const char *simulate_taken_as_zero(const char *function) {
+  for (size_t i = 0; i < sizeof zeros / sizeof *zeros; i++)
+    if (strcmp(zeros[i][0], function) == 0) return zeros[i][1];
+  return NULL;
+}
+
 static void print_unmodelled(const simulate_part *part) {
   if (*part->run.read_only) {
     char line[480];
@@ -376,13 +390,19 @@ static void print_unmodelled(const simulate_part *part) {
   }
   for (size_t i = 0; i < part->run.unmodelled.len; i++) {
     const simulate_unmodelled *u = &part->run.unmodelled.at[i];
-    char line[240];
+    char line[320];
     const char *unanswered = strstr(u->name, CARD_UNANSWERED);
+    const char *zero = simulate_taken_as_zero(u->name);
     if (unanswered)
       snprintf(line, sizeof line,
                "note: in %s call%s of %.*s another rank did not answer; on real cards the program "
                "would wait there until a timeout",
                units_count(u->calls).text, plural(u->calls), (int)(unanswered - u->name), u->name);
+    else if (zero)
+      snprintf(line, sizeof line,
+               "note: %s are taken as 0 bytes (%s, %s call%s), so the program needs more memory on "
+               "a real card than shown here",
+               zero, u->name, units_count(u->calls).text, plural(u->calls));
     else
       snprintf(line, sizeof line,
                "note: not modelled exactly: %s (%s call%s); memory that depends on it may differ",
