@@ -30,7 +30,7 @@ MODELS = {"vit": "vit_base_patch16_224"}
 GIB = 1 << 30
 SECONDS = 180  # for a plan
 FAR = 0.1
-PROOF = {"trainer": 0.01, "ddp": 0.09, "zero": 0.01}  # as docs/accuracy.md states the error margins
+PROOF = {"trainer": 0.01, "ddp": 0.09, "zero": 0.01, "bitsandbytes": 0.01}  # as docs/accuracy.md states the error margins
 passed = failed = 0
 
 
@@ -173,16 +173,27 @@ def zero(plimsoll, python, folder):
     check(is_applied(plimsoll, folder, "small_trainer.py", 'deepspeed="ds_zero2.json"'), "zero: apply and undo")
 
 
+def bitsandbytes(plimsoll, python, folder):
+    """An optimizer of bitsandbytes that the files do not name: the plan's prediction has its states in 8 bits. The package lies
+    beside the environment, because peft runs other code where it is installed."""
+    shutil.copy(os.path.join(SCRIPTS, "bitsandbytes_loop.py"), folder)
+    os.environ["PYTHONPATH"] = os.path.join(sys.argv[2], "bitsandbytes")
+    found, seconds = plan(plimsoll, [python, "bitsandbytes_loop.py"], 24, folder, "--fix", "micro_batch=8")
+    del os.environ["PYTHONPATH"]
+    if proved("bitsandbytes", found):
+        check(found["chosen"]["optimizer"] == "adamw-8bit", "bitsandbytes: AdamW8bit is observed (%.0f s)" % seconds)
+
+
 def main():
     plimsoll, python = os.path.abspath(sys.argv[1]), os.path.join(sys.argv[2], "bin", "python")
-    wanted = sys.argv[3:] or list(PROGRAMS) + ["trainer", "ddp", "zero"]
+    wanted = sys.argv[3:] or list(PROGRAMS) + ["trainer", "ddp", "zero", "bitsandbytes"]
     with tempfile.TemporaryDirectory(prefix="plimsoll-plan-") as folder:
         for name in wanted:
             if name in PROGRAMS:
                 for card in PROGRAMS[name][2]:
                     one(plimsoll, python, name, card, folder)
             else:
-                {"trainer": trainer, "ddp": ddp, "zero": zero}[name](plimsoll, python, folder)
+                {"trainer": trainer, "ddp": ddp, "zero": zero, "bitsandbytes": bitsandbytes}[name](plimsoll, python, folder)
     print("%d passed, %d failed" % (passed, failed))
     return 1 if failed else 0
 

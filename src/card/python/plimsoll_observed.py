@@ -4,6 +4,7 @@ the run.
 
 Everything here only looks. A program that has none of it (no transformers, no peft) is described by what PyTorch shows."""
 import functools
+import re
 import threading
 import time
 
@@ -201,7 +202,7 @@ def _look_at_model(model):
         return
     _described.add(id(model))
     parameters = list(model.parameters())
-    is_largest = sum(p.numel() for p in parameters) > observed.get("model", {}).get("parameters", 0)
+    is_largest = sum(map(_size, parameters)) > observed.get("model", {}).get("parameters", 0)
     if not is_largest or not any(p.device.type == "cuda" for p in parameters):
         return
     trained = [p for p in parameters if p.requires_grad]
@@ -209,7 +210,7 @@ def _look_at_model(model):
     observed["model"] = {
         "class": type(_inner(model)).__name__,
         "parameters": sum(by_dtype.values()),
-        "trained": sum(p.numel() for p in trained),
+        "trained": sum(map(_size, trained)),
         "dtypes": by_dtype,
         "frozen_dtype": _usual_dtype(p for p in parameters if not p.requires_grad),
         "trained_dtype": _usual_dtype(trained),
@@ -218,11 +219,16 @@ def _look_at_model(model):
     observed["strategy"] = _strategy(model)
 
 
+def _size(parameter):
+    """Its elements on all ranks together: DeepSpeed's ZeRO 3 leaves empty tensors with the size beside them."""
+    return getattr(parameter, "ds_numel", None) or parameter.numel()
+
+
 def _by_dtype(parameters):
     counts = {}
     for p in parameters:
         name = str(p.dtype).replace("torch.", "")
-        counts[name] = counts.get(name, 0) + p.numel()
+        counts[name] = counts.get(name, 0) + _size(p)
     return counts
 
 
@@ -346,4 +352,13 @@ def _name_of(optimizer):
         return "adamw-loop" if defaults.get("foreach") is False else "adamw_torch"
     if module == "torch" and kind == "SGD":
         return "sgd-momentum" if defaults.get("momentum") else "sgd"
-    return None
+    return _name_of_bitsandbytes(optimizer) if module == "bitsandbytes" else None
+
+
+def _name_of_bitsandbytes(optimizer):
+    """AdamW, AdamW8bit, PagedAdamW32bit, Lion, ...: the class tells the algorithm, the object its bits and where states are."""
+    algorithm = re.fullmatch(r"(?:Paged)?(AdamW|Lion)(?:8bit|32bit)?", type(optimizer).__name__)
+    if not algorithm or optimizer.args.min_8bit_size != 4096:  # below that many elements, states have 32 bits
+        return None
+    name = "%s%s_%dbit" % ("paged_" if optimizer.is_paged else "", algorithm[1].lower(), optimizer.args.optim_bits)
+    return None if name == "adamw_32bit" else name

@@ -50,6 +50,7 @@ UNMODELLED(cudaMemPoolGetAttribute)
 ACCEPTED(cudaMemPoolSetAccess)
 ACCEPTED(cudaMemPoolSetAttribute)
 ACCEPTED(cudaMemPoolTrimTo)
+ACCEPTED(cudaMemPrefetchAsync) // bitsandbytes
 ACCEPTED(cudaMemcpyToSymbol)
 ACCEPTED(cudaPeekAtLastError)
 ACCEPTED(cudaProfilerInitialize) // CUDA 11

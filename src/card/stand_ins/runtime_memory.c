@@ -16,13 +16,17 @@ STAND_IN int cudaMallocAsync(void **out, size_t bytes, void *stream) {
   return cudaMalloc(out, bytes);
 }
 
+// Managed memory moves to the host when the card needs room, so a program fits without it.
 STAND_IN int cudaMallocManaged(void **out, size_t bytes, unsigned flags) {
   (void)flags;
-  return cudaMalloc(out, bytes);
+  card_use(card_device());
+  card_unmodelled_call("cudaMallocManaged");
+  return card_host_alloc(bytes, out);
 }
 
 STAND_IN int cudaFree(void *pointer) {
   card_use(card_device()); // cudaFree(0) is how programs start CUDA
+  if (card_is_pinned(pointer)) return card_host_free(pointer);
   return card_free((uint64_t)pointer);
 }
 
