@@ -198,7 +198,13 @@ static void explain(const simulate_report *r, plim_error *error) {
     snprintf(where, sizeof where, " (%.160s:%d)", p->failure.file, p->failure.line);
   plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s failed, but not because of memory: %.240s%s", who,
             p->failure.text, where);
-  if (p->local_rank >= (int64_t)r->request->gpus)
+  bool is_beyond = p->local_rank >= (int64_t)r->request->gpus;
+  if (is_beyond && r->request->world)
+    plim_error_hint(error,
+                    "with --world, the launcher must start as many processes as --gpus says: "
+                    "torchrun --nproc-per-node %u, deepspeed --num_gpus %u",
+                    r->request->gpus, r->request->gpus);
+  else if (is_beyond)
     plim_error_hint(error, "the program starts %lld processes, one for each GPU: --gpus %lld",
                     (long long)p->world, (long long)p->world);
   else plim_error_hint(error, "its whole output is in %.280s", run->log);
