@@ -30,7 +30,7 @@ MODELS = {"vit": "vit_base_patch16_224"}
 GIB = 1 << 30
 SECONDS = 180  # for a plan
 FAR = 0.1
-PROOF = {"trainer": 0.01, "ddp": 0.09}  # as docs/accuracy.md states the error margins
+PROOF = {"trainer": 0.01, "ddp": 0.09, "zero": 0.01, "bitsandbytes": 0.01}  # as docs/accuracy.md states the error margins
 passed = failed = 0
 
 
@@ -68,10 +68,10 @@ def reaches(truth, which, budget):
     return b + (budget - truth[b][which]) / slope if slope > 0 else None
 
 
-def plan(plimsoll, words, card, folder):
+def plan(plimsoll, words, card, folder, *options):
     """The plan, which is also saved as plan.json, and the seconds that it took."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    command = [plimsoll, "plan", "--gpu", "%dGiB" % card, "--json", "--out", "plan.json", "--"] + words
+    command = [plimsoll, "plan", "--gpu", "%dGiB" % card, "--json", "--out", "plan.json", *options, "--"] + words
     done = subprocess.run(command, capture_output=True, text=True, cwd=folder)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
@@ -160,16 +160,40 @@ def ddp(plimsoll, python, folder):
     check("--batch-size %d" % chosen["micro_batch"] in found["rungs"][0]["command"], "ddp: the command has it")
 
 
+def zero(plimsoll, python, folder):
+    """A plan whose edits need a new file, DeepSpeed's: the program sees it, and the project gets it with apply."""
+    shutil.copy(os.path.join(SCRIPTS, "small_trainer.py"), folder)
+    torchrun = [python, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
+    found, seconds = plan(plimsoll, torchrun + ["small_trainer.py"], 3, folder, "--fix", "strategy=zero2")
+    if not proved("zero", found):
+        return
+    name = os.path.join(folder, "ds_zero2.json")
+    check("DeepSpeed shares it: True" in open(found["proof"]["log"]).read(), "zero: DeepSpeed read the file")
+    check(not os.path.exists(name), "zero: the project does not have the file (%.0f s)" % seconds)
+    check(is_applied(plimsoll, folder, "small_trainer.py", 'deepspeed="ds_zero2.json"'), "zero: apply and undo")
+
+
+def bitsandbytes(plimsoll, python, folder):
+    """An optimizer of bitsandbytes that the files do not name: the plan's prediction has its states in 8 bits. The package lies
+    beside the environment, because peft runs other code where it is installed."""
+    shutil.copy(os.path.join(SCRIPTS, "bitsandbytes_loop.py"), folder)
+    os.environ["PYTHONPATH"] = os.path.join(sys.argv[2], "bitsandbytes")
+    found, seconds = plan(plimsoll, [python, "bitsandbytes_loop.py"], 24, folder, "--fix", "micro_batch=8")
+    del os.environ["PYTHONPATH"]
+    if proved("bitsandbytes", found):
+        check(found["chosen"]["optimizer"] == "adamw-8bit", "bitsandbytes: AdamW8bit is observed (%.0f s)" % seconds)
+
+
 def main():
     plimsoll, python = os.path.abspath(sys.argv[1]), os.path.join(sys.argv[2], "bin", "python")
-    wanted = sys.argv[3:] or list(PROGRAMS) + ["trainer", "ddp"]
+    wanted = sys.argv[3:] or list(PROGRAMS) + ["trainer", "ddp", "zero", "bitsandbytes"]
     with tempfile.TemporaryDirectory(prefix="plimsoll-plan-") as folder:
         for name in wanted:
             if name in PROGRAMS:
                 for card in PROGRAMS[name][2]:
                     one(plimsoll, python, name, card, folder)
             else:
-                {"trainer": trainer, "ddp": ddp}[name](plimsoll, python, folder)
+                {"trainer": trainer, "ddp": ddp, "zero": zero, "bitsandbytes": bitsandbytes}[name](plimsoll, python, folder)
     print("%d passed, %d failed" % (passed, failed))
     return 1 if failed else 0
 

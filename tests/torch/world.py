@@ -53,9 +53,33 @@ def world(plimsoll, python, mode):
     many = simulate(plimsoll, ["--world", "64", "--steps", "0"], [python, *script])
     got = many and said(many)
     check(got and got[0] * MODES[mode] == got[1] and got[2:] == [64, 64], "%s: rank 0 of 64: %s" % (mode, got))
+    if mode == "ddp":
+        words = [plimsoll, "simulate", "--gpu", "H200", "--world", "2", "--", *torchrun, "2", *script]
+        told = subprocess.run(words, capture_output=True, text=True).stderr
+        check("torchrun --nproc-per-node 1" in told, "a launcher that starts more processes than there are cards: %s" % told[-300:])
     if mode == "fsdp2":
         launched = simulate(plimsoll, ["--world", "64", "--steps", "0"], [*torchrun, "1", *script])
         check(launched and many and peaks(launched) == peaks(many), "fsdp2: torchrun with one worker stands for 64 ranks as well")
+
+
+def zero_peaks(found):
+    """What rank 0 printed: bytes of ZeRO 3, 2 and 1."""
+    with open(found["run"]["log"]) as f:
+        return re.findall(r"rank 0 of 2: ZeRO \d needs (\d+)", f.read())
+
+
+def zero(plimsoll):
+    """DeepSpeed by its own launcher, which starts a process for each card that it finds."""
+    words = [os.path.join(sys.argv[2], "bin", "deepspeed"), os.path.join(SCRIPTS, "zero_stages.py")]
+    alone = simulate(plimsoll, ["--world", "2", "--steps", "0"], words)
+    real = simulate(plimsoll, ["--gpus", "2", "--steps", "0"], words)
+    got = [zero_peaks(x) if x else [] for x in (alone, real)]
+    check(got[0] == got[1] and len(got[0]) == 3 and peaks(alone) == peaks(real), "deepspeed: rank 0 of 2 needs what it needs beside a real rank: %s" % got)
+    ranks = [p["rank"] for p in real["run"]["processes"] if p["peak_reserved_bytes"]] if real else []
+    check(ranks == [0, 1], "deepspeed: with two cards there are two ranks")
+    seen = next(p["observed"] for p in alone["run"]["processes"] if p["peak_reserved_bytes"]) if alone else {}
+    is_whole = seen.get("strategy") == "deepspeed zero3" and seen["parameters"] == 4 * (512 * 512 + 512)
+    check(is_whole, "deepspeed: the parameters of ZeRO 3 are those of all ranks: %s" % seen)
 
 
 def changed(plimsoll, python):
@@ -75,6 +99,7 @@ def main():
     plimsoll, python = os.path.abspath(sys.argv[1]), os.path.join(sys.argv[2], "bin", "python")
     for mode in MODES:
         world(plimsoll, python, mode)
+    zero(plimsoll)
     changed(plimsoll, python)
     print("%d passed, %d failed" % (passed, failed))
     return 1 if failed else 0

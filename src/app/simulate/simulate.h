@@ -87,6 +87,7 @@ typedef struct {
   bool checkpoints, is_reentrant;
   bool has_mask; // the model was given an attention mask
   bool clips;    // gradients, by torch.nn.utils.clip_grad_norm_
+  bool scales;   // gradients, by torch.amp.GradScaler
   uint64_t accumulation;
   uint64_t batch
       [2]; // the first sizes of the largest batch: with has_tokens sequences, and tokens of each

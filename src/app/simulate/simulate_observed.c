@@ -73,6 +73,7 @@ static void take_observed(simulate_observed *o, const json_t *seen) {
   o->is_reentrant = json_is_true(json_object_get(seen, "reentrant"));
   o->has_mask = json_is_true(json_object_get(seen, "mask"));
   o->clips = json_is_true(json_object_get(seen, "clips"));
+  o->scales = json_is_true(json_object_get(seen, "scaler"));
   o->accumulation = count_of(seen, "accumulation");
   o->shapes = count_of(seen, "batches");
   o->has_tokens = json_is_true(json_object_get(seen, "has_tokens"));

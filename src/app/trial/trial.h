@@ -74,25 +74,31 @@ void trial_diff_clear(trial_diff *diff);
 typedef struct {
   vec(char *) words; // ends with NULL; owned
   vec(plim_sandbox_replaced) replaced;
-  char folder[PLIM_PATH_BYTES]; // with the edited copies of files; empty: none
+  char folder[PLIM_PATH_BYTES]; // with the edited copies and the new files; empty: none
 } trial_version;
 
 // Whatever the outcome, clear it; the edited copies are removed then.
 plim_err trial_version_make(const trial_program *p, const plim_knob_change *changes, size_t count,
                             trial_version *out, plim_error *error);
 void trial_version_clear(trial_version *version);
-// Without a sandbox the program sees the original files: fails if it needs an edited copy of one.
+// Without a sandbox the program sees the original files: fails if a copy or a new file would have to be shown.
 plim_err trial_version_check(const trial_version *version, bool is_unsandboxed, plim_error *error);
 
 // ---- the program with settings that the user names --------------------------------------------------
 
-typedef enum { TRIAL_IN_COMMAND, TRIAL_IN_ENVIRONMENT, TRIAL_IN_FILE, TRIAL_COMPUTED } trial_where;
+typedef enum {
+  TRIAL_IN_COMMAND,
+  TRIAL_IN_ENVIRONMENT,
+  TRIAL_IN_FILE,
+  TRIAL_IN_ADDED_FILE, // one that the program did not read before, such as DeepSpeed's
+  TRIAL_COMPUTED
+} trial_where;
 
 // One setting of the program before and after.
 typedef struct {
   plim_knob knob;
   trial_where where;
-  char *file;              // of TRIAL_IN_FILE; owned
+  char *file;              // of TRIAL_IN_FILE and TRIAL_IN_ADDED_FILE; owned
   char key[128];           // its name there: "per_device_train_batch_size"; a flag; a variable
   char from[128], to[128]; // as they are written there; `from` is empty if it was not set
 } trial_changed;

@@ -1,4 +1,4 @@
-// The program with another micro batch: another command line, and edited copies of the user's files.
+// The program with other settings: another command line, edited copies of the user's files, and new files.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -74,18 +74,18 @@ static plim_err make_folder(trial_version *v, plim_error *error) {
 }
 
 // The copy has the permissions of the original, but another time: Python uses a cached compiled module if the source has the
-// same time and size.
+// same time and size. `of` is NULL for a new file.
 static plim_err write_copy(const char *path, const char *of, const char *text, size_t size,
                            plim_error *error) {
   struct stat like;
-  int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  bool ok = fd >= 0 && stat(of, &like) == 0;
+  int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, of ? 0600 : 0666);
+  bool ok = fd >= 0 && (!of || stat(of, &like) == 0);
   while (ok && size) {
     ssize_t written = write(fd, text, size);
     ok = written > 0 || (written < 0 && errno == EINTR);
     if (written > 0) text += written, size -= (size_t)written;
   }
-  if (ok) {
+  if (ok && of) {
     struct timespec times[2] = {like.st_atim, like.st_mtim};
     times[1].tv_sec++;
     ok = fchmod(fd, like.st_mode & 07777) == 0 && futimens(fd, times) == 0;
@@ -95,17 +95,18 @@ static plim_err write_copy(const char *path, const char *of, const char *text, s
   return err;
 }
 
-static plim_err replace(trial_version *v, const plim_project_file *f, const char *text, size_t size,
-                        plim_error *error) {
+// Shows the program this text at `at`; `of` is the original there, or NULL for a new file.
+static plim_err show(trial_version *v, const char *at, const char *of, const char *text,
+                     size_t size, plim_error *error) {
   char path[PLIM_PATH_BYTES], name[24];
   plim_err err = make_folder(v, error);
   if (err) return err;
   snprintf(name, sizeof name, "%zu", v->replaced.len);
   if (!plim_path_join(path, v->folder, name))
     return plim_fail(error, PLIM_ERR_IO, "the path %.200s is too long", v->folder);
-  err = write_copy(path, f->path, text, size, error);
+  err = write_copy(path, of, text, size, error);
   if (err) return err;
-  plim_sandbox_replaced one = {strdup(f->path), strdup(path)};
+  plim_sandbox_replaced one = {strdup(at), strdup(path)};
   if (one.path && one.with && vec_push(&v->replaced, one)) return PLIM_OK;
   free((char *)one.path);
   free((char *)one.with);
@@ -114,24 +115,20 @@ static plim_err replace(trial_version *v, const plim_project_file *f, const char
 
 // ---- all of it --------------------------------------------------------------------------------------
 
-static plim_err refuse_new(const char *path, plim_error *error) {
-  plim_err err =
-      plim_fail(error, PLIM_ERR_UNSUPPORTED,
-                "the change needs a new file, %.200s, but the sandbox can only replace files that "
-                "exist",
-                path);
-  plim_error_hint(error,
-                  "make the change in a copy of the project (plimsoll apply), and simulate that");
+static plim_err show_new(trial_version *v, const plim_edit_set *edits, plim_error *error) {
+  plim_err err = PLIM_OK;
+  for (size_t i = 0; !err && i < edits->files.len; i++) {
+    const plim_new_file *f = &edits->files.at[i];
+    if (!f->is_there) err = show(v, f->path, NULL, f->text, strlen(f->text), error);
+  }
   return err;
 }
 
 // The first file is the command line.
 plim_err trial_version_of(const plim_project *project, const char *const *words,
                           const plim_edit_set *edits, trial_version *v, plim_error *error) {
-  plim_err err = PLIM_OK;
   *v = (trial_version){0};
-  for (size_t i = 0; i < edits->files.len; i++)
-    if (!edits->files.at[i].is_there) return refuse_new(edits->files.at[i].path, error);
+  plim_err err = show_new(v, edits, error);
   for (size_t i = 0; !err && i < project->files.len; i++) {
     const plim_project_file *f = project->files.at[i];
     char *text = NULL;
@@ -140,7 +137,7 @@ plim_err trial_version_of(const plim_project *project, const char *const *words,
     bool is_same = err || (size == f->size && memcmp(text, f->text, size) == 0);
     if (!err && i == 0)
       err = is_same ? copy_words(v, words, error) : read_words(v, text, size, error);
-    else if (!is_same) err = replace(v, f, text, size, error);
+    else if (!is_same) err = show(v, f->path, f->path, text, size, error);
     free(text);
   }
   return err;
@@ -160,10 +157,11 @@ plim_err trial_version_make(const trial_program *p, const plim_knob_change *chan
 
 plim_err trial_version_check(const trial_version *v, bool is_unsandboxed, plim_error *error) {
   if (!is_unsandboxed || !v->replaced.len) return PLIM_OK;
+  const char *path = v->replaced.at[0].path;
   plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
-                           "another value needs an edited copy of %.200s, which the program can "
-                           "get only in the sandbox",
-                           v->replaced.at[0].path);
+                           "other values would need %s %.200s, which only the "
+                           "sandbox can give to the program",
+                           plim_is_file(path) ? "an edited copy of" : "the new file", path);
   plim_error_hint(error, "if the program has a flag for it, add the flag to the command; or leave "
                          "out --unsandboxed");
   return err;

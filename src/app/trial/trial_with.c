@@ -92,9 +92,16 @@ static const plim_knob_place *place_before(const plim_project_knob *k, const pli
   return NULL;
 }
 
-static bool add_place(trial_with *w, const plim_project *q, plim_knob knob,
-                      const plim_project_knob *then, const plim_knob_place *place) {
-  trial_changed one = {.knob = knob, .where = place->file ? TRIAL_IN_FILE : TRIAL_IN_COMMAND};
+// The first file is the command line; those that are added come last.
+static trial_where where_of(const plim_project *p, const plim_knob_place *place) {
+  if (!place->file) return TRIAL_IN_COMMAND;
+  return place->file < p->files.len ? TRIAL_IN_FILE : TRIAL_IN_ADDED_FILE;
+}
+
+static bool add_place(trial_with *w, const plim_project *p, const plim_project *q, plim_knob knob,
+                      const plim_knob_place *place) {
+  const plim_project_knob *then = &p->knobs[knob];
+  trial_changed one = {.knob = knob, .where = where_of(p, place)};
   const plim_knob_place *before = place_before(then, place);
   const char *key = place->setting ? place->setting->key : plim_knob_table[knob].name;
   if (place->file) one.file = strdup(q->files.at[place->file]->path);
@@ -130,7 +137,7 @@ static bool list_changed(trial_with *w, const plim_project *p, const plim_projec
     if (is_same && !is_asked(list, (plim_knob)i)) continue;
     if (!now->place_count) ok = add_computed(w, (plim_knob)i, then, now);
     for (size_t k = 0; ok && k < now->place_count; k++)
-      ok = add_place(w, q, (plim_knob)i, then, &now->places[k]);
+      ok = add_place(w, p, q, (plim_knob)i, &now->places[k]);
   }
   return ok;
 }

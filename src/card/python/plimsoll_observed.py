@@ -3,6 +3,7 @@ precision, checkpointing, attention, the optimizer, how the model is shared betw
 
 Nothing here changes what the program computes. A program without transformers and peft is described by what PyTorch shows."""
 import functools
+import re
 import threading
 import time
 
@@ -32,6 +33,7 @@ def install(torch):
     torch.save = _saving(torch.save)
     _watch_checkpoints()
     _watch_clipping()
+    _watch_scaling()
 
 
 def begin(name):
@@ -108,6 +110,20 @@ def _watch_clipping():
     utils = _torch.nn.utils
     noted = _noting(utils.clip_grad_norm_, lambda: observed.update(clips=True))
     utils.clip_grad_norm_ = utils.clip_grad.clip_grad_norm_ = noted
+
+
+def _watch_scaling():
+    """A gradient scaler skips the steps in which gradients overflow, which nothing here computes."""
+    kinds = getattr(_torch.amp, "GradScaler", None) or _torch.cuda.amp.GradScaler  # the second before torch 2.3
+    step = kinds.step
+
+    @functools.wraps(step)
+    def noted(self, *args, **kwargs):
+        if self.is_enabled():
+            observed["scaler"] = True
+        return step(self, *args, **kwargs)
+
+    kinds.step = noted
 
 
 # ---- moments that plimsoll_hook calls ----------------------------------------------------------------------
@@ -189,7 +205,7 @@ def _look_at_model(model):
         return
     _described.add(id(model))
     parameters = list(model.parameters())
-    is_largest = sum(p.numel() for p in parameters) > observed.get("model", {}).get("parameters", 0)
+    is_largest = sum(map(_size, parameters)) > observed.get("model", {}).get("parameters", 0)
     if not is_largest or not any(p.device.type == "cuda" for p in parameters):
         return
     _main = id(model)
@@ -199,7 +215,7 @@ def _look_at_model(model):
     observed["model"] = {
         "class": type(_inner(model)).__name__,
         "parameters": sum(by_dtype.values()),
-        "trained": sum(p.numel() for p in trained),
+        "trained": sum(map(_size, trained)),
         "dtypes": by_dtype,
         "frozen_dtype": _usual_dtype(p for p in parameters if not p.requires_grad),
         "trained_dtype": _usual_dtype(trained),
@@ -208,11 +224,16 @@ def _look_at_model(model):
     observed["strategy"] = _strategy(model)
 
 
+def _size(parameter):
+    """Its elements on all ranks together: DeepSpeed's ZeRO 3 leaves empty tensors with the size beside them."""
+    return getattr(parameter, "ds_numel", None) or parameter.numel()
+
+
 def _by_dtype(parameters):
     counts = {}
     for p in parameters:
         name = str(p.dtype).replace("torch.", "")
-        counts[name] = counts.get(name, 0) + p.numel()
+        counts[name] = counts.get(name, 0) + _size(p)
     return counts
 
 
@@ -356,4 +377,13 @@ def _name_of(optimizer):
         return "adamw-loop" if defaults.get("foreach") is False else "adamw_torch"
     if module == "torch" and kind == "SGD":
         return "sgd-momentum" if defaults.get("momentum") else "sgd"
-    return None
+    return _name_of_bitsandbytes(optimizer) if module == "bitsandbytes" else None
+
+
+def _name_of_bitsandbytes(optimizer):
+    """AdamW, AdamW8bit, PagedAdamW32bit, Lion, ...: the class tells the algorithm, the object its bits and where states are."""
+    algorithm = re.fullmatch(r"(?:Paged)?(AdamW|Lion)(?:8bit|32bit)?", type(optimizer).__name__)
+    if not algorithm or optimizer.args.min_8bit_size != 4096:  # below that many elements, states have 32 bits
+        return None
+    name = "%s%s_%dbit" % ("paged_" if optimizer.is_paged else "", algorithm[1].lower(), optimizer.args.optim_bits)
+    return None if name == "adamw_32bit" else name

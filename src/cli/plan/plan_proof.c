@@ -92,16 +92,6 @@ static plim_err compare_own(work *w, plim_error *error) {
 
 // ---- a plan that can be run -------------------------------------------------------------------------
 
-// Whether the changes need a file that does not exist, which the program cannot be shown.
-static bool needs_file(const plim_project *p, const plan_edits *edits) {
-  plim_edit_set set = {0};
-  if (!edits->write_count || plim_project_set(p, edits->writes, edits->write_count, &set, NULL))
-    return false;
-  bool needs = set.files.len;
-  plim_edit_set_clear(&set);
-  return needs;
-}
-
 // Whether the user gave values for the knob, with --fix or --try.
 static bool is_asked(const cli_strings *settings, plim_knob knob) {
   for (size_t i = 0; i < settings->len; i++) {
@@ -125,14 +115,10 @@ static plim_err hold(work *w, plim_knob knob, const char *why, plim_error *error
 
 static plim_err hold_unwritable(work *w, const plan_edits *edits, bool *is_held,
                                 plim_error *error) {
-  static const char no_file[] = "it needs a new file, but the sandbox can only replace files";
-  bool needs = needs_file(&w->t->program->files.project, edits);
   plim_err err = PLIM_OK;
   for (size_t i = 0; !err && i < edits->by_hand_count; i++)
     err = hold(w, edits->by_hand[i].knob, edits->by_hand[i].reason, error);
-  if (!err && needs) err = hold(w, PLIM_KNOB_STRATEGY, no_file, error);
-  if (!err && needs) err = hold(w, PLIM_KNOB_OFFLOAD, no_file, error);
-  *is_held = edits->by_hand_count || needs;
+  *is_held = edits->by_hand_count;
   return err;
 }
 

@@ -227,7 +227,13 @@ static void explain(const simulate_report *r, plim_error *error) {
     snprintf(where, sizeof where, " (%.160s:%d)", p->failure.file, p->failure.line);
   plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s failed, but not because of memory: %.240s%s", who,
             p->failure.text, where);
-  if (p->local_rank >= (int64_t)r->request->gpus)
+  bool is_beyond = p->local_rank >= (int64_t)r->request->gpus;
+  if (is_beyond && r->request->world)
+    plim_error_hint(error,
+                    "with --world, the launcher must start as many processes as --gpus says: "
+                    "torchrun --nproc-per-node %u, deepspeed --num_gpus %u",
+                    r->request->gpus, r->request->gpus);
+  else if (is_beyond)
     plim_error_hint(error, "the program starts %lld processes, one for each GPU: --gpus %lld",
                     (long long)p->world, (long long)p->world);
   else plim_error_hint(error, "its whole output is in %.280s", run->log);
@@ -380,7 +386,8 @@ static const char *const description[] = {
     "them needs more memory than rank 0. The stages of a pipeline hold different layers, so they "
     "cannot be shown this way.",
     "--with changes one of plan's settings (plimsoll help knobs) where the program has it: in a "
-    "copy of a file, in a flag of the command or in the environment. The report says where. A "
+    "copy of a file, in a flag of the command or in the environment; a new file, such as "
+    "DeepSpeed's, is seen by the program alone. The report says where. A "
     "setting that plimsoll does not find is an error. --with micro_batch=N alone leaves the "
     "accumulation as it is, so the effective batch changes; the report names the value of --with "
     "accumulate=N that keeps it, if the program has such a setting.",

@@ -23,7 +23,7 @@ static void put_count(json_writer *j, const char *key, int64_t count) {
 }
 
 static void put_changed(json_writer *j, const trial_with *with) {
-  static const char *const where[] = {"command", "environment", "file", "computed"};
+  static const char *const where[] = {"command", "environment", "file", "added_file", "computed"};
   jsonw_array(j, "changed");
   for (size_t i = 0; with && i < with->changed.len; i++) {
     const trial_changed *c = &with->changed.at[i];
@@ -173,6 +173,7 @@ static void put_unmodelled(json_writer *j, const simulate_result *run) {
     jsonw_object(j, NULL);
     jsonw_string(j, "function", run->unmodelled.at[i].name);
     jsonw_u64(j, "calls", run->unmodelled.at[i].calls);
+    jsonw_bool(j, "is_taken_as_zero", simulate_taken_as_zero(run->unmodelled.at[i].name));
     jsonw_end(j);
   }
   jsonw_end(j);

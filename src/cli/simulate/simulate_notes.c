@@ -99,6 +99,15 @@ static void note_versions(simulate_report *r, const simulate_process *p) {
                   "code, which needs a different amount of memory: pip install triton");
 }
 
+static void note_scaler(simulate_report *r, const simulate_process *p) {
+  if (p->observed.scales)
+    plim_note_add(&r->found, "assumed.no_overflow", NULL,
+                  "the simulated gradients never overflow, so GradScaler skips no step. On a real "
+                  "GPU it often skips the first steps, and the optimizer allocates its state "
+                  "later: until then the real peak may be lower than the one shown here, and "
+                  "reserved memory may differ in either direction");
+}
+
 static void note_read_only(simulate_report *r, const simulate_part *part) {
   if (*part->run.read_only)
     plim_note_add(&r->found, "sandbox.read_only", NULL,
@@ -107,16 +116,37 @@ static void note_read_only(simulate_report *r, const simulate_part *part) {
                   part->run.read_only);
 }
 
+// Sizes that only NVIDIA's library knows, and that the simulated card answers with 0 (src/card/stand_ins/cudnn_recurrent.c).
+static const char *const zeros[][2] = {
+    {"cudnnGetRNNTempSpaceSizes", "cuDNN's buffers for recurrent layers, one of which is kept from "
+                                  "the forward to the backward pass,"},
+    {"cudnnDropoutGetStatesSize", "the states of cuDNN's dropout"},
+    {"cudnnGetCTCLossWorkspaceSize", "cuDNN's workspaces for the CTC loss"},
+    {"cudnnGetCTCLossWorkspaceSize_v8", "cuDNN's workspaces for the CTC loss"}};
+
+const char *simulate_taken_as_zero(const char *function) {
+  for (size_t i = 0; i < sizeof zeros / sizeof *zeros; i++)
+    if (strcmp(zeros[i][0], function) == 0) return zeros[i][1];
+  return NULL;
+}
+
 static void note_functions(simulate_report *r, const simulate_part *part) {
   for (size_t i = 0; i < part->run.unmodelled.len; i++) {
     const simulate_unmodelled *u = &part->run.unmodelled.at[i];
     const char *unanswered = strstr(u->name, CARD_UNANSWERED);
+    const char *zero = simulate_taken_as_zero(u->name);
     if (unanswered)
       plim_note_add(&r->found, "rank.no_answer", NULL,
                     "in %s call%s of %.*s another rank did not answer; on real GPUs the program "
                     "would wait there until a timeout",
                     units_count(u->calls).text, plural(u->calls), (int)(unanswered - u->name),
                     u->name);
+    else if (zero)
+      plim_note_add(
+          &r->found, "taken_as_zero", NULL,
+          "%s are taken as 0 bytes (%s, %s call%s), so the program needs more memory on a "
+          "real GPU than shown here",
+          zero, u->name, units_count(u->calls).text, plural(u->calls));
     else
       plim_note_add(&r->found, "not_modelled", NULL,
                     "not modelled exactly: %s (%s call%s); memory that depends on it may differ",
@@ -133,6 +163,7 @@ void simulate_add_notes(simulate_report *r) {
     note_tight(r, p);
     note_bucket(r, p);
     note_routes(r, p);
+    note_scaler(r, p);
     note_versions(r, p);
   }
   note_steps(r, whole);

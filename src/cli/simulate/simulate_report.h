@@ -73,6 +73,9 @@ void simulate_print_observed(const simulate_process *p);
 void simulate_write_observed(json_writer *j, const simulate_observed *o);
 // The path of a file from its installed package on, otherwise all of it. Points into `file`.
 const char *simulate_short_path(const char *file);
+// What a function of CUDA's was asked for, if the answer was 0 because nobody knows it: the real program needs more. NULL
+// for other functions.
+const char *simulate_taken_as_zero(const char *function);
 // The last lines of the log, for a program that failed.
 void simulate_print_log(const char *path);
 

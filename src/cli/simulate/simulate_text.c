@@ -61,6 +61,7 @@ static void print_world(const simulate_report *r) {
 
 static const char *where_of(const trial_changed *c) {
   if (c->where == TRIAL_IN_FILE) return "in a copy of ";
+  if (c->where == TRIAL_IN_ADDED_FILE) return "in the added file ";
   if (c->where == TRIAL_IN_COMMAND) return "in the command";
   return c->where == TRIAL_IN_ENVIRONMENT ? "in the environment" : "computed by the program";
 }

@@ -26,9 +26,11 @@
 
 #include "plimsoll.h"
 
-// A file `with` that the program sees in place of `path`, with the permissions of `with`. The program cannot change it.
+// A file that the program sees at another path, with its own permissions. In place of a file that exists, the program
+// cannot change it. If there is none at `path`, the program gets a copy and the folders above it; that fails below a
+// `writable` folder, where the copy would stay.
 typedef struct {
-  const char *path, *with; // both exist
+  const char *path, *with; // `with` exists
 } plim_sandbox_replaced;
 
 typedef struct {

@@ -26,7 +26,8 @@ typedef struct {
   char *scratch;   // the caller's scratch folder
   char *run;       // the folder in there that belongs to this run
   char **writable; // as many as the caller's
-  char **replaced; // of the caller's pairs: the path, then the file that is shown there
+  char **
+      replaced; // of the caller's pairs: the path, which need not exist, then the file that is shown there
   bool has_files; // all user ids exist in the sandbox, and root may use all files as it may outside
 } plim_sandbox_places;
 

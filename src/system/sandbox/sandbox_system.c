@@ -23,7 +23,7 @@ static bool make_folder(const char *path) { return mkdir(path, 0755) == 0 || err
 
 // Makes a folder of the new tree and those above it.
 static bool make_folders(const plim_sandbox_tree *t, char *path) {
-  for (char *slash = path + strlen(t->root) + 1; (slash = strchr(slash, '/')); slash++) {
+  for (char *slash = path + strlen(t->root); (slash = strchr(slash, '/')); slash++) {
     *slash = '\0';
     bool ok = make_folder(path) || errno == EROFS;
     *slash = '/';
@@ -204,9 +204,33 @@ static plim_err bind_writable(plim_sandbox_tree *t, const char *folder) {
   return plim_sandbox_tree_cannot(t, "give write access to", folder);
 }
 
-static plim_err show_instead(plim_sandbox_tree *t, const char *path, const char *with) {
+// Whether a path is in a folder in which changes are kept.
+static bool is_kept(const plim_sandbox *box, const plim_sandbox_places *places, const char *path) {
+  for (size_t i = 0; i < box->writable_count; i++)
+    if (plim_path_is_below(path, places->writable[i])) return true;
+  return false;
+}
+
+// Into an overlay, whose changes the program alone sees.
+static plim_err add_file(plim_sandbox_tree *t, const char *path, const char *to, const char *with) {
+  char folder[PATH_MAX];
+  snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(to, '/') - to), to);
+  if (make_folders(t, folder) && plim_sandbox_tree_copy_file(with, to)) return PLIM_OK;
+  return plim_sandbox_tree_cannot(t, "show a new file at", path);
+}
+
+static plim_err show_file(plim_sandbox_tree *t, const plim_sandbox *box,
+                          const plim_sandbox_places *places, const char *path, const char *with) {
   char to[PATH_MAX];
-  if (plim_sandbox_tree_inside(t, path, to) && mount(with, to, NULL, MS_BIND, NULL) == 0 &&
+  bool ok = plim_sandbox_tree_inside(t, path, to);
+  if (ok && access(to, F_OK) != 0 && errno == ENOENT) {
+    if (!is_kept(box, places, path)) return add_file(t, path, to, with);
+    return plim_fail(&t->report->error, PLIM_ERR_UNSUPPORTED,
+                     "the program needs a new file, %.200s, in a folder in which changes are kept: "
+                     "it would stay there",
+                     path);
+  }
+  if (ok && mount(with, to, NULL, MS_BIND, NULL) == 0 &&
       plim_sandbox_tree_restrict(to, MOUNT_ATTR_RDONLY))
     return PLIM_OK;
   return plim_sandbox_tree_cannot(t, "replace the file", path);
@@ -285,7 +309,7 @@ plim_err plim_sandbox_enter(const plim_sandbox *box, const plim_sandbox_places *
   for (size_t i = 0; i < box->writable_count && !err; i++)
     err = bind_writable(&t, places->writable[i]);
   for (size_t i = 0; i < box->replaced_count && !err; i++)
-    err = show_instead(&t, places->replaced[2 * i], places->replaced[2 * i + 1]);
+    err = show_file(&t, box, places, places->replaced[2 * i], places->replaced[2 * i + 1]);
   if (!err) err = hide(&t, places->run);
   if (!err) err = change_root(&t);
   plim_mount_points_free(&t.mounts);

@@ -74,15 +74,40 @@ static plim_err find_folder(const char *path, char **out, plim_error *error) {
   return find("folder", path, out, error);
 }
 
+// Likewise for a path of which only the first folders exist; the rest is kept as it is.
+static plim_err find_new(const char *path, char **out, plim_error *error) {
+  char *folder = strdup(path), *slash = folder ? strrchr(folder, '/') : NULL;
+  if (!folder) return plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
+  const char *name = slash ? path + (slash - folder) + 1 : path;
+  if (slash) *slash = '\0';
+  char *above = realpath(!slash ? "." : slash == folder ? "/" : folder, NULL);
+  bool is_missing = !above && errno == ENOENT && slash && slash != folder;
+  plim_err err = PLIM_OK;
+  if (is_missing) err = find_new(folder, &above, error);
+  else if (!above)
+    err = plim_fail(error, PLIM_ERR_IO, "cannot use the file %s: %s", path, strerror(errno));
+  free(folder);
+  if (!err && asprintf(out, "%s/%s", strcmp(above, "/") == 0 ? "" : above, name) < 0)
+    *out = NULL, err = plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
+  free(above);
+  return err;
+}
+
+static plim_err find_shown(const char *path, char **out, plim_error *error) {
+  bool is_there = access(path, F_OK) == 0 || errno != ENOENT;
+  return is_there ? find("file", path, out, error) : find_new(path, out, error);
+}
+
 static plim_err find_replaced(const plim_sandbox *box, char ***out, plim_error *error) {
   plim_err err = PLIM_OK;
   if (!box->replaced_count) return PLIM_OK;
   if (box->is_open)
-    return plim_fail(error, PLIM_ERR_UNSUPPORTED, "files can be replaced only in the sandbox");
+    return plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                     "without a sandbox, no file can be replaced or added for the program alone");
   char **paths = *out = calloc(2 * box->replaced_count, sizeof *paths);
   if (!paths) return plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
   for (size_t i = 0; i < box->replaced_count && !err; i++) {
-    err = find("file", box->replaced[i].path, &paths[2 * i], error);
+    err = find_shown(box->replaced[i].path, &paths[2 * i], error);
     if (!err) err = find("file", box->replaced[i].with, &paths[2 * i + 1], error);
   }
   return err;

@@ -580,6 +580,25 @@ TEST(with_changes_copies_of_files) {
   end_with();
 }
 
+TEST(with_adds_a_file) {
+  char text[4096] = "";
+  begin(by_trainer);
+  CHECK(!make_with("--nproc", "2", "strategy=zero2", NULL), "%s", error.message);
+  CHECK(with.version.replaced.len == 2, "%zu files", with.version.replaced.len);
+  CHECK_STR(with.version.replaced.at[0].path, "ds_zero2.json");
+  FILE *in = fopen(with.version.replaced.at[0].with, "r");
+  CHECK(in && fread(text, 1, sizeof text - 1, in), "no file");
+  fclose(in);
+  CHECK(strstr(text, "\"stage\": 2"), "%s", text);
+  CHECK_CHANGED(0, TRIAL_IN_ADDED_FILE, "zero_optimization.stage", "", "2");
+  CHECK_STR(with.changed.at[0].file, "ds_zero2.json");
+  CHECK(trial_version_check(&with.version, true, &error) == PLIM_ERR_UNSUPPORTED &&
+            strstr(error.message, "the new file ds_zero2.json"),
+        "%s", error.message);
+  CHECK(access("ds_zero2.json", F_OK) != 0, "the file was written into the project");
+  end_with();
+}
+
 TEST(with_sets_the_allocator_in_the_environment) {
   begin(by_trainer);
   unsetenv("PYTORCH_ALLOC_CONF");

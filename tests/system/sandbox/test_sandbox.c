@@ -237,6 +237,50 @@ TEST(a_file_is_replaced_for_the_program_alone) {
   folder_remove();
 }
 
+// In a folder that exists, and in folders that do not; the program may change these files.
+TEST(a_file_is_added_for_the_program_alone) {
+  NEED_SANDBOX;
+  make_scene();
+  folder_write_text("other", "a new file\n");
+  char with[512], deep[512], *before = state_of(folder_path("home"));
+  snprintf(with, sizeof with, "%s", folder_path("other"));
+  snprintf(deep, sizeof deep, "%s", folder_path("home/new/deeper/file"));
+  const plim_sandbox_replaced added[] = {{"beside", with}, {deep, with}, {"/plimsoll-new", with}};
+  char here[512];
+  CHECK(getcwd(here, sizeof here) && chdir(folder_path("home")) == 0, "%s", strerror(errno));
+  trial t = {.box = {.replaced = added, .replaced_count = 3}};
+  CHECK_STARTS(&t, SHELL("cat beside new/deeper/file /plimsoll-new && echo x >> beside && "
+                         "cat beside && rm new/deeper/file"));
+  CHECK(chdir(here) == 0, "%s", strerror(errno));
+  CHECK_EXITS(&t, 0);
+  CHECK_STR(t.said, "a new file\na new file\na new file\na new file\nx\n");
+  CHECK(is_same(folder_path("home"), before), "the home was changed");
+  CHECK(access("/plimsoll-new", F_OK) != 0, "a file was made in /");
+  struct stat found;
+  CHECK(stat(with, &found) == 0 && found.st_size == 11, "the copied file was changed");
+  free(before);
+  folder_remove();
+}
+
+// There it would stay: the program must not start.
+TEST(a_file_is_not_added_where_changes_are_kept) {
+  NEED_SANDBOX;
+  make_scene();
+  char path[512], with[512], kept[512];
+  snprintf(path, sizeof path, "%s", folder_path("kept/new"));
+  snprintf(with, sizeof with, "%s", folder_path("home/locked"));
+  snprintf(kept, sizeof kept, "%s", folder_path("kept"));
+  const plim_sandbox_replaced added[] = {{path, with}};
+  trial t = {.box = {.replaced = added,
+                     .replaced_count = 1,
+                     .writable = (const char *const[]){kept},
+                     .writable_count = 1}};
+  CHECK(begin(&t, SHELL("true")) == PLIM_ERR_UNSUPPORTED && strstr(t.error.message, path), "%s",
+        t.error.message);
+  CHECK(is_empty(kept), "a file was left");
+  folder_remove();
+}
+
 TEST(a_file_that_cannot_be_replaced_is_an_error) {
   make_scene();
   char path[512];
