@@ -78,12 +78,12 @@ static void cure_plan(explain_case *c, const char *text) {
 }
 
 static void cure_moment(explain_case *c) {
-  if (c->out->moment == PLIM_MOMENT_LOSS)
+  if (c->out->moment == PLIM_RUN_IN_LOSS)
     explain_add_cure(c, EXPLAIN_CURE_CHUNKED_LOSS, "plimsoll help chunked_loss",
                      "Compute the loss in chunks, so that the full logits (batch x length x "
                      "vocabulary, in float32) "
                      "never exist.");
-  if (c->out->moment == PLIM_MOMENT_ATTENTION)
+  if (c->out->moment == PLIM_RUN_IN_ATTENTION)
     explain_add_cure(c, EXPLAIN_CURE_FUSED_ATTENTION, NULL,
                      "Use a fused attention kernel: attn_implementation=\"sdpa\" or "
                      "\"flash_attention_2\". It does not "
@@ -132,10 +132,10 @@ static void cure_device_library(explain_case *c) {
 static void cure_shortage(explain_case *c) {
   bool is_foreign = c->kind == PLIM_OOM_XLA || c->kind == PLIM_OOM_XLA_COMPILE ||
                     c->kind == PLIM_OOM_TENSORFLOW || c->kind == PLIM_OOM_GGML;
-  bool needs_state = c->out->phase == PLIM_PHASE_LOADING || c->log->facts.has_batch_zero;
+  bool needs_state = c->out->phase == PLIM_RUN_LOADING || c->log->facts.has_batch_zero;
   if (is_foreign) cure_device_library(c);
   else if (needs_state) cure_loading(c);
-  else if (c->out->moment == PLIM_MOMENT_OPTIMIZER) cure_optimizer(c);
+  else if (c->out->moment == PLIM_RUN_IN_OPTIMIZER) cure_optimizer(c);
   else {
     cure_moment(c);
     if (explain_exceeds(c->stranded, c->total, 0.01)) cure_segments(c);
@@ -272,13 +272,11 @@ static void cure_host(explain_case *c) {
 }
 
 static void cure_impossible(explain_case *c) {
-  bool is_absurd =
-      c->message->is_impossible[PLIM_OOM_WANTED] || explain_exceeds(c->wanted, c->total, 16);
   const plim_oom_frame *own = &c->message->stack.own;
   char place[400] = "the line that the traceback names";
   if (*own->file)
     snprintf(place, sizeof place, "%s:%llu", own->file, (unsigned long long)own->line);
-  if (is_absurd) {
+  if (explain_is_absurd(c)) {
     explain_add_cure(c, EXPLAIN_CURE_FIX_CODE, NULL,
                      "Check the shapes at %s: an index, a length or a broadcast is wrong there. No "
                      "setting helps.",
@@ -286,7 +284,7 @@ static void cure_impossible(explain_case *c) {
     return;
   }
   cure_moment(c);
-  if (c->out->moment != PLIM_MOMENT_LOSS && c->out->moment != PLIM_MOMENT_ATTENTION)
+  if (c->out->moment != PLIM_RUN_IN_LOSS && c->out->moment != PLIM_RUN_IN_ATTENTION)
     explain_add_cure(
         c, EXPLAIN_CURE_FIX_CODE, NULL,
         "Change the operation at %s. Usual suspects: attention scores without a fused kernel "

@@ -128,27 +128,27 @@ static void show_frame(plim_notes *notes, const char *code, const plim_oom_frame
   plim_note_at(notes, f->file, f->line < 1000000000 ? (int)f->line : 0);
 }
 
-static const char *const moment_words[PLIM_MOMENTS] = {
-    [PLIM_MOMENT_FORWARD] = "the forward pass",
-    [PLIM_MOMENT_ATTENTION] = "attention",
-    [PLIM_MOMENT_LOSS] = "the loss",
-    [PLIM_MOMENT_BACKWARD] = "the backward pass",
-    [PLIM_MOMENT_OPTIMIZER] = "the optimizer's step",
-    [PLIM_MOMENT_DATA] = "the data loader",
-    [PLIM_MOMENT_PINNING] = "pinning host memory",
-    [PLIM_MOMENT_CONTEXT] = "the first use of the GPU",
+static const char *const moment_words[PLIM_RUN_MOMENTS] = {
+    [PLIM_RUN_IN_FORWARD] = "the forward pass",
+    [PLIM_RUN_IN_ATTENTION] = "attention",
+    [PLIM_RUN_IN_LOSS] = "the loss",
+    [PLIM_RUN_IN_BACKWARD] = "the backward pass",
+    [PLIM_RUN_IN_OPTIMIZER] = "the optimizer's step",
+    [PLIM_RUN_IN_DATA] = "the data loader",
+    [PLIM_RUN_IN_PINNING] = "pinning host memory",
+    [PLIM_RUN_IN_CONTEXT] = "the first use of the GPU",
 };
 
 static void show_stack(explain_case *c, plim_notes *notes) {
   const plim_oom_stack *s = &c->message->stack;
   show_frame(notes, "line", &s->own, "Your code was at");
-  if (s->phase != PLIM_PHASE_UNKNOWN && s->phase != PLIM_PHASE_TRAINING)
+  if (s->phase != PLIM_RUN_UNKNOWN && s->phase != PLIM_RUN_TRAINING)
     plim_note_add(notes, "phase", NULL, "%s shows that it failed in %s.", s->sign.function,
-                  s->phase == PLIM_PHASE_LOADING      ? "loading the model"
-                  : s->phase == PLIM_PHASE_EVALUATION ? "evaluation"
-                  : s->phase == PLIM_PHASE_SAVING     ? "saving a checkpoint"
-                                                      : "loading a checkpoint");
-  if (s->moment != PLIM_MOMENT_UNKNOWN)
+                  s->phase == PLIM_RUN_LOADING      ? "loading the model"
+                  : s->phase == PLIM_RUN_EVALUATION ? "evaluation"
+                  : s->phase == PLIM_RUN_SAVING     ? "saving a checkpoint"
+                                                    : "loading a checkpoint");
+  if (s->moment != PLIM_RUN_IN_UNKNOWN)
     plim_note_add(notes, "moment", NULL, "It failed in %s.", moment_words[s->moment]);
 }
 

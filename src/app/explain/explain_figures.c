@@ -53,7 +53,7 @@ static void derive_settings(explain_case *c) {
   c->sample_tokens = explain_is_known(f->sample_tokens) ? f->sample_tokens : seen->sample_tokens;
   c->alloc_conf = f->alloc_conf ? f->alloc_conf : *seen->alloc_conf ? seen->alloc_conf : NULL;
   c->out->step = explain_is_known(f->step) ? f->step : seen->step;
-  c->out->phase = f->phase != PLIM_PHASE_UNKNOWN ? f->phase : c->message->stack.phase;
+  c->out->phase = f->phase != PLIM_RUN_UNKNOWN ? f->phase : c->message->stack.phase;
   c->out->moment = c->message->stack.moment;
 }
 

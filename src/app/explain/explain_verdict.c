@@ -14,8 +14,9 @@
 #define STRANDED_SHARE 0.03
 #define LIBRARY_BYTES (2 * PLIM_GIB) // a CUDA context with cuBLAS and cuDNN takes less than 1 GiB
 #define OUTSIDE_SHARE                                                                              \
-  0.15                   // of the GPU: libraries and others, where a message does not separate them
-#define ABSURD_FACTOR 16 // a request of so many times the GPU is a mistake in a shape
+  0.15 // of the GPU: libraries and others, where a message does not separate them
+#define LARGEST_GPU (1024 * PLIM_GIB) // for messages that do not say how large the GPU is
+#define ABSURD_FACTOR 16              // a request of so many times the GPU is a mistake in a shape
 
 void explain_conclude(explain_case *c, explain_verdict verdict, explain_surety surety,
                       const char *format, ...) {
@@ -42,17 +43,17 @@ void explain_doubt(explain_case *c, const char *format, ...) {
 
 // Evaluation, saving and resuming have cures of their own. Returns false for other phases.
 static bool decide_phase(explain_case *c) {
-  explain_surety surety = c->facts->phase != PLIM_PHASE_UNKNOWN ? EXPLAIN_CERTAIN : EXPLAIN_LIKELY;
+  explain_surety surety = c->facts->phase != PLIM_RUN_UNKNOWN ? EXPLAIN_CERTAIN : EXPLAIN_LIKELY;
   switch (c->out->phase) {
-  case PLIM_PHASE_EVALUATION:
+  case PLIM_RUN_EVALUATION:
     explain_conclude(c, EXPLAIN_EVALUATION, surety,
                      "evaluation needs more memory than training does");
     break;
-  case PLIM_PHASE_SAVING:
+  case PLIM_RUN_SAVING:
     explain_conclude(c, EXPLAIN_SAVING, surety,
                      "saving a checkpoint needs memory that training has taken");
     break;
-  case PLIM_PHASE_RESUMING:
+  case PLIM_RUN_RESUMING:
     explain_conclude(c, EXPLAIN_RESUMING, surety,
                      "a checkpoint was loaded to the GPU beside the model that it belongs to");
     break;
@@ -67,12 +68,18 @@ static bool decide_phase(explain_case *c) {
 // ---- by the numbers ---------------------------------------------------------------------------------
 
 static bool is_impossible(const explain_case *c) {
+  if (!explain_is_known(c->total) && explain_exceeds(c->wanted, LARGEST_GPU, 1)) return true;
   return explain_exceeds(c->wanted, c->total, 1) || c->message->is_impossible[PLIM_OOM_WANTED];
 }
 
+bool explain_is_absurd(const explain_case *c) {
+  return c->message->is_impossible[PLIM_OOM_WANTED] ||
+         explain_exceeds(c->wanted, c->total, ABSURD_FACTOR) ||
+         (!explain_is_known(c->total) && explain_exceeds(c->wanted, LARGEST_GPU, 1));
+}
+
 static void decide_impossible(explain_case *c) {
-  bool is_absurd = c->message->is_impossible[PLIM_OOM_WANTED] ||
-                   explain_exceeds(c->wanted, c->total, ABSURD_FACTOR);
+  bool is_absurd = explain_is_absurd(c);
   if (!is_absurd && decide_phase(c)) return;
   explain_conclude(
       c, EXPLAIN_IMPOSSIBLE_TENSOR, EXPLAIN_CERTAIN,
@@ -172,7 +179,7 @@ static bool decide_transient(explain_case *c) {
 // ---- a real shortage --------------------------------------------------------------------------------
 
 static bool decide_long_sample(explain_case *c) {
-  bool is_training = c->out->phase == PLIM_PHASE_TRAINING || c->out->phase == PLIM_PHASE_UNKNOWN;
+  bool is_training = c->out->phase == PLIM_RUN_TRAINING || c->out->phase == PLIM_RUN_UNKNOWN;
   bool is_longer = explain_exceeds(c->facts->sample_tokens, c->facts->usual_tokens, 1);
   if (!is_training || explain_had_steps(c) != EXPLAIN_YES) return false;
   explain_conclude(c, EXPLAIN_LONG_SAMPLE, is_longer ? EXPLAIN_CERTAIN : EXPLAIN_LIKELY,
@@ -190,8 +197,8 @@ static void decide_shortage(explain_case *c) {
   bool has_numbers = explain_is_known(c->allocated) && explain_is_known(c->total);
   if (decide_phase(c) || decide_long_sample(c)) return;
   const char *what = "the program needs more memory than the GPU has";
-  if (c->out->phase == PLIM_PHASE_LOADING) what = "the model does not fit in the memory of the GPU";
-  else if (c->out->moment == PLIM_MOMENT_OPTIMIZER)
+  if (c->out->phase == PLIM_RUN_LOADING) what = "the model does not fit in the memory of the GPU";
+  else if (c->out->moment == PLIM_RUN_IN_OPTIMIZER)
     what = "the state of the optimizer does not fit beside weights and gradients";
   explain_conclude(c, EXPLAIN_SHORTAGE, has_numbers ? EXPLAIN_CERTAIN : EXPLAIN_LIKELY, "%s", what);
   if (!has_numbers) explain_doubt(c, "the message does not say how the memory was used");
@@ -207,7 +214,11 @@ static void decide_mps(explain_case *c) {
   } else if (explain_exceeds(outside, allowed, 0.5)) {
     explain_conclude(c, EXPLAIN_LIBRARIES, EXPLAIN_CERTAIN,
                      "%s are used outside PyTorch's allocator on the GPU", BYTES(outside));
-  } else decide_shortage(c);
+  } else if (!decide_phase(c) && !decide_long_sample(c)) {
+    explain_conclude(c, EXPLAIN_SHORTAGE, EXPLAIN_CERTAIN,
+                     "the program needs more than the %s that PyTorch may use here",
+                     BYTES(allowed));
+  }
 }
 
 static void decide_by_numbers(explain_case *c) {
@@ -230,17 +241,17 @@ static void decide_by_numbers(explain_case *c) {
 
 // "CUDA error: out of memory": outside the allocator.
 static void decide_driver(explain_case *c) {
-  if (c->out->moment == PLIM_MOMENT_PINNING) {
+  if (c->out->moment == PLIM_RUN_IN_PINNING) {
     explain_conclude(c, EXPLAIN_HOST_MEMORY, EXPLAIN_LIKELY,
                      "pinned host memory could not be allocated");
     explain_doubt(c, "the stack of such an error may be that of a later call");
-  } else if (c->out->moment == PLIM_MOMENT_CONTEXT) {
+  } else if (c->out->moment == PLIM_RUN_IN_CONTEXT) {
     explain_conclude(c, EXPLAIN_OTHER_PROCESS, EXPLAIN_LIKELY,
                      "the GPU was already full when this process used it for the first time");
     explain_doubt(c, "the message has no numbers; plimsoll check shows what uses the GPU now");
   } else if (explain_is_known(c->wanted)) {
     decide_by_numbers(c);
-  } else {
+  } else if (!decide_phase(c)) {
     explain_conclude(
         c, EXPLAIN_UNCLEAR, EXPLAIN_NOT_SURE,
         "an allocation outside PyTorch's allocator failed; the log does not say which");

@@ -75,28 +75,28 @@ typedef enum {
 
 // What the program was doing, as its stack or the log shows it.
 typedef enum {
-  PLIM_PHASE_UNKNOWN,
-  PLIM_PHASE_LOADING,
-  PLIM_PHASE_TRAINING,
-  PLIM_PHASE_EVALUATION,
-  PLIM_PHASE_SAVING,
-  PLIM_PHASE_RESUMING, // loading a training checkpoint
-  PLIM_PHASES
-} plim_phase;
+  PLIM_RUN_UNKNOWN,
+  PLIM_RUN_LOADING,
+  PLIM_RUN_TRAINING,
+  PLIM_RUN_EVALUATION,
+  PLIM_RUN_SAVING,
+  PLIM_RUN_RESUMING, // loading a training checkpoint
+  PLIM_RUN_PHASES
+} plim_run_phase;
 
 // The part of that phase, from the innermost calls.
 typedef enum {
-  PLIM_MOMENT_UNKNOWN,
-  PLIM_MOMENT_FORWARD,
-  PLIM_MOMENT_ATTENTION, // scores of an attention that is computed without a fused kernel
-  PLIM_MOMENT_LOSS,      // logits and cross entropy
-  PLIM_MOMENT_BACKWARD,
-  PLIM_MOMENT_OPTIMIZER, // the optimizer's step
-  PLIM_MOMENT_DATA,      // the data loader
-  PLIM_MOMENT_PINNING,   // pinned host memory
-  PLIM_MOMENT_CONTEXT,   // the first use of the GPU: creating the CUDA context
-  PLIM_MOMENTS
-} plim_moment;
+  PLIM_RUN_IN_UNKNOWN,
+  PLIM_RUN_IN_FORWARD,
+  PLIM_RUN_IN_ATTENTION, // scores of an attention that is computed without a fused kernel
+  PLIM_RUN_IN_LOSS,      // logits and cross entropy
+  PLIM_RUN_IN_BACKWARD,
+  PLIM_RUN_IN_OPTIMIZER, // the optimizer's step
+  PLIM_RUN_IN_DATA,      // the data loader
+  PLIM_RUN_IN_PINNING,   // pinned host memory
+  PLIM_RUN_IN_CONTEXT,   // the first use of the GPU: creating the CUDA context
+  PLIM_RUN_MOMENTS
+} plim_run_moment;
 
 enum { PLIM_OOM_MAX_PROCESSES = 16, PLIM_OOM_TEXT_BYTES = 1536 };
 
@@ -117,8 +117,9 @@ typedef struct {
   plim_oom_frame own;    // the innermost frame of the user's code
   plim_oom_frame sign;   // the frame that tells the phase
   plim_oom_frame part;   // the frame that tells the moment
-  plim_phase phase;
-  plim_moment moment;
+  plim_run_phase phase;
+  plim_run_moment moment;
+  bool is_loose; // the name of `sign` only suggests the phase
 } plim_oom_stack;
 
 typedef struct {
@@ -173,7 +174,7 @@ plim_err plim_oom_log_read_memory(const void *data, size_t size, plim_oom_log *l
 const char *plim_oom_kind_name(plim_oom_kind kind);
 const char *plim_oom_field_name(plim_oom_field field);
 const char *plim_oom_device_name(plim_oom_device device);
-const char *plim_phase_name(plim_phase phase);
-const char *plim_moment_name(plim_moment moment);
+const char *plim_run_phase_name(plim_run_phase phase);
+const char *plim_run_moment_name(plim_run_moment moment);
 
 #endif
