@@ -54,6 +54,7 @@ static void derive_settings(explain_case *c) {
   c->alloc_conf = f->alloc_conf ? f->alloc_conf : *seen->alloc_conf ? seen->alloc_conf : NULL;
   c->out->step = explain_is_known(f->step) ? f->step : seen->step;
   c->out->phase = f->phase != PLIM_RUN_UNKNOWN ? f->phase : c->message->stack.phase;
+  if (c->out->phase == PLIM_RUN_UNKNOWN && seen->is_evaluating) c->out->phase = PLIM_RUN_EVALUATION;
   c->out->moment = c->message->stack.moment;
 }
 

@@ -59,9 +59,11 @@ static bool decide_phase(explain_case *c) {
     break;
   default: return false;
   }
-  if (surety != EXPLAIN_CERTAIN)
-    explain_doubt(c, "the phase is concluded from the function %s in the traceback",
-                  c->message->stack.sign.function);
+  const char *sign = c->message->stack.sign.function;
+  if (surety != EXPLAIN_CERTAIN && *sign)
+    explain_doubt(c, "the phase is concluded from the function %s in the traceback", sign);
+  else if (surety != EXPLAIN_CERTAIN)
+    explain_doubt(c, "the phase is concluded from the last progress bar before the message");
   return true;
 }
 
@@ -115,7 +117,9 @@ static bool decide_other_process(explain_case *c) {
 }
 
 static bool decide_fragmentation(explain_case *c) {
-  if (!explain_is_known(c->stranded) || !explain_is_known(c->wanted)) return false;
+  bool is_spilled =
+      explain_exceeds(c->allocated, c->total, 1); // then pieces are the least of the problem
+  if (!explain_is_known(c->stranded) || !explain_is_known(c->wanted) || is_spilled) return false;
   uint64_t room = c->stranded + (explain_is_known(c->free) ? c->free : 0);
   bool is_large = explain_exceeds(c->stranded, c->total, FRAGMENTED_SHARE);
   bool is_enough =
@@ -342,6 +346,7 @@ static void decide_xla(explain_case *c) {
 
 static void decide_tensorflow(explain_case *c) {
   if (c->message->device == PLIM_OOM_HOST) decide_host(c);
+  else if (is_impossible(c)) decide_impossible(c);
   else decide_shortage(c);
 }
 

@@ -148,6 +148,7 @@ typedef struct {
   char alloc_conf[160];  // allocator settings, if the log shows them; else empty
   char snapshot[256];    // a memory snapshot that the log names; else empty
   char command[512];     // the training command, if the log shows it; else empty
+  bool is_evaluating;    // the last progress bar before the message is that of an evaluation
   bool has_batch_zero;   // accelerate gave up at batch size zero
   bool has_memcg;        // the kernel names the limit of a control group (container, Slurm)
   bool has_vllm, has_wsl;

@@ -58,7 +58,7 @@ size_t log_read_size(const char *text, uint64_t *bytes) {
   size_t number, unit;
   if (!isdigit((unsigned char)*text)) return 0;
   double value = read_number(text, &number);
-  const char *rest = text + number + strspn(text + number, " ");
+  const char *rest = text + number + strspn(text + number, ". "); // NumPy has "926. GiB"
   double factor = unit_bytes(rest, &unit);
   if (!unit) return 0;
   value *= factor;

@@ -154,6 +154,7 @@ static void start_message(reading *r, const log_phrase *phrase, const beginning 
   m->line = b->number;
   m->stack = stack_at(r, rank, number);
   f->step = r->watch.bar_step;
+  f->is_evaluating = r->watch.is_evaluating;
   f->total_steps = r->watch.bar_total;
   r->watch.advances = 0;
   r->strength = phrase->strength;

@@ -170,6 +170,73 @@ TEST(progress_bars_between_carriage_returns_are_lines) {
   CHECK_U64(log.facts.later_step, PLIM_UNKNOWN);
 }
 
+TEST(steps_are_read_as_programs_print_them) {
+  static const struct {
+    const char *line;
+    uint64_t step, total;
+  } cases[] = {
+      {" 41%|████      | 412/1000 [01:02<01:30,  6.5it/s]", 412, 1000},
+      {"Epoch 3:  41%|████ | 17/40 [00:02<00:03, loss=1.2]", 17, 40},
+      {"loss: 5.09 ||: : 8613it [27:42,  5.34it/s]", 8613, PLIM_UNKNOWN},
+      {"Epoch: [0][415/1736]  Loss 0.5844 MAE 0.65", 415, 1736},
+      {"[Epoch 10/250][Iter 2060/2068][lr 0.001][Loss: obj 19.60]", 2060, PLIM_UNKNOWN},
+      {"step 77 | loss 2.31 | lr 1e-4", 77, PLIM_UNKNOWN},
+      {"{'loss': 1.2, 'global_step': 90}", 90, PLIM_UNKNOWN},
+      {"ep 13 train, step 95, ctc 4.29, 0.750 sec/step", 95, PLIM_UNKNOWN},
+      {"Loading checkpoint shards:  33%|███  | 1/3 [00:02<00:04,  2.1s/it]", PLIM_UNKNOWN,
+       PLIM_UNKNOWN},
+      {"Map:  50%|█████ | 500/1000 [00:02<00:04, 2.1 examples/s]", PLIM_UNKNOWN, PLIM_UNKNOWN},
+      {"a step 12 that says nothing of the training", PLIM_UNKNOWN, PLIM_UNKNOWN},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char text[512];
+    snprintf(text, sizeof text,
+             "%s\nRuntimeError: CUDA out of memory. Tried to allocate 1.00 GiB\n", cases[i].line);
+    plim_oom_log log = read_text(text);
+    CHECK(log.facts.step == cases[i].step && log.facts.total_steps == cases[i].total,
+          "%s: %" PRIu64 " of %" PRIu64, cases[i].line, log.facts.step, log.facts.total_steps);
+  }
+}
+
+TEST(the_bar_of_an_evaluation_tells_the_phase) {
+  static const char tail[] = "\nRuntimeError: CUDA out of memory. Tried to allocate 1.00 GiB\n";
+  static const struct {
+    const char *bars;
+    bool is_evaluating;
+  } cases[] = {
+      {"Validating:  15%|████ | 513/3434 [2:04:33<16:18:51, 20.11s/it]", true},
+      {"0/10 * Epoch (valid):   3% 1/32 [00:01<00:46,  1.50s/it, loss=1.656]", true},
+      {"Evaluating:  15%|████ | 5/34 [00:33<18:51, 2.1s/it]\nstep 3 loss 2.0", false},
+      {"Epoch 1:  15%|████ | 5/34 [00:33<18:51, 2.1s/it]", false},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char text[512];
+    snprintf(text, sizeof text, "%s%s", cases[i].bars, tail);
+    plim_oom_log log = read_text(text);
+    CHECK(log.facts.is_evaluating == cases[i].is_evaluating, "%s", cases[i].bars);
+  }
+}
+
+TEST(a_message_before_its_traceback_gets_it) {
+  plim_oom_log log = read_text(
+      "2026-01-01 00:00:00 ERROR: CUDA out of memory. Tried to allocate 1.00 GiB\n"
+      "Traceback (most recent call last):\n  File \"run.py\", line 9, in evaluate\n    x()\n"
+      "RuntimeError: CUDA out of memory. Tried to allocate 1.00 GiB\n");
+  CHECK_U64(log.message.line, 1u);
+  CHECK_STR(log.message.stack.own.file, "run.py");
+}
+
+TEST(an_old_traceback_does_not_belong_to_a_message) {
+  chars text = {0};
+  add_text(&text, "Traceback (most recent call last):\n  File \"setup.py\", line 9, in evaluate\n  "
+                  "  x()\nImportError: no\n");
+  for (int i = 0; i < 30; i++) add_text(&text, "going on\n");
+  add_text(&text, "CUDA out of memory. Tried to allocate 1.00 GiB\n");
+  plim_oom_log log = read_log(text.at, text.len);
+  vec_free(&text);
+  CHECK_STR(log.message.stack.own.file, "");
+}
+
 // ---- which message counts ---------------------------------------------------------------------------
 
 TEST(ranks_that_are_interleaved_are_kept_apart) {
@@ -267,9 +334,11 @@ TEST(sizes_are_read_as_programs_write_them) {
     const char *text;
     uint64_t bytes;
   } cases[] = {
-      {"12.50 MiB", MIB(12.5)}, {"0 bytes", 0},         {"256 bytes", 256},
-      {"1.00 KiB", 1024},       {"1024.00 MB", GIB(1)}, {"1900,00 MiB", MIB(1900)},
-      {"3G", GIB(3)},           {"1.5 TiB", GIB(1536)}, {"17179869184.00 GiB", PLIM_UNKNOWN},
+      {"12.50 MiB", MIB(12.5)}, {"0 bytes", 0},
+      {"256 bytes", 256},       {"1.00 KiB", 1024},
+      {"1024.00 MB", GIB(1)},   {"1900,00 MiB", MIB(1900)},
+      {"3G", GIB(3)},           {"1.5 TiB", GIB(1536)},
+      {"926. GiB", GIB(926)},   {"17179869184.00 GiB", PLIM_UNKNOWN},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     char text[160];
