@@ -37,6 +37,7 @@ fi
 cd "$here/golden" || exit 2
 # One of each kind of report is enough.
 on_terminal 80 150 {help,command,undo}_*.sh check_{broken,machine,mistakes,ready,verdicts,words,yaml}.sh estimate_{fits,flash,names,sharded,unverified}.sh \
+  explain_{real_shortage,late,mistakes,nccl}.sh \
   replay_{leak,mistakes,pools,what_if_oom}*.sh apply_again.sh \
   plan_{fsdp_of_trainer,mistakes,nothing_fits,try}.sh
 on_terminal 60 60 help_{full,short}.sh command_*.sh check_{ready,verdicts}.sh estimate_{fits,names}.sh plan_try.sh

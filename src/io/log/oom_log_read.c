@@ -283,8 +283,10 @@ static void read_line(reading *r, log_text line, uint64_t number) {
   if (marks & LOG_SETTING) log_watch_settings(&r->watch, line);
   follow_stack(state_of(r, rank), line, marks & LOG_FRAME);
   if (r->is_collecting && !r->has_begun && r->log->message.rank == rank) {
-    add_text(r, line);
-    if (--r->lines_left <= 0) finish_message(r);
+    bool is_end =
+        --r->lines_left <= 0 || log_has(line, "%|") || log_starts(line, "Traceback (most");
+    if (!is_end) add_text(r, line);
+    else finish_message(r);
   }
   note_error(r, line, number, rank);
   keep_line(r, line, number, rank);
