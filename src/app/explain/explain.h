@@ -26,10 +26,11 @@ typedef struct {
 
 // What the caller knows beside the log. Every value may be unknown; begin with explain_nothing_known.
 typedef struct {
-  int exit_status;      // of the process, as the shell counts it (137 for signal 9); -1: not known
-  int signal;           // that ended the process; 0: none; -1: not known
-  uint64_t step;        // steps that were completed; PLIM_UNKNOWN: not known
-  plim_run_phase phase; // PLIM_RUN_UNKNOWN: take it from the log
+  int exit_status; // of the process, as the shell counts it (137 for signal 9); -1: not known
+  int signal;      // that ended the process; 0: none; -1: not known
+  uint64_t step;   // steps that were completed; PLIM_UNKNOWN: not known
+  explain_answer had_steps;      // whether steps like the failing one went well before
+  plim_run_phase phase;          // PLIM_RUN_UNKNOWN: take it from the log
   const plim_machine *machine;   // its host memory; NULL: not known
   explain_answer has_oom_kill;   // the counter oom_kill of its control group went up
   const explain_process *others; // other processes on the GPU; NULL: not known

@@ -110,7 +110,7 @@ static void cure_optimizer(explain_case *c) {
   explain_add_cure(
       c, EXPLAIN_CURE_SMALLER_STATE, NULL,
       "Make the optimizer's state smaller: an 8-bit or paged AdamW, LoRA, or sharding it over GPUs "
-      "(ZeRO, FSDP). A smaller batch does not change it.");
+      "(ZeRO, FSDP); foreach=False avoids temporary copies. A smaller batch does not change it.");
   cure_plan(c, "plimsoll plan finds the settings that fit:");
 }
 

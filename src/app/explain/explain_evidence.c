@@ -216,6 +216,9 @@ static void show_machine(explain_case *c, plim_notes *notes) {
   if (!m) return;
   plim_note_add(notes, "host", NULL, "The host has %s of memory, %s of it available now.",
                 BYTES(m->total_bytes), BYTES(m->available_bytes));
+  if (c->kind == PLIM_OOM_SHARED_MEMORY)
+    plim_note_add(notes, "shm", NULL, "/dev/shm has %s, %s of it free now.",
+                  BYTES(m->shm_total_bytes), BYTES(m->shm_free_bytes));
   if (explain_is_known(m->limit_bytes))
     plim_note_add(notes, "container", NULL, "The container may use %s and uses %s.",
                   BYTES(m->limit_bytes), BYTES(m->limit_used_bytes));

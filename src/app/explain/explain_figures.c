@@ -84,6 +84,7 @@ void explain_derive(explain_case *c) {
 }
 
 explain_answer explain_had_steps(const explain_case *c) {
+  if (c->facts->had_steps != EXPLAIN_UNKNOWN) return c->facts->had_steps;
   if (!explain_is_known(c->out->step)) return EXPLAIN_UNKNOWN;
   return c->out->step >= 2 ? EXPLAIN_YES : EXPLAIN_NO;
 }

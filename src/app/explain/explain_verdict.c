@@ -185,10 +185,13 @@ static bool decide_transient(explain_case *c) {
 static bool decide_long_sample(explain_case *c) {
   bool is_training = c->out->phase == PLIM_RUN_TRAINING || c->out->phase == PLIM_RUN_UNKNOWN;
   bool is_longer = explain_exceeds(c->facts->sample_tokens, c->facts->usual_tokens, 1);
-  if (!is_training || explain_had_steps(c) != EXPLAIN_YES) return false;
+  bool depends_on_batch = c->out->moment != PLIM_RUN_IN_OPTIMIZER;
+  char steps[32] = "earlier";
+  if (!is_training || !depends_on_batch || explain_had_steps(c) != EXPLAIN_YES) return false;
+  if (explain_is_known(c->out->step))
+    snprintf(steps, sizeof steps, "%llu", (unsigned long long)c->out->step);
   explain_conclude(c, EXPLAIN_LONG_SAMPLE, is_longer ? EXPLAIN_CERTAIN : EXPLAIN_LIKELY,
-                   "%llu steps fitted, then a batch needed more memory than those before it",
-                   (unsigned long long)c->out->step);
+                   "%s steps fitted, then a batch needed more memory than those before it", steps);
   if (!is_longer)
     explain_doubt(
         c,
@@ -203,7 +206,7 @@ static void decide_shortage(explain_case *c) {
   const char *what = "the program needs more memory than the GPU has";
   if (c->out->phase == PLIM_RUN_LOADING) what = "the model does not fit in the memory of the GPU";
   else if (c->out->moment == PLIM_RUN_IN_OPTIMIZER)
-    what = "the state of the optimizer does not fit beside weights and gradients";
+    what = "the optimizer's step needs more memory than weights and gradients leave";
   explain_conclude(c, EXPLAIN_SHORTAGE, has_numbers ? EXPLAIN_CERTAIN : EXPLAIN_LIKELY, "%s", what);
   if (!has_numbers) explain_doubt(c, "the message does not say how the memory was used");
 }

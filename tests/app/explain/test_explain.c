@@ -174,6 +174,10 @@ static const shape shapes[] = {
      BAR("0") TRACE FRAME("train.py", "main") FRAME(LIB "torch/optim/adamw.py", "step")
          FRAME(LIB "torch/optim/adamw.py", "_init_group") FULL,
      PLIM_OOM_ALLOCATOR, EXPLAIN_SHORTAGE, EXPLAIN_CERTAIN, EXPLAIN_CURE_SMALLER_STATE, false},
+    {"a late step of the optimizer",
+     BAR("40") TRACE FRAME("train.py", "main")
+         FRAME(LIB "torch/optim/adamw.py", "_multi_tensor_adamw") FULL,
+     PLIM_OOM_ALLOCATOR, EXPLAIN_SHORTAGE, EXPLAIN_CERTAIN, EXPLAIN_CURE_SMALLER_STATE, false},
     {"the first step", BAR("0") TRACE TRAINING FRAME(LIB "torch/_tensor.py", "backward") FULL,
      PLIM_OOM_ALLOCATOR, EXPLAIN_SHORTAGE, EXPLAIN_CERTAIN, EXPLAIN_CURE_SMALLER_BATCH, true},
     {"a late step", BAR("306") TRACE TRAINING FRAME(LIB "torch/_tensor.py", "backward") FULL,
@@ -513,6 +517,45 @@ TEST(the_callers_step_phase_and_lengths_decide) {
   bool is_evaluation = e.verdict == EXPLAIN_EVALUATION && e.surety == EXPLAIN_CERTAIN;
   explanation_clear(&e);
   CHECK(is_long && is_evaluation, "%d %d", is_long, is_evaluation);
+}
+
+TEST(steps_that_went_well_without_a_number_count) {
+  plim_oom_log log = read_text(FULL);
+  explain_facts facts = explain_nothing_known;
+  facts.had_steps = EXPLAIN_YES;
+  explanation e = explain(&log, &facts);
+  explain_verdict verdict = e.verdict;
+  explanation_clear(&e);
+  CHECK(verdict == EXPLAIN_LONG_SAMPLE, "%s", explain_verdict_name(verdict));
+}
+
+TEST(the_hosts_memory_is_evidence_against_the_host_only) {
+  plim_machine machine = {.total_bytes = 64 * PLIM_GIB,
+                          .available_bytes = PLIM_UNKNOWN,
+                          .limit_bytes = 16 * PLIM_GIB,
+                          .limit_used_bytes = 15 * PLIM_GIB,
+                          .shm_total_bytes = 64 * PLIM_MIB,
+                          .shm_free_bytes = 0};
+  explain_facts facts = explain_nothing_known;
+  facts.machine = &machine;
+  static const struct {
+    const char *log, *words;
+    bool is_said;
+  } cases[] = {
+      {"Killed\n", "64.0 GiB of memory, unknown of it available", true},
+      {"Killed\n", "The container may use 16.0 GiB", true},
+      {"exits with return code = -7\n", "/dev/shm has 64.0 MiB, 0 B of it free", true},
+      {FULL, "64.0 GiB of memory", false},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    plim_oom_log log = read_text(cases[i].log);
+    explanation e = explain(&log, &facts);
+    bool is_said = false;
+    for (size_t j = 0; j < e.evidence.list.len; j++)
+      is_said |= strstr(e.evidence.list.at[j].message, cases[i].words) != NULL;
+    explanation_clear(&e);
+    CHECK(is_said == cases[i].is_said, "%s", cases[i].words);
+  }
 }
 
 TEST(the_batch_is_halved_and_the_effective_batch_kept) {
