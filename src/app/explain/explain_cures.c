@@ -206,7 +206,7 @@ static void cure_other_process(explain_case *c) {
         "model is loaded, and load with map_location.");
   explain_add_cure(
       c, EXPLAIN_CURE_OTHER_PROCESS, "nvidia-smi",
-      "Look which processes use the GPU; end those that are not needed, or choose another GPU with "
+      "See which processes use the GPU; end those that are not needed, or choose another GPU with "
       "CUDA_VISIBLE_DEVICES. The training's settings are not the cause.");
   explain_add_cure(c, EXPLAIN_CURE_LOOK, "plimsoll check",
                    "Before the next start, check that the GPU is free:");

@@ -129,14 +129,14 @@ static void show_frame(plim_notes *notes, const char *code, const plim_oom_frame
 }
 
 static const char *const moment_words[PLIM_RUN_MOMENTS] = {
-    [PLIM_RUN_IN_FORWARD] = "the forward pass",
-    [PLIM_RUN_IN_ATTENTION] = "attention",
-    [PLIM_RUN_IN_LOSS] = "the loss",
-    [PLIM_RUN_IN_BACKWARD] = "the backward pass",
-    [PLIM_RUN_IN_OPTIMIZER] = "the optimizer's step",
-    [PLIM_RUN_IN_DATA] = "the data loader",
-    [PLIM_RUN_IN_PINNING] = "pinning host memory",
-    [PLIM_RUN_IN_CONTEXT] = "the first use of the GPU",
+    [PLIM_RUN_IN_FORWARD] = "in the forward pass",
+    [PLIM_RUN_IN_ATTENTION] = "in attention",
+    [PLIM_RUN_IN_LOSS] = "while computing the loss",
+    [PLIM_RUN_IN_BACKWARD] = "in the backward pass",
+    [PLIM_RUN_IN_OPTIMIZER] = "in the optimizer's step",
+    [PLIM_RUN_IN_DATA] = "in the data loader",
+    [PLIM_RUN_IN_PINNING] = "while pinning host memory",
+    [PLIM_RUN_IN_CONTEXT] = "at the first use of the GPU",
 };
 
 static void show_stack(explain_case *c, plim_notes *notes) {
@@ -149,7 +149,7 @@ static void show_stack(explain_case *c, plim_notes *notes) {
                   : s->phase == PLIM_RUN_SAVING     ? "saving a checkpoint"
                                                     : "loading a checkpoint");
   if (s->moment != PLIM_RUN_IN_UNKNOWN)
-    plim_note_add(notes, "moment", NULL, "It failed in %s.", moment_words[s->moment]);
+    plim_note_add(notes, "moment", NULL, "It failed %s.", moment_words[s->moment]);
 }
 
 static void show_progress(explain_case *c, plim_notes *notes) {

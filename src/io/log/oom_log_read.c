@@ -193,10 +193,13 @@ static void found(reading *r, const log_phrase *phrase, log_text line, size_t en
 
 // ---- lines ------------------------------------------------------------------------------------------
 
-// "-9" is no "-90".
-static bool goes_on(const log_phrase *phrase, log_text line, size_t end) {
+// "-9" is no "-90", and docker's "OOMKilled": false denies it.
+static bool is_denied(const log_phrase *phrase, log_text line, size_t end) {
   char last = phrase->words[strlen(phrase->words) - 1];
-  return isdigit((unsigned char)last) && end < line.size && isdigit((unsigned char)line.at[end]);
+  log_text rest = {line.at + end, line.size - end};
+  if (rest.size && isdigit((unsigned char)last) && isdigit((unsigned char)*rest.at)) return true;
+  while (rest.size && memchr("\":= ", *rest.at, 4)) rest.at++, rest.size--;
+  return log_starts(rest, "false") || log_starts(rest, "False");
 }
 
 // A line that only mentions a lack of memory counts if it says that something failed.
@@ -213,7 +216,7 @@ static unsigned search(reading *r, log_text line, uint64_t number, uint64_t rank
     const log_phrase *phrase = log_finder_step(r->finder, &state, line.at[i]);
     if (!phrase) continue;
     marks |= phrase->marks;
-    if (phrase->strength == LOG_NO_MESSAGE || goes_on(phrase, line, i + 1)) continue;
+    if (phrase->strength == LOG_NO_MESSAGE || is_denied(phrase, line, i + 1)) continue;
     if (phrase->strength > LOG_HINT || is_failure(line))
       found(r, phrase, line, i + 1, number, rank);
   }

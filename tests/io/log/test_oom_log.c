@@ -1,4 +1,8 @@
 // Logs: whatever a terminal, a launcher or a logger does to a message, the same numbers come out.
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "folder.h"
 #include "oom_log.h"
 #include "test.h"
 #include "vec.h"
@@ -309,6 +313,7 @@ TEST(ordinary_text_is_no_message) {
       "CUDA error: device-side assert triggered\n",
       "NCCL WARN Cuda failure 999 'unknown error'\n",
       "python: line 3: not Killed\n",
+      "            \"OOMKilled\": false,\n",
   };
   for (size_t i = 0; i < sizeof logs / sizeof *logs; i++) {
     plim_oom_log log = read_text(logs[i]);
@@ -483,6 +488,32 @@ TEST(junk_is_no_message_and_no_crash) {
   plim_oom_log log = read_log(text.at, text.len);
   vec_free(&text);
   CHECK(has_numbers(&log), "%s", log.message.text);
+}
+
+static uint64_t most_memory_bytes(void) {
+  struct rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  return (uint64_t)usage.ru_maxrss * 1024;
+}
+
+// One line of 256 MiB (of NULs, in a sparse file), then the message.
+TEST(memory_does_not_grow_with_the_log) {
+  const off_t huge = 256 << 20;
+  plim_oom_log log;
+  plim_error error = {0};
+  folder_make();
+  folder_write_text("huge.log", "");
+  bool is_made = truncate(folder_path("huge.log"), huge) == 0;
+  FILE *file = fopen(folder_path("huge.log"), "a");
+  is_made = is_made && file && fputs(MESSAGE, file) >= 0;
+  if (file) fclose(file);
+  uint64_t before = most_memory_bytes();
+  plim_err err = plim_oom_log_read(folder_path("huge.log"), &log, &error);
+  uint64_t grown = most_memory_bytes() - before;
+  folder_remove();
+  CHECK(is_made && !err, "%s", error.message);
+  CHECK(has_numbers(&log) && log.lines == 1, "%s", log.message.text);
+  CHECK(grown < 32 * PLIM_MIB, "%" PRIu64 " bytes more", grown);
 }
 
 TEST_MAIN
