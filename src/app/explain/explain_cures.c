@@ -32,6 +32,15 @@ static bool says(const explain_case *c, const char *words) {
 static void cure_segments(explain_case *c) {
   bool is_old = explain_is_known(c->message->bytes[PLIM_OOM_RESERVED]) || says(c, "cached)");
   if (explain_is_expandable(c)) return;
+  if (c->message->device == PLIM_OOM_ACCELERATOR || c->message->device == PLIM_OOM_XPU) {
+    bool is_npu = says(c, "NPU");
+    explain_add_cure(c, EXPLAIN_CURE_EXPANDABLE_SEGMENTS,
+                     is_npu ? "export PYTORCH_NPU_ALLOC_CONF=expandable_segments:True" : NULL,
+                     "Let PyTorch's segments grow instead of splitting them "
+                     "(expandable_segments:True), if this device's "
+                     "version of PyTorch supports it.");
+    return;
+  }
   if (is_old && says(c, "max_split_size_mb"))
     explain_add_cure(
         c, EXPLAIN_CURE_EXPANDABLE_SEGMENTS, "export PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:128",

@@ -200,9 +200,25 @@ static bool decide_long_sample(explain_case *c) {
   return true;
 }
 
+// Some devices do not report free memory. If what PyTorch holds and asks for is far below the device's size, something
+// else takes the rest, or the driver limits a single allocation.
+static bool decide_missing(explain_case *c) {
+  if (explain_is_known(c->free) || !explain_is_known(c->allocated) || !explain_is_known(c->wanted))
+    return false;
+  uint64_t needed = c->allocated + c->wanted + (explain_is_known(c->stranded) ? c->stranded : 0);
+  if (!explain_exceeds(c->total, needed, 1.25)) return false;
+  explain_conclude(c, EXPLAIN_UNCLEAR, EXPLAIN_NOT_SURE,
+                   "PyTorch would have needed only %s of the %s that the GPU has", BYTES(needed),
+                   BYTES(c->total));
+  explain_doubt(c, "the message does not say what is free: other processes may use the rest, or "
+                   "the driver may limit the "
+                   "size of one allocation");
+  return true;
+}
+
 static void decide_shortage(explain_case *c) {
   bool has_numbers = explain_is_known(c->allocated) && explain_is_known(c->total);
-  if (decide_phase(c) || decide_long_sample(c)) return;
+  if (decide_missing(c) || decide_phase(c) || decide_long_sample(c)) return;
   const char *what = "the program needs more memory than the GPU has";
   if (c->out->phase == PLIM_RUN_LOADING) what = "the model does not fit in the memory of the GPU";
   else if (c->out->moment == PLIM_RUN_IN_OPTIMIZER)

@@ -275,7 +275,8 @@ void log_take_apart(plim_oom_message *m, const char *text, size_t phrase_at) {
   bare[message_end(bare, at)] = 0;
   if (m->kind == PLIM_OOM_DRIVER && strstr(bare, "cumem_allocator")) m->kind = PLIM_OOM_VLLM;
   take_sizes(m, bare);
-  if (strstr(bare, "allocatemorethan1ebmemory")) m->is_impossible[PLIM_OOM_WANTED] = true;
+  if (m->bytes[PLIM_OOM_WANTED] == PLIM_UNKNOWN && strstr(bare, "allocatemorethan1ebmemory"))
+    m->is_impossible[PLIM_OOM_WANTED] = true;
   take_shape(m, bare);
   take_processes(m, bare);
   m->device = find_device(m, bare, at);

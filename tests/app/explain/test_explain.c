@@ -155,6 +155,19 @@ static const shape shapes[] = {
      "15.91 GiB. Please use "
      "`empty_cache` to release all unoccupied cached memory.\n",
      PLIM_OOM_ALLOCATOR, EXPLAIN_SHORTAGE, EXPLAIN_LIKELY, EXPLAIN_CURE_SMALLER_BATCH, true},
+    {"XPU that is almost empty",
+     "torch.OutOfMemoryError: XPU out of memory. Tried to allocate 4.00 GiB. GPU 0 has a total "
+     "capacity of 15.11 GiB. Of the "
+     "allocated memory 0 bytes is allocated by PyTorch, and 0 bytes is reserved by PyTorch but "
+     "unallocated.\n",
+     PLIM_OOM_ALLOCATOR, EXPLAIN_UNCLEAR, EXPLAIN_NOT_SURE, EXPLAIN_CURE_LOOK, false},
+    {"Ascend's own message",
+     "2026-04-09 Memory_Allocation_Failure(EL0004): Failed to allocate memory requested by GE "
+     "module.\n",
+     PLIM_OOM_DRIVER, EXPLAIN_UNCLEAR, EXPLAIN_NOT_SURE, EXPLAIN_CURE_LOOK, false},
+    {"more than an exabyte",
+     "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate more than 1EB memory.\n",
+     PLIM_OOM_ALLOCATOR, EXPLAIN_IMPOSSIBLE_TENSOR, EXPLAIN_CERTAIN, EXPLAIN_CURE_FIX_CODE, false},
     {"no numbers at all", "RuntimeError: CUDA out of memory.\n", PLIM_OOM_ALLOCATOR,
      EXPLAIN_UNCLEAR, EXPLAIN_NOT_SURE, EXPLAIN_CURE_LOOK, false},
     {"cudaMallocAsync",
@@ -592,6 +605,11 @@ TEST(the_next_command_has_what_the_log_shows) {
   check_command(FULL, "plimsoll plan FILES --gpu 23.65GiB");
   check_command("+ torchrun --nproc_per_node=4 train.py --lr 1e-4\n" FULL,
                 "plimsoll plan --gpu 23.65GiB -- torchrun --nproc_per_node=4 train.py --lr 1e-4");
+  check_command("RuntimeError: NPU out of memory. Tried to allocate 5.03 GiB (NPU 3; 60.96 GiB "
+                "total capacity; 49.47 GiB already "
+                "allocated; 49.47 GiB current active; 1.32 GiB free; 57.55 GiB reserved in total "
+                "by PyTorch)\n",
+                "export PYTORCH_NPU_ALLOC_CONF=expandable_segments:True");
   // A log is not to be trusted: what a shell would run is not repeated.
   check_command("+ python train.py; rm -rf $HOME\n" FULL, "plimsoll plan FILES --gpu 23.65GiB");
   check_command("Saved snapshot to oom_snapshot.pickle\n" NEW("3.00 GiB", "24.00 GiB", "1.00 GiB",
