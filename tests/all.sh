@@ -22,7 +22,7 @@ commands+=("tests/cli/golden.sh $build/release/plimsoll" "tests/cli/terminal.sh 
   "tests/io/formats/edits.sh $build/release/tests/io/formats/dump_edits")
 # Under sanitizers: every command, without the long searches.
 short=$(cd tests/cli/golden && ls apply_{again,share_accelerate}.sh plan_{json,mistakes,one_gpu,trial_mistakes,try}.sh \
-  {check,color,command,completion,estimate,help,man,output,replay,undo,version,watch}*.sh |
+  {check,color,command,completion,estimate,explain,help,man,output,replay,undo,version,watch}*.sh |
   grep -vxE '(check_(as_plan|flash)|estimate_(eighths|many_passes)|undo_without_backup)\.sh' | tr '\n' ' ')
 commands+=("tests/cli/golden.sh $build/asan/plimsoll ${short//.sh/}")
 # Each test program once: under sanitizers, or without them where that takes too long (long_tests in CMakeLists.txt).

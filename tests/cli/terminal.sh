@@ -49,9 +49,20 @@ fi
 cd "$here/golden" || exit 2
 # One of each kind of report is enough.
 on_terminal 80 150 {help,command,undo}_*.sh watch_once.sh check_{broken,machine,mistakes,ready,verdicts,words,yaml}.sh estimate_{fits,flash,names,sharded,unverified}.sh \
+  explain_{real_shortage,late,mistakes,nccl}.sh \
   replay_{leak,mistakes,pools,what_if_oom}*.sh apply_again.sh \
   plan_{fsdp_of_trainer,mistakes,nothing_fits,try}.sh
 on_terminal 60 60 help_{full,short}.sh command_*.sh check_{ready,verdicts}.sh estimate_{fits,names}.sh plan_try.sh
 progress
+
+# explain without a file reads standard input; on a terminal it says what to type instead of waiting.
+said=$(timeout 600 python3 -c 'import pty, subprocess, sys
+done = subprocess.run([sys.argv[1], "explain"], stdin=pty.openpty()[1], capture_output=True, text=True)
+print(done.returncode, done.stderr)' "$program")
+if [[ $said == "2 error: no log was given"*"plimsoll explain train.log"* ]]; then
+  passed=$((passed + 1)) && echo "ok   explain on a terminal without a file"
+else
+  failed=$((failed + 1)) && printf '%s\nFAIL explain on a terminal without a file\n' "$said"
+fi
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

@@ -26,10 +26,11 @@ typedef struct {
 
 // What the caller knows beside the log. Every value may be unknown; begin with explain_nothing_known.
 typedef struct {
-  int exit_status;      // of the process, as the shell counts it (137 for signal 9); -1: not known
-  int signal;           // that ended the process; 0: none; -1: not known
-  uint64_t step;        // steps that were completed; PLIM_UNKNOWN: not known
-  plim_oom_phase phase; // PLIM_OOM_PHASE_UNKNOWN: take it from the log
+  int exit_status; // of the process, as the shell counts it (137 for signal 9); -1: not known
+  int signal;      // that ended the process; 0: none; -1: not known
+  uint64_t step;   // steps that were completed; PLIM_UNKNOWN: not known
+  explain_answer had_steps;      // whether steps like the failing one went well before
+  plim_run_phase phase;          // PLIM_RUN_UNKNOWN: take it from the log
   const plim_machine *machine;   // its host memory; NULL: not known
   explain_answer has_oom_kill;   // the counter oom_kill of its control group went up
   const explain_process *others; // other processes on the GPU; NULL: not known
@@ -103,8 +104,8 @@ typedef struct {
   // As used for the verdict; PLIM_UNKNOWN: not known.
   uint64_t library_bytes; // N: of this process, outside PyTorch's allocator
   uint64_t other_bytes;   // O: of other processes, display and driver
-  plim_oom_phase phase;
-  plim_oom_moment moment;
+  plim_run_phase phase;
+  plim_run_moment moment;
   uint64_t step; // steps completed
   bool has_no_memory;
 } explanation;

@@ -48,8 +48,9 @@ char *explain_replay_command(const explain_case *c) {
   if (!out) return NULL;
   fputs("plimsoll replay ", out);
   plim_shell_quote(out, *c->log->facts.snapshot ? c->log->facts.snapshot : "snapshot.pickle");
-  if (explain_is_known(c->total))
-    fprintf(out, " --limit %.2fGiB", (double)c->total / (double)PLIM_GIB);
+  if (explain_is_known(c->allocated) && explain_is_known(c->stranded) && explain_is_known(c->free))
+    fprintf(out, " --limit %.2fGiB",
+            (double)(c->allocated + c->stranded + c->free) / (double)PLIM_GIB);
   fputs(" --tune", out);
   return plim_stream_end(out, &text) ? text : NULL;
 }

@@ -32,6 +32,15 @@ static bool says(const explain_case *c, const char *words) {
 static void cure_segments(explain_case *c) {
   bool is_old = explain_is_known(c->message->bytes[PLIM_OOM_RESERVED]) || says(c, "cached)");
   if (explain_is_expandable(c)) return;
+  if (c->message->device == PLIM_OOM_ACCELERATOR || c->message->device == PLIM_OOM_XPU) {
+    bool is_npu = says(c, "NPU");
+    explain_add_cure(c, EXPLAIN_CURE_EXPANDABLE_SEGMENTS,
+                     is_npu ? "export PYTORCH_NPU_ALLOC_CONF=expandable_segments:True" : NULL,
+                     "Let PyTorch's segments grow instead of splitting them "
+                     "(expandable_segments:True), if this device's "
+                     "version of PyTorch supports it.");
+    return;
+  }
   if (is_old && says(c, "max_split_size_mb"))
     explain_add_cure(
         c, EXPLAIN_CURE_EXPANDABLE_SEGMENTS, "export PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:128",
@@ -78,12 +87,12 @@ static void cure_plan(explain_case *c, const char *text) {
 }
 
 static void cure_moment(explain_case *c) {
-  if (c->out->moment == PLIM_OOM_MOMENT_LOSS)
+  if (c->out->moment == PLIM_RUN_IN_LOSS)
     explain_add_cure(c, EXPLAIN_CURE_CHUNKED_LOSS, "plimsoll help chunked_loss",
                      "Compute the loss in chunks, so that the full logits (batch x length x "
                      "vocabulary, in float32) "
                      "never exist.");
-  if (c->out->moment == PLIM_OOM_MOMENT_ATTENTION)
+  if (c->out->moment == PLIM_RUN_IN_ATTENTION)
     explain_add_cure(c, EXPLAIN_CURE_FUSED_ATTENTION, NULL,
                      "Use a fused attention kernel: attn_implementation=\"sdpa\" or "
                      "\"flash_attention_2\". It does not "
@@ -110,7 +119,7 @@ static void cure_optimizer(explain_case *c) {
   explain_add_cure(
       c, EXPLAIN_CURE_SMALLER_STATE, NULL,
       "Make the optimizer's state smaller: an 8-bit or paged AdamW, LoRA, or sharding it over GPUs "
-      "(ZeRO, FSDP). A smaller batch does not change it.");
+      "(ZeRO, FSDP); foreach=False avoids temporary copies. A smaller batch does not change it.");
   cure_plan(c, "plimsoll plan finds the settings that fit:");
 }
 
@@ -132,10 +141,10 @@ static void cure_device_library(explain_case *c) {
 static void cure_shortage(explain_case *c) {
   bool is_foreign = c->kind == PLIM_OOM_XLA || c->kind == PLIM_OOM_XLA_COMPILE ||
                     c->kind == PLIM_OOM_TENSORFLOW || c->kind == PLIM_OOM_GGML;
-  bool needs_state = c->out->phase == PLIM_OOM_PHASE_LOADING || c->log->facts.has_batch_zero;
+  bool needs_state = c->out->phase == PLIM_RUN_LOADING || c->log->facts.has_batch_zero;
   if (is_foreign) cure_device_library(c);
   else if (needs_state) cure_loading(c);
-  else if (c->out->moment == PLIM_OOM_MOMENT_OPTIMIZER) cure_optimizer(c);
+  else if (c->out->moment == PLIM_RUN_IN_OPTIMIZER) cure_optimizer(c);
   else {
     cure_moment(c);
     if (explain_exceeds(c->stranded, c->total, 0.01)) cure_segments(c);
@@ -206,7 +215,7 @@ static void cure_other_process(explain_case *c) {
         "model is loaded, and load with map_location.");
   explain_add_cure(
       c, EXPLAIN_CURE_OTHER_PROCESS, "nvidia-smi",
-      "Look which processes use the GPU; end those that are not needed, or choose another GPU with "
+      "See which processes use the GPU; end those that are not needed, or choose another GPU with "
       "CUDA_VISIBLE_DEVICES. The training's settings are not the cause.");
   explain_add_cure(c, EXPLAIN_CURE_LOOK, "plimsoll check",
                    "Before the next start, check that the GPU is free:");
@@ -272,13 +281,11 @@ static void cure_host(explain_case *c) {
 }
 
 static void cure_impossible(explain_case *c) {
-  bool is_absurd =
-      c->message->is_impossible[PLIM_OOM_WANTED] || explain_exceeds(c->wanted, c->total, 16);
   const plim_oom_frame *own = &c->message->stack.own;
   char place[400] = "the line that the traceback names";
   if (*own->file)
     snprintf(place, sizeof place, "%s:%llu", own->file, (unsigned long long)own->line);
-  if (is_absurd) {
+  if (explain_is_absurd(c)) {
     explain_add_cure(c, EXPLAIN_CURE_FIX_CODE, NULL,
                      "Check the shapes at %s: an index, a length or a broadcast is wrong there. No "
                      "setting helps.",
@@ -286,7 +293,7 @@ static void cure_impossible(explain_case *c) {
     return;
   }
   cure_moment(c);
-  if (c->out->moment != PLIM_OOM_MOMENT_LOSS && c->out->moment != PLIM_OOM_MOMENT_ATTENTION)
+  if (c->out->moment != PLIM_RUN_IN_LOSS && c->out->moment != PLIM_RUN_IN_ATTENTION)
     explain_add_cure(
         c, EXPLAIN_CURE_FIX_CODE, NULL,
         "Change the operation at %s. Usual suspects: attention scores without a fused kernel "

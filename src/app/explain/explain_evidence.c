@@ -128,28 +128,28 @@ static void show_frame(plim_notes *notes, const char *code, const plim_oom_frame
   plim_note_at(notes, f->file, f->line < 1000000000 ? (int)f->line : 0);
 }
 
-static const char *const moment_words[PLIM_OOM_MOMENTS] = {
-    [PLIM_OOM_MOMENT_FORWARD] = "the forward pass",
-    [PLIM_OOM_MOMENT_ATTENTION] = "attention",
-    [PLIM_OOM_MOMENT_LOSS] = "the loss",
-    [PLIM_OOM_MOMENT_BACKWARD] = "the backward pass",
-    [PLIM_OOM_MOMENT_OPTIMIZER] = "the optimizer's step",
-    [PLIM_OOM_MOMENT_DATA] = "the data loader",
-    [PLIM_OOM_MOMENT_PINNING] = "pinning host memory",
-    [PLIM_OOM_MOMENT_CONTEXT] = "the first use of the GPU",
+static const char *const moment_words[PLIM_RUN_MOMENTS] = {
+    [PLIM_RUN_IN_FORWARD] = "in the forward pass",
+    [PLIM_RUN_IN_ATTENTION] = "in attention",
+    [PLIM_RUN_IN_LOSS] = "while computing the loss",
+    [PLIM_RUN_IN_BACKWARD] = "in the backward pass",
+    [PLIM_RUN_IN_OPTIMIZER] = "in the optimizer's step",
+    [PLIM_RUN_IN_DATA] = "in the data loader",
+    [PLIM_RUN_IN_PINNING] = "while pinning host memory",
+    [PLIM_RUN_IN_CONTEXT] = "at the first use of the GPU",
 };
 
 static void show_stack(explain_case *c, plim_notes *notes) {
   const plim_oom_stack *s = &c->message->stack;
   show_frame(notes, "line", &s->own, "Your code was at");
-  if (s->phase != PLIM_OOM_PHASE_UNKNOWN && s->phase != PLIM_OOM_PHASE_TRAINING)
+  if (s->phase != PLIM_RUN_UNKNOWN && s->phase != PLIM_RUN_TRAINING)
     plim_note_add(notes, "phase", NULL, "%s shows that it failed in %s.", s->sign.function,
-                  s->phase == PLIM_OOM_PHASE_LOADING      ? "loading the model"
-                  : s->phase == PLIM_OOM_PHASE_EVALUATION ? "evaluation"
-                  : s->phase == PLIM_OOM_PHASE_SAVING     ? "saving a checkpoint"
-                                                          : "loading a checkpoint");
-  if (s->moment != PLIM_OOM_MOMENT_UNKNOWN)
-    plim_note_add(notes, "moment", NULL, "It failed in %s.", moment_words[s->moment]);
+                  s->phase == PLIM_RUN_LOADING      ? "loading the model"
+                  : s->phase == PLIM_RUN_EVALUATION ? "evaluation"
+                  : s->phase == PLIM_RUN_SAVING     ? "saving a checkpoint"
+                                                    : "loading a checkpoint");
+  if (s->moment != PLIM_RUN_IN_UNKNOWN)
+    plim_note_add(notes, "moment", NULL, "It failed %s.", moment_words[s->moment]);
 }
 
 static void show_progress(explain_case *c, plim_notes *notes) {
@@ -216,6 +216,9 @@ static void show_machine(explain_case *c, plim_notes *notes) {
   if (!m) return;
   plim_note_add(notes, "host", NULL, "The host has %s of memory, %s of it available now.",
                 BYTES(m->total_bytes), BYTES(m->available_bytes));
+  if (c->kind == PLIM_OOM_SHARED_MEMORY)
+    plim_note_add(notes, "shm", NULL, "/dev/shm has %s, %s of it free now.",
+                  BYTES(m->shm_total_bytes), BYTES(m->shm_free_bytes));
   if (explain_is_known(m->limit_bytes))
     plim_note_add(notes, "container", NULL, "The container may use %s and uses %s.",
                   BYTES(m->limit_bytes), BYTES(m->limit_used_bytes));
@@ -230,9 +233,10 @@ static void show_end(explain_case *c, plim_notes *notes) {
   if (!is_found && *log->last_error)
     plim_note_add(notes, "last_error", NULL, "The last error is in line %llu: %s",
                   number(log->last_error_line), log->last_error);
-  if (!is_found && !*log->last_error)
+  if (!is_found && !*log->last_error && log->lines)
     plim_note_add(notes, "no_error", NULL, "No other error was seen in its %llu lines.",
                   number(log->lines));
+  if (!log->lines) plim_note_add(notes, "empty", NULL, "The log is empty.");
 }
 
 void explain_show_evidence(explain_case *c) {

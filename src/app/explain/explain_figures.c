@@ -53,7 +53,8 @@ static void derive_settings(explain_case *c) {
   c->sample_tokens = explain_is_known(f->sample_tokens) ? f->sample_tokens : seen->sample_tokens;
   c->alloc_conf = f->alloc_conf ? f->alloc_conf : *seen->alloc_conf ? seen->alloc_conf : NULL;
   c->out->step = explain_is_known(f->step) ? f->step : seen->step;
-  c->out->phase = f->phase != PLIM_OOM_PHASE_UNKNOWN ? f->phase : c->message->stack.phase;
+  c->out->phase = f->phase != PLIM_RUN_UNKNOWN ? f->phase : c->message->stack.phase;
+  if (c->out->phase == PLIM_RUN_UNKNOWN && seen->is_evaluating) c->out->phase = PLIM_RUN_EVALUATION;
   c->out->moment = c->message->stack.moment;
 }
 
@@ -83,6 +84,7 @@ void explain_derive(explain_case *c) {
 }
 
 explain_answer explain_had_steps(const explain_case *c) {
+  if (c->facts->had_steps != EXPLAIN_UNKNOWN) return c->facts->had_steps;
   if (!explain_is_known(c->out->step)) return EXPLAIN_UNKNOWN;
   return c->out->step >= 2 ? EXPLAIN_YES : EXPLAIN_NO;
 }

@@ -35,6 +35,8 @@ bool explain_is_expandable(const explain_case *c); // known to be on
 
 // explain_verdict.c
 void explain_decide(explain_case *c);
+// The request is so large that only a mistake explains it.
+bool explain_is_absurd(const explain_case *c);
 void explain_conclude(explain_case *c, explain_verdict verdict, explain_surety surety,
                       const char *format, ...) __attribute__((format(printf, 4, 5)));
 void explain_doubt(explain_case *c, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -14,8 +14,9 @@
 #define STRANDED_SHARE 0.03
 #define LIBRARY_BYTES (2 * PLIM_GIB) // a CUDA context with cuBLAS and cuDNN takes less than 1 GiB
 #define OUTSIDE_SHARE                                                                              \
-  0.15                   // of the GPU: libraries and others, where a message does not separate them
-#define ABSURD_FACTOR 16 // a request of so many times the GPU is a mistake in a shape
+  0.15 // of the GPU: libraries and others, where a message does not separate them
+#define LARGEST_GPU (1024 * PLIM_GIB) // for messages that do not say how large the GPU is
+#define ABSURD_FACTOR 16              // a request of so many times the GPU is a mistake in a shape
 
 void explain_conclude(explain_case *c, explain_verdict verdict, explain_surety surety,
                       const char *format, ...) {
@@ -42,38 +43,45 @@ void explain_doubt(explain_case *c, const char *format, ...) {
 
 // Evaluation, saving and resuming have cures of their own. Returns false for other phases.
 static bool decide_phase(explain_case *c) {
-  explain_surety surety =
-      c->facts->phase != PLIM_OOM_PHASE_UNKNOWN ? EXPLAIN_CERTAIN : EXPLAIN_LIKELY;
+  explain_surety surety = c->facts->phase != PLIM_RUN_UNKNOWN ? EXPLAIN_CERTAIN : EXPLAIN_LIKELY;
   switch (c->out->phase) {
-  case PLIM_OOM_PHASE_EVALUATION:
+  case PLIM_RUN_EVALUATION:
     explain_conclude(c, EXPLAIN_EVALUATION, surety,
                      "evaluation needs more memory than training does");
     break;
-  case PLIM_OOM_PHASE_SAVING:
+  case PLIM_RUN_SAVING:
     explain_conclude(c, EXPLAIN_SAVING, surety,
                      "saving a checkpoint needs memory that training has taken");
     break;
-  case PLIM_OOM_PHASE_RESUMING:
+  case PLIM_RUN_RESUMING:
     explain_conclude(c, EXPLAIN_RESUMING, surety,
                      "a checkpoint was loaded to the GPU beside the model that it belongs to");
     break;
   default: return false;
   }
-  if (surety != EXPLAIN_CERTAIN)
-    explain_doubt(c, "the phase is concluded from the function %s in the traceback",
-                  c->message->stack.sign.function);
+  const char *sign = c->message->stack.sign.function;
+  if (surety != EXPLAIN_CERTAIN && *sign)
+    explain_doubt(c, "the phase is concluded from the function %s in the traceback", sign);
+  else if (surety != EXPLAIN_CERTAIN)
+    explain_doubt(c, "the phase is concluded from the last progress bar before the message");
   return true;
 }
 
 // ---- by the numbers ---------------------------------------------------------------------------------
 
 static bool is_impossible(const explain_case *c) {
+  if (!explain_is_known(c->total) && explain_exceeds(c->wanted, LARGEST_GPU, 1)) return true;
   return explain_exceeds(c->wanted, c->total, 1) || c->message->is_impossible[PLIM_OOM_WANTED];
 }
 
+bool explain_is_absurd(const explain_case *c) {
+  return c->message->is_impossible[PLIM_OOM_WANTED] ||
+         explain_exceeds(c->wanted, c->total, ABSURD_FACTOR) ||
+         (!explain_is_known(c->total) && explain_exceeds(c->wanted, LARGEST_GPU, 1));
+}
+
 static void decide_impossible(explain_case *c) {
-  bool is_absurd = c->message->is_impossible[PLIM_OOM_WANTED] ||
-                   explain_exceeds(c->wanted, c->total, ABSURD_FACTOR);
+  bool is_absurd = explain_is_absurd(c);
   if (!is_absurd && decide_phase(c)) return;
   explain_conclude(
       c, EXPLAIN_IMPOSSIBLE_TENSOR, EXPLAIN_CERTAIN,
@@ -109,7 +117,9 @@ static bool decide_other_process(explain_case *c) {
 }
 
 static bool decide_fragmentation(explain_case *c) {
-  if (!explain_is_known(c->stranded) || !explain_is_known(c->wanted)) return false;
+  bool is_spilled =
+      explain_exceeds(c->allocated, c->total, 1); // then pieces are the least of the problem
+  if (!explain_is_known(c->stranded) || !explain_is_known(c->wanted) || is_spilled) return false;
   uint64_t room = c->stranded + (explain_is_known(c->free) ? c->free : 0);
   bool is_large = explain_exceeds(c->stranded, c->total, FRAGMENTED_SHARE);
   bool is_enough =
@@ -173,13 +183,15 @@ static bool decide_transient(explain_case *c) {
 // ---- a real shortage --------------------------------------------------------------------------------
 
 static bool decide_long_sample(explain_case *c) {
-  bool is_training =
-      c->out->phase == PLIM_OOM_PHASE_TRAINING || c->out->phase == PLIM_OOM_PHASE_UNKNOWN;
+  bool is_training = c->out->phase == PLIM_RUN_TRAINING || c->out->phase == PLIM_RUN_UNKNOWN;
   bool is_longer = explain_exceeds(c->facts->sample_tokens, c->facts->usual_tokens, 1);
-  if (!is_training || explain_had_steps(c) != EXPLAIN_YES) return false;
+  bool depends_on_batch = c->out->moment != PLIM_RUN_IN_OPTIMIZER;
+  char steps[32] = "earlier";
+  if (!is_training || !depends_on_batch || explain_had_steps(c) != EXPLAIN_YES) return false;
+  if (explain_is_known(c->out->step))
+    snprintf(steps, sizeof steps, "%llu", (unsigned long long)c->out->step);
   explain_conclude(c, EXPLAIN_LONG_SAMPLE, is_longer ? EXPLAIN_CERTAIN : EXPLAIN_LIKELY,
-                   "%llu steps fitted, then a batch needed more memory than those before it",
-                   (unsigned long long)c->out->step);
+                   "%s steps fitted, then a batch needed more memory than those before it", steps);
   if (!is_longer)
     explain_doubt(
         c,
@@ -188,14 +200,29 @@ static bool decide_long_sample(explain_case *c) {
   return true;
 }
 
+// Some devices do not report free memory. If what PyTorch holds and asks for is far below the device's size, something
+// else takes the rest, or the driver limits a single allocation.
+static bool decide_missing(explain_case *c) {
+  if (explain_is_known(c->free) || !explain_is_known(c->allocated) || !explain_is_known(c->wanted))
+    return false;
+  uint64_t needed = c->allocated + c->wanted + (explain_is_known(c->stranded) ? c->stranded : 0);
+  if (!explain_exceeds(c->total, needed, 1.25)) return false;
+  explain_conclude(c, EXPLAIN_UNCLEAR, EXPLAIN_NOT_SURE,
+                   "PyTorch would have needed only %s of the %s that the GPU has", BYTES(needed),
+                   BYTES(c->total));
+  explain_doubt(c, "the message does not say what is free: other processes may use the rest, or "
+                   "the driver may limit the "
+                   "size of one allocation");
+  return true;
+}
+
 static void decide_shortage(explain_case *c) {
   bool has_numbers = explain_is_known(c->allocated) && explain_is_known(c->total);
-  if (decide_phase(c) || decide_long_sample(c)) return;
+  if (decide_missing(c) || decide_phase(c) || decide_long_sample(c)) return;
   const char *what = "the program needs more memory than the GPU has";
-  if (c->out->phase == PLIM_OOM_PHASE_LOADING)
-    what = "the model does not fit in the memory of the GPU";
-  else if (c->out->moment == PLIM_OOM_MOMENT_OPTIMIZER)
-    what = "the state of the optimizer does not fit beside weights and gradients";
+  if (c->out->phase == PLIM_RUN_LOADING) what = "the model does not fit in the memory of the GPU";
+  else if (c->out->moment == PLIM_RUN_IN_OPTIMIZER)
+    what = "the optimizer's step needs more memory than weights and gradients leave";
   explain_conclude(c, EXPLAIN_SHORTAGE, has_numbers ? EXPLAIN_CERTAIN : EXPLAIN_LIKELY, "%s", what);
   if (!has_numbers) explain_doubt(c, "the message does not say how the memory was used");
 }
@@ -210,7 +237,11 @@ static void decide_mps(explain_case *c) {
   } else if (explain_exceeds(outside, allowed, 0.5)) {
     explain_conclude(c, EXPLAIN_LIBRARIES, EXPLAIN_CERTAIN,
                      "%s are used outside PyTorch's allocator on the GPU", BYTES(outside));
-  } else decide_shortage(c);
+  } else if (!decide_phase(c) && !decide_long_sample(c)) {
+    explain_conclude(c, EXPLAIN_SHORTAGE, EXPLAIN_CERTAIN,
+                     "the program needs more than the %s that PyTorch may use here",
+                     BYTES(allowed));
+  }
 }
 
 static void decide_by_numbers(explain_case *c) {
@@ -233,17 +264,17 @@ static void decide_by_numbers(explain_case *c) {
 
 // "CUDA error: out of memory": outside the allocator.
 static void decide_driver(explain_case *c) {
-  if (c->out->moment == PLIM_OOM_MOMENT_PINNING) {
+  if (c->out->moment == PLIM_RUN_IN_PINNING) {
     explain_conclude(c, EXPLAIN_HOST_MEMORY, EXPLAIN_LIKELY,
                      "pinned host memory could not be allocated");
     explain_doubt(c, "the stack of such an error may be that of a later call");
-  } else if (c->out->moment == PLIM_OOM_MOMENT_CONTEXT) {
+  } else if (c->out->moment == PLIM_RUN_IN_CONTEXT) {
     explain_conclude(c, EXPLAIN_OTHER_PROCESS, EXPLAIN_LIKELY,
                      "the GPU was already full when this process used it for the first time");
     explain_doubt(c, "the message has no numbers; plimsoll check shows what uses the GPU now");
   } else if (explain_is_known(c->wanted)) {
     decide_by_numbers(c);
-  } else {
+  } else if (!decide_phase(c)) {
     explain_conclude(
         c, EXPLAIN_UNCLEAR, EXPLAIN_NOT_SURE,
         "an allocation outside PyTorch's allocator failed; the log does not say which");
@@ -334,6 +365,7 @@ static void decide_xla(explain_case *c) {
 
 static void decide_tensorflow(explain_case *c) {
   if (c->message->device == PLIM_OOM_HOST) decide_host(c);
+  else if (is_impossible(c)) decide_impossible(c);
   else decide_shortage(c);
 }
 

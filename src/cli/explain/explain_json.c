@@ -86,8 +86,8 @@ void explain_print_json(const char *name, const plim_oom_log *log, const explana
   print_message(&j, &log->message);
   jsonw_bytes(&j, "library_bytes", e->library_bytes);
   jsonw_bytes(&j, "other_process_bytes", e->other_bytes);
-  jsonw_string(&j, "phase", plim_oom_phase_name(e->phase));
-  jsonw_string(&j, "moment", plim_oom_moment_name(e->moment));
+  jsonw_string(&j, "phase", plim_run_phase_name(e->phase));
+  jsonw_string(&j, "moment", plim_run_moment_name(e->moment));
   jsonw_bytes(&j, "steps_completed", e->step);
   jsonw_array(&j, "evidence");
   notes_write(&j, &e->evidence);

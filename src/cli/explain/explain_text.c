@@ -41,16 +41,17 @@ static void print_message(const char *name, const plim_oom_message *m) {
 }
 
 static void print_verdict(const explanation *e) {
-  const char *word = verdicts[e->verdict].word;
+  const char *word = verdicts[e->verdict].word, *sure = explain_surety_name(e->surety);
+  bool is_found = e->verdict != EXPLAIN_NO_OOM,
+       says_sure = is_found && e->verdict != EXPLAIN_UNCLEAR;
   char text[512];
-  size_t column = strlen(word);
   term_print(stdout, verdicts[e->verdict].style, "%s", word);
-  snprintf(text, sizeof text, ": %s", e->summary);
-  term_wrap(stdout, text, column, 2, width());
-  if (e->surety == EXPLAIN_CERTAIN) return;
+  snprintf(text, sizeof text, "%s%s%s: %s", says_sure ? " (" : "", says_sure ? sure : "",
+           says_sure ? ")" : "", e->summary);
+  term_wrap(stdout, text, strlen(word), 2, width());
+  if (!e->why_not_sure) return;
   printf("  ");
-  snprintf(text, sizeof text, "%s: %s",
-           e->surety == EXPLAIN_LIKELY ? "likely, not certain" : "not sure", e->why_not_sure);
+  snprintf(text, sizeof text, "not certain, because %s", e->why_not_sure);
   term_wrap(stdout, text, 2, 2, width());
 }
 

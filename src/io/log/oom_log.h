@@ -75,28 +75,28 @@ typedef enum {
 
 // What the program was doing, as its stack or the log shows it.
 typedef enum {
-  PLIM_OOM_PHASE_UNKNOWN,
-  PLIM_OOM_PHASE_LOADING,
-  PLIM_OOM_PHASE_TRAINING,
-  PLIM_OOM_PHASE_EVALUATION,
-  PLIM_OOM_PHASE_SAVING,
-  PLIM_OOM_PHASE_RESUMING, // loading a training checkpoint
-  PLIM_OOM_PHASES
-} plim_oom_phase;
+  PLIM_RUN_UNKNOWN,
+  PLIM_RUN_LOADING,
+  PLIM_RUN_TRAINING,
+  PLIM_RUN_EVALUATION,
+  PLIM_RUN_SAVING,
+  PLIM_RUN_RESUMING, // loading a training checkpoint
+  PLIM_RUN_PHASES
+} plim_run_phase;
 
 // The part of that phase, from the innermost calls.
 typedef enum {
-  PLIM_OOM_MOMENT_UNKNOWN,
-  PLIM_OOM_MOMENT_FORWARD,
-  PLIM_OOM_MOMENT_ATTENTION, // scores of an attention that is computed without a fused kernel
-  PLIM_OOM_MOMENT_LOSS,      // logits and cross entropy
-  PLIM_OOM_MOMENT_BACKWARD,
-  PLIM_OOM_MOMENT_OPTIMIZER, // the optimizer's step
-  PLIM_OOM_MOMENT_DATA,      // the data loader
-  PLIM_OOM_MOMENT_PINNING,   // pinned host memory
-  PLIM_OOM_MOMENT_CONTEXT,   // the first use of the GPU: creating the CUDA context
-  PLIM_OOM_MOMENTS
-} plim_oom_moment;
+  PLIM_RUN_IN_UNKNOWN,
+  PLIM_RUN_IN_FORWARD,
+  PLIM_RUN_IN_ATTENTION, // scores of an attention that is computed without a fused kernel
+  PLIM_RUN_IN_LOSS,      // logits and cross entropy
+  PLIM_RUN_IN_BACKWARD,
+  PLIM_RUN_IN_OPTIMIZER, // the optimizer's step
+  PLIM_RUN_IN_DATA,      // the data loader
+  PLIM_RUN_IN_PINNING,   // pinned host memory
+  PLIM_RUN_IN_CONTEXT,   // the first use of the GPU: creating the CUDA context
+  PLIM_RUN_MOMENTS
+} plim_run_moment;
 
 enum { PLIM_OOM_MAX_PROCESSES = 16, PLIM_OOM_TEXT_BYTES = 1536 };
 
@@ -117,8 +117,9 @@ typedef struct {
   plim_oom_frame own;    // the innermost frame of the user's code
   plim_oom_frame sign;   // the frame that tells the phase
   plim_oom_frame part;   // the frame that tells the moment
-  plim_oom_phase phase;
-  plim_oom_moment moment;
+  plim_run_phase phase;
+  plim_run_moment moment;
+  bool is_loose; // the name of `sign` only suggests the phase
 } plim_oom_stack;
 
 typedef struct {
@@ -147,6 +148,7 @@ typedef struct {
   char alloc_conf[160];  // allocator settings, if the log shows them; else empty
   char snapshot[256];    // a memory snapshot that the log names; else empty
   char command[512];     // the training command, if the log shows it; else empty
+  bool is_evaluating;    // the last progress bar before the message is that of an evaluation
   bool has_batch_zero;   // accelerate gave up at batch size zero
   bool has_memcg;        // the kernel names the limit of a control group (container, Slurm)
   bool has_vllm, has_wsl;
@@ -173,7 +175,7 @@ plim_err plim_oom_log_read_memory(const void *data, size_t size, plim_oom_log *l
 const char *plim_oom_kind_name(plim_oom_kind kind);
 const char *plim_oom_field_name(plim_oom_field field);
 const char *plim_oom_device_name(plim_oom_device device);
-const char *plim_oom_phase_name(plim_oom_phase phase);
-const char *plim_oom_moment_name(plim_oom_moment moment);
+const char *plim_run_phase_name(plim_run_phase phase);
+const char *plim_run_moment_name(plim_run_moment moment);
 
 #endif

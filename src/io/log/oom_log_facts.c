@@ -28,17 +28,43 @@ static bool read_bar(log_text line, uint64_t *step, uint64_t *total) {
   return limit.at && log_count(count, step) && log_count(limit, total) && log_has(limit, "[");
 }
 
+static bool is_loss(log_text line) {
+  return line.size < 2000 &&
+         (log_has(line, "loss") || log_has(line, "Loss") || log_has(line, "/step"));
+}
+
 // "step 500 | loss 2.12", "iter 12: loss", "[500/1000] loss", "global_step=500": a number after a word, and a loss.
 static bool read_step(log_text line, uint64_t *step) {
   static const char *const words[] = {"global_step", "Step", "step", "iteration",
                                       "Iteration",   "iter", "Iter"};
-  bool has_loss = log_has(line, "loss") || log_has(line, "Loss") || log_has(line, "/step");
-  if (!has_loss || line.size > 2000) return false;
+  if (!is_loss(line)) return false;
   for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
     log_text rest = log_after(line, words[i]);
     if (!rest.at) continue;
     while (rest.size && memchr(" =:['\"", *rest.at, 6)) rest.at++, rest.size--;
     if (log_count(rest, step)) return true;
+  }
+  return false;
+}
+
+// tqdm without a total: "8613it [27:42,  5.34it/s]"
+static bool read_open_bar(log_text line, uint64_t *step) {
+  log_text rest = log_after(line, "it [");
+  const char *begin = rest.at ? rest.at - strlen("it [") : NULL;
+  if (!begin || is_other_bar(line)) return false;
+  const char *digits = begin;
+  while (digits > line.at && isdigit((unsigned char)digits[-1])) digits--;
+  return log_count((log_text){digits, (size_t)(begin - digits)}, step);
+}
+
+// "Epoch: [0][415/1736]  Loss 0.58"
+static bool read_fraction(log_text line, uint64_t *step, uint64_t *total) {
+  for (log_text rest = line; (rest = log_after(rest, "[")).at;) {
+    size_t digits = 0;
+    while (digits < rest.size && isdigit((unsigned char)rest.at[digits])) digits++;
+    bool is_number = digits && digits < rest.size && rest.at[digits] == '/';
+    log_text limit = {rest.at + digits + 1, is_number ? rest.size - digits - 1 : 0};
+    if (is_number && log_count(rest, step) && log_count(limit, total)) return true;
   }
   return false;
 }
@@ -50,10 +76,27 @@ static void note_step(log_watch *w, uint64_t step, uint64_t total) {
   w->bar_total = total;
 }
 
+// The bar of an evaluation: "Validating:  15%|", "0/10 * Epoch (valid):   3% 1/32 ["
+static bool is_evaluation_bar(log_text line) {
+  static const char *const words[] = {"Evaluat", "Validat", "eval", "valid"};
+  log_text percent = log_after(line, "%");
+  log_text head = {line.at, percent.at ? (size_t)(percent.at - line.at) : 0};
+  if (!percent.at || !log_has(percent, "[") || head.size > 200) return false;
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    if (log_starts(head, words[i])) return true;
+  return log_has(head, "(valid)") || log_has(head, "(val)");
+}
+
 void log_watch_progress(log_watch *w, log_text line) {
   uint64_t step, total;
+  bool is_evaluation = is_evaluation_bar(line);
+  if (is_evaluation) w->is_evaluating = true;
+  if (is_evaluation || (log_has(line, "%|") && is_other_bar(line))) return;
   if (read_bar(line, &step, &total)) note_step(w, step, total);
-  else if (read_step(line, &step)) note_step(w, step, PLIM_UNKNOWN);
+  else if (read_step(line, &step) || read_open_bar(line, &step)) note_step(w, step, PLIM_UNKNOWN);
+  else if (is_loss(line) && read_fraction(line, &step, &total)) note_step(w, step, total);
+  else return;
+  w->is_evaluating = false;
 }
 
 // ---- settings ---------------------------------------------------------------------------------------
@@ -133,9 +176,10 @@ static void watch_samples(plim_oom_facts *f, log_text line) {
 
 void log_watch_settings(log_watch *w, log_text line) {
   plim_oom_facts *f = &w->facts;
-  if (line.size > 4000) return; // no program prints its settings so
-  watch_number(line, "Instantaneous batch size per device", &f->micro_batch);
+  if (line.size > 4000) return;                                // no program prints its settings so
+  watch_number(line, "atch size per device", &f->micro_batch); // Unsloth prints it too
   watch_number(line, "Gradient Accumulation steps", &f->accumulation);
+  watch_number(line, "Gradient accumulation steps", &f->accumulation);
   watch_number(line, "distributed & accumulation)", &f->effective_batch);
   watch_alloc_conf(f, line);
   watch_snapshot(f, line);

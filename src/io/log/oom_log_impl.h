@@ -90,6 +90,7 @@ typedef struct {
   plim_oom_facts facts;
   uint64_t bar_step, bar_total; // the last progress seen
   int advances;                 // how often the step went up since the last message
+  bool is_evaluating;           // the last bar was that of an evaluation
 } log_watch;
 
 void log_watch_progress(log_watch *watch, log_text line);

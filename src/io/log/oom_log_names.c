@@ -48,22 +48,22 @@ static const char *const devices[PLIM_OOM_DEVICES] = {
     [PLIM_OOM_HOST] = "host",
 };
 
-static const char *const phases[PLIM_OOM_PHASES] = {
-    [PLIM_OOM_PHASE_UNKNOWN] = "unknown",   [PLIM_OOM_PHASE_LOADING] = "loading",
-    [PLIM_OOM_PHASE_TRAINING] = "training", [PLIM_OOM_PHASE_EVALUATION] = "evaluation",
-    [PLIM_OOM_PHASE_SAVING] = "saving",     [PLIM_OOM_PHASE_RESUMING] = "resuming",
+static const char *const phases[PLIM_RUN_PHASES] = {
+    [PLIM_RUN_UNKNOWN] = "unknown",   [PLIM_RUN_LOADING] = "loading",
+    [PLIM_RUN_TRAINING] = "training", [PLIM_RUN_EVALUATION] = "evaluation",
+    [PLIM_RUN_SAVING] = "saving",     [PLIM_RUN_RESUMING] = "resuming",
 };
 
-static const char *const moments[PLIM_OOM_MOMENTS] = {
-    [PLIM_OOM_MOMENT_UNKNOWN] = "unknown",     [PLIM_OOM_MOMENT_FORWARD] = "forward",
-    [PLIM_OOM_MOMENT_ATTENTION] = "attention", [PLIM_OOM_MOMENT_LOSS] = "loss",
-    [PLIM_OOM_MOMENT_BACKWARD] = "backward",   [PLIM_OOM_MOMENT_OPTIMIZER] = "optimizer_step",
-    [PLIM_OOM_MOMENT_DATA] = "data_loader",    [PLIM_OOM_MOMENT_PINNING] = "pinned_memory",
-    [PLIM_OOM_MOMENT_CONTEXT] = "context",
+static const char *const moments[PLIM_RUN_MOMENTS] = {
+    [PLIM_RUN_IN_UNKNOWN] = "unknown",     [PLIM_RUN_IN_FORWARD] = "forward",
+    [PLIM_RUN_IN_ATTENTION] = "attention", [PLIM_RUN_IN_LOSS] = "loss",
+    [PLIM_RUN_IN_BACKWARD] = "backward",   [PLIM_RUN_IN_OPTIMIZER] = "optimizer_step",
+    [PLIM_RUN_IN_DATA] = "data_loader",    [PLIM_RUN_IN_PINNING] = "pinned_memory",
+    [PLIM_RUN_IN_CONTEXT] = "context",
 };
 
 const char *plim_oom_kind_name(plim_oom_kind kind) { return kinds[kind]; }
 const char *plim_oom_field_name(plim_oom_field field) { return fields[field]; }
 const char *plim_oom_device_name(plim_oom_device device) { return devices[device]; }
-const char *plim_oom_phase_name(plim_oom_phase phase) { return phases[phase]; }
-const char *plim_oom_moment_name(plim_oom_moment moment) { return moments[moment]; }
+const char *plim_run_phase_name(plim_run_phase phase) { return phases[phase]; }
+const char *plim_run_moment_name(plim_run_moment moment) { return moments[moment]; }

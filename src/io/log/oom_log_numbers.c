@@ -58,7 +58,7 @@ size_t log_read_size(const char *text, uint64_t *bytes) {
   size_t number, unit;
   if (!isdigit((unsigned char)*text)) return 0;
   double value = read_number(text, &number);
-  const char *rest = text + number + strspn(text + number, " ");
+  const char *rest = text + number + strspn(text + number, ". "); // NumPy has "926. GiB"
   double factor = unit_bytes(rest, &unit);
   if (!unit) return 0;
   value *= factor;
@@ -131,6 +131,7 @@ static const char *size_before(const char *text, const char *end) {
   const char *at = end;
   while (at > text && isalpha((unsigned char)at[-1])) at--;
   while (at > text && (isdigit((unsigned char)at[-1]) || at[-1] == '.' || at[-1] == ',')) at--;
+  while (at < end && (*at == '.' || *at == ',')) at++; // the full stop of the sentence before
   return at < end && isdigit((unsigned char)*at) ? at : NULL;
 }
 
@@ -191,7 +192,8 @@ static void take_shape(plim_oom_message *m, const char *text) {
     double bytes;
   } types[] = {{"float", 4}, {"half", 2},  {"bfloat16", 2}, {"double", 8}, {"int64", 8},
                {"int32", 4}, {"uint8", 1}, {"int8", 1},     {"bool", 1}};
-  const char *at = strstr(text, "oomwhenallocatingtensorwithshape[");
+  const char *at = strstr(text, "oomwhenallocatingtensor");
+  at = at ? strstr(at, "shape[") : NULL;
   const char *type = at ? strstr(at, "]andtype") : NULL;
   if (!type || m->bytes[PLIM_OOM_WANTED] != PLIM_UNKNOWN) return;
   double bytes = 0;
@@ -273,6 +275,8 @@ void log_take_apart(plim_oom_message *m, const char *text, size_t phrase_at) {
   bare[message_end(bare, at)] = 0;
   if (m->kind == PLIM_OOM_DRIVER && strstr(bare, "cumem_allocator")) m->kind = PLIM_OOM_VLLM;
   take_sizes(m, bare);
+  if (m->bytes[PLIM_OOM_WANTED] == PLIM_UNKNOWN && strstr(bare, "allocatemorethan1ebmemory"))
+    m->is_impossible[PLIM_OOM_WANTED] = true;
   take_shape(m, bare);
   take_processes(m, bare);
   m->device = find_device(m, bare, at);

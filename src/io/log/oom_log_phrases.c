@@ -15,6 +15,7 @@ static const log_phrase phrases[] = {
     {"wouldexceedallowedmemory", PLIM_OOM_ASYNC, LOG_STRONG, 0},
     {"mpsbackendoutofmemory", PLIM_OOM_MPS, LOG_STRONG, 0},
     {"cudaerror:outofmemory", PLIM_OOM_DRIVER, LOG_STRONG, 0},
+    {"hip_error_outofmemory", PLIM_OOM_DRIVER, LOG_WEAK, 0},
     {"hiperror:outofmemory", PLIM_OOM_DRIVER, LOG_STRONG, 0},
     {"cudadrivererror:outofmemory", PLIM_OOM_DRIVER, LOG_STRONG, 0},
     {"cudaruntimeerror(2):outofmemory", PLIM_OOM_DRIVER, LOG_STRONG, 0},
@@ -25,6 +26,8 @@ static const log_phrase phrases[] = {
     {"hsa_status_error_out_of_resources", PLIM_OOM_DRIVER, LOG_STRONG, 0},
     {"ur_result_error_out_of_device_memory", PLIM_OOM_DRIVER, LOG_STRONG, 0},
     {"ur_result_error_out_of_resources", PLIM_OOM_DRIVER, LOG_STRONG, 0},
+    {"outofdevicememory", PLIM_OOM_DRIVER, LOG_STRONG, 0},          // Intel
+    {"memory_allocation_failure(", PLIM_OOM_DRIVER, LOG_STRONG, 0}, // Ascend
     {"cuda_error_out_of_memory", PLIM_OOM_DRIVER, LOG_WEAK, 0}, // TensorFlow tries again with less
     {"_status_alloc_failed", PLIM_OOM_BLAS, LOG_STRONG, 0},
     {"cufft_alloc_failed", PLIM_OOM_BLAS, LOG_STRONG, 0},
@@ -97,6 +100,7 @@ static const log_phrase phrases[] = {
     {"file\\\"", PLIM_OOM_NONE, LOG_NO_MESSAGE, LOG_FRAME},
     {".py", PLIM_OOM_NONE, LOG_NO_MESSAGE, LOG_FRAME},
     {"cellin", PLIM_OOM_NONE, LOG_NO_MESSAGE, LOG_FRAME},
+    {"it[", PLIM_OOM_NONE, LOG_NO_MESSAGE, LOG_PROGRESS},
     {"%|", PLIM_OOM_NONE, LOG_NO_MESSAGE, LOG_PROGRESS},
     {"loss", PLIM_OOM_NONE, LOG_NO_MESSAGE, LOG_PROGRESS},
     {"/step", PLIM_OOM_NONE, LOG_NO_MESSAGE, LOG_PROGRESS},

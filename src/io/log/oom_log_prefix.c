@@ -22,10 +22,10 @@ static size_t rank_prefix(log_text line, uint64_t *rank) {
     size_t at = strlen(words[i]), digits = 0;
     if (!log_starts(line, words[i])) continue;
     while (at + digits < line.size && isdigit((unsigned char)line.at[at + digits])) digits++;
-    bool is_bracket = *words[i] == '[';
     size_t end = at + digits;
-    if (!digits || digits > 6 || end >= line.size || line.at[end] != (is_bracket ? ']' : ':'))
-      continue;
+    bool is_end =
+        end < line.size && (line.at[end] == ']' || (*words[i] != '[' && line.at[end] == ':'));
+    if (!digits || digits > 6 || !is_end) continue;
     log_count((log_text){line.at + at, digits}, rank);
     end++;
     return end < line.size && line.at[end] == ':' ? end + 1 : end;
@@ -43,7 +43,8 @@ static size_t task_prefix(log_text line, uint64_t *rank) {
   }
   if (is_tagged) {
     const char *end = memchr(line.at, ':', line.size < 40 ? line.size : 40);
-    if (!comma || at >= line.size || line.at[at] != ']' || !end || line.at[at + 1] != '<') return 0;
+    if (!comma || !end || at + 1 >= line.size || line.at[at] != ']' || line.at[at + 1] != '<')
+      return 0;
     log_count((log_text){line.at + comma + 1, at - comma - 1}, rank);
     return (size_t)(end - line.at) + 1;
   }

@@ -13,6 +13,7 @@ enum {
   KEPT_BYTES = 1024,  // of each
   BEFORE_BYTES = 240, // of the line, shown before the phrase
   MESSAGE_LINES = 60, // a message ends after so many lines
+  ERROR_LINES = 20,   // a traceback belongs to messages within so many lines after its error
 };
 
 typedef struct {
@@ -25,6 +26,7 @@ typedef struct {
   uint16_t state; // of the search for phrases
   bool has_failed, is_after_frame;
   plim_oom_stack stack;
+  uint64_t error_line; // where the traceback ended in an error; 0: it goes on
 } rank_state;
 
 typedef struct {
@@ -36,6 +38,7 @@ typedef struct {
   size_t next_kept;
   log_strength strength; // of the message found so far
   bool is_collecting;    // the message's text is still going on
+  bool has_begun;        // the message begins in the current line, which it has already
   int lines_left;
   size_t phrase_at;
   size_t size;
@@ -125,8 +128,23 @@ static bool is_better(const reading *r, const log_phrase *phrase) {
   return phrase->strength > r->strength;
 }
 
+// The traceback that belongs to a message in this line.
+static plim_oom_stack stack_at(reading *r, uint64_t rank, uint64_t number) {
+  const rank_state *state = state_of(r, rank);
+  bool is_old = state->error_line && number > state->error_line + ERROR_LINES;
+  return is_old ? (plim_oom_stack){0} : state->stack;
+}
+
+// Some programs print the message first and the traceback, with the message again, later.
+static void adopt_stack(reading *r, const log_phrase *phrase, uint64_t number, uint64_t rank) {
+  plim_oom_message *m = &r->log->message;
+  bool has_stack = *m->stack.own.file || *m->stack.sign.file || *m->stack.part.file;
+  if (has_stack || phrase->kind != m->kind || rank != m->rank || !is_same_step(r)) return;
+  m->stack = stack_at(r, rank, number);
+}
+
 static void start_message(reading *r, const log_phrase *phrase, const beginning *b, log_text line,
-                          uint64_t rank) {
+                          uint64_t number, uint64_t rank) {
   plim_oom_message *m = &r->log->message;
   plim_oom_facts *f = &r->watch.facts;
   if (m->kind != PLIM_OOM_NONE && r->strength == LOG_STRONG && !is_same_step(r)) f->survived++;
@@ -134,12 +152,13 @@ static void start_message(reading *r, const log_phrase *phrase, const beginning 
   m->kind = phrase->kind;
   m->rank = rank;
   m->line = b->number;
-  m->stack = state_of(r, rank)->stack;
+  m->stack = stack_at(r, rank, number);
   f->step = r->watch.bar_step;
+  f->is_evaluating = r->watch.is_evaluating;
   f->total_steps = r->watch.bar_total;
   r->watch.advances = 0;
   r->strength = phrase->strength;
-  r->is_collecting = true;
+  r->is_collecting = r->has_begun = true;
   r->lines_left = MESSAGE_LINES;
   r->size = 0;
   add_part(r, (log_text){b->rest.at, b->before});
@@ -162,18 +181,25 @@ static void found(reading *r, const log_phrase *phrase, log_text line, size_t en
                   uint64_t rank) {
   if (phrase->kind == PLIM_OOM_BATCH_ZERO) r->watch.facts.has_batch_zero = true;
   note_rank(r, phrase, rank);
-  if (!is_better(r, phrase)) return;
+  log_watch_progress(&r->watch, line); // a bar has no line end: the message comes right after it
+  if (!is_better(r, phrase)) {
+    adopt_stack(r, phrase, number, rank);
+    return;
+  }
   finish_message(r);
   beginning b = find_beginning(r, line, end, strlen(phrase->words), number, rank);
-  start_message(r, phrase, &b, line, rank);
+  start_message(r, phrase, &b, line, number, rank);
 }
 
 // ---- lines ------------------------------------------------------------------------------------------
 
-// "-9" is no "-90".
-static bool goes_on(const log_phrase *phrase, log_text line, size_t end) {
+// "-9" is no "-90", and docker's "OOMKilled": false denies it.
+static bool is_denied(const log_phrase *phrase, log_text line, size_t end) {
   char last = phrase->words[strlen(phrase->words) - 1];
-  return isdigit((unsigned char)last) && end < line.size && isdigit((unsigned char)line.at[end]);
+  log_text rest = {line.at + end, line.size - end};
+  if (rest.size && isdigit((unsigned char)last) && isdigit((unsigned char)*rest.at)) return true;
+  while (rest.size && memchr("\":= ", *rest.at, 4)) rest.at++, rest.size--;
+  return log_starts(rest, "false") || log_starts(rest, "False");
 }
 
 // A line that only mentions a lack of memory counts if it says that something failed.
@@ -190,12 +216,18 @@ static unsigned search(reading *r, log_text line, uint64_t number, uint64_t rank
     const log_phrase *phrase = log_finder_step(r->finder, &state, line.at[i]);
     if (!phrase) continue;
     marks |= phrase->marks;
-    if (phrase->strength == LOG_NO_MESSAGE || goes_on(phrase, line, i + 1)) continue;
+    if (phrase->strength == LOG_NO_MESSAGE || is_denied(phrase, line, i + 1)) continue;
     if (phrase->strength > LOG_HINT || is_failure(line))
       found(r, phrase, line, i + 1, number, rank);
   }
   state_of(r, rank)->state = state;
   return marks;
+}
+
+// "line 3: 12345 Killed  python train.py": bash names the process.
+static bool is_after_digit(log_text line, log_text after) {
+  const char *word = after.at - strlen(" Killed");
+  return word > line.at && isdigit((unsigned char)word[-1]) && (!after.size || *after.at == ' ');
 }
 
 // What the shell prints when a process was killed: "Killed", "run.sh: line 3: 123 Killed  python", "zsh: killed"; and
@@ -208,7 +240,7 @@ static void search_whole_line(reading *r, log_text line, uint64_t number, uint64
   log_text after = log_after(line, " Killed");
   bool is_killed = (line.size == 6 && log_starts(line, "Killed")) ||
                    log_starts(line, "zsh: killed") ||
-                   (after.at && log_has(line, ": line ") && (!after.size || *after.at == ' '));
+                   (after.at && log_has(line, ": line ") && is_after_digit(line, after));
   bool is_memory_error = line.size == 11 && log_starts(line, "MemoryError");
   if (is_killed) found(r, &killed, line, line.size, number, rank);
   else if (is_memory_error) found(r, &memory_error, line, line.size, number, rank);
@@ -223,10 +255,11 @@ static void keep_line(reading *r, log_text line, uint64_t number, uint64_t rank)
   if (kept->size) memcpy(kept->text, line.at + from, kept->size);
 }
 
-static void note_error(reading *r, log_text line, uint64_t number) {
+static void note_error(reading *r, log_text line, uint64_t number, uint64_t rank) {
   plim_oom_log *log = r->log;
   log_text error = log_error_of(line);
   if (!error.at) return;
+  state_of(r, rank)->error_line = number;
   bool is_after = log->message.kind != PLIM_OOM_NONE && number > log->message.line;
   if (is_after && !*log->consequence && log_is_consequence(error)) {
     log_copy(log->consequence, sizeof log->consequence, error);
@@ -239,25 +272,26 @@ static void note_error(reading *r, log_text line, uint64_t number) {
 // After a frame comes its source line.
 static void follow_stack(rank_state *state, log_text line, bool is_frame) {
   if (is_frame || state->is_after_frame) log_follow_stack(&state->stack, line);
+  if (is_frame) state->error_line = 0;
   state->is_after_frame = is_frame;
 }
 
 static void read_line(reading *r, log_text line, uint64_t number) {
   uint64_t rank = PLIM_UNKNOWN;
   line = log_strip(line, &rank);
-  bool was_collecting = r->is_collecting;
-  const uint64_t line_before = r->log->message.line;
+  r->has_begun = false;
   unsigned marks = search(r, line, number, rank);
   if (marks & LOG_KILLED) search_whole_line(r, line, number, rank);
   if (marks & LOG_PROGRESS) log_watch_progress(&r->watch, line);
   if (marks & LOG_SETTING) log_watch_settings(&r->watch, line);
   follow_stack(state_of(r, rank), line, marks & LOG_FRAME);
-  bool is_same = was_collecting && r->log->message.line == line_before;
-  if (is_same && r->log->message.rank == rank) {
-    add_text(r, line);
-    if (--r->lines_left <= 0) finish_message(r);
+  if (r->is_collecting && !r->has_begun && r->log->message.rank == rank) {
+    bool is_end =
+        --r->lines_left <= 0 || log_has(line, "%|") || log_starts(line, "Traceback (most");
+    if (!is_end) add_text(r, line);
+    else finish_message(r);
   }
-  note_error(r, line, number);
+  note_error(r, line, number, rank);
   keep_line(r, line, number, rank);
 }
 

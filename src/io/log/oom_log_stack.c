@@ -7,132 +7,130 @@
 // ---- which frame means what -------------------------------------------------------------------------
 
 typedef struct {
-  const char *function; // NULL: any function of the file; a star at the end stands for any rest
+  const char *function; // NULL: any function of the file; a star at either end stands for anything
   const char *path;     // part of the file's path; NULL: any
-  plim_oom_phase phase;
+  plim_run_phase phase;
 } phase_row;
 
 // The outermost of these decides: from_pretrained calls load_state_dict, saving calls state_dict.
 static const phase_row phase_rows[] = {
-    {"evaluation_loop", NULL, PLIM_OOM_PHASE_EVALUATION},
-    {"prediction_loop", NULL, PLIM_OOM_PHASE_EVALUATION},
-    {"prediction_step", NULL, PLIM_OOM_PHASE_EVALUATION},
-    {"nested_concat", NULL, PLIM_OOM_PHASE_EVALUATION},
-    {"evaluate*", NULL, PLIM_OOM_PHASE_EVALUATION},
-    {"_evaluate*", NULL, PLIM_OOM_PHASE_EVALUATION},
-    {"eval_*", NULL, PLIM_OOM_PHASE_EVALUATION},
-    {"eval", NULL, PLIM_OOM_PHASE_EVALUATION},
-    {"run_eval*", NULL, PLIM_OOM_PHASE_EVALUATION},
-    {"do_eval*", NULL, PLIM_OOM_PHASE_EVALUATION},
-    {"validat*", NULL, PLIM_OOM_PHASE_EVALUATION},
-    {"_validat*", NULL, PLIM_OOM_PHASE_EVALUATION},
-    {"valid_*", NULL, PLIM_OOM_PHASE_EVALUATION},
-    {"val_*", NULL, PLIM_OOM_PHASE_EVALUATION},
-    {"val", NULL, PLIM_OOM_PHASE_EVALUATION},
-    {"_run_validation", NULL, PLIM_OOM_PHASE_EVALUATION},
-    {"test_step", NULL, PLIM_OOM_PHASE_EVALUATION},
-    {"compute_metrics", NULL, PLIM_OOM_PHASE_EVALUATION},
-    {"estimate_loss", NULL, PLIM_OOM_PHASE_EVALUATION}, // nanoGPT
-    {"save*", NULL, PLIM_OOM_PHASE_SAVING},
-    {"_save*", NULL, PLIM_OOM_PHASE_SAVING},
-    {"safe_save*", NULL, PLIM_OOM_PHASE_SAVING},
-    {"trainer_save_model*", NULL, PLIM_OOM_PHASE_SAVING},
-    {"_zero3_consolidated*", NULL, PLIM_OOM_PHASE_SAVING},
-    {"dump_checkpoint", NULL, PLIM_OOM_PHASE_SAVING},
-    {"consolidate_state_dict", NULL, PLIM_OOM_PHASE_SAVING},
-    {"full_optim_state_dict", NULL, PLIM_OOM_PHASE_SAVING},
-    {"optim_state_dict", NULL, PLIM_OOM_PHASE_SAVING},
-    {"get_model_state_dict", NULL, PLIM_OOM_PHASE_SAVING},
-    {"get_state_dict", NULL, PLIM_OOM_PHASE_SAVING},
-    {"state_dict", NULL, PLIM_OOM_PHASE_SAVING},
-    {"_load_from_checkpoint", NULL, PLIM_OOM_PHASE_RESUMING},
-    {"_load_optimizer_and_scheduler", NULL, PLIM_OOM_PHASE_RESUMING},
-    {"_load_best_model", NULL, PLIM_OOM_PHASE_RESUMING},
-    {"load_checkpoint*", NULL, PLIM_OOM_PHASE_RESUMING},
-    {"_load_checkpoint*", NULL, PLIM_OOM_PHASE_RESUMING},
-    {"load_training_state*", NULL, PLIM_OOM_PHASE_RESUMING},
-    {"load_optimizer*", NULL, PLIM_OOM_PHASE_RESUMING},
-    {"load_fsdp*", NULL, PLIM_OOM_PHASE_RESUMING},
-    {"load_state", NULL, PLIM_OOM_PHASE_RESUMING},
-    {"load_state_dict", NULL, PLIM_OOM_PHASE_RESUMING},
-    {"set_state_dict", NULL, PLIM_OOM_PHASE_RESUMING},
-    {"resume*", NULL, PLIM_OOM_PHASE_RESUMING},
-    {"_resume*", NULL, PLIM_OOM_PHASE_RESUMING},
-    {"restore*", NULL, PLIM_OOM_PHASE_RESUMING},
-    {"_restore*", NULL, PLIM_OOM_PHASE_RESUMING},
-    {"load", "torch/serialization.py", PLIM_OOM_PHASE_RESUMING},
-    {"from_pretrained", NULL, PLIM_OOM_PHASE_LOADING},
-    {"_from_pretrained", NULL, PLIM_OOM_PHASE_LOADING},
-    {"_load_pretrained_model*", NULL, PLIM_OOM_PHASE_LOADING},
-    {"load_pretrained*", NULL, PLIM_OOM_PHASE_LOADING},
-    {"load_model*", NULL, PLIM_OOM_PHASE_LOADING},
-    {"dispatch_model", NULL, PLIM_OOM_PHASE_LOADING},
-    {"_move_model_to_device", NULL, PLIM_OOM_PHASE_LOADING},
-    {"prepare_model", NULL, PLIM_OOM_PHASE_LOADING},
-    {"_prepare_deepspeed", NULL, PLIM_OOM_PHASE_LOADING},
-    {"_prepare_fsdp*", NULL, PLIM_OOM_PHASE_LOADING},
-    {"_configure_distributed_model", NULL, PLIM_OOM_PHASE_LOADING},
-    {"initialize", "deepspeed/", PLIM_OOM_PHASE_LOADING},
-    {"_init_param_handle*", NULL, PLIM_OOM_PHASE_LOADING},
-    {"fully_shard", NULL, PLIM_OOM_PHASE_LOADING},
+    {"evaluation_loop", NULL, PLIM_RUN_EVALUATION},
+    {"prediction_loop", NULL, PLIM_RUN_EVALUATION},
+    {"prediction_step", NULL, PLIM_RUN_EVALUATION},
+    {"nested_concat", NULL, PLIM_RUN_EVALUATION},
+    {"evaluate*", NULL, PLIM_RUN_EVALUATION},
+    {"_evaluate*", NULL, PLIM_RUN_EVALUATION},
+    {"eval_*", NULL, PLIM_RUN_EVALUATION},
+    {"eval", NULL, PLIM_RUN_EVALUATION},
+    {"run_eval*", NULL, PLIM_RUN_EVALUATION},
+    {"do_eval*", NULL, PLIM_RUN_EVALUATION},
+    {"validat*", NULL, PLIM_RUN_EVALUATION},
+    {"_validat*", NULL, PLIM_RUN_EVALUATION},
+    {"valid_*", NULL, PLIM_RUN_EVALUATION},
+    {"val_*", NULL, PLIM_RUN_EVALUATION},
+    {"val", NULL, PLIM_RUN_EVALUATION},
+    {"_run_validation", NULL, PLIM_RUN_EVALUATION},
+    {"test_step", NULL, PLIM_RUN_EVALUATION},
+    {"compute_metrics", NULL, PLIM_RUN_EVALUATION},
+    {"estimate_loss", NULL, PLIM_RUN_EVALUATION}, // nanoGPT
+    {"*save_ckpt", NULL, PLIM_RUN_SAVING},
+    {"*save_checkpoint", NULL, PLIM_RUN_SAVING},
+    {"*save_model", NULL, PLIM_RUN_SAVING},
+    {"save*", NULL, PLIM_RUN_SAVING},
+    {"_save*", NULL, PLIM_RUN_SAVING},
+    {"safe_save*", NULL, PLIM_RUN_SAVING},
+    {"trainer_save_model*", NULL, PLIM_RUN_SAVING},
+    {"_zero3_consolidated*", NULL, PLIM_RUN_SAVING},
+    {"dump_checkpoint", NULL, PLIM_RUN_SAVING},
+    {"consolidate_state_dict", NULL, PLIM_RUN_SAVING},
+    {"full_optim_state_dict", NULL, PLIM_RUN_SAVING},
+    {"optim_state_dict", NULL, PLIM_RUN_SAVING},
+    {"get_model_state_dict", NULL, PLIM_RUN_SAVING},
+    {"get_state_dict", NULL, PLIM_RUN_SAVING},
+    {"state_dict", NULL, PLIM_RUN_SAVING},
+    {"_load_from_checkpoint", NULL, PLIM_RUN_RESUMING},
+    {"_load_optimizer_and_scheduler", NULL, PLIM_RUN_RESUMING},
+    {"_load_best_model", NULL, PLIM_RUN_RESUMING},
+    {"load_checkpoint*", NULL, PLIM_RUN_RESUMING},
+    {"_load_checkpoint*", NULL, PLIM_RUN_RESUMING},
+    {"load_training_state*", NULL, PLIM_RUN_RESUMING},
+    {"load_optimizer*", NULL, PLIM_RUN_RESUMING},
+    {"load_fsdp*", NULL, PLIM_RUN_RESUMING},
+    {"load_state", NULL, PLIM_RUN_RESUMING},
+    {"load_state_dict", NULL, PLIM_RUN_RESUMING},
+    {"set_state_dict", NULL, PLIM_RUN_RESUMING},
+    {"resume*", NULL, PLIM_RUN_RESUMING},
+    {"_resume*", NULL, PLIM_RUN_RESUMING},
+    {"restore*", NULL, PLIM_RUN_RESUMING},
+    {"_restore*", NULL, PLIM_RUN_RESUMING},
+    {"load", "torch/serialization.py", PLIM_RUN_RESUMING},
+    {"from_pretrained", NULL, PLIM_RUN_LOADING},
+    {"_from_pretrained", NULL, PLIM_RUN_LOADING},
+    {"_load_pretrained_model*", NULL, PLIM_RUN_LOADING},
+    {"load_pretrained*", NULL, PLIM_RUN_LOADING},
+    {"dispatch_model", NULL, PLIM_RUN_LOADING},
+    {"_move_model_to_device", NULL, PLIM_RUN_LOADING},
+    {"prepare_model", NULL, PLIM_RUN_LOADING},
+    {"_prepare_deepspeed", NULL, PLIM_RUN_LOADING},
+    {"_prepare_fsdp*", NULL, PLIM_RUN_LOADING},
+    {"_configure_distributed_model", NULL, PLIM_RUN_LOADING},
+    {"initialize", "deepspeed/", PLIM_RUN_LOADING},
+    {"_configure_*", "deepspeed/", PLIM_RUN_LOADING},
+    {"_init_param_handle*", NULL, PLIM_RUN_LOADING},
+    {"fully_shard", NULL, PLIM_RUN_LOADING},
 };
 
-// They say that the training itself was running; any of the above decides first.
-static const phase_row training_rows[] = {
-    {"_inner_training_loop", NULL, PLIM_OOM_PHASE_TRAINING},
-    {"training_step*", NULL, PLIM_OOM_PHASE_TRAINING},
-    {"train_step*", NULL, PLIM_OOM_PHASE_TRAINING},
-    {"train_one*", NULL, PLIM_OOM_PHASE_TRAINING},
-    {"train_epoch*", NULL, PLIM_OOM_PHASE_TRAINING},
-    {"train_batch*", NULL, PLIM_OOM_PHASE_TRAINING},
-    {"compute_loss", NULL, PLIM_OOM_PHASE_TRAINING},
-    {"backward", NULL, PLIM_OOM_PHASE_TRAINING},
-    {"train_loop*", NULL, PLIM_OOM_PHASE_TRAINING},
-    {"optimizer_step", NULL, PLIM_OOM_PHASE_TRAINING},
-    {"clip_grad_norm_", NULL, PLIM_OOM_PHASE_TRAINING},
+// These only suggest the phase; any of the above decides first.
+static const phase_row loose_rows[] = {
+    {"load_model*", NULL, PLIM_RUN_LOADING},     {"_inner_training_loop", NULL, PLIM_RUN_TRAINING},
+    {"training_step*", NULL, PLIM_RUN_TRAINING}, {"train_step*", NULL, PLIM_RUN_TRAINING},
+    {"train_one*", NULL, PLIM_RUN_TRAINING},     {"train_epoch*", NULL, PLIM_RUN_TRAINING},
+    {"train_batch*", NULL, PLIM_RUN_TRAINING},   {"compute_loss", NULL, PLIM_RUN_TRAINING},
+    {"backward", NULL, PLIM_RUN_TRAINING},       {"train_loop*", NULL, PLIM_RUN_TRAINING},
+    {"optimizer_step", NULL, PLIM_RUN_TRAINING}, {"clip_grad_norm_", NULL, PLIM_RUN_TRAINING},
 };
 
 typedef struct {
   const char *function, *path;
-  plim_oom_moment moment;
+  plim_run_moment moment;
 } moment_row;
 
 // The innermost of these decides: Lightning runs the forward pass within the optimizer's step.
 static const moment_row moment_rows[] = {
-    {"closure", NULL, PLIM_OOM_MOMENT_UNKNOWN},
-    {"_fn", "checkpoint.py", PLIM_OOM_MOMENT_FORWARD},
-    {"eager_attention_forward", NULL, PLIM_OOM_MOMENT_ATTENTION},
-    {"scaled_dot_product*", NULL, PLIM_OOM_MOMENT_ATTENTION},
-    {"_attn", NULL, PLIM_OOM_MOMENT_ATTENTION},
-    {"softmax", "torch/nn/functional", PLIM_OOM_MOMENT_ATTENTION},
-    {"cross_entropy", NULL, PLIM_OOM_MOMENT_LOSS},
-    {"fixed_cross_entropy", NULL, PLIM_OOM_MOMENT_LOSS},
-    {"ForCausalLMLoss", NULL, PLIM_OOM_MOMENT_LOSS},
-    {"log_softmax", NULL, PLIM_OOM_MOMENT_LOSS},
-    {"selective_log_softmax", NULL, PLIM_OOM_MOMENT_LOSS},
-    {"forward", NULL, PLIM_OOM_MOMENT_FORWARD},
-    {"backward", NULL, PLIM_OOM_MOMENT_BACKWARD},
-    {"_engine_run_backward", NULL, PLIM_OOM_MOMENT_BACKWARD},
-    {"step", "/optim/", PLIM_OOM_MOMENT_OPTIMIZER},
-    {"step", "/optimizers/", PLIM_OOM_MOMENT_OPTIMIZER},
-    {"step", "zero/stage", PLIM_OOM_MOMENT_OPTIMIZER},
-    {"step", "accelerate/optimizer", PLIM_OOM_MOMENT_OPTIMIZER},
-    {"_init_group", NULL, PLIM_OOM_MOMENT_OPTIMIZER},
-    {"_multi_tensor_*", NULL, PLIM_OOM_MOMENT_OPTIMIZER},
-    {"_single_tensor_*", NULL, PLIM_OOM_MOMENT_OPTIMIZER},
-    {"init_state", "optim", PLIM_OOM_MOMENT_OPTIMIZER},
-    {"initialize_optimizer_states", NULL, PLIM_OOM_MOMENT_OPTIMIZER},
-    {"pin_memory", NULL, PLIM_OOM_MOMENT_PINNING},
-    {"_pin_memory_loop", NULL, PLIM_OOM_MOMENT_PINNING},
-    {NULL, "utils/data/_utils/pin_memory", PLIM_OOM_MOMENT_PINNING},
-    {NULL, "utils/data/", PLIM_OOM_MOMENT_DATA},
-    {"_lazy_init", NULL, PLIM_OOM_MOMENT_CONTEXT},
-    {"_cuda_init", NULL, PLIM_OOM_MOMENT_CONTEXT},
-    {"set_device", "torch/cuda", PLIM_OOM_MOMENT_CONTEXT},
+    {"closure", NULL, PLIM_RUN_IN_UNKNOWN},
+    {"_fn", "checkpoint.py", PLIM_RUN_IN_FORWARD},
+    {"eager_attention_forward", NULL, PLIM_RUN_IN_ATTENTION},
+    {"scaled_dot_product*", NULL, PLIM_RUN_IN_ATTENTION},
+    {"_attn", NULL, PLIM_RUN_IN_ATTENTION},
+    {"softmax", "torch/nn/functional", PLIM_RUN_IN_ATTENTION},
+    {"cross_entropy", NULL, PLIM_RUN_IN_LOSS},
+    {"fixed_cross_entropy", NULL, PLIM_RUN_IN_LOSS},
+    {"ForCausalLMLoss", NULL, PLIM_RUN_IN_LOSS},
+    {"log_softmax", NULL, PLIM_RUN_IN_LOSS},
+    {"selective_log_softmax", NULL, PLIM_RUN_IN_LOSS},
+    {"forward", NULL, PLIM_RUN_IN_FORWARD},
+    {"backward", NULL, PLIM_RUN_IN_BACKWARD},
+    {"_engine_run_backward", NULL, PLIM_RUN_IN_BACKWARD},
+    {"step", "optim", PLIM_RUN_IN_OPTIMIZER},
+    {"step", "zero/stage", PLIM_RUN_IN_OPTIMIZER},
+    {"_init_group", NULL, PLIM_RUN_IN_OPTIMIZER},
+    {"_multi_tensor_*", NULL, PLIM_RUN_IN_OPTIMIZER},
+    {"_single_tensor_*", NULL, PLIM_RUN_IN_OPTIMIZER},
+    {"init_state", "optim", PLIM_RUN_IN_OPTIMIZER},
+    {"initialize_optimizer_states", NULL, PLIM_RUN_IN_OPTIMIZER},
+    {"_setup_for_real_optimizer", NULL, PLIM_RUN_IN_OPTIMIZER},
+    {"pin_memory", NULL, PLIM_RUN_IN_PINNING},
+    {"_pin_memory_loop", NULL, PLIM_RUN_IN_PINNING},
+    {NULL, "utils/data/_utils/pin_memory", PLIM_RUN_IN_PINNING},
+    {NULL, "utils/data/", PLIM_RUN_IN_DATA},
+    {"_lazy_init", NULL, PLIM_RUN_IN_CONTEXT},
+    {"_cuda_init", NULL, PLIM_RUN_IN_CONTEXT},
+    {"set_device", "torch/cuda", PLIM_RUN_IN_CONTEXT},
 };
 
 static bool is_name(const char *name, const char *pattern) {
   size_t length = strlen(pattern);
+  if (*pattern == '*') return strstr(name, pattern + 1) != NULL;
   if (pattern[length - 1] == '*') return strncmp(name, pattern, length - 1) == 0;
   return strcmp(name, pattern) == 0;
 }
@@ -141,10 +139,10 @@ static bool is_frame(const plim_oom_frame *f, const char *function, const char *
   return (!function || is_name(f->function, function)) && (!path || strstr(f->file, path));
 }
 
-static plim_oom_phase phase_of(const plim_oom_frame *f, const phase_row *rows, size_t count) {
+static plim_run_phase phase_of(const plim_oom_frame *f, const phase_row *rows, size_t count) {
   for (size_t i = 0; i < count; i++)
     if (is_frame(f, rows[i].function, rows[i].path)) return rows[i].phase;
-  return PLIM_OOM_PHASE_UNKNOWN;
+  return PLIM_RUN_UNKNOWN;
 }
 
 // ---- whose frame ------------------------------------------------------------------------------------
@@ -221,11 +219,14 @@ static void add_frame(plim_oom_stack *stack, const plim_oom_frame *f) {
     if (!*stack->script.file) stack->script = *f;
     stack->own = *f;
   }
-  plim_oom_phase phase = phase_of(f, phase_rows, sizeof phase_rows / sizeof *phase_rows);
-  bool is_open = stack->phase == PLIM_OOM_PHASE_UNKNOWN || stack->phase == PLIM_OOM_PHASE_TRAINING;
-  if (phase == PLIM_OOM_PHASE_UNKNOWN && stack->phase == PLIM_OOM_PHASE_UNKNOWN)
-    phase = phase_of(f, training_rows, sizeof training_rows / sizeof *training_rows);
-  if (phase != PLIM_OOM_PHASE_UNKNOWN && is_open) stack->phase = phase, stack->sign = *f;
+  plim_run_phase phase = phase_of(f, phase_rows, sizeof phase_rows / sizeof *phase_rows);
+  plim_run_phase loose = phase_of(f, loose_rows, sizeof loose_rows / sizeof *loose_rows);
+  bool is_first = stack->phase == PLIM_RUN_UNKNOWN;
+  if (phase != PLIM_RUN_UNKNOWN && (is_first || stack->is_loose)) {
+    stack->phase = phase, stack->sign = *f, stack->is_loose = false;
+  } else if (loose != PLIM_RUN_UNKNOWN && is_first) {
+    stack->phase = loose, stack->sign = *f, stack->is_loose = true;
+  }
   for (size_t i = 0; i < sizeof moment_rows / sizeof *moment_rows; i++)
     if (is_frame(f, moment_rows[i].function, moment_rows[i].path)) {
       stack->moment = moment_rows[i].moment;

@@ -116,6 +116,8 @@ TEST(estimate_of_a_contrastive_loss) {
       "contrastive", "--loop", "trainer", "--cached-batch", "2");
 }
 
+TEST(explain) { TRY_EACH("explain", TEST_ROOT "/fixtures/logs/late.log"); }
+
 TEST(replay) { TRY("replay", TEST_ROOT "/truth/recorded/poll-order.pickle.xz"); }
 
 // Creates a project, and fixes the description of the machine.

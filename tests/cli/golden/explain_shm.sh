@@ -1,0 +1,2 @@
+# Shared memory of the data loader.
+$PLIMSOLL explain fixtures/logs/shm.log

@@ -1,0 +1,2 @@
+# The memory limit of a Slurm job.
+$PLIMSOLL explain fixtures/logs/slurm.log
