@@ -103,7 +103,8 @@ hook_found hook_find(void *handle, const char *name) {
 
 // dlsym(RTLD_NEXT, ...) depends on who calls it, so the C library's function must see the program's own call: we jump to it
 // with the arguments as they came. A name without a version stands for every version that programs ask for.
-#if defined(__x86_64__)
+#if defined(HOOK_WITHOUT_DLSYM)
+#elif defined(__x86_64__)
 __asm__(".text\n"
         ".globl dlsym\n"
         ".type dlsym, @function\n"

@@ -14,6 +14,8 @@ static hook_record *record; // NULL: the library does nothing
 static hook_process nobody; // stands for a process that found no room in the record
 static hook_process *process;
 static uint64_t cap_bytes, spill_most_bytes, spilled_bytes;
+// By the program's number of a device: the record's, plus 1; 0: not known yet.
+static uint32_t known_devices[HOOK_MAX_DEVICES];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static __thread int32_t thread; // 0: not asked yet
 
@@ -58,6 +60,7 @@ static void after_fork(void) {
 bool hook_start(const char *path, const char *cap, const char *spill) {
   static bool is_told_of_forks;
   hook_record_unmap(record);
+  memset(known_devices, 0, sizeof known_devices);
   record = path && *path ? hook_record_map(path) : NULL;
   after_fork();
   cap_bytes = bytes_of(cap);
@@ -94,9 +97,6 @@ static hook_process *process_here(void) {
 }
 
 // ---- devices ------------------------------------------------------------------------------------
-
-static uint32_t
-    known_devices[HOOK_MAX_DEVICES]; // by the program's number: the record's + 1; 0: not known
 
 static bool ask_uuid(int ordinal, uint8_t uuid[16]) {
   hook_type_cuDeviceGetUuid *ask = REAL(cuDeviceGetUuid_v2);
