@@ -88,7 +88,11 @@ static int row_of_symbol(const char *name) {
 }
 
 // A handle that reaches this library finds our function, also where there is no driver.
-static void *behind(int i, void *found) { return found == rows[i].ours ? hook_real(i) : found; }
+static void *behind(int i, void *found) {
+  if (found != rows[i].ours) return found;
+  found = hook_real(i);
+  return found ? found : real_dlsym()(RTLD_NEXT, rows[i].symbol); // so that dlerror() says why
+}
 
 hook_found hook_find(void *handle, const char *name) {
   find_symbol *find = real_dlsym();
