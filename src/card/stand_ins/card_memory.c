@@ -167,7 +167,19 @@ static uint64_t left_on(int device) {
   return used < card()->total_bytes ? card()->total_bytes - used : 0;
 }
 
+static void charge_host(int64_t bytes) {
+  card_process *process = card_process_here();
+  process->pinned_bytes += (uint64_t)bytes;
+  if (process->pinned_bytes > process->peak_pinned_bytes)
+    process->peak_pinned_bytes = process->pinned_bytes;
+}
+
+// Device -1 is the host.
 static bool charge(int device, uint64_t bytes) {
+  if (device < 0) {
+    charge_host((int64_t)bytes);
+    return true;
+  }
   begin_context(device);
   card_holding *mine = holding_of(device);
   if (!card_has_room() || bytes > left_on(device)) {
@@ -179,7 +191,10 @@ static bool charge(int device, uint64_t bytes) {
   return true;
 }
 
-static void discharge(int device, uint64_t bytes) { holding_of(device)->used_bytes -= bytes; }
+static void discharge(int device, uint64_t bytes) {
+  if (device < 0) charge_host(-(int64_t)bytes);
+  else holding_of(device)->used_bytes -= bytes;
+}
 
 void card_use(int device) {
   if (holding_of(device)->context_bytes) return; // mostly so, and then without a lock
@@ -379,10 +394,7 @@ int card_host_alloc(size_t asked, void **out) {
   if (at == MAP_FAILED) return CARD_OUT_OF_MEMORY;
   pthread_mutex_lock(&lock);
   bool is_listed = add(&pinned, (holding){(uint64_t)at, bytes, 0});
-  card_process *process = card_process_here();
-  if (is_listed) process->pinned_bytes += bytes;
-  if (process->pinned_bytes > process->peak_pinned_bytes)
-    process->peak_pinned_bytes = process->pinned_bytes;
+  if (is_listed) charge_host((int64_t)bytes);
   pthread_mutex_unlock(&lock);
   if (!is_listed) {
     munmap(at, bytes);
@@ -397,7 +409,7 @@ int card_host_free(void *pointer) {
   if (!pointer) return CARD_OK;
   pthread_mutex_lock(&lock);
   bool is_one = take(&pinned, (uint64_t)pointer, &old);
-  if (is_one) card_process_here()->pinned_bytes -= old.bytes;
+  if (is_one) charge_host(-(int64_t)old.bytes);
   pthread_mutex_unlock(&lock);
   if (!is_one) return CARD_INVALID_VALUE;
   munmap(pointer, old.bytes);

@@ -153,18 +153,30 @@ STAND_IN int cuMemGetAddressRange_v2(uint64_t *start, size_t *bytes, uint64_t ad
   return CARD_OK;
 }
 
-// CU_POINTER_ATTRIBUTE_*: 1 context, 2 memory type, 3 device pointer, 9 device number.
 STAND_IN int cuPointerGetAttribute(void *out, int attribute, uint64_t address) {
   int device = card_device_of((const void *)address);
   if (device < 0 && !card_is_pinned((const void *)address)) return CARD_INVALID_VALUE;
   int number = device < 0 ? 0 : device, type = device < 0 ? 1 : 2;
   switch (attribute) {
-  case 1: *(void **)out = context_of(number); break;
-  case 2: *(int *)out = type; break;
-  case 3: *(uint64_t *)out = address; break;
-  case 9: *(int *)out = number; break;
+  case CARD_POINTER_CONTEXT: *(void **)out = context_of(number); break;
+  case CARD_POINTER_TYPE: *(int *)out = type; break;
+  case CARD_POINTER_ADDRESS: *(uint64_t *)out = address; break;
+  case CARD_POINTER_DEVICE: *(int *)out = number; break;
   default: *(int *)out = 0;
   }
+  return CARD_OK;
+}
+
+STAND_IN int cuMemHostAlloc(void **out, size_t bytes, unsigned flags) {
+  (void)flags;
+  return card_host_alloc(bytes, out);
+}
+
+STAND_IN int cuMemFreeHost(void *host) { return card_host_free(host); }
+
+STAND_IN int cuMemHostGetDevicePointer_v2(uint64_t *out, void *host, unsigned flags) {
+  (void)flags;
+  *out = (uint64_t)host;
   return CARD_OK;
 }
 
@@ -195,8 +207,9 @@ STAND_IN int cuMemAddressFree(uint64_t address, size_t bytes) {
 STAND_IN int cuMemCreate(uint64_t *handle, size_t bytes, const allocation_property *property,
                          uint64_t flags) {
   (void)flags;
-  bool is_on_device = property->location_type == 1;
-  return card_create(is_on_device ? property->device : card_device(), bytes, handle);
+  bool is_on_device =
+      property->location_type == 1; // CU_MEM_LOCATION_TYPE_DEVICE; others are the host's
+  return card_create(is_on_device ? property->device : -1, bytes, handle);
 }
 
 STAND_IN int cuMemRelease(uint64_t handle) { return card_release(handle); }
