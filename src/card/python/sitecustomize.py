@@ -1,11 +1,12 @@
 """Loaded by Python at its start, because `plimsoll simulate` and `plimsoll profile` put this folder on PYTHONPATH. Waits for
-the program to import torch; then plimsoll_hook watches it."""
+the program to import torch; then plimsoll_hook watches it, and plimsoll_spill tells the hook library what may be spilled."""
 import importlib.abc
 import importlib.machinery
 import importlib.util
 import os
 import sys
 
+_is_watched = bool(os.environ.get("PLIMSOLL_CARD") or os.environ.get("PLIMSOLL_PROFILE"))
 _here = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -15,6 +16,17 @@ def _run_hidden_sitecustomize():
     spec = importlib.machinery.PathFinder.find_spec("sitecustomize", path)
     if spec and spec.loader:
         spec.loader.exec_module(importlib.util.module_from_spec(spec))
+
+
+def _look_into(torch):
+    import plimsoll_spill
+
+    if _is_watched:
+        import plimsoll_hook
+
+        plimsoll_hook.watch(torch)
+    if plimsoll_spill.wanted():
+        plimsoll_spill.install(torch)
 
 
 class _WaitForTorch(importlib.abc.MetaPathFinder):
@@ -38,9 +50,7 @@ class _WaitForTorch(importlib.abc.MetaPathFinder):
         def execute_and_watch(module):
             execute(module)
             sys.meta_path.remove(self)
-            import plimsoll_hook
-
-            plimsoll_hook.watch(module)
+            _look_into(module)
 
         spec.loader.exec_module = execute_and_watch
         return spec
@@ -50,6 +60,6 @@ if os.environ.get("PLIMSOLL_WORLD"):
     import plimsoll_world
 
     plimsoll_world.set_environment()
-if os.environ.get("PLIMSOLL_CARD") or os.environ.get("PLIMSOLL_PROFILE"):
+if _is_watched or os.environ.get("PLIMSOLL_HOOK_SPILL"):
     sys.meta_path.insert(0, _WaitForTorch())
 _run_hidden_sitecustomize()
