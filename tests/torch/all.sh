@@ -26,5 +26,6 @@ exec tests/run.sh "python3 tests/torch/rows.py $program $environment ${RECORD:+-
   "python3 tests/torch/world.py $program $environment" \
   "python3 tests/torch/times.py $program $environment" \
   "python3 tests/torch/profiled.py $program $environment" \
+  "python3 tests/torch/hooked.py $program $environment" \
   "tests/torch/values.sh $program $environment" \
   "python3 tests/card/layouts_check.py $1/release/tests/card/dump_layouts"
