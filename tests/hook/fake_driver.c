@@ -31,8 +31,8 @@ static fake_properties last_properties;
 static bool is_old(void) { return getenv("FAKE_OLD_DRIVER"); }
 
 static int note(const char *name) {
-  size_t used = strlen(log_text);
   pthread_mutex_lock(&lock);
+  size_t used = strlen(log_text);
   if (used + strlen(name) + 2 < sizeof log_text)
     snprintf(log_text + used, sizeof log_text - used, "%s ", name);
   pthread_mutex_unlock(&lock);
