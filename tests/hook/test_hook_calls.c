@@ -524,12 +524,12 @@ TEST(what_is_cold_is_spilled_at_once) {
   begin("104857600", "1073741824");
   uint64_t a, b, page;
   CHECK(CALL(cuMemAlloc_v2)(&a, 80 * MIB) == 0, "fits");
-  plimsoll_hook_phase(HOOK_PHASE_COLD);
+  plimsoll_hook_phase(HOOK_PHASE_COLD, 0);
   CHECK(CALL(cuMemAlloc_v2)(&b, 30 * MIB) == 0, "at once");
   CHECK(CALL(cuMemCreate)(&page, 22 * MIB, &on_device, 0) == 0, "at once");
   CHECK_U64(held(0)->spilled_bytes, 52 * MIB);
   CHECK(CALL(cuMemRelease)(page) == 0, "release");
-  plimsoll_hook_phase(HOOK_PHASE_OTHER);
+  plimsoll_hook_phase(HOOK_PHASE_OTHER, 0);
   CHECK(CALL(cuMemAlloc_v2)(&page, 30 * MIB) == 2, "not any more");
   CALL(cuMemFree_v2)(a);
   CALL(cuMemFree_v2)(b);
@@ -538,12 +538,50 @@ TEST(what_is_cold_is_spilled_at_once) {
   end();
 }
 
+TEST(what_is_cold_leaves_memory_free) {
+  begin("104857600", "104857600");
+  uint64_t a, b, c;
+  plimsoll_hook_phase(HOOK_PHASE_COLD, 30 * MIB);
+  CHECK(CALL(cuMemAlloc_v2)(&a, 60 * MIB) == 0, "leaves 40");
+  CHECK(CALL(cuMemAlloc_v2)(&b, 11 * MIB) == 0, "would leave 29");
+  CHECK(CALL(cuMemAlloc_v2)(&c, 10 * MIB) == 0, "leaves 30");
+  CHECK_STR(story(), "phase 1, alloc 60, spill 11, alloc 10");
+  for (int i = 0; i < 3; i++) CALL(cuMemFree_v2)(i == 0 ? a : i == 1 ? b : c);
+  // What may not be spilled takes the card's memory after all.
+  CHECK(CALL(cuMemAlloc_v2)(&a, 99 * MIB) == 0, "spilled");
+  CHECK(CALL(cuMemAlloc_v2)(&b, 90 * MIB) == 0, "on the card");
+  CHECK_U64(held(0)->current_bytes, 90 * MIB);
+  CALL(cuMemFree_v2)(a);
+  CALL(cuMemFree_v2)(b);
+  plimsoll_hook_phase(HOOK_PHASE_OTHER, 30 * MIB);
+  CHECK(CALL(cuMemAlloc_v2)(&a, 100 * MIB) == 0 && CALL(cuMemFree_v2)(a) == 0, "not cold");
+  end();
+}
+
+TEST(what_is_cold_leaves_the_drivers_memory_free_too) {
+  begin(NULL, "1073741824");
+  uint64_t a, b, c;
+  CHECK(CALL(cuMemAlloc_v2)(&a, 900 * MIB) == 0, "of 1 GiB");
+  plimsoll_hook_phase(HOOK_PHASE_COLD, 100 * MIB);
+  CHECK(CALL(cuMemAlloc_v2)(&b, 25 * MIB) == 0, "would leave 99 MiB");
+  CHECK_U64(held(0)->spilled_bytes, 25 * MIB);
+  setenv("FAKE_NO_HOST", "1", 1);
+  CHECK(CALL(cuMemAlloc_v2)(&c, 25 * MIB) == 2, "the host has none");
+  CHECK(CALL(cuMemAlloc_v2)(&c, 25 * MIB) == 0, "the second try is the card's");
+  CHECK_U64(held(0)->current_bytes, 925 * MIB);
+  unsetenv("FAKE_NO_HOST");
+  CALL(cuMemFree_v2)(a);
+  CALL(cuMemFree_v2)(b);
+  CALL(cuMemFree_v2)(c);
+  end();
+}
+
 TEST(no_more_is_spilled_than_allowed) {
   begin("104857600", "52428800"); // 50 MiB
   uint64_t a, b;
   CALL(cuMemAlloc_v2)(&a, 101 * MIB);
   CHECK(CALL(cuMemAlloc_v2)(&a, 101 * MIB) == 2, "more than may be spilled");
-  plimsoll_hook_phase(HOOK_PHASE_COLD);
+  plimsoll_hook_phase(HOOK_PHASE_COLD, 0);
   CHECK(CALL(cuMemAlloc_v2)(&a, 101 * MIB) == 2, "also of what is cold");
   CHECK_U64(held(0)->spills, 0);
   setenv("FAKE_NO_HOST", "1", 1);
@@ -561,7 +599,7 @@ TEST(without_leave_nothing_is_spilled) {
   begin("104857600", NULL);
   uint64_t a;
   for (int i = 0; i < 3; i++) CHECK(CALL(cuMemAlloc_v2)(&a, 101 * MIB) == 2, "refused");
-  plimsoll_hook_phase(HOOK_PHASE_COLD);
+  plimsoll_hook_phase(HOOK_PHASE_COLD, 0);
   CHECK(CALL(cuMemAlloc_v2)(&a, 101 * MIB) == 2, "refused");
   CHECK_U64(FAKE(fake_used, -1), 0);
   end();

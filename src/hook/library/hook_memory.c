@@ -68,6 +68,7 @@ int hook_end_spill(const hook_attempt *attempt, int result, hook_space space, ui
     return CU_OK;
   }
   uncount(&piece);
+  hook_host_refused();
   hook_count_refusal(r->device, r->bytes);
   return CU_OUT_OF_MEMORY;
 }

@@ -14,6 +14,8 @@ static hook_record *record; // NULL: the library does nothing
 static hook_process nobody; // stands for a process that found no room in the record
 static hook_process *process;
 static uint64_t cap_bytes, spill_most_bytes, spilled_bytes;
+static uint64_t spare_bytes;  // of the card, which what is cold leaves free
+static bool has_host_refused; // memory: more of it is not to be expected
 // By the program's number of a device: the record's, plus 1; 0: not known yet.
 static uint32_t known_devices[HOOK_MAX_DEVICES];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -53,7 +55,8 @@ static void after_fork(void) {
   hook_spill_forget();
   __atomic_store_n(&process, NULL, __ATOMIC_RELEASE);
   nobody = (hook_process){0};
-  spilled_bytes = 0;
+  spilled_bytes = spare_bytes = 0;
+  has_host_refused = false;
   thread = 0;
 }
 
@@ -138,11 +141,29 @@ uint64_t hook_used(uint32_t device) {
   return hook_record_used(record, device) + load(&nobody.devices[device].current_bytes);
 }
 
+static bool has_room_to_spill(uint64_t bytes) {
+  uint64_t spilled = load(&spilled_bytes);
+  return !__atomic_load_n(&has_host_refused, __ATOMIC_ACQUIRE) && spilled <= spill_most_bytes &&
+         bytes <= spill_most_bytes - spilled;
+}
+
+// Whether the driver has so much; true if it does not say.
+static bool has_driver(uint32_t device, uint64_t bytes) {
+  size_t left, total;
+  uint32_t here;
+  hook_type_cuMemGetInfo_v2 *ask = REAL(cuMemGetInfo_v2);
+  if (!ask || !hook_device_here(&here) || here != device) return true;
+  return ask(&left, &total) != CU_OK || left >= bytes;
+}
+
 bool hook_count(uint32_t device, uint64_t bytes) {
   process_here(); // which takes the lock
+  bool is_cold = hook_phase_now() == HOOK_PHASE_COLD && has_room_to_spill(bytes);
+  uint64_t spare = is_cold ? load(&spare_bytes) : 0;
+  if (spare && !has_driver(device, bytes + spare)) return false;
   hook_lock();
-  uint64_t used = cap_bytes ? hook_used(device) : 0;
-  bool fits = !cap_bytes || (used <= cap_bytes && bytes <= cap_bytes - used);
+  uint64_t used = cap_bytes ? hook_used(device) : 0, room = used < cap_bytes ? cap_bytes - used : 0;
+  bool fits = !cap_bytes || (bytes <= room && spare <= room - bytes);
   if (fits) hook_count_more(device, bytes);
   hook_unlock();
   return fits;
@@ -160,7 +181,7 @@ void hook_count_more(uint32_t device, uint64_t bytes) {
 bool hook_count_spill(uint32_t device, uint64_t bytes) {
   hook_holding *mine = &process_here()->devices[device];
   hook_lock();
-  bool fits = spilled_bytes <= spill_most_bytes && bytes <= spill_most_bytes - spilled_bytes;
+  bool fits = has_room_to_spill(bytes);
   if (fits) {
     add(&spilled_bytes, (int64_t)bytes);
     add(&mine->spills, 1);
@@ -174,6 +195,8 @@ void hook_uncount_spill(uint32_t device, uint64_t bytes) {
   add(&spilled_bytes, -(int64_t)bytes);
   add(&process_here()->devices[device].spilled_bytes, -(int64_t)bytes);
 }
+
+void hook_host_refused(void) { __atomic_store_n(&has_host_refused, true, __ATOMIC_RELEASE); }
 
 void hook_count_managed(uint32_t device, int64_t bytes) {
   add(&process_here()->devices[device].managed_bytes, bytes);
@@ -209,8 +232,9 @@ hook_phase hook_phase_now(void) {
   return mine ? (hook_phase)load(&mine->phase) : HOOK_PHASE_OTHER;
 }
 
-void plimsoll_hook_phase(int phase) {
+void plimsoll_hook_phase(int phase, uint64_t spare) {
   if (!record) return;
+  __atomic_store_n(&spare_bytes, spare, __ATOMIC_RELEASE);
   __atomic_store_n(&process_here()->phase, (uint64_t)phase, __ATOMIC_RELEASE);
-  hook_event_now(HOOK_EVENT_PHASE, 0, 0, (uint64_t)phase);
+  hook_event_now(HOOK_EVENT_PHASE, 0, spare, (uint64_t)phase);
 }

@@ -66,14 +66,16 @@ void hook_table_clear(void);
 
 // ---- counting -----------------------------------------------------------------------------------
 
-// Counts bytes as held; false: the cap does not allow it. Uncount what the driver refused.
+// Counts bytes as held; false: the cap does not allow it, or what is cold should rather go to the host. Uncount what the
+// driver refused.
 bool hook_count(uint32_t device, uint64_t bytes);
 void hook_uncount(uint32_t device, uint64_t bytes);
 // More than was counted turned out to be held.
 void hook_count_more(uint32_t device, uint64_t bytes);
 
-// Likewise of the host's memory: false if so much may not be spilled.
+// Likewise of the host's memory: false if so much may not be spilled. Uncount what the host refused, and say so.
 bool hook_count_spill(uint32_t device, uint64_t bytes);
+void hook_host_refused(void);
 void hook_uncount_spill(uint32_t device, uint64_t bytes);
 
 void hook_count_managed(uint32_t device, int64_t bytes);
@@ -85,7 +87,8 @@ hook_phase hook_phase_now(void);
 
 void hook_event_now(hook_event_kind kind, uint32_t device, uint64_t address, uint64_t bytes);
 
-// Called by the Python module when the program's phase changes.
-__attribute__((visibility("default"))) void plimsoll_hook_phase(int phase);
+// Called by the Python module when the program's phase changes. What is cold leaves so many bytes of the card free, as long as
+// it can go to the host.
+__attribute__((visibility("default"))) void plimsoll_hook_phase(int phase, uint64_t spare_bytes);
 
 #endif

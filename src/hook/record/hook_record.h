@@ -36,7 +36,7 @@ typedef enum {
   HOOK_EVENT_MANAGED, // managed memory, which the driver moves: it does not count as the device's
   HOOK_EVENT_MANAGED_FREE,
   HOOK_EVENT_GRAPH, // a node of a graph that allocates when the graph is launched; it is not counted
-  HOOK_EVENT_PHASE, // the program said what it does next: `bytes` is a hook_phase
+  HOOK_EVENT_PHASE, // the program said what it does next: `bytes` is a hook_phase, `address` what is to be left free
   HOOK_EVENT_COUNT
 } hook_event_kind;
 
@@ -48,7 +48,7 @@ typedef enum {
 
 typedef struct {
   uint64_t time_ns; // since 1970
-  uint64_t address; // or the handle of cuMemCreate, of an array
+  uint64_t address; // or a number for memory of cuMemCreate, the handle of an array
   uint64_t bytes;
   int32_t pid, thread;
   uint32_t device; // of hook_record.devices
