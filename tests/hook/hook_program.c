@@ -77,6 +77,9 @@ static void way_module(void) {
   void *module = dlopen(getenv("HOOK_MODULE"), RTLD_NOW | RTLD_LOCAL);
   int (*in_module)(void) = module ? (int (*)(void))dlsym(module, "use_driver") : NULL;
   EXPECT(in_module && in_module() == 0);
+  void *(*next)(void) = (void *(*)(void))dlsym(module, "next_function");
+  Dl_info about;
+  EXPECT(next && dladdr(next(), &about) && strstr(about.dli_fname, "libcuda"));
 }
 
 // dlsym(RTLD_NEXT) means what comes after its caller, which is not the hook library.

@@ -227,6 +227,8 @@ TEST(memory_of_handles_lives_while_a_handle_or_a_mapping_does) {
   CHECK(CALL(cuMemRelease)(handle) == 1, "released twice");
   CHECK_STR(story(), "alloc 4");
   CHECK(CALL(cuMemRetainAllocationHandle)(&again, (void *)(range + MIB)) == 0, "retain");
+  CHECK(CALL(cuMemRetainAllocationHandle)(&again, (void *)range) == 0, "retain again");
+  CHECK(CALL(cuMemRelease)(again) == 0, "release");
   CHECK(CALL(cuMemUnmap)(range, 4 * MIB) == 0, "unmap");
   CHECK_STR(story(), "alloc 4");
   CHECK(CALL(cuMemRelease)(again) == 0, "release");
@@ -243,6 +245,21 @@ TEST(memory_of_handles_lives_while_a_handle_or_a_mapping_does) {
   CHECK(CALL(cuMemCreate)(&handle, 2 * MIB, &on_host, 0) == 0, "the host's memory");
   CHECK(CALL(cuMemRelease)(handle) == 0, "release");
   CHECK_STR(story(), "alloc 4, free 4, alloc 2, alloc 2, alloc 2, free 2, free 2, free 2");
+  end();
+}
+
+TEST(what_the_driver_does_not_free_is_still_there) {
+  begin(NULL, NULL);
+  uint64_t a, handle;
+  CHECK(CALL(cuMemAlloc_v2)(&a, 5 * MIB) == 0, "alloc");
+  CHECK(CALL(cuMemCreate)(&handle, 4 * MIB, &on_device, 0) == 0, "create");
+  setenv("FAKE_BROKEN", "1", 1);
+  CHECK(CALL(cuMemFree_v2)(a) == 700 && CALL(cuMemRelease)(handle) == 700, "broken");
+  unsetenv("FAKE_BROKEN");
+  CHECK_U64(held(0)->current_bytes, 9 * MIB);
+  CHECK(CALL(cuMemFree_v2)(a) == 0 && CALL(cuMemRelease)(handle) == 0, "freed");
+  CHECK_U64(held(0)->current_bytes, 0);
+  CHECK_STR(story(), "alloc 5, alloc 4, free 5, free 4");
   end();
 }
 
@@ -379,10 +396,12 @@ TEST(the_program_never_sees_more_than_there_is) {
                                                                                      &memory) == 0,
         "NVML");
   CHECK_U64(memory.left, 724 * MIB);
+  CHECK_U64(memory.total, 1024 * MIB);
   CALL(cuMemFree_v2)(a);
   uint64_t b;
   CHECK(CALL(cuMemAlloc_v2)(&b, 2048 * MIB) == 2, "the driver refuses");
   CHECK_STR(story(), "alloc 60, free 60, refused 2048");
+  CHECK_U64(held(0)->current_bytes, 0);
   end();
 }
 

@@ -101,7 +101,6 @@ hook_found hook_find(void *handle, const char *name) {
   void *found = behind(i, find(handle, name));
   if (!found) return (hook_found){NULL, NULL}; // dlerror() says why
   keep_real((size_t)i, found);
-  dlerror(); // of look-ups that found nothing before this one did
   return (hook_found){NULL, rows[i].ours};
 }
 

@@ -6,8 +6,7 @@
 // The last failure of this thread that was passed on.
 static __thread struct {
   hook_request request;
-  bool is_pending;  // the same request again is its second try
-  bool is_spilling; // the rest of this tensor's memory goes to the host as well
+  bool is_pending; // the same request again is its second try
 } last;
 
 static bool is_same(const hook_request *a, const hook_request *b) {
@@ -16,14 +15,13 @@ static bool is_same(const hook_request *a, const hook_request *b) {
 
 bool hook_spill_may(const hook_request *request) {
   bool is_second = last.is_pending && is_same(&last.request, request);
-  bool is_rest = last.is_spilling && request->is_virtual;
-  if (!is_second && !is_rest && hook_phase_now() != HOOK_PHASE_COLD) {
+  if (!is_second && hook_phase_now() != HOOK_PHASE_COLD) {
     last.request = *request;
     last.is_pending = true;
     return false;
   }
   bool may = hook_count_spill(request->device, request->bytes);
-  last.is_spilling = may && request->is_virtual;
+  // Memory of cuMemCreate is made page by page, all of one size: the rest of a tensor's follows.
   if (!request->is_virtual) last.is_pending = false;
   return may;
 }
@@ -32,7 +30,7 @@ void hook_spill_succeeded(const hook_request *request) {
   if (!request->is_virtual) last.is_pending = false;
 }
 
-void hook_spill_mapped(void) { last.is_pending = last.is_spilling = false; }
+void hook_spill_mapped(void) { last.is_pending = false; }
 void hook_spill_forget(void) { hook_spill_mapped(); }
 
 int hook_spill_alloc(size_t bytes, uint64_t *address, uint64_t *host) {
