@@ -1,8 +1,8 @@
 """Measures the hook library on the GPU of this machine: what recording costs a training step, what PyTorch sees of a cap, and
 the time of a step with memory spilled to the host, with and without the rule that the optimizer's state goes there first.
-Takes about five minutes on an H200.
+Takes about five minutes on an H200. Prints a table for docs/measurements.md; the exit status is 1 if a target is missed.
 
-usage: hook.py BUILD PYTHON [--quick] [--record PAGE]
+usage: hook.py BUILD PYTHON [--quick]
 BUILD:   build/release, with the targets plimsoll and dump_hook
 PYTHON:  with torch; on a machine without a GPU that of tests/torch/environment.sh, with --quick
 --quick: a small model on a simulated card. Times mean nothing there; everything else is checked.
@@ -105,28 +105,24 @@ def amount(size):
 
 
 def card():
-    """Its name and driver, from nvidia-smi."""
-    query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
-    return subprocess.run(query, capture_output=True, text=True).stdout.strip()
+    """Its name and driver, as nvidia-smi says."""
+    query = "nvidia-smi --query-gpu=name,driver_version --format=csv,noheader"
+    text = subprocess.run(query, shell=True, capture_output=True, text=True).stdout.strip()
+    return text + ", " if text else ""
 
 
 def main(build, python, *options):
-    is_quick, lines, is_met = "--quick" in options, ["| what | measured | target |", "|---|---|---|"], True
+    is_quick, is_met = "--quick" in options, True
     begin = time.monotonic()
+    print("| what | measured | target |\n|---|---|---|")
     with tempfile.TemporaryDirectory(prefix="plimsoll-bench-") as folder:
         bench = Bench(build, python, folder, is_quick)
         for part in bench.overhead, bench.cap, bench.spill:
             for what, measured, target, is_well in part():
                 is_well = is_well or (is_quick and "step" in what)
-                lines.append(f"| {what} | {measured} | {target} |")
-                print(lines[-1] + ("" if is_well else " MISSED"), flush=True)
+                print(f"| {what} | {measured} | {target} |{'' if is_well else ' MISSED'}", flush=True)
                 is_met = is_met and is_well
-    print(f"{time.monotonic() - begin:.0f} s")
-    if "--record" in options:
-        from compare import record
-
-        text = f"{card()}, {time.strftime('%Y-%m-%d')}, `bench/hook.py`:\n\n" + "\n".join(lines)
-        record(options[options.index("--record") + 1], "hook", text, "nothing")
+    print(f"{card()}{time.strftime('%Y-%m-%d')}, {time.monotonic() - begin:.0f} s in all")
     if not is_met:
         sys.exit("a target is missed")
 

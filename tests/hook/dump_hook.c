@@ -96,7 +96,10 @@ int main(int argc, char **argv) {
   unlink(path);
   if (hook_record_create(path, &error)) return 125;
   hook_record *record = hook_record_map(path);
-  int status = run(argv + at + 1, argv[1], path, &options);
+  char *library = realpath(argv[1], NULL), *whole = realpath(path, NULL);
+  int status = library && whole ? run(argv + at + 1, library, whole, &options) : 125;
+  free(library);
+  free(whole);
   bool is_written = record && write_record(argv[2], record);
   hook_record_unmap(record);
   unlink(path);

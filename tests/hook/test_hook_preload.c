@@ -232,9 +232,23 @@ TEST(the_library_comes_in_front_of_what_is_preloaded) {
             "the system cannot preload /a b/hook.so: its path contains a blank or a colon");
 }
 
+TEST(paths_must_hold_in_every_folder) {
+  hook_variable variables[HOOK_VARIABLES];
+  size_t count;
+  plim_error error;
+  hook_options options = {0};
+  CHECK(hook_environment("hook.so", "/r", &options, variables, &count, &error), "the library");
+  CHECK_STR(error.message, "hook.so is not an absolute path");
+  CHECK(hook_environment("/hook.so", "r", &options, variables, &count, &error), "the record");
+  CHECK_STR(error.message, "r is not an absolute path");
+}
+
 TEST(a_record_is_made_once) {
   plim_error error;
+  struct stat about;
   begin();
+  CHECK(stat(folder_path("hook"), &about) == 0, "the file");
+  CHECK(about.st_blocks * 512 >= (blkcnt_t)sizeof(hook_record), "its space is taken");
   CHECK(hook_record_create(folder_path("hook"), &error) == PLIM_ERR_IO, "%s", error.message);
   CHECK(hook_record_create("/nonexistent/hook", &error) == PLIM_ERR_IO, "%s", error.message);
   CHECK(!hook_record_map("/nonexistent/hook"), "no file");

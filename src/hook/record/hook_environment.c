@@ -30,6 +30,9 @@ static bool put_preload(hook_variable *variables, size_t *count, const char *lib
 plim_err hook_environment(const char *library, const char *record, const hook_options *options,
                           hook_variable *variables, size_t *count, plim_error *error) {
   *count = 0;
+  if (*library != '/' || *record != '/')
+    return plim_fail(error, PLIM_ERR_ARGUMENT, "%.200s is not an absolute path",
+                     *library != '/' ? library : record);
   if (strpbrk(library, " :"))
     return plim_fail(error, PLIM_ERR_ARGUMENT,
                      "the system cannot preload %.200s: its path contains a blank or a colon",

@@ -20,12 +20,15 @@ static hook_record *map_file(int file) {
   return at == MAP_FAILED ? NULL : at;
 }
 
+// Takes the space on the disk now: a program that writes to a page for which there is none later would be killed.
+static int take_space(int file) { return posix_fallocate(file, 0, sizeof(hook_record)); }
+
 plim_err hook_record_create(const char *path, plim_error *error) {
   int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (file < 0) return plim_fail(error, PLIM_ERR_IO, "%.200s: %s", path, strerror(errno));
-  // Pages that nobody writes take no space.
-  hook_record *record = ftruncate(file, sizeof(hook_record)) == 0 ? map_file(file) : NULL;
-  int why = errno;
+  int why = take_space(file);
+  hook_record *record = why ? NULL : map_file(file);
+  if (!why && !record) why = errno;
   close(file);
   if (!record) {
     unlink(path);

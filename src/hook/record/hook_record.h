@@ -117,11 +117,12 @@ typedef struct {
   char value[HOOK_VALUE_BYTES];
 } hook_variable;
 
-// Makes the file. It must not exist.
+// Makes the file, of about 6 MiB. It must not exist.
 plim_err hook_record_create(const char *path, plim_error *error);
 
 // The variables of the program's environment, at most HOOK_VARIABLES: LD_PRELOAD with the library in front of what this
-// process's environment has there, and PLIMSOLL_HOOK*. The library's path must have neither blanks nor colons.
+// process's environment has there, and PLIMSOLL_HOOK*. Both paths must be absolute, and the library's must have neither blanks nor
+// colons.
 plim_err hook_environment(const char *library, const char *record, const hook_options *options,
                           hook_variable *variables, size_t *count, plim_error *error);
 
