@@ -113,6 +113,8 @@ EXPORT int cuStreamSynchronize_ptsz(void *stream) {
   (void)stream;
   return note("cuStreamSynchronize_ptsz");
 }
+EXPORT int cuDevicePrimaryCtxReset_v2(int device);
+EXPORT int cuDevicePrimaryCtxReset(int device) { return cuDevicePrimaryCtxReset_v2(device); }
 EXPORT int cuDevicePrimaryCtxReset_v2(int device) {
   for (int i = 0; i < MAX_PIECES; i++)
     if (pieces[i].device == device && pieces[i].kind != CREATED && pieces[i].kind != MAPPED)
@@ -400,6 +402,7 @@ static const row rows[] = {
     ROW(cuMipmappedArrayCreate, 5000, cuMipmappedArrayCreate),
     ROW(cuMipmappedArrayDestroy, 5000, cuMipmappedArrayDestroy),
     ROW(cuGraphAddMemAllocNode, 11040, cuGraphAddMemAllocNode),
+    ROW(cuDevicePrimaryCtxReset, 7000, cuDevicePrimaryCtxReset),
     ROW(cuDevicePrimaryCtxReset, 11000, cuDevicePrimaryCtxReset_v2),
     ROW(cuMemGetInfo, 3020, cuMemGetInfo_v2),
     ROW(cuDeviceTotalMem, 3020, cuDeviceTotalMem_v2),

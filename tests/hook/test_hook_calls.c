@@ -111,6 +111,7 @@ static const struct {
     {"cuMipmappedArrayCreate", "cuMipmappedArrayCreate", 5000, 0},
     {"cuMipmappedArrayDestroy", "cuMipmappedArrayDestroy", 5000, 0},
     {"cuGraphAddMemAllocNode", "cuGraphAddMemAllocNode", 11040, 0},
+    {"cuDevicePrimaryCtxReset", "cuDevicePrimaryCtxReset", 7000, 0},
     {"cuDevicePrimaryCtxReset_v2", "cuDevicePrimaryCtxReset", 11000, 0},
     {"cuMemGetInfo_v2", "cuMemGetInfo", 3020, 0},
     {"cuDeviceTotalMem_v2", "cuDeviceTotalMem", 3020, 0},
@@ -136,7 +137,7 @@ TEST(dlsym_and_cuGetProcAddress_answer_with_every_function_of_the_list) {
     CHECK(theirs && theirs != ours, "%s is not hooked", hooked[i].symbol);
     hook_start(folder_path("hook"), NULL, NULL);
   }
-  CHECK(HOOK_HOOKED == 34, "%d: the tests know 34", HOOK_HOOKED);
+  CHECK(HOOK_HOOKED == 35, "%d: the tests know 35", HOOK_HOOKED);
   end();
 }
 
@@ -307,7 +308,10 @@ TEST(a_reset_context_has_nothing) {
   CHECK(CALL(cuMemAlloc_v2)(&a, 5 * MIB) == 0, "alloc");
   CHECK(CALL(cuDevicePrimaryCtxReset_v2)(0) == 0, "reset");
   CHECK_U64(held(0)->current_bytes, 0);
-  CHECK_STR(story(), "alloc 5, free 5");
+  CHECK(CALL(cuMemAlloc_v2)(&a, 6 * MIB) == 0, "alloc");
+  CHECK(CALL(cuDevicePrimaryCtxReset)(0) == 0, "reset");
+  CHECK_U64(held(0)->current_bytes, 0);
+  CHECK_STR(story(), "alloc 5, free 5, alloc 6, free 6");
   end();
 }
 

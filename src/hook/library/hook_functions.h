@@ -63,6 +63,7 @@
   X(cuGraphAddMemAllocNode, "cuGraphAddMemAllocNode", 11040, LEGACY,                               \
     (void **node, void *graph, void *const *dependencies, size_t count,                            \
      hook_graph_allocation *parameters))                                                           \
+  X(cuDevicePrimaryCtxReset, "cuDevicePrimaryCtxReset", 7000, LEGACY, (int device))                \
   X(cuDevicePrimaryCtxReset_v2, "cuDevicePrimaryCtxReset", 11000, LEGACY, (int device))            \
   X(cuMemGetInfo_v2, "cuMemGetInfo", 3020, LEGACY, (size_t * left, size_t * total))                \
   X(cuDeviceTotalMem_v2, "cuDeviceTotalMem", 3020, LEGACY, (size_t * bytes, int device))           \

@@ -190,12 +190,21 @@ int cuMemFreeAsync_ptsz(uint64_t address, void *stream) {
   return finish_free(&piece, real(address, stream));
 }
 
-int cuDevicePrimaryCtxReset_v2(int ordinal) {
-  FIND_REAL(cuDevicePrimaryCtxReset_v2);
+static int finish_reset(int ordinal, int result) {
   uint32_t device;
-  int result = real(ordinal);
   if (result == CU_OK && hook_device_of(ordinal, &device)) hook_forget_context(device);
   return result;
+}
+
+// The CUDA runtime asks for the first version.
+int cuDevicePrimaryCtxReset(int ordinal) {
+  FIND_REAL(cuDevicePrimaryCtxReset);
+  return finish_reset(ordinal, real(ordinal));
+}
+
+int cuDevicePrimaryCtxReset_v2(int ordinal) {
+  FIND_REAL(cuDevicePrimaryCtxReset_v2);
+  return finish_reset(ordinal, real(ordinal));
 }
 
 // ---- arrays -------------------------------------------------------------------------------------
