@@ -1,4 +1,4 @@
-// Reads arbitrary bytes as the record of the hook library: whatever a killed or mad process left there, the reader must get
+// Reads arbitrary bytes as the record of the hook library: whatever a killed or broken process left there, the reader must get
 // through it, and hand out only events that make sense. The bytes are the beginning of the file and of the ring.
 #include <stdlib.h>
 #include <string.h>

@@ -29,6 +29,8 @@ static void end(void) {
   folder_remove();
 }
 
+static const char *in_front = ""; // what is preloaded before the library
+
 static void enter(const hook_options *options, bool is_on) {
   hook_variable variables[HOOK_VARIABLES];
   size_t count;
@@ -37,6 +39,9 @@ static void enter(const hook_options *options, bool is_on) {
     _exit(99);
   for (size_t i = 0; i < count; i++) setenv(variables[i].name, variables[i].value, 1);
   if (!is_on) unsetenv("PLIMSOLL_HOOK");
+  char preloaded[HOOK_VALUE_BYTES];
+  snprintf(preloaded, sizeof preloaded, "%s%s", in_front, getenv("LD_PRELOAD"));
+  setenv("LD_PRELOAD", preloaded, 1);
   setenv("LD_LIBRARY_PATH", HOOK_DRIVER_FOLDER, 1);
   setenv("HOOK_MODULE", HOOK_MODULE_FILE, 1);
   int file = open(folder_path("output"), O_WRONLY | O_CREAT | O_APPEND, 0600);
@@ -111,6 +116,16 @@ TEST(a_program_without_the_card_leaves_no_trace) {
 TEST(without_a_record_the_library_does_nothing) {
   begin();
   int status = finish(start(HOOK_PROGRAM, "off", &(hook_options){.cap_bytes = 1}, false));
+  CHECK(status == 0 && printed_nothing(), "line %d", status);
+  CHECK_U64(record->process_count, 0);
+  end();
+}
+
+TEST(behind_another_driver_the_library_does_nothing) {
+  begin();
+  in_front = HOOK_DRIVER_FOLDER "/libcuda.so.1:";
+  int status = run("off", 1);
+  in_front = "";
   CHECK(status == 0 && printed_nothing(), "line %d", status);
   CHECK_U64(record->process_count, 0);
   end();

@@ -1,5 +1,6 @@
 #include "hook_state.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,11 +61,19 @@ static void after_fork(void) {
   thread = 0;
 }
 
+// False if a library that was loaded before this one has the driver's functions, such as a simulated card: its functions are
+// called, and ours would look for a driver behind them in vain.
+static bool is_in_front(void) {
+  Dl_info ours, first;
+  return dladdr((void *)hook_start, &ours) && dladdr((void *)cuMemAlloc_v2, &first) &&
+         ours.dli_fbase == first.dli_fbase;
+}
+
 bool hook_start(const char *path, const char *cap, const char *spill) {
   static bool is_told_of_forks;
   hook_record_unmap(record);
   memset(known_devices, 0, sizeof known_devices);
-  record = path && *path ? hook_record_map(path) : NULL;
+  record = path && *path && is_in_front() ? hook_record_map(path) : NULL;
   after_fork();
   cap_bytes = bytes_of(cap);
   spill_most_bytes = spill_most(spill);
