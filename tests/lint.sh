@@ -23,7 +23,7 @@ badly_formatted() {
 sideways_includes() { grep -rnE '#include "(\.\./|.*/\.\./)' include src; }
 library_prints() {
   grep -rnE '(^|[^a-z_>.])((printf|puts|putchar|perror|exit|abort)\(|fprintf\((stdout|stderr))' \
-    --include='*.[ch]' src/core src/card src/io src/system src/app | grep -vE 'format\(printf|^[^:]*:[0-9]+: *//'
+    --include='*.[ch]' src/core src/card src/hook src/io src/system src/app | grep -vE 'format\(printf|^[^:]*:[0-9]+: *//'
 }
 
 foreign_impl_headers() {

@@ -9,6 +9,7 @@ import tempfile
 
 PYTHON = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "src", "card", "python")
 HOOK = "def watch(module): print('watched', module.__name__)\n"
+SPILL = "import os\ndef wanted(): return bool(os.environ.get('PLIMSOLL_HOOK_SPILL'))\ndef install(module): print('spills', module.__name__)\n"
 TORCH = "import os\nif os.environ.pop('FAILS', None): raise OSError('not yet')\n"
 PROGRAMS = {
     "an import": "import torch",
@@ -42,26 +43,35 @@ def report(what, done, wanted):
     is_met = done.stdout == wanted and done.returncode == 0
     print("%s %s%s" % ("ok  " if is_met else "FAIL", what, "" if is_met else ": " + done.stdout + done.stderr))
     return is_met
+ENVIRONMENTS = {  # what run, simulate and profile set, and what is then loaded
+    "a card": ({"PLIMSOLL_CARD": "record"}, "watched torch\n"),
+    "a measured program": ({"PLIMSOLL_PROFILE": "1"}, "watched torch\n"),
+    "a program that is only recorded": ({"PLIMSOLL_HOOK": "record", "PLIMSOLL_HOOK_SPILL": ""}, ""),
+    "a program that may spill": ({"PLIMSOLL_HOOK": "record", "PLIMSOLL_HOOK_SPILL": "1"}, "spills torch\n"),
+    "one that may spill, on a card": ({"PLIMSOLL_CARD": "record", "PLIMSOLL_HOOK_SPILL": "1"}, "watched torch\nspills torch\n"),
+}
 
 
 def main():
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
         os.makedirs(os.path.join(folder, "torch", "nn"))
-        for name, text in (("plimsoll_hook.py", HOOK), ("torch/__init__.py", TORCH), ("torch/nn/__init__.py", "")):
+        for name, text in (("plimsoll_hook.py", HOOK), ("plimsoll_spill.py", SPILL), ("torch/__init__.py", TORCH), ("torch/nn/__init__.py", "")):
             with open(os.path.join(folder, name), "w") as f:
                 f.write(text)
-        env = dict(os.environ, PYTHONPATH=folder + ":" + PYTHON, PLIMSOLL_CARD="record", PYTHONDONTWRITEBYTECODE="1")
-        for what, program in PROGRAMS.items():
+        cases = [(what, program, {"PLIMSOLL_CARD": "record"}, "watched torch\n") for what, program in PROGRAMS.items()]
+        cases += [(what, "import torch", env, want) for what, (env, want) in ENVIRONMENTS.items()]
+        for what, program, env, want in cases:
+            env = dict(os.environ, PYTHONPATH=folder + ":" + PYTHON, PYTHONDONTWRITEBYTECODE="1", **env)
             done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True)
-            failed += not report(what, done, "watched torch\n")
+            failed += not report(what, done, want)
         out = os.path.join(folder, "out")
         os.makedirs(out)
         env = dict(os.environ, PYTHONPATH=PYTHON, PLIMSOLL_PROFILE="1", PLIMSOLL_OUT=out, PYTHONDONTWRITEBYTECODE="1", RANK="", WORLD_SIZE="4")
         env.pop("PLIMSOLL_CARD", None)
         done = subprocess.run([sys.executable, "-c", REAL_CARD], env=env, capture_output=True, text=True, cwd=out)
         failed += not report("the hook on a real card", done, "passed\n1 4\nprogram.py\n")
-    print("%d passed, %d failed" % (len(PROGRAMS) + 1 - failed, failed))
+    print("%d passed, %d failed" % (len(cases) + 1 - failed, failed))
     return 1 if failed else 0
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""layouts_check.py DUMP: compares the layouts that the simulated card uses with CUDA's headers, for every version of them
-that is found: $CUDA_HOME, /usr/local/cuda*, and NVIDIA's packages for Python. Skipped with a notice if there are none.
+"""layouts_check.py DUMP: compares the layouts that the simulated card and the hook library use, and the versions of the
+functions that the library stands in front of, with CUDA's headers, for every version of them that is found: $CUDA_HOME, /usr/local/cuda*, and NVIDIA's packages for Python. Skipped with a notice if there are none.
 
 DUMP is tests/card/dump_layouts. The last line is "N passed, N failed"."""
 import glob
@@ -55,12 +55,18 @@ def headers():
 
 def program(rows):
     """A C program that prints what the headers say about the rows, in their order."""
-    lines = ["#include <stddef.h>", "#include <stdio.h>", "#include <driver_types.h>", "int main(void) {"]
+    lines = ["#include <stddef.h>", "#include <stdio.h>", "#include <cuda.h>", "#include <driver_types.h>", "int main(void) {"]
     for kind, *words in rows:
         if kind == "property":
             lines.append('  printf("%%zu\\n", offsetof(struct cudaDeviceProp, %s));' % words[0])
             name = ATTRIBUTES.get(words[0], words[0][0].upper() + words[0][1:])
             lines.append('  printf("%%d\\n", (int)cudaDevAttr%s);' % name if int(words[1]) else '  printf("0\\n");')
+        elif kind == "driver" and words[1] == "sizeof":
+            lines.append('  printf("%%zu\\n", sizeof(%s));' % words[0])
+        elif kind == "driver":
+            lines.append('  printf("%%zu\\n", offsetof(%s, %s));' % (words[0], words[1]))
+        elif kind == "constant":
+            lines.append('  printf("%%d\\n", (int)%s);' % words[0])
         elif kind == "struct":
             lines.append('  printf("%%zu\\n", sizeof(struct %s));' % words[0])
         else:
@@ -73,7 +79,34 @@ def is_in_version(row, major):
     """CUDA 11 has shorter structures: fields that it lacks are not written there."""
     if row[0] == "struct":
         return int(row[2]) == major
+    if row[0] == "hooked":
+        return False  # functions_check looks at them
+    if row[0] == "constant" and "LOCATION_TYPE_HOST" in row[1]:
+        return major >= 13  # since 12.2
     return not (major == 11 and row[0] == "field" and row[1] == "cudaLaunchConfig_t")
+
+
+def check_functions(version, folder, rows):
+    """cudaTypedefs.h has a type for each function, named after the version since which a name means it: the list must have the
+    newest, and every one of its own must be there."""
+    path = os.path.join(folder, "cudaTypedefs.h")
+    if not os.path.exists(path):
+        return []
+    with open(path, errors="replace") as f:
+        found = set(re.findall(r"\bPFN_(\w+?)_v(\d+)(_ptsz)?\)", f.read()))
+    wrong, hooked = [], [r for r in rows if r[0] == "hooked"]
+    for row in hooked:
+        _, base, since, stream = row
+        names = {(base, since, "_ptsz" if stream == "PER_THREAD" else "")}
+        newest = max((int(v) for b, v, _ in found if b == base), default=0)
+        known = max(int(r[2]) for r in hooked if r[1] == base)
+        if int(since) <= version and not names <= found:
+            wrong.append((row, "a function", "none"))
+        if newest > known:
+            wrong.append((row, "up to version %d" % known, newest))
+        if not stream == "PER_THREAD" and (base, since, "_ptsz") in found and ["hooked", base, since, "PER_THREAD"] not in hooked:
+            wrong.append((row, "one default stream", "also one for each thread"))
+    return wrong
 
 
 def check(version, folder, rows):
@@ -92,7 +125,7 @@ def check(version, folder, rows):
         said = subprocess.run([binary], capture_output=True, text=True).stdout.split()
     wrong, at = [], 0
     for row in rows:
-        ours = row[3 if major < 13 else 4] if row[0] == "property" else row[3]
+        ours = row[3 if major < 13 else 4] if row[0] == "property" else row[-1]
         theirs = said[at]
         at += 1
         if theirs != ours:
@@ -114,7 +147,7 @@ def main():
         return 0
     failed = 0
     for version, folder in sorted(found.items()):
-        wrong = check(version, folder, rows)
+        wrong = check(version, folder, rows) + check_functions(version, folder, rows)
         for row, ours, theirs in wrong:
             print("CUDA %d: %s: ours %s, its headers %s" % (version, " ".join(row[:3]), ours, theirs))
         print("%s CUDA %d: %d layouts" % ("FAIL" if wrong else "ok  ", version, len(rows)))

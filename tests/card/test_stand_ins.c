@@ -418,6 +418,26 @@ static void *entry(const char *name) {
   return cudaGetDriverEntryPointByVersion(name, &function, 12000, 0, NULL) ? NULL : function;
 }
 
+TEST(the_drivers_memory_of_the_host_is_not_the_cards) {
+  int (*create)(uint64_t *, size_t, const void *, uint64_t) = entry("cuMemCreate");
+  int (*release)(uint64_t) = entry("cuMemRelease");
+  int (*host_alloc)(void **, size_t, unsigned) = entry("cuMemHostAlloc");
+  int (*device_pointer)(uint64_t *, void *, unsigned) = entry("cuMemHostGetDevicePointer");
+  int (*host_free)(void *) = entry("cuMemFreeHost");
+  int on_host[8] = {1, 0, 2, 0};
+  uint64_t page, address;
+  void *host;
+  CHECK(open_card(1), "a card");
+  CHECK(!create(&page, 64 * GIB, on_host, 0), "more than the card has");
+  CHECK(!host_alloc(&host, MIB, 3) && !device_pointer(&address, host, 0), "pinned");
+  CHECK(address == (uint64_t)host, "one address for host and device");
+  CHECK_U64(card_process_here()->pinned_bytes, 64 * GIB + MIB);
+  CHECK_U64(card_process_here()->devices[0].used_bytes, 0);
+  CHECK(!release(page) && !host_free(host), "freed");
+  CHECK_U64(card_process_here()->pinned_bytes, 0);
+  CHECK_U64(card_process_here()->peak_pinned_bytes, 64 * GIB + MIB);
+}
+
 TEST(expandable_segments_map_pages_into_addresses) {
   int (*reserve)(uint64_t *, size_t, size_t, uint64_t, uint64_t) = entry("cuMemAddressReserve");
   int (*create)(uint64_t *, size_t, const void *, uint64_t) = entry("cuMemCreate");

@@ -1,11 +1,14 @@
 """Python loads this module when it starts, because `plimsoll simulate`, `plimsoll profile` and `plimsoll run` put this folder on
-PYTHONPATH. When the program imports torch, plimsoll_hook begins to watch it."""
+PYTHONPATH. When the program imports torch, plimsoll_hook begins to watch it, and plimsoll_spill tells the hook library
+what may be spilled."""
 import importlib.machinery
 import importlib.util
 import os
 import sys
 
 _here = os.path.dirname(os.path.abspath(__file__))
+_is_watched = any(os.environ.get(name) for name in ("PLIMSOLL_CARD", "PLIMSOLL_PROFILE", "PLIMSOLL_LIVE"))
+_may_spill = bool(os.environ.get("PLIMSOLL_HOOK_SPILL"))
 
 
 def _run_hidden_sitecustomize():
@@ -16,18 +19,24 @@ def _run_hidden_sitecustomize():
         spec.loader.exec_module(importlib.util.module_from_spec(spec))
 
 
-def _watch(torch):
-    import plimsoll_hook
+def _look_into(torch):
+    if _is_watched:
+        import plimsoll_hook
 
-    plimsoll_hook.watch(torch)
+        plimsoll_hook.watch(torch)
+    if _may_spill:
+        import plimsoll_spill
+
+        if plimsoll_spill.wanted():
+            plimsoll_spill.install(torch)
 
 
 if os.environ.get("PLIMSOLL_WORLD"):
     import plimsoll_world
 
     plimsoll_world.set_environment()
-if any(os.environ.get(name) for name in ("PLIMSOLL_CARD", "PLIMSOLL_PROFILE", "PLIMSOLL_LIVE")):
+if _is_watched or _may_spill:
     import plimsoll_imports
 
-    plimsoll_imports.after("torch", _watch)
+    plimsoll_imports.after("torch", _look_into)
 _run_hidden_sitecustomize()

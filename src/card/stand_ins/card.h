@@ -25,6 +25,27 @@ enum {
   CARD_NOT_SUPPORTED = 801,
 };
 
+// ---- the driver (driver_functions.c) -----------------------------------------------------------------
+
+// What the runtime asks of it.
+int cuDeviceTotalMem_v2(size_t *bytes, int device);
+int cuMemAlloc_v2(uint64_t *address, size_t bytes);
+int cuMemFree_v2(uint64_t address);
+int cuMemGetInfo_v2(size_t *left, size_t *total);
+int cuPointerGetAttribute(void *out, int attribute, uint64_t address);
+
+// CU_POINTER_ATTRIBUTE_*
+enum {
+  CARD_POINTER_CONTEXT = 1,
+  CARD_POINTER_MEMORY_TYPE,
+  CARD_POINTER_ON_DEVICE,
+  CARD_POINTER_ON_HOST,
+  CARD_POINTER_IS_MANAGED = 8,
+  CARD_POINTER_DEVICE_NUMBER,
+  CARD_POINTER_RANGE_START = 11,
+  CARD_POINTER_RANGE_BYTES,
+};
+
 // ---- the card (card.c) ------------------------------------------------------------------------------
 
 // What a program may ask about a device.
@@ -117,7 +138,8 @@ int card_free(uint64_t address);
 // Addresses without memory, and memory without addresses, as the virtual memory functions of the driver have them.
 int card_reserve(int device, uint64_t bytes, uint64_t *address);
 void card_unreserve(uint64_t address, uint64_t bytes);
-int card_create(int device, uint64_t bytes, uint64_t *handle);
+int card_create(int device, uint64_t bytes,
+                uint64_t *handle); // device -1: pinned memory of the host
 int card_release(uint64_t handle);
 
 uint64_t card_free_bytes(int device);

@@ -176,9 +176,21 @@ static void begin_context(int device) {
   begin_addresses(device);
 }
 
+static void charge_host(int64_t bytes) {
+  card_process *process = card_process_here();
+  process->pinned_bytes += (uint64_t)bytes;
+  if (process->pinned_bytes > process->peak_pinned_bytes)
+    process->peak_pinned_bytes = process->pinned_bytes;
+}
+
 // The bytes are added before anybody looks whether they fit, so that of two processes that ask at once at most one gets
 // what only one can have.
+// Device -1 is the host.
 static bool charge(int device, uint64_t bytes) {
+  if (device < 0) {
+    charge_host((int64_t)bytes);
+    return true;
+  }
   begin_context(device);
   card_holding *mine = holding_of(device);
   uint64_t used = PLIM_UNKNOWN;
@@ -196,7 +208,10 @@ static bool charge(int device, uint64_t bytes) {
   return true;
 }
 
-static void discharge(int device, uint64_t bytes) { holding_of(device)->used_bytes -= bytes; }
+static void discharge(int device, uint64_t bytes) {
+  if (device < 0) charge_host(-(int64_t)bytes);
+  else holding_of(device)->used_bytes -= bytes;
+}
 
 void card_use(int device) {
   if (holding_of(device)->context_bytes) return; // the usual case, which needs no lock
@@ -410,10 +425,7 @@ enum { OF_CARD, OF_PROGRAM };
 static bool pin(void *at, size_t bytes, int owner) {
   pthread_mutex_lock(&lock);
   bool is_listed = add(&pinned, (holding){(uint64_t)at, bytes, owner});
-  card_process *process = card_process_here();
-  if (is_listed) process->pinned_bytes += bytes;
-  if (process->pinned_bytes > process->peak_pinned_bytes)
-    process->peak_pinned_bytes = process->pinned_bytes;
+  if (is_listed) charge_host((int64_t)bytes);
   pthread_mutex_unlock(&lock);
   return is_listed;
 }
@@ -425,8 +437,7 @@ static size_t unpin(void *start, int owner) {
   size_t at = after(&pinned, (uint64_t)start);
   bool is_one =
       at && pinned.at[at - 1].start == (uint64_t)start && pinned.at[at - 1].device == owner;
-  if (is_one && take(&pinned, (uint64_t)start, &old))
-    card_process_here()->pinned_bytes -= old.bytes;
+  if (is_one && take(&pinned, (uint64_t)start, &old)) charge_host(-(int64_t)old.bytes);
   pthread_mutex_unlock(&lock);
   return old.bytes;
 }

@@ -160,40 +160,41 @@ STAND_IN int cuMemGetAddressRange_v2(uint64_t *start, size_t *bytes, uint64_t ad
   return CARD_OK;
 }
 
-// CU_POINTER_ATTRIBUTE_*
-enum {
-  POINTER_CONTEXT = 1,
-  POINTER_MEMORY_TYPE,
-  POINTER_ON_DEVICE,
-  POINTER_ON_HOST,
-  POINTER_IS_MANAGED = 8,
-  POINTER_DEVICE_NUMBER,
-  POINTER_RANGE_START = 11,
-  POINTER_RANGE_BYTES,
-};
-
 STAND_IN int cuPointerGetAttribute(void *out, int attribute, uint64_t address) {
   int device = card_device_of((const void *)address);
   bool is_on_device = device >= 0;
   uint64_t start = 0, bytes = 0;
   if (!is_on_device && !card_is_pinned((const void *)address)) return CARD_INVALID_VALUE;
   switch (attribute) {
-  case POINTER_CONTEXT: *(void **)out = context_of(is_on_device ? device : 0); return CARD_OK;
-  case POINTER_MEMORY_TYPE: *(int *)out = is_on_device ? 2 : 1; return CARD_OK;
-  case POINTER_ON_DEVICE: *(uint64_t *)out = address; return CARD_OK;
-  case POINTER_ON_HOST:
+  case CARD_POINTER_CONTEXT: *(void **)out = context_of(is_on_device ? device : 0); return CARD_OK;
+  case CARD_POINTER_MEMORY_TYPE: *(int *)out = is_on_device ? 2 : 1; return CARD_OK;
+  case CARD_POINTER_ON_DEVICE: *(uint64_t *)out = address; return CARD_OK;
+  case CARD_POINTER_ON_HOST:
     if (is_on_device) return CARD_INVALID_VALUE;
     *(uint64_t *)out = address;
     return CARD_OK;
-  case POINTER_IS_MANAGED: *(bool *)out = false; return CARD_OK;
-  case POINTER_DEVICE_NUMBER: *(int *)out = is_on_device ? device : 0; return CARD_OK;
-  case POINTER_RANGE_START:
-  case POINTER_RANGE_BYTES:
+  case CARD_POINTER_IS_MANAGED: *(bool *)out = false; return CARD_OK;
+  case CARD_POINTER_DEVICE_NUMBER: *(int *)out = is_on_device ? device : 0; return CARD_OK;
+  case CARD_POINTER_RANGE_START:
+  case CARD_POINTER_RANGE_BYTES:
     if (!card_range_of(address, &start, &bytes)) return CARD_INVALID_VALUE;
-    *(uint64_t *)out = attribute == POINTER_RANGE_START ? start : bytes;
+    *(uint64_t *)out = attribute == CARD_POINTER_RANGE_START ? start : bytes;
     return CARD_OK;
   default: card_unmodelled_call("cuPointerGetAttribute"); return CARD_INVALID_VALUE;
   }
+}
+
+STAND_IN int cuMemHostAlloc(void **out, size_t bytes, unsigned flags) {
+  (void)flags;
+  return card_host_alloc(bytes, out);
+}
+
+STAND_IN int cuMemFreeHost(void *host) { return card_host_free(host); }
+
+STAND_IN int cuMemHostGetDevicePointer_v2(uint64_t *out, void *host, unsigned flags) {
+  (void)flags;
+  *out = (uint64_t)host;
+  return CARD_OK;
 }
 
 // ---- virtual memory: expandable segments ----------------------------------------------------------------
@@ -223,8 +224,9 @@ STAND_IN int cuMemAddressFree(uint64_t address, size_t bytes) {
 STAND_IN int cuMemCreate(uint64_t *handle, size_t bytes, const allocation_property *property,
                          uint64_t flags) {
   (void)flags;
-  bool is_on_device = property->location_type == 1;
-  return card_create(is_on_device ? property->device : card_device(), bytes, handle);
+  bool is_on_device =
+      property->location_type == 1; // CU_MEM_LOCATION_TYPE_DEVICE; others are the host's
+  return card_create(is_on_device ? property->device : -1, bytes, handle);
 }
 
 STAND_IN int cuMemRelease(uint64_t handle) { return card_release(handle); }

@@ -88,7 +88,7 @@ static int properties(void *out, int device) {
     case CARD_INT64: memcpy(at, &value, 8); break;
     case CARD_NAME: snprintf(at, 256, "%s", c->name); break;
     case CARD_UUID: memset(at, 0, 16), at[15] = (char)card_physical(device); break;
-    case CARD_TOTAL: memcpy(at, &c->total_bytes, 8); break;
+    case CARD_TOTAL: cuDeviceTotalMem_v2((size_t *)at, device); break;
     case CARD_BUS: memcpy(at, &(int32_t){card_physical(device) + 1}, 4); break;
     }
   }

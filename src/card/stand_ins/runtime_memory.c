@@ -1,4 +1,4 @@
-// The CUDA runtime: memory.
+// The CUDA runtime: memory. Like the real one it asks the driver, so that a library in front of the driver sees it too.
 #include <string.h>
 
 #include "card.h"
@@ -6,7 +6,7 @@
 
 STAND_IN int cudaMalloc(void **out, size_t bytes) {
   uint64_t address = 0;
-  int result = card_malloc(card_device(), bytes, &address);
+  int result = cuMemAlloc_v2(&address, bytes);
   *out = (void *)address;
   return card_result(result);
 }
@@ -28,7 +28,7 @@ STAND_IN int cudaMallocManaged(void **out, size_t bytes, unsigned flags) {
 
 STAND_IN int cudaFree(void *pointer) {
   card_use(card_device()); // cudaFree(0) is how programs start CUDA
-  return card_result(card_free((uint64_t)pointer));
+  return card_result(cuMemFree_v2((uint64_t)pointer));
 }
 
 STAND_IN int cudaFreeAsync(void *pointer, void *stream) {
@@ -36,11 +36,7 @@ STAND_IN int cudaFreeAsync(void *pointer, void *stream) {
   return cudaFree(pointer);
 }
 
-STAND_IN int cudaMemGetInfo(size_t *left, size_t *total) {
-  *left = card_free_bytes(card_device());
-  *total = card()->total_bytes;
-  return CARD_OK;
-}
+STAND_IN int cudaMemGetInfo(size_t *left, size_t *total) { return cuMemGetInfo_v2(left, total); }
 
 STAND_IN int cudaHostAlloc(void **out, size_t bytes, unsigned flags) {
   (void)flags;
@@ -66,12 +62,15 @@ STAND_IN int cudaHostGetDevicePointer(void **out, void *host, unsigned flags) {
 }
 
 STAND_IN int cudaPointerGetAttributes(card_pointer_attributes *out, const void *pointer) {
-  int device = card_device_of(pointer);
-  int type = device >= 0 ? 2 : card_is_pinned(pointer) ? 1 : card_is_managed(pointer) ? 3 : 0;
+  int device = 0, type = card_is_managed(pointer)
+                             ? 3
+                             : 0; // 1 is the host, 2 a device; the driver knows no other pointers
+  if (!type) cuPointerGetAttribute(&type, CARD_POINTER_MEMORY_TYPE, (uint64_t)pointer);
+  if (type) cuPointerGetAttribute(&device, CARD_POINTER_DEVICE_NUMBER, (uint64_t)pointer);
   *out = (card_pointer_attributes){.type = type,
-                                   .device = device >= 0 ? device : 0,
+                                   .device = device,
                                    .device_pointer = type ? (void *)pointer : NULL,
-                                   .host_pointer = device < 0 ? (void *)pointer : NULL};
+                                   .host_pointer = type != 2 ? (void *)pointer : NULL};
   return CARD_OK;
 }
 
