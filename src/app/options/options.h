@@ -7,16 +7,17 @@
 
 // The kind of a value: how it is parsed, the type of its field, and how a shell completes it.
 typedef enum {
-  CLI_FLAG,     // bool; takes no value
-  CLI_STRING,   // const char *, pointing into argv
-  CLI_STRINGS,  // cli_strings; may be given more than once
-  CLI_FILE,     // const char *; a path
-  CLI_DIR,      // const char *; a path of a directory
-  CLI_BYTES,    // uint64_t; 24GiB
-  CLI_UINT,     // uint64_t
-  CLI_NUMBER,   // double
-  CLI_CHOICE,   // int; index into the row's choices
-  CLI_COMMAND,  // const char *; the name of one of our commands
+  CLI_FLAG,          // bool; takes no value
+  CLI_STRING,        // const char *, pointing into argv
+  CLI_STRINGS,       // cli_strings; may be given more than once
+  CLI_FILE,          // const char *; a path
+  CLI_DIR,           // const char *; a path of a directory
+  CLI_BYTES,         // uint64_t; 24GiB
+  CLI_UINT,          // uint64_t
+  CLI_OPTIONAL_UINT, // uint64_t; the value may be left out: CLI_LEFT_OUT
+  CLI_NUMBER,        // double
+  CLI_CHOICE,        // int; index into the row's choices
+  CLI_COMMAND,       // const char *; the name of one of our commands
   CLI_PROGRAM,  // last positional: a command of the user's and its options; after others, behind --
   CLI_TOPIC,    // const char *; a command, or one of the lists that help prints
   CLI_MODEL,    // const char *; a name of the catalogue, or a path
@@ -27,6 +28,8 @@ typedef enum {
 } cli_kind;
 
 typedef vec(const char *) cli_strings;
+
+#define CLI_LEFT_OUT UINT64_MAX // the option was given without its value
 
 bool cli_is_repeated(cli_kind kind); // fills cli_strings
 

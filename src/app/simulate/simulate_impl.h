@@ -3,6 +3,7 @@
 #define PLIM_APP_SIMULATE_IMPL_H
 
 #include "card_record.h"
+#include "profile.h"
 #include "simulate.h"
 
 // ---- simulate_folder.c ------------------------------------------------------------------------------
@@ -33,7 +34,8 @@ plim_err simulate_find_stand_ins(char path[PLIM_PATH_BYTES], plim_error *error);
 char **simulate_environment(const simulate_request *request, const simulate_folder *folder,
                             const char *stand_ins);
 // Likewise for a program on a real card: with the Python modules in front, and nothing else.
-char **profile_environment(uint64_t steps, const simulate_folder *folder, const char *stand_ins);
+char **profile_environment(const profile_request *request, const simulate_folder *folder,
+                           const char *stand_ins);
 void simulate_environment_free(char **environment);
 // The file names of CUDA's libraries, of all versions that PyTorch's wheels ask for; ends with NULL.
 extern const char *const simulate_library_names[];

@@ -1,7 +1,8 @@
 """Watches a training program, on a simulated card or on a real one: counts optimizer steps, records PyTorch's memory history,
 and ends the program after the steps that were asked for.
 
-What it finds goes into the folder $PLIMSOLL_OUT: PID.pickle is PyTorch's own snapshot, PID.json what was observed."""
+What it finds goes into the folder $PLIMSOLL_OUT: PID.pickle is PyTorch's own snapshot, PID.json what was observed. With
+PLIMSOLL_RUN=1 there is no snapshot of the whole run (see plimsoll_history)."""
 import atexit
 import ctypes
 import functools
@@ -16,8 +17,10 @@ import time
 import traceback
 
 import plimsoll_collectives
+import plimsoll_history
 import plimsoll_measured
 import plimsoll_observed
+import plimsoll_savers
 import plimsoll_values
 import plimsoll_world
 
@@ -28,6 +31,7 @@ _has_written = 0  # the process that has
 _pid = os.getpid()
 _is_simulated = bool(os.environ.get("PLIMSOLL_CARD"))
 _is_measured = bool(os.environ.get("PLIMSOLL_PROFILE"))
+_is_recorded = not os.environ.get("PLIMSOLL_RUN")  # from start to end; a training that runs for days is not
 
 
 def watch(torch):
@@ -44,7 +48,7 @@ def watch(torch):
     _observed["values"] = has_values
     _observed["triton"] = importlib.util.find_spec("triton") is not None  # without it, libraries take other paths
     _observed["liger"] = importlib.util.find_spec("liger_kernel") is not None
-    torch.cuda._lazy_call(_record)
+    plimsoll_history.install(torch, _is_recorded)
     from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
     register_optimizer_step_pre_hook(_before_step)
@@ -56,12 +60,6 @@ def watch(torch):
 
 
 _observed = {}
-
-
-def _record():
-    """Stacks of allocations alone: if a free takes a stack while an exception of Python passes through C++ (a checkpoint that
-    stops early), CPython 3.11 loses the exception."""
-    _torch.cuda.memory._record_memory_history(context="alloc", max_entries=1 << 22, stacks="python")
 
 
 def _before_step(optimizer, args, kwargs):
@@ -77,6 +75,8 @@ def _after_step(optimizer, args, kwargs):
     plimsoll_observed.after_step(_made())
     if _is_measured:
         plimsoll_measured.after_step(_made())
+    plimsoll_savers.after_step(_torch, _made())
+    plimsoll_history.after_step()
     if _is_simulated:
         ctypes.CDLL(None).plimsoll_card_step(*map(ctypes.c_uint64, [_made(), *sizes]))
 
@@ -138,6 +138,7 @@ def _write():
         versions=_versions(),
         cuda=_torch.version.cuda,  # None: a build without CUDA
         observed=plimsoll_observed.observed,
+        savers=plimsoll_savers.report(),
         phases=plimsoll_observed.phases,
         host_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         devices=[{name: stats.get(name, 0) for name in wanted} for stats in devices],
@@ -154,7 +155,8 @@ def _write():
     if plimsoll_observed.config:
         with open(path + ".config.json", "w") as f:
             f.write(plimsoll_observed.config)
-    if uses_card:
+    plimsoll_history.finish_first()
+    if uses_card and _is_recorded:
         _dump(path + ".pickle")
     with open(path + ".json", "w") as f:
         json.dump(_observed, f, default=str)

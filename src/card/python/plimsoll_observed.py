@@ -11,6 +11,7 @@ observed = {}
 config = None  # the largest model's own configuration, as JSON
 phases = []  # [microseconds, name]: when each phase began; "training" is forward and backward
 listeners = []  # called with the name of each phase when it begins
+visitors = []  # called with each model that the program calls
 _torch = None
 _is_evaluating = False
 _passes = 0  # backward passes since the last step
@@ -185,6 +186,8 @@ def _look_at_model(model):
     if id(model) in _described:
         return
     _described.add(id(model))
+    for visit in visitors:
+        visit(model)
     parameters = list(model.parameters())
     is_largest = sum(p.numel() for p in parameters) > observed.get("model", {}).get("parameters", 0)
     if not is_largest or not any(p.device.type == "cuda" for p in parameters):

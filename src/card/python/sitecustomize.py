@@ -1,10 +1,11 @@
-"""Loaded by Python at its start, because `plimsoll simulate` and `plimsoll profile` put this folder on PYTHONPATH. Waits for
-the program to import torch; then plimsoll_hook watches it."""
-import importlib.abc
+"""Loaded by Python at its start, because `plimsoll simulate`, `plimsoll profile` and `plimsoll run` put this folder on
+PYTHONPATH. Waits for the program to import torch; then plimsoll_hook watches it."""
 import importlib.machinery
 import importlib.util
 import os
 import sys
+
+import plimsoll_imports
 
 _here = os.path.dirname(os.path.abspath(__file__))
 
@@ -17,39 +18,24 @@ def _run_hidden_sitecustomize():
         spec.loader.exec_module(importlib.util.module_from_spec(spec))
 
 
-class _WaitForTorch(importlib.abc.MetaPathFinder):
-    """Libraries ask for torch's spec to see whether it is installed, before anybody imports it: each spec that is handed out
-    must lead to the hook."""
+def _watch(torch):
+    import plimsoll_hook
 
-    is_looking = False
+    plimsoll_hook.watch(torch)
 
-    def find_spec(self, name, path, target=None):
-        if name != "torch" or self.is_looking:
-            return None
-        self.is_looking = True
-        try:
-            spec = importlib.util.find_spec(name)
-        finally:
-            self.is_looking = False
-        if spec is None or spec.loader is None:
-            return spec
-        execute = spec.loader.exec_module
 
-        def execute_and_watch(module):
-            execute(module)
-            sys.meta_path.remove(self)
-            import plimsoll_hook
+def _chunk_losses(modeling_utils):
+    import plimsoll_chunked
 
-            plimsoll_hook.watch(module)
-
-        spec.loader.exec_module = execute_and_watch
-        return spec
+    plimsoll_chunked.wrap(modeling_utils)
 
 
 if os.environ.get("PLIMSOLL_WORLD"):
     import plimsoll_world
 
     plimsoll_world.set_environment()
-if os.environ.get("PLIMSOLL_CARD") or os.environ.get("PLIMSOLL_PROFILE"):
-    sys.meta_path.insert(0, _WaitForTorch())
+if any(os.environ.get(name) for name in ("PLIMSOLL_CARD", "PLIMSOLL_PROFILE", "PLIMSOLL_RUN")):
+    plimsoll_imports.when_imported("torch", _watch)
+    if os.environ.get("PLIMSOLL_CHUNKED_LOSS"):
+        plimsoll_imports.when_imported("transformers.modeling_utils", _chunk_losses)
 _run_hidden_sitecustomize()

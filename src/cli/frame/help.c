@@ -188,12 +188,23 @@ void help_print(FILE *out, const cli_command *command, help_length length) {
 // ---- JSON -------------------------------------------------------------------------------------
 
 static const char *const kind_names[CLI_KIND_COUNT] = {
-    [CLI_FLAG] = "flag",        [CLI_STRING] = "string",   [CLI_STRINGS] = "strings",
-    [CLI_FILE] = "file",        [CLI_DIR] = "directory",   [CLI_BYTES] = "bytes",
-    [CLI_UINT] = "integer",     [CLI_NUMBER] = "number",   [CLI_CHOICE] = "choice",
-    [CLI_PROGRAM] = "program",  [CLI_COMMAND] = "command", [CLI_TOPIC] = "topic",
-    [CLI_MODEL] = "model",      [CLI_CARD] = "card",       [CLI_KNOBS] = "strings",
+    [CLI_FLAG] = "flag",
+    [CLI_STRING] = "string",
+    [CLI_STRINGS] = "strings",
+    [CLI_FILE] = "file",
+    [CLI_DIR] = "directory",
+    [CLI_BYTES] = "bytes",
+    [CLI_UINT] = "integer",
+    [CLI_NUMBER] = "number",
+    [CLI_CHOICE] = "choice",
+    [CLI_PROGRAM] = "program",
+    [CLI_COMMAND] = "command",
+    [CLI_TOPIC] = "topic",
+    [CLI_MODEL] = "model",
+    [CLI_CARD] = "card",
+    [CLI_KNOBS] = "strings",
     [CLI_SETTINGS] = "strings",
+    [CLI_OPTIONAL_UINT] = "optional integer",
 };
 
 static void json_list(json_writer *j, const char *key, const char *const *texts) {

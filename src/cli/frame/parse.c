@@ -132,6 +132,7 @@ static const struct {
     [CLI_DIR] = {set_string, NULL},
     [CLI_BYTES] = {set_bytes, "24GiB"},
     [CLI_UINT] = {set_u64, "1"},
+    [CLI_OPTIONAL_UINT] = {set_u64, "512"},
     [CLI_NUMBER] = {set_number, "0.5"},
     [CLI_CHOICE] = {set_choice, NULL},
     [CLI_COMMAND] = {set_string, NULL},
@@ -254,9 +255,20 @@ static bool fail_missing_value(parser *p, const cli_option *option) {
   return false;
 }
 
-// The value is the rest of the word, or else the next word, unless that is an option itself.
+static bool is_number(const char *word) { return *word && !word[strspn(word, "0123456789")]; }
+
+static bool leave_out(parser *p, match found) {
+  mark_given(p, found);
+  *(uint64_t *)(void *)(found.base + found.option->offset) = CLI_LEFT_OUT;
+  return true;
+}
+
+// The value is the rest of the word, or else the next word, unless that is an option itself. An optional value must be a
+// number, because the next word may be the user's program.
 static bool read_value(parser *p, match found, const char *attached) {
   if (attached) return set_value(p, found, attached);
+  bool is_optional = found.option->kind == CLI_OPTIONAL_UINT;
+  if (is_optional && (p->at == p->argc || !is_number(p->argv[p->at]))) return leave_out(p, found);
   if (p->at == p->argc || is_known_option(p, p->argv[p->at]))
     return fail_missing_value(p, found.option);
   return set_value(p, found, p->argv[p->at++]);

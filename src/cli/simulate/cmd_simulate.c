@@ -20,6 +20,7 @@ typedef struct {
   cli_strings writable, with, set;
   bool has_network, is_unsandboxed, is_verbose;
   picture_args pictures;
+  savers_args savers;
 } simulate_args;
 
 static const simulate_args defaults = {
@@ -154,6 +155,7 @@ static plim_err understand(const simulate_args *args, const char *const *words, 
                             .steps = args->steps,
                             .writable = args->writable.at,
                             .writable_count = args->writable.len,
+                            .savers = &args->savers,
                             .has_network = args->has_network,
                             .is_unsandboxed = args->is_unsandboxed};
   return PLIM_OK;
@@ -279,6 +281,7 @@ const cli_positional simulate_positionals[] = {
 
 #define AT(field) offsetof(simulate_args, field)
 #define PICTURES_AT(field) offsetof(simulate_args, pictures.field)
+#define SAVERS_AT(field) offsetof(simulate_args, savers.field)
 static const cli_option options[] = {
     {"gpu", 'g', "CARD", CLI_CARD, AT(gpu),
      "the card to simulate: a name such as 4090, or a size such as 24GiB", NULL},
@@ -297,6 +300,7 @@ static const cli_option options[] = {
      NULL},
     {"set", 0, "KNOB=FILE:KEY", CLI_STRINGS, AT(set),
      "where the program sets it, for --with: a key that plimsoll does not know by its name", NULL},
+    SAVER_OPTIONS(SAVERS_AT),
     {"writable", 0, "DIR", CLI_STRINGS, AT(writable),
      "keep what the program writes in this folder; everything else that it writes is thrown away",
      NULL},
@@ -338,6 +342,13 @@ static const char *const description[] = {
     "copy of a file, in a flag of the command or in the environment. The report says where. A "
     "setting that plimsoll does not find is an error. --with micro_batch=N alone leaves the "
     "accumulation as it is, so the effective batch changes; add --with accumulate=N to keep it.",
+    "--chunked-loss works for the causal and encoder-decoder models of transformers that are given "
+    "labels. The output head is called for a few tokens at a time, and once more in the backward "
+    "pass, so a step takes longer by about one product with the head. A program that reads "
+    "outputs.logits still gets them: all logits are then computed at that line, and the report "
+    "names it. Where a loss cannot be computed in chunks (torch.compile of the whole model, a head "
+    "that ZeRO-3 shards, a loss that the program computes itself), it is computed as ever, and the "
+    "report says why.",
     NULL,
 };
 
@@ -345,6 +356,8 @@ static const cli_example examples[] = {
     {"plimsoll simulate --gpu 4090 -- python train.py", "does this script fit on an RTX 4090?"},
     {"plimsoll simulate --gpu 4090 --with micro_batch=2 -- python train.py",
      "and with a smaller micro batch?"},
+    {"plimsoll simulate --gpu 4090 --chunked-loss -- python train.py",
+     "and if full logits never exist?"},
     {"plimsoll simulate --gpu a100 --gpus 2 -- torchrun --nproc-per-node 2 train.py",
      "what does each of two ranks need?"},
     {"plimsoll simulate --gpu h100 --world 64 -- python train.py", "and one of 64 ranks?"},
