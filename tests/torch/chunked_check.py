@@ -1,7 +1,7 @@
 """Run by chunked.py under `plimsoll simulate --chunked-loss`, on the CPU, whose tensors compute truly: loss and gradients of
 small models of many families with the chunked loss and without. Prints a line for each check."""
 import copy
-import sys
+import inspect
 
 import plimsoll_chunked as chunked
 import torch
@@ -99,8 +99,6 @@ def compare(text, model, most, **options):
 
 def takes_items(family):
     """Whether the model scales its loss by num_items_in_batch."""
-    import inspect
-
     model = make(family, torch.float32)
     kinds = [p.kind for p in inspect.signature(model.forward).parameters.values()]
     return family not in ENCODERS and inspect.Parameter.VAR_KEYWORD in kinds
@@ -150,6 +148,51 @@ def adapters():
     before = chunked.losses
     train(model.train(), TOKENS)
     say(chunked.losses == before and any("dropout" in r for r in chunked.reasons), "LoRA on the head with dropout is left as it is")
+
+
+def shared():
+    """One rank of each way to share a model between cards."""
+    import tempfile
+
+    import torch.distributed as dist
+    from torch.distributed.fsdp import fully_shard
+    from torch.nn.parallel import DistributedDataParallel
+
+    with tempfile.TemporaryDirectory() as folder:
+        dist.init_process_group("gloo", init_method="file://%s/store" % folder, rank=0, world_size=1)
+        compare("DDP", DistributedDataParallel(make("qwen2", torch.float32)), 2e-5)
+        compare("DDP that looks for unused parameters", DistributedDataParallel(make("llama", torch.float32), find_unused_parameters=True), 2e-5)
+        for text, heads in ("FSDP2", False), ("FSDP2 with a head of its own", True):
+            mesh = dist.device_mesh.init_device_mesh("cpu", (1,))
+            model = make("llama", torch.float32)
+            for layer in [*model.model.layers] + [model.lm_head] * heads:
+                fully_shard(layer, mesh=mesh)
+            fully_shard(model, mesh=mesh)
+            if not heads:
+                compare(text, model, 2e-5)
+                continue
+            before = chunked.losses
+            train(model, TOKENS)
+            say(chunked.losses == before and any("forward hooks" in r or "sharded" in r for r in chunked.reasons), text + " is left as it is")
+        dist.destroy_process_group()
+
+
+def left_alone():
+    """Where the loss is as ever, the reason is known."""
+    model = make("llama", torch.float32)
+    model.lm_head.weight.ds_id = 1
+    before = chunked.losses
+    train(model, TOKENS)
+    say(chunked.losses == before and any("ZeRO-3" in r for r in chunked.reasons), "a head that ZeRO-3 shards")
+    model = make("llama", torch.float32)
+    plain, gradients = train(model, 0)
+    model.compile(backend="eager")
+    losses, others = train(model, TOKENS)
+    is_same = torch.allclose(plain, losses) and distance(gradients, others) < 1e-4
+    say(is_same and chunked.losses == before and any("torch.compile" in r for r in chunked.reasons), "a compiled model")
+    wrapped = torch.compile(make("llama", torch.float32), backend="eager")
+    losses, others = train(wrapped, TOKENS)
+    say(torch.allclose(plain, losses) and chunked.losses == before, "torch.compile around a model")
 
 
 def uses_of_logits():
@@ -222,8 +265,8 @@ def looks():
         torch.nn.functional.cross_entropy(view, inputs["labels"].view(-1))
         say(False, "logits changed behind a view are an error")
     except RuntimeError as error:
-        say("--chunked-loss" in str(error), "logits changed behind a view are an error")
+        say("--chunked-loss" in str(error), "logits changed behind a view are an error: %s" % error)
 
 
-for function in families, in_precise_cases, adapters, uses_of_logits, looks:
+for function in families, in_precise_cases, adapters, shared, left_alone, uses_of_logits, looks:
     function()

@@ -53,7 +53,7 @@ def _why_off():
         return "the program computes the loss itself: it gives the model no labels"
     if "transformers" not in sys.modules:
         return "the program does not use transformers"
-    return "no language model of transformers was called with labels outside torch.compile"
+    return "no language model of transformers was called with labels"
 
 
 def _leave(reason):
@@ -92,7 +92,7 @@ class _Product:
         return other
 
     def __call__(self, rows):
-        with _autocast(self.device_type, self.autocast):
+        with _autocast(self.device_type, self.autocast), plimsoll_observed.unseen():
             logits = self.head(rows.unsqueeze(0)).squeeze(0) if self.dims == 3 else self.head(rows)
             for step in self.chain:
                 logits = step(logits)
@@ -238,8 +238,11 @@ def _apply_later(function, args, kwargs):
     if is_dtype_of_other or kwargs.get("out") is not None or not all(_is_same_for_all_tokens(x, self) for x in others):
         return NotImplemented
 
+    at = next(i for i, x in enumerate(args) if x is self)
+    before, after = args[:at], args[at + 1 :]  # without the logits: the loss keeps this, and would keep them
+
     def step(rows):
-        return function(*(rows if x is self else _per_logit(x) for x in args), **kwargs)
+        return function(*map(_per_logit, before), rows, *map(_per_logit, after), **kwargs)
 
     return _defer(self.product.then(step, others), self.hidden)
 
@@ -362,10 +365,11 @@ def _cross_entropy(
     if weight is not None and weight.requires_grad:
         return NotImplemented
     self.product.check()
-    autocast = _autocast_state(self.product.device_type)
+    device_type = self.product.device_type
+    autocast = _autocast_state(device_type)
 
     def loss_of(logits, wanted):
-        with _autocast(self.product.device_type, autocast):
+        with _autocast(device_type, autocast):
             return functional.cross_entropy(logits, wanted, weight, ignore_index=ignore_index, reduction="none", label_smoothing=label_smoothing)
 
     tokens = _TokenLosses.apply(self.product, loss_of, self.hidden, target, *self.product.inputs)
@@ -591,11 +595,24 @@ def _around(function, position):
 def _is_usual(model):
     if getattr(model, "_is_replica", False):
         _leave("torch.nn.DataParallel copies the model")
-    elif getattr(model, "_compiled_call_impl", None) is not None:
-        _leave("%s is compiled as a whole by torch.compile" % type(model).__name__)
-    else:
-        return True
-    return False
+        return False
+    return True
+
+
+def _watch_compile(base):
+    """A model that is compiled as a whole computes its loss in what was compiled, where nothing can be noted."""
+
+    def noting(function):
+        @functools.wraps(function)
+        def compile(model=None, *args, **kwargs):
+            if isinstance(model, torch.nn.Module) and any(isinstance(m, base) and m.can_generate() for m in model.modules()):
+                _leave("the model is compiled as a whole by torch.compile")
+            return function(model, *args, **kwargs)
+
+        return compile
+
+    torch.compile = noting(torch.compile)
+    torch.nn.Module.compile = noting(torch.nn.Module.compile)
 
 
 def _note_without_labels(model, labels):
@@ -620,6 +637,7 @@ def wrap(modeling_utils):
             cls.forward = _around(function, names.index("labels") - 1)
 
     base.__init_subclass__ = classmethod(__init_subclass__)
+    _watch_compile(base)
 
 
 def meet(model):

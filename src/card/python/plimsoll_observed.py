@@ -3,6 +3,7 @@ accumulation, precision, checkpointing, attention, the optimizer, how the model 
 the run.
 
 Everything here only looks. A program that has none of it (no transformers, no peft) is described by what PyTorch shows."""
+import contextlib
 import functools
 import threading
 import time
@@ -157,6 +158,16 @@ def _until_first_step(self, *args, **kwargs):
     _inside.depth = getattr(_inside, "depth", 0) + 1
     try:
         return _call(self, *args, **kwargs)
+    finally:
+        _inside.depth -= 1
+
+
+@contextlib.contextmanager
+def unseen():
+    """For calls of modules that are not the program's own."""
+    _inside.depth = getattr(_inside, "depth", 0) + 1
+    try:
+        yield
     finally:
         _inside.depth -= 1
 
