@@ -64,7 +64,10 @@ for _ in range(2):
     optimizer.zero_grad(set_to_none=True)
 """
 SEED0_ROWS = "seed0-4090-chunked-b2s2048-acc8", "seed0-4090-chunked-b1s1536-acc16"
-WORST = 0.005  # relative; the hand-written loop keeps one tensor of hidden states less
+# Relative. Allocated memory differs by one or two tensors of hidden states: the loop that was written by hand copies them
+# without the last token where there is more than one sequence (29 MB for 2 x 2048 tokens), and plimsoll_chunked allocates
+# their whole gradient before the first chunk. Reserved memory depends on the order of those blocks, too.
+WORST = {"peak_allocated": 0.003, "peak_reserved": 0.01}
 # A second copy of the model, and a leak that begins later. Keeps what plimsoll_history writes.
 MISTAKES = """
 import os
@@ -188,7 +191,7 @@ def memory(bench):
 
 def reasons(bench):
     for text, program, why in (
-        ("a loss of its own", OWN_LOSS, "gives the model no labels"),
+        ("a loss of its own", OWN_LOSS, "the model is given no labels"),
         ("torch.compile", COMPILED, "torch.compile"),
         ("TRL's fused head", FUSED, "TRL already computes the loss"),
         ("a program without transformers", "import torch\ntorch.ones(9).cuda()\n", "does not use transformers"),
@@ -209,11 +212,11 @@ def measured_rows(bench):
     variables = {name: "expandable_segments:True" for name in ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")}
     for name in SEED0_ROWS:
         row = rows[name]
-        case = row.get("case", row)
+        case = row["case"]
         p = bench.simulate(["--chunked-loss", "--steps", "2"], SEED0, [models, str(case["batch"]), str(case["seq"])], variables)
-        for key, own in ("peak_alloc", "peak_allocated_bytes"), ("peak_reserved", "peak_reserved_bytes"):
+        for key, own in ("peak_allocated", "peak_allocated_bytes"), ("peak_reserved", "peak_reserved_bytes"):
             off = p[own] / row[key] - 1
-            check(abs(off) < WORST, "%s: %s %d, measured %d (%+.2f %%)" % (name, key, p[own], row[key], 100 * off))
+            check(abs(off) < WORST[key], "%s: %s %d, measured %d (%+.2f %%)" % (name, key, p[own], row[key], 100 * off))
 
 
 def history(bench):

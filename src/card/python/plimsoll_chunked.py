@@ -50,7 +50,7 @@ def _why_off():
     if reasons:
         return max(reasons, key=reasons.get)
     if _without_labels:
-        return "the program computes the loss itself: it gives the model no labels"
+        return "the model is given no labels, because the program or its trainer computes the loss (label smoothing, a loss function)"
     if "transformers" not in sys.modules:
         return "the program does not use transformers"
     return "no language model of transformers was called with labels"
