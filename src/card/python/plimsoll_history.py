@@ -54,7 +54,7 @@ def finish_first():
     _is_first = False
     try:
         _save("%d.first.pickle" % os.getpid())
-    except OSError:  # a full disk must not end the training
+    except Exception:  # a full disk must not end the training
         pass
     _stop()
 
@@ -73,12 +73,12 @@ def after_step():
         return
     try:
         _answer(path)
-    except OSError:
+    except Exception:  # likewise
         pass
 
 
 def _answer(path):
-    with open(path) as f:
+    with open(path, errors="replace") as f:
         words = f.read(4096).split()
     if words == ["history", "on"]:
         if not _is_always_on:
