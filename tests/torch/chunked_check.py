@@ -2,6 +2,7 @@
 small models of many families with the chunked loss and without. Prints a line for each check."""
 import copy
 import inspect
+import types
 
 import plimsoll_chunked as chunked
 import torch
@@ -184,6 +185,11 @@ def left_alone():
     before = chunked.losses
     train(model, TOKENS)
     say(chunked.losses == before and any("ZeRO-3" in r for r in chunked.reasons), "a head that ZeRO-3 shards")
+    model, code = make("llama", torch.float32), {}
+    exec(compile("def forward(self, **kwargs): pass", "/packages/liger_kernel/llama.py", "exec"), code)
+    model.forward = types.MethodType(code["forward"], model)
+    chunked.meet(model)
+    say(any("Liger-Kernel already" in r for r in chunked.reasons), "a model whose loss is Liger's")
     model = make("llama", torch.float32)
     plain, gradients = train(model, 0)
     model.compile(backend="eager")
