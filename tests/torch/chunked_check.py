@@ -259,6 +259,7 @@ def looks():
     say(bool((logits.argmax(-1) == plain.argmax(-1)).all()) and not chunked.looked_at, "argmax needs no full logits")
     parts = [p.log_softmax(-1) for p in logits.detach().reshape(-1, VOCABULARY).split(5)]
     say(torch.allclose(torch.cat(parts), plain.reshape(-1, VOCABULARY).log_softmax(-1), atol=1e-5) and not chunked.looked_at, "a few tokens at a time need no full logits")
+    say(bool((logits.argmax(axis=-1) == plain.argmax(-1)).all()), "argmax by another name")
     say(torch.allclose(torch.as_tensor(logits.detach().numpy()), plain, atol=1e-5), "numpy() gives the logits")
     say(torch.allclose(copy.deepcopy(logits.detach()), plain, atol=1e-5), "a copy is a plain tensor")
     with torch.no_grad():

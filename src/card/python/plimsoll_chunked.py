@@ -176,7 +176,10 @@ class _Logits(torch.Tensor):
         kwargs = kwargs or {}
         lazy = _lazy.get(function)
         if lazy is not None and args and isinstance(args[0], _Logits) and args[0].computed is None:
-            result = lazy(function, *args, **kwargs)
+            try:
+                result = lazy(function, *args, **kwargs)
+            except TypeError:  # arguments that it does not know, such as axis=
+                result = NotImplemented
             if result is not NotImplemented:
                 return result
         if function in _ELEMENTWISE:
