@@ -538,13 +538,13 @@ def _deferred(head, model, hidden):
 def _obstacle(head, hidden):
     if type(hidden) is not torch.Tensor or hidden.dim() not in (2, 3) or not hidden.is_floating_point():
         return "the output head does not get a tensor of hidden states"
-    if head._forward_hooks or head._forward_pre_hooks:
-        return "the output head has forward hooks"
     parameters = list(head.parameters())
     if not parameters or any(hasattr(p, "ds_id") or type(p.data) is not torch.Tensor or p.is_meta for p in parameters):
         return "the weight of the output head is sharded or offloaded on its own (ZeRO-3, FSDP)"
     if any(p.numel() == 0 for p in parameters):
         return "the weight of the output head is sharded (FSDP)"
+    if head._forward_hooks or head._forward_pre_hooks:
+        return "the output head has forward hooks"
     if any(isinstance(m, torch.nn.modules.dropout._DropoutNd) and m.training and m.p > 0 for m in head.modules()):
         return "the output head has an adapter with dropout"
     return None
