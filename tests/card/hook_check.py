@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks that the simulated card's sitecustomize.py calls its hook once, however a program comes to import torch, and that the
-real hook does without the simulated card. The torch of this test, and the hook that only counts, are small modules of its
+real hook does without the simulated card; that the chunked loss is put into transformers if it is wanted. The torch of this test, and the hook that only counts, are small modules of its
 own. The last line is "N passed, N failed"."""
 import os
 import subprocess
@@ -10,6 +10,7 @@ import tempfile
 PYTHON = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "src", "card", "python")
 HOOK = "def watch(module): print('watched', module.__name__)\n"
 SPILL = "import os\ndef wanted(): return bool(os.environ.get('PLIMSOLL_HOOK_SPILL'))\ndef install(module): print('spills', module.__name__)\n"
+CHUNKED = "def wrap(module): print('wrapped', module.__name__)\n"
 TORCH = "import os\nif os.environ.pop('FAILS', None): raise OSError('not yet')\n"
 PROGRAMS = {
     "an import": "import torch",
@@ -49,6 +50,8 @@ ENVIRONMENTS = {  # what run, simulate and profile set, and what is then loaded
     "a program that is only recorded": ({"PLIMSOLL_HOOK": "record", "PLIMSOLL_HOOK_SPILL": ""}, ""),
     "a program that may spill": ({"PLIMSOLL_HOOK": "record", "PLIMSOLL_HOOK_SPILL": "1"}, "spills torch\n"),
     "one that may spill, on a card": ({"PLIMSOLL_CARD": "record", "PLIMSOLL_HOOK_SPILL": "1"}, "watched torch\nspills torch\n"),
+    "a program of run": ({"PLIMSOLL_LIVE": "folder"}, "watched torch\n"),
+    "a program of nobody": ({}, ""),
 }
 
 
@@ -56,13 +59,17 @@ def main():
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
         os.makedirs(os.path.join(folder, "torch", "nn"))
-        for name, text in (("plimsoll_hook.py", HOOK), ("plimsoll_spill.py", SPILL), ("torch/__init__.py", TORCH), ("torch/nn/__init__.py", "")):
+        os.makedirs(os.path.join(folder, "transformers"))
+        for name, text in (("plimsoll_hook.py", HOOK), ("plimsoll_spill.py", SPILL), ("plimsoll_chunked.py", CHUNKED), ("torch/__init__.py", TORCH), ("torch/nn/__init__.py", ""), ("transformers/__init__.py", ""), ("transformers/modeling_utils.py", "import torch\n")):
             with open(os.path.join(folder, name), "w") as f:
                 f.write(text)
         cases = [(what, program, {"PLIMSOLL_CARD": "record"}, "watched torch\n") for what, program in PROGRAMS.items()]
         cases += [(what, "import torch", env, want) for what, (env, want) in ENVIRONMENTS.items()]
+        chunked = {"PLIMSOLL_LIVE": "folder", "PLIMSOLL_CHUNKED_LOSS": "512"}
+        cases += [("the chunked loss", "import transformers.modeling_utils", chunked, "watched torch\nwrapped transformers.modeling_utils\n")]
         for what, program, env, want in cases:
-            env = dict(os.environ, PYTHONPATH=folder + ":" + PYTHON, PYTHONDONTWRITEBYTECODE="1", **env)
+            clean = {k: v for k, v in os.environ.items() if not k.startswith("PLIMSOLL_")}
+            env = dict(clean, PYTHONPATH=folder + ":" + PYTHON, PYTHONDONTWRITEBYTECODE="1", **env)
             done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True)
             failed += not report(what, done, want)
         out = os.path.join(folder, "out")

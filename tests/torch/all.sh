@@ -24,6 +24,7 @@ exec tests/run.sh "python3 tests/torch/rows.py $program $environment ${RECORD:+-
   "python3 tests/torch/caps.py $program $environment" \
   "python3 tests/torch/launchers.py $program $environment" \
   "python3 tests/torch/world.py $program $environment" \
+  "python3 tests/torch/chunked.py $program $environment" \
   "python3 tests/torch/times.py $program $environment" \
   "python3 tests/torch/profiled.py $program $environment" \
   "python3 tests/torch/programs.py $program $environment" \

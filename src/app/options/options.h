@@ -28,6 +28,8 @@ typedef enum {
 
 typedef vec(const char *) cli_strings;
 
+#define CLI_LEFT_OUT UINT64_MAX // of CLI_UINT: the option was given without its value
+
 bool cli_is_repeated(cli_kind kind); // fills cli_strings
 
 // One option: one row. A table ends with {0}.
@@ -38,7 +40,7 @@ typedef struct cli_option {
   char letter;      // its short form, or 0
   const char *
       argument; // placeholder in the help; NULL for a flag; "[N]": a number that may be left out, which
-                // leaves the field as it is (cli_was_given tells that the option was typed)
+                // leaves the field as it is, or makes it CLI_LEFT_OUT (CLI_UINT)
   cli_kind kind;    //
   size_t offset;    // of the field in the command's args struct
   const char *help; // begins in lower case, no full stop; a line for each choice may follow

@@ -157,7 +157,8 @@ plim_err run_once(run *r, const run_settings *settings, run_end *end, plim_error
   char *command = plim_shell_line(settings->command);
   announce(r, command);
   free(command);
-  char **environment = live_environment(settings->variables, &r->folder, r->modules);
+  char **environment =
+      live_environment(settings->variables, settings->savers, &r->folder, r->modules);
   if (!environment) return plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
   plim_err err = go(r, settings, environment, end, error);
   simulate_environment_free(environment);

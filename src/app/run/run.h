@@ -68,6 +68,7 @@ void run_variables_clear(run_variables *v);
 typedef struct {
   const char *const *command;   // ends with NULL
   const char *const *variables; // "NAME=VALUE"; ends with NULL
+  const savers_args *savers;    // or NULL
   // As in launch_request.
   plim_err (*before)(void *context, plim_error *error);
   plim_err (*after)(void *context, plim_error *error);

@@ -3,6 +3,7 @@
 #ifndef PLIM_APP_INJECTION_H
 #define PLIM_APP_INJECTION_H
 
+#include "profile.h"
 #include "simulate.h"
 
 // ---- simulate_folder.c ------------------------------------------------------------------------------
@@ -39,10 +40,11 @@ plim_err simulate_find_stand_ins(char path[PLIM_PATH_BYTES], plim_error *error);
 char **simulate_environment(const simulate_request *request, const simulate_folder *folder,
                             const char *stand_ins);
 // Likewise for a program on a real card: with the Python modules in front, and nothing else.
-char **profile_environment(uint64_t steps, const simulate_folder *folder, const char *stand_ins);
-// Likewise for a program that is watched while it runs. `variables` are "NAME=VALUE"; ends with NULL.
-char **live_environment(const char *const *variables, const simulate_folder *folder,
-                        const char *stand_ins);
+char **profile_environment(const profile_request *request, const simulate_folder *folder,
+                           const char *stand_ins);
+// Likewise for a program that is watched while it runs. `variables` are "NAME=VALUE"; ends with NULL. `savers` may be NULL.
+char **live_environment(const char *const *variables, const savers_args *savers,
+                        const simulate_folder *folder, const char *stand_ins);
 void simulate_environment_free(char **environment);
 
 // ---- simulate_observed.c ----------------------------------------------------------------------------

@@ -131,7 +131,7 @@ static double now(void) {
 
 static plim_err run_in(const simulate_folder *folder, const char *modules,
                        const profile_request *request, simulate_result *result, plim_error *error) {
-  char **environment = profile_environment(request->steps, folder, modules);
+  char **environment = profile_environment(request, folder, modules);
   if (!environment) return plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
   double start_seconds = now();
   plim_err err = run(request->command, environment, &result->status, error);

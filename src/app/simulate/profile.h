@@ -16,6 +16,7 @@ typedef struct {
   const char *const *command; // ends with NULL
   const char *modules;        // the folder with python/, our modules; NULL: beside this program
   uint64_t steps; // optimizer steps after which the program is ended; 0: it ends by itself
+  const savers_args *savers; // or NULL
 } profile_request;
 
 // What was measured in addition to the processes' own results.

@@ -11,6 +11,7 @@
 #include "gpu.h"
 #include "plimsoll.h"
 #include "sandbox.h"
+#include "savers.h"
 #include "text_file.h"
 #include "vec.h"
 
@@ -29,7 +30,8 @@ typedef struct {
   const plim_sandbox_replaced *replaced; // files that the program sees in place of others
   size_t replaced_count;
   const char *const
-      *variables; // "NAME=VALUE" of the program's environment; ends with NULL; or NULL
+      *variables;            // "NAME=VALUE" of the program's environment; ends with NULL; or NULL
+  const savers_args *savers; // or NULL
   bool has_network;
   bool is_unsandboxed; // the program may change everything that its user may
 } simulate_request;
@@ -144,6 +146,7 @@ typedef struct {
   bool was_ended;       // after the steps that were asked for, not by itself
   simulate_measured measured;
   simulate_observed observed;
+  savers_done savers;
   vec(simulate_phase) phases; // in the order in which they began
   char *snapshot;             // path of PyTorch's snapshot; NULL: the process did not use a card
   char *config;               // path of the model's own config.json; NULL: it has none

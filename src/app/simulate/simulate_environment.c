@@ -141,8 +141,10 @@ static void put_python(environment *e, const char *stand_ins) {
 }
 
 // This process's environment, and what the Python modules read: where to write, and after how many steps to end the program.
-static environment begin(uint64_t steps, const simulate_folder *folder, const char *stand_ins) {
+static environment begin(uint64_t steps, const savers_args *savers, const simulate_folder *folder,
+                         const char *stand_ins) {
   environment e = {0};
+  savers_variables variables = savers_variables_of(savers);
   char text[24];
   for (char **at = environ; *at; at++) {
     char *copy = strdup(*at);
@@ -153,6 +155,7 @@ static environment begin(uint64_t steps, const simulate_folder *folder, const ch
   snprintf(text, sizeof text, "%llu", (unsigned long long)steps);
   put(&e, "PLIMSOLL_OUT", folder->out);
   put(&e, "PLIMSOLL_STEPS", text);
+  for (size_t i = 0; i < variables.count; i++) put_entry(&e, variables.entries[i]);
   put_python(&e, stand_ins);
   return e;
 }
@@ -166,7 +169,7 @@ static char **end(environment *e) {
 
 char **simulate_environment(const simulate_request *request, const simulate_folder *folder,
                             const char *stand_ins) {
-  environment e = begin(request->steps, folder, stand_ins);
+  environment e = begin(request->steps, request->savers, folder, stand_ins);
   put(&e, "PLIMSOLL_CARD", folder->record);
   put(&e, "PLIMSOLL_PROFILE", "");
   if (simulate_other_cards(request)) remove_name(&e, VISIBLE, strlen(VISIBLE));
@@ -179,15 +182,16 @@ char **simulate_environment(const simulate_request *request, const simulate_fold
   return end(&e);
 }
 
-char **profile_environment(uint64_t steps, const simulate_folder *folder, const char *stand_ins) {
-  environment e = begin(steps, folder, stand_ins);
+char **profile_environment(const profile_request *request, const simulate_folder *folder,
+                           const char *stand_ins) {
+  environment e = begin(request->steps, request->savers, folder, stand_ins);
   put(&e, "PLIMSOLL_PROFILE", "1");
   return end(&e);
 }
 
-char **live_environment(const char *const *variables, const simulate_folder *folder,
-                        const char *stand_ins) {
-  environment e = begin(0, folder, stand_ins);
+char **live_environment(const char *const *variables, const savers_args *savers,
+                        const simulate_folder *folder, const char *stand_ins) {
+  environment e = begin(0, savers, folder, stand_ins);
   put(&e, "PLIMSOLL_PROFILE", "");
   put(&e, "PLIMSOLL_LIVE", folder->path);
   for (const char *const *at = variables; *at; at++) put_entry(&e, *at);

@@ -159,6 +159,26 @@ static bool take_measured(simulate_process *p, const json_t *seen, size_t device
   return true;
 }
 
+static bool take_savers(savers_done *done, const json_t *seen) {
+  const json_t *chunks = json_object_get(seen, "chunked_loss"), *look;
+  size_t i;
+  done->emptied = count_if_known(seen, "empty_cache");
+  done->collected = count_if_known(seen, "gc");
+  done->wants_chunks = json_is_object(chunks);
+  done->chunk_tokens = count_of(chunks, "tokens");
+  done->losses = count_of(chunks, "losses");
+  done->most_tokens = count_of(chunks, "most_tokens");
+  done->logits_bytes = count_of(chunks, "float32_logits_bytes");
+  done->why_off = own_text(chunks, "off");
+  json_array_foreach(json_object_get(chunks, "looked_at"), i, look) {
+    savers_look one = {.file = text_of(json_object_get(look, "file")),
+                       .line = (int)count_of(look, "line"),
+                       .times = count_of(look, "times")};
+    if (!one.file || !vec_push(&done->looks, one)) return false;
+  }
+  return true;
+}
+
 static plim_err take_process(const char *path, simulate_process *p, plim_error *error) {
   json_error_t why;
   json_t *seen = json_load_file(path, 0, &why);
@@ -180,7 +200,8 @@ static plim_err take_process(const char *path, simulate_process *p, plim_error *
   take_observed(&p->observed, json_object_get(seen, "observed"));
   p->has_liger = json_is_true(json_object_get(seen, "liger"));
   p->is_without_triton = json_is_false(json_object_get(seen, "triton"));
-  bool ok = take_measured(p, seen, fullest) && take_looks(p, json_object_get(seen, "looked_at")) &&
+  bool ok = take_savers(&p->savers, json_object_get(seen, "savers")) &&
+            take_measured(p, seen, fullest) && take_looks(p, json_object_get(seen, "looked_at")) &&
             take_routes(p, json_object_get(seen, "routed")) &&
             take_phases(p, json_object_get(seen, "phases")) &&
             take_versions(p, json_object_get(seen, "versions"));
@@ -202,6 +223,7 @@ void simulate_process_clear(simulate_process *p) {
   for (size_t i = 0; i < p->routes.len; i++) free(p->routes.at[i].file);
   vec_free(&p->routes);
   clear_observed(&p->observed);
+  savers_done_clear(&p->savers);
   free(p->failure.text);
   free(p->failure.file);
   vec_free(&p->phases);

@@ -1,7 +1,8 @@
 """Watches a training program, on a simulated card or on a real one: counts optimizer steps, records PyTorch's memory history,
 and ends the program after the steps that were asked for.
 
-What it finds goes into the folder $PLIMSOLL_OUT: PID.pickle is PyTorch's own snapshot, PID.json what was observed."""
+What it finds goes into the folder $PLIMSOLL_OUT: PID.pickle is PyTorch's own snapshot, PID.json what was observed. With
+PLIMSOLL_LIVE there is no snapshot of the whole run (see plimsoll_history)."""
 import atexit
 import ctypes
 import functools
@@ -16,10 +17,12 @@ import time
 import traceback
 
 import plimsoll_collectives
+import plimsoll_history
 import plimsoll_live
 import plimsoll_measured
 import plimsoll_observed
 import plimsoll_resume
+import plimsoll_savers
 import plimsoll_values
 import plimsoll_world
 
@@ -53,8 +56,7 @@ def watch(torch):
     _observed["values"] = has_values
     _observed["triton"] = importlib.util.find_spec("triton") is not None  # without it, libraries run different code
     _observed["liger"] = importlib.util.find_spec("liger_kernel") is not None
-    if _is_recorded:
-        torch.cuda._lazy_call(_record)
+    plimsoll_history.install(torch, _is_recorded)
     from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
     register_optimizer_step_pre_hook(_before_step)
@@ -66,12 +68,6 @@ def watch(torch):
 
 
 _observed = {}
-
-
-def _record():
-    """Records stacks for allocations only. If a stack is recorded for a free while a Python exception passes through C++ (as when
-    a checkpoint stops early), CPython 3.11 loses the exception."""
-    _torch.cuda.memory._record_memory_history(context="alloc", max_entries=1 << 22, stacks="python")
 
 
 def _before_step(optimizer, args, kwargs):
@@ -89,6 +85,8 @@ def _after_step(optimizer, args, kwargs):
         plimsoll_measured.after_step(_made())
     if _is_live:
         plimsoll_live.after_step(_made())
+    plimsoll_savers.after_step(_torch, _made())
+    plimsoll_history.after_step()
     if _is_simulated:
         ctypes.CDLL(None).plimsoll_card_step(*map(ctypes.c_uint64, [_made(), *sizes]))
 
@@ -150,6 +148,7 @@ def _write():
         versions=_versions(),
         cuda=_torch.version.cuda,  # None: a build without CUDA
         observed=plimsoll_observed.observed,
+        savers=plimsoll_savers.report(),
         phases=plimsoll_observed.phases,
         host_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         devices=[{name: stats.get(name, 0) for name in wanted} for stats in devices],
@@ -166,6 +165,7 @@ def _write():
     if plimsoll_observed.config:
         with open(path + ".config.json", "w") as f:
             f.write(plimsoll_observed.config)
+    plimsoll_history.finish_first()
     if uses_card and _is_recorded:
         _dump(path + ".pickle")
     with open(path + ".part", "w") as f:

@@ -2,6 +2,7 @@
 precision, checkpointing, attention, the optimizer, how the model is shared between cards, and the phases of the run.
 
 Nothing here changes what the program computes. A program without transformers and peft is described by what PyTorch shows."""
+import contextlib
 import functools
 import re
 import threading
@@ -11,6 +12,7 @@ observed = {}
 config = None  # the largest model's own configuration, as JSON
 phases = []  # [microseconds, name]: when each phase began; "training" is forward and backward
 listeners = []  # called with the name of each phase when it begins
+visitors = []  # called with each model that the program calls
 _torch = None
 _is_evaluating = False
 _passes = 0  # backward passes since the last step
@@ -177,6 +179,16 @@ def _until_first_step(self, *args, **kwargs):
         _inside.depth -= 1
 
 
+@contextlib.contextmanager
+def unseen():
+    """For calls of modules that are not the program's own."""
+    _inside.depth = getattr(_inside, "depth", 0) + 1
+    try:
+        yield
+    finally:
+        _inside.depth -= 1
+
+
 def _meet(model):
     if id(model) in _met:
         return
@@ -204,6 +216,8 @@ def _look_at_model(model):
     if id(model) in _described:
         return
     _described.add(id(model))
+    for visit in visitors:
+        visit(model)
     parameters = list(model.parameters())
     is_largest = sum(map(_size, parameters)) > observed.get("model", {}).get("parameters", 0)
     if not is_largest or not any(p.device.type == "cuda" for p in parameters):

@@ -6,6 +6,8 @@ import importlib.util
 import os
 import sys
 
+import plimsoll_imports
+
 _here = os.path.dirname(os.path.abspath(__file__))
 _is_watched = any(os.environ.get(name) for name in ("PLIMSOLL_CARD", "PLIMSOLL_PROFILE", "PLIMSOLL_LIVE"))
 _may_spill = bool(os.environ.get("PLIMSOLL_HOOK_SPILL"))
@@ -31,12 +33,18 @@ def _look_into(torch):
             plimsoll_spill.install(torch)
 
 
+def _chunk_losses(modeling_utils):
+    import plimsoll_chunked
+
+    plimsoll_chunked.wrap(modeling_utils)
+
+
 if os.environ.get("PLIMSOLL_WORLD"):
     import plimsoll_world
 
     plimsoll_world.set_environment()
 if _is_watched or _may_spill:
-    import plimsoll_imports
-
     plimsoll_imports.after("torch", _look_into)
+if _is_watched and os.environ.get("PLIMSOLL_CHUNKED_LOSS"):
+    plimsoll_imports.after("transformers.modeling_utils", _chunk_losses)
 _run_hidden_sitecustomize()

@@ -267,6 +267,8 @@ static bool read_value(parser *p, match found, const char *attached) {
   if (attached) return set_value(p, found, attached);
   if (lacks_value(p, found.option)) {
     mark_given(p, found);
+    if (found.option->kind == CLI_UINT)
+      *(uint64_t *)(void *)(found.base + found.option->offset) = CLI_LEFT_OUT;
     return true;
   }
   if (p->at == p->argc || is_known_option(p, p->argv[p->at]))

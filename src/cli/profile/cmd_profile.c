@@ -19,6 +19,7 @@ typedef struct {
   uint64_t steps, top;
   bool has_simulation, is_unsandboxed;
   picture_args pictures;
+  savers_args savers;
 } profile_args;
 
 static const profile_args defaults = {.steps = 10, .top = 10};
@@ -79,6 +80,7 @@ static void simulate_same(profile_report *r, const profile_args *args) {
                               .context_bytes = (uint64_t)gpu->context_mib * PLIM_MIB,
                               .gpus = r->card.gpus,
                               .steps = steps_to_compare(r),
+                              .savers = &args->savers,
                               .is_unsandboxed = args->is_unsandboxed};
   plim_error error = {0};
   plim_notes none = {0};
@@ -185,7 +187,7 @@ static int run(const cli_call *call) {
   const profile_args *args = call->args;
   plim_error error = {0};
   const char **words = typed_words(call);
-  profile_request request = {.command = words, .steps = args->steps};
+  profile_request request = {.command = words, .steps = args->steps, .savers = &args->savers};
   profile_report report = {.request = &request, .top = args->top};
   plim_err err = check(args, &report, &error);
   if (!err) err = profile_find_gpu(&error);
@@ -205,6 +207,7 @@ static int run(const cli_call *call) {
 
 #define AT(field) offsetof(profile_args, field)
 #define PICTURES_AT(field) offsetof(profile_args, pictures.field)
+#define SAVERS_AT(field) offsetof(profile_args, savers.field)
 static const cli_option options[] = {
     {"steps", 0, "N", CLI_UINT, AT(steps),
      "end the program after N optimizer steps (default: 10; 0: let it run to its own end)", NULL},
@@ -220,6 +223,7 @@ static const cli_option options[] = {
      NULL},
     {"out", 'o', "FILE", CLI_FILE, AT(out),
      "save PyTorch's memory snapshot of the process that needs the most memory", NULL},
+    SAVER_OPTIONS(SAVERS_AT),
     PICTURE_OPTIONS(PICTURES_AT),
     {"top", 0, "N", CLI_UINT, AT(top), "how many rows to list in each table (default: 10)", NULL},
     {0},

@@ -124,6 +124,7 @@ void profile_print_text(const profile_report *r) {
   print_steps(r, p);
   print_time(p);
   simulate_print_observed(p);
+  simulate_print_savers(p);
   printf("\n");
   if (!p) {
     print_no_use(&r->part.run);

@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "findings.h"
 #include "replay_result.h"
 #include "show_notes.h"
 #include "term.h"
@@ -383,27 +384,9 @@ static void print_leaks(const replay_result *r) {
   print_leak_outlook(r);
 }
 
-// Within a hundredth: blocks are rounded.
-static bool is_twice(uint64_t bytes, uint64_t smaller) {
-  uint64_t twice = 2 * smaller, off = bytes > twice ? bytes - twice : twice - bytes;
-  return off <= twice / 100;
-}
-
-// "290 tensors exist in 3 copies (one in twice the size, probably float32)": weights in 16 bits and in 32.
 static void print_duplicate(const plim_duplicate *d) {
-  char text[288], sizes[96] = "";
-  uint64_t smallest = UINT64_MAX;
-  size_t doubled = 0;
-  for (size_t c = 0; c < d->copies.len; c++)
-    if (d->copies.at[c].bytes < smallest) smallest = d->copies.at[c].bytes;
-  for (size_t c = 0; c < d->copies.len; c++) doubled += is_twice(d->copies.at[c].bytes, smallest);
-  if (doubled == 1)
-    snprintf(sizes, sizeof sizes, " (one copy is twice as large, probably float32)");
-  else if (doubled)
-    snprintf(sizes, sizeof sizes, " (%zu copies are twice as large, probably float32)", doubled);
-  snprintf(text, sizeof text,
-           "%s tensors are in memory %zu times%s; keeping one of the smallest copies would free %s",
-           units_count(d->tensors).text, d->copies.len, sizes, units_bytes(d->wasted_bytes).text);
+  char text[288];
+  findings_duplicate_text(d, text, sizeof text);
   term_print(stdout, TERM_RED, "DUPLICATE");
   printf("  ");
   term_wrap(stdout, text, 11, 11, (size_t)term_width(stdout));

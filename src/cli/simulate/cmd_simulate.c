@@ -19,6 +19,7 @@ typedef struct {
   cli_strings writable, with, set;
   bool has_network, is_unsandboxed, is_verbose;
   picture_args pictures;
+  savers_args savers;
 } simulate_args;
 
 static const simulate_args defaults = {
@@ -156,6 +157,7 @@ static plim_err understand(const simulate_args *args, const char *const *words, 
                             .steps = args->steps,
                             .writable = args->writable.at,
                             .writable_count = args->writable.len,
+                            .savers = &args->savers,
                             .has_network = args->has_network,
                             .is_unsandboxed = args->is_unsandboxed};
   const char *hidden = simulate_other_cards(out);
@@ -326,6 +328,7 @@ const cli_positional simulate_positionals[] = {
 
 #define AT(field) offsetof(simulate_args, field)
 #define PICTURES_AT(field) offsetof(simulate_args, pictures.field)
+#define SAVERS_AT(field) offsetof(simulate_args, savers.field)
 static const cli_option options[] = {
     {"gpu", 'g', "GPU", CLI_CARD, AT(gpu),
      "the GPU to simulate, by name or by size: RTX 4090, 24GiB (default: the one in this machine, "
@@ -346,6 +349,7 @@ static const cli_option options[] = {
      NULL},
     {"set", 0, "KNOB=FILE:KEY", CLI_STRINGS, AT(set),
      "for --with: where the program has the setting, if plimsoll did not find it", NULL},
+    SAVER_OPTIONS(SAVERS_AT),
     {"writable", 0, "DIR", CLI_STRINGS, AT(writable),
      "keep what the program writes in this folder; everything else that it writes is thrown away",
      NULL},
@@ -391,6 +395,14 @@ static const char *const description[] = {
     "setting that plimsoll does not find is an error. --with micro_batch=N alone leaves the "
     "accumulation as it is, so the effective batch changes; the report names the value of --with "
     "accumulate=N that keeps it, if the program has such a setting.",
+    "--chunked-loss works for the causal and encoder-decoder models of transformers that are given "
+    "labels. The output head is called for a few tokens at a time, and once more in the backward "
+    "pass, so a step takes longer by about one product with the head. A program that reads "
+    "outputs.logits still gets them: all logits are then computed at that line, and the report "
+    "names it. Where a loss cannot be computed in chunks (torch.compile of the whole model, a head "
+    "that ZeRO-3 shards, a loss that the program computes itself), it is computed as usual, and "
+    "the "
+    "report says why.",
     NULL,
 };
 
@@ -398,6 +410,8 @@ static const cli_example examples[] = {
     {"plimsoll simulate --gpu 4090 -- python train.py", "does this script fit on an RTX 4090?"},
     {"plimsoll simulate --gpu 4090 --with micro_batch=2 -- python train.py",
      "and with a smaller micro batch?"},
+    {"plimsoll simulate --gpu 4090 --chunked-loss -- python train.py",
+     "and if full logits never exist?"},
     {"plimsoll simulate --gpu a100 --gpus 2 -- torchrun --nproc-per-node 2 train.py",
      "what does each of two ranks need?"},
     {"plimsoll simulate --gpu h100 --world 64 -- python train.py", "and one of 64 ranks?"},

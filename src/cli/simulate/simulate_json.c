@@ -106,6 +106,43 @@ void simulate_write_observed(json_writer *j, const simulate_observed *o) {
   jsonw_end(j);
 }
 
+static void put_chunks(json_writer *j, const savers_done *done) {
+  if (!done->wants_chunks) {
+    jsonw_null(j, "chunked_loss");
+    return;
+  }
+  jsonw_object(j, "chunked_loss");
+  jsonw_u64(j, "tokens", done->chunk_tokens);
+  jsonw_u64(j, "losses", done->losses);
+  jsonw_u64(j, "most_tokens", done->most_tokens);
+  jsonw_bytes(j, "float32_logits_bytes", done->logits_bytes);
+  jsonw_string_or_null(j, "why_off", done->why_off ? done->why_off : "");
+  jsonw_array(j, "logits_read_at");
+  for (size_t i = 0; i < done->looks.len; i++) {
+    jsonw_object(j, NULL);
+    jsonw_string(j, "file", done->looks.at[i].file);
+    jsonw_i64(j, "line", done->looks.at[i].line);
+    jsonw_u64(j, "times", done->looks.at[i].times);
+    jsonw_end(j);
+  }
+  jsonw_end(j);
+  jsonw_end(j);
+}
+
+// null: not wanted
+static void put_calls(json_writer *j, const char *key, uint64_t calls) {
+  if (calls == PLIM_UNKNOWN) jsonw_null(j, key);
+  else jsonw_u64(j, key, calls);
+}
+
+static void put_savers(json_writer *j, const savers_done *done) {
+  jsonw_object(j, "savers");
+  put_chunks(j, done);
+  put_calls(j, "empty_cache_calls", done->emptied);
+  put_calls(j, "gc_calls", done->collected);
+  jsonw_end(j);
+}
+
 static void put_phases(json_writer *j, const simulate_part *part) {
   simulate_phase_peak peaks[SIMULATE_PHASES];
   size_t count = simulate_phase_peaks(part, peaks);
@@ -162,6 +199,7 @@ static void put_process(json_writer *j, const simulate_process *p) {
   jsonw_end(j);
   jsonw_bool(j, "has_triton", !p->is_without_triton);
   simulate_write_observed(j, &p->observed);
+  put_savers(j, &p->savers);
   put_looks(j, p);
   put_routes(j, p);
   jsonw_end(j);

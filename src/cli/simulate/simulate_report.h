@@ -69,6 +69,8 @@ void simulate_write_command(json_writer *j, const char *const *command);
 void simulate_write_part(json_writer *j, const char *key, const simulate_part *part);
 // What a process does: model, batch, precision. Nothing if it was not seen; `p` may be NULL.
 void simulate_print_observed(const simulate_process *p);
+// What the savers did in it; `p` may be NULL.
+void simulate_print_savers(const simulate_process *p);
 // The same as the member "observed" of a JSON object.
 void simulate_write_observed(json_writer *j, const simulate_observed *o);
 // The path of a file from its installed package on, otherwise all of it. Points into `file`.

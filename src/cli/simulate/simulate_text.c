@@ -136,6 +136,14 @@ void simulate_print_observed(const simulate_process *p) {
   print_recipe(&p->observed);
 }
 
+void simulate_print_savers(const simulate_process *p) {
+  plim_notes notes = {0};
+  if (!p) return;
+  savers_describe(&p->savers, &notes);
+  notes_print(stdout, &notes);
+  plim_notes_clear(&notes);
+}
+
 // Sharded runs also wait for each other, which is not in the figure.
 static void print_time(const simulate_report *r) {
   const simulate_process *p = simulate_fullest(&simulate_whole(r)->run);
@@ -367,6 +375,7 @@ void simulate_print_text(const simulate_report *r) {
   notes_print(stdout, r->notes);
   print_steps(whole);
   simulate_print_observed(simulate_fullest(&whole->run));
+  simulate_print_savers(simulate_fullest(&whole->run));
   printf("\n");
   print_verdict(r);
   print_failure(r);

@@ -68,6 +68,7 @@ static code_owner owner_of(const char *file) {
   if (starts_with(file, "<eval_with_key>")) return CODE_TORCH; // torch.fx
   if (file[0] == '<') return CODE_USER;
   if (!ends_with(file, ".py")) return CODE_NATIVE;
+  if (ends_with(file, "/python/plimsoll_chunked.py")) return CODE_PACKAGE; // allocates on its own
   if (strstr(file, "/python/plimsoll_")) return CODE_CARD;
   if (in_torch(file)) return CODE_TORCH;
   if (in_packages(file)) return CODE_PACKAGE;

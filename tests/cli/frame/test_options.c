@@ -7,7 +7,7 @@ typedef struct {
   bool fast, loud;
   const char *name, *file;
   cli_strings tags;
-  uint64_t limit_bytes, count;
+  uint64_t limit_bytes, count, chunk;
   double ratio;
   int mode;
 } sample_args;
@@ -24,6 +24,7 @@ static const cli_option options[] = {
     {"tag", 't', "TAG", CLI_STRINGS, AT(tags), "", NULL},
     {"limit", 0, "SIZE", CLI_BYTES, AT(limit_bytes), "", NULL},
     {"count", 'n', "N", CLI_UINT, AT(count), "", NULL},
+    {"chunk", 0, "[N]", CLI_UINT, AT(chunk), "", NULL},
     {"ratio", 0, "R", CLI_NUMBER, AT(ratio), "", NULL},
     {"mode", 0, "MODE", CLI_CHOICE, AT(mode), "", modes},
     {0},
@@ -158,6 +159,39 @@ TEST(values_of_every_kind_reach_their_field) {
   CHECK_U64(got.limit_bytes, 24000000000u);
   CHECK_U64(got.count, 7u);
   CHECK(got.ratio == 0.8 && got.mode == 2, "ratio %g mode %d", got.ratio, got.mode);
+}
+
+// The next word may be the user's program, so only a number is a value.
+TEST(an_optional_value_may_be_left_out) {
+  static const struct {
+    char *argv[4];
+    int argc;
+    uint64_t chunk;
+    size_t program;
+  } cases[] = {
+      {{"python", "a.py"}, 2, 0, 2},
+      {{"--chunk", "python", "a.py"}, 3, CLI_LEFT_OUT, 2},
+      {{"--chunk", "--", "python"}, 3, CLI_LEFT_OUT, 1},
+      {{"--chunk", "-f", "python"}, 3, CLI_LEFT_OUT, 1},
+      {{"--chunk", "256", "python"}, 3, 256, 1},
+      {{"--chunk=256", "python"}, 2, 256, 1},
+      {{"--chunk"}, 1, CLI_LEFT_OUT, 0},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    bool ok =
+        cli_parse(&runner, cases[i].argc, (char **)cases[i].argv, 0, false, NULL, &call, &usage);
+    got = *(sample_args *)call.args;
+    size_t program = call.program.len;
+    bool was_given = cli_was_given(&call, AT(chunk));
+    DONE;
+    CHECK(ok, "case %zu: %s", i, usage.error.message);
+    CHECK(got.chunk == cases[i].chunk && program == cases[i].program, "case %zu", i);
+    CHECK(was_given == (cases[i].chunk != 0), "case %zu", i);
+  }
+  char *wrong[] = {"--chunk=many", "python"};
+  CHECK(!cli_parse(&runner, 2, wrong, 0, false, NULL, &call, &usage), "accepted");
+  DONE;
+  CHECK_STR(usage.error.hint, "--chunk 512");
 }
 
 TEST(short_forms) {

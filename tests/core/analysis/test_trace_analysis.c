@@ -616,6 +616,42 @@ TEST(a_frozen_reference_model_is_a_duplicate) {
   }
 }
 
+// ---- lines of our own modules ---------------------------------------------------------------------
+
+static uint32_t add_text(plim_trace *t, const char *text) {
+  uint32_t at = (uint32_t)t->text.len;
+  for (size_t i = 0; i <= strlen(text); i++)
+    if (!vec_push(&t->text, text[i])) return 0;
+  return at;
+}
+
+// The line that is said to allocate, if `file` calls torch's linear layer on behalf of a model.
+static void line_under(const char *file, char *name, size_t size) {
+  told t = {0};
+  const char *const files[] = {"/p/site-packages/torch/nn/functional.py", file,
+                               "/p/site-packages/transformers/model.py"};
+  bool ok = plim_trace_init(&t.trace);
+  for (uint32_t i = 0; ok && i < 3; i++) {
+    plim_frame frame = {
+        .file = add_text(&t.trace, files[i]), .name = add_text(&t.trace, "f"), .line = i + 1};
+    ok = vec_push(&t.trace.frames, frame) && vec_push(&t.trace.stack_frames, i);
+  }
+  ok = ok && vec_push(&t.trace.stacks, (plim_stack){.first = 0, .count = 3});
+  plim_event e = {.addr = 1ull << 40, .bytes = 512, .time_us = 1, .stack = 1};
+  ok = ok && plim_trace_push(&t.trace, &e) && plim_trace_link(&t.trace) && tell_trace(&t);
+  snprintf(name, size, "?");
+  if (ok) plim_line_name(&t.trace, t.analysis.line.at[1], name, size);
+  end(&t);
+}
+
+TEST(the_chunked_loss_allocates_on_its_own_and_the_modules_of_the_card_do_not) {
+  char name[64];
+  line_under("/b/card/python/plimsoll_chunked.py", name, sizeof name);
+  CHECK_STR(name, "plimsoll_chunked.py:2 (f)");
+  line_under("/b/card/python/plimsoll_values.py", name, sizeof name);
+  CHECK_STR(name, "model.py:3 (f)");
+}
+
 // ---- every recording ------------------------------------------------------------------------------
 
 static const char *find_flaw(const told *t) {
