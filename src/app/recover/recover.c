@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+_Static_assert(SAVERS_CHUNK_TOKENS == 512, "the texts below say 512");
+
 void recovery_begin(recovery *v, const char *const *typed, const cli_strings *sets) {
   *v = (recovery){.typed = typed, .sets = sets};
 }
@@ -129,6 +131,12 @@ static plim_err try_cure(recovery *v, explain_cure_kind kind, const simulate_pro
     if (v->has_retried) return PLIM_OK;
     v->has_retried = step->is_found = true;
     snprintf(step->text, sizeof step->text, "the same settings");
+    return PLIM_OK;
+  case EXPLAIN_CURE_CHUNKED_LOSS:
+    if (v->has_chunked_loss || !seen || !seen->observed.type) return PLIM_OK;
+    v->has_chunked_loss = step->is_found = true;
+    step->variable = "PLIMSOLL_CHUNKED_LOSS=512";
+    snprintf(step->text, sizeof step->text, "the loss computed in chunks of 512 tokens");
     return PLIM_OK;
   case EXPLAIN_CURE_FUSED_ATTENTION:
     return turn(v, "attention", "sdpa", "PyTorch's fused attention (sdpa)", step, error);

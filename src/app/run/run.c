@@ -71,7 +71,7 @@ plim_err run_open(run *r, const run_options *options, plim_error *error) {
   announce(r, command);
   begin_history(r, command);
   free(command);
-  return PLIM_OK;
+  return options->has_hook ? run_hook_begin(r, error) : PLIM_OK;
 }
 
 // Removes the files whose name has this end.
@@ -96,6 +96,8 @@ void run_close(run *r, int status, const char *how) {
   plim_error error;
   history_run end = {.ended = run_clock(), .status = status, .end = (char *)how, .card = r->card};
   end.total_bytes = r->total_bytes, end.peak_bytes = r->peak_bytes, end.steps = r->steps;
+  run_hook_end(r);
+  run_notify_end(r);
   if (r->history) (void)!history_end(r->history, r->id, &end, &error);
   history_close(r->history);
   r->history = NULL;
@@ -143,6 +145,7 @@ static plim_err go(run *r, const run_settings *settings, char **environment, run
     next = run_clock() + TURN_MILLISECONDS / 1000.0;
   }
   run_follow(r, end);
+  run_inquire_last(r, end);
   end->asked = launch_was_asked(r->launched);
   if (*launch_problem(r->launched)) run_tell(r, RUN_WARNING, "%s", launch_problem(r->launched));
   launch_end(r->launched);

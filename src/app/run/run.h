@@ -11,6 +11,9 @@
 #ifndef PLIM_APP_RUN_H
 #define PLIM_APP_RUN_H
 
+#include <sys/types.h>
+
+#include "hook_record.h"
 #include "injection.h"
 #include "launch.h"
 #include "live.h"
@@ -25,7 +28,12 @@ typedef struct {
   const char *modules;        // the folder with python/, our modules; NULL: beside this program
   const char *notify;         // a URL that gets a JSON document for each event; NULL: none
   uint64_t cards;             // that the program uses, for its thread count; 0: not known
+  bool has_hook;              // load the hook library; the two below need it
+  uint64_t cap_bytes;         // of each card; 0: no cap
+  uint64_t spill_bytes;       // of host memory for each process; 0: nothing; RUN_SPILL_DEFAULT
 } run_options;
+
+#define RUN_SPILL_DEFAULT UINT64_MAX // half of the host memory that is free
 
 typedef struct {
   run_options options;
@@ -39,6 +47,11 @@ typedef struct {
   launch *launched;                        // while the program runs
   uint64_t peak_bytes, total_bytes, steps; // so far; PLIM_UNKNOWN: not known
   char card[96];
+  hook_record *hook; // NULL: none
+  char hook_path[PLIM_PATH_BYTES];
+  char *hook_variables[HOOK_VARIABLES + 1]; // "NAME=VALUE"; ends with NULL
+  bool has_spilled;
+  vec(pid_t) senders; // processes that tell options.notify
 } run;
 
 // Makes the run's folder and log, and its place in the record of runs.
@@ -85,6 +98,11 @@ typedef struct {
   double stored; // when a sample of it was written to the record
 } run_process;
 
+typedef struct run_inquiry run_inquiry; // a snapshot that is being read (run_findings.c)
+
+// What is done to find the lines of a leak.
+typedef enum { RUN_LEAK_NONE, RUN_LEAK_RECORDED, RUN_LEAK_WRITTEN, RUN_LEAK_NAMED } run_leak;
+
 typedef struct {
   int status; // as waitpid gives it
   int asked;  // the signal by which the user ended the program; 0: none
@@ -93,6 +111,11 @@ typedef struct {
   vec(run_process) processes;
   simulate_result observed; // what the processes wrote down when they ended
   uint64_t steps;           // that were made; PLIM_UNKNOWN: not known
+  run_inquiry *inquiry;     // NULL: none
+  bool has_first;           // the snapshot of the first step was looked at
+  run_leak leak;
+  unsigned leak_pid;
+  uint64_t leak_step; // at which the recording began
 } run_end;
 
 // Fails if the program cannot be started. Whatever the outcome, clear the end.

@@ -84,6 +84,7 @@ static void warn(run *r, run_end *end) {
   if (end->processes.len > 1 && p->last.rank != PLIM_UNKNOWN)
     snprintf(who, sizeof who, "rank %llu: ", (unsigned long long)p->last.rank);
   run_tell(r, RUN_WARNING, "%s%s", who, text);
+  if (trend.kind == PLIM_TREND_CREEPING) run_suspect_leak(r, end, p->pid);
 }
 
 // ---- all of it --------------------------------------------------------------------------------------
@@ -118,4 +119,6 @@ void run_follow(run *r, run_end *end) {
       for (size_t k = 0; k < n; k++) take(r, p, &samples[k]);
   }
   warn(r, end);
+  run_inquire(r, end);
+  run_hook_look(r);
 }

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "run_impl.h"
@@ -36,11 +38,18 @@ static char *configuration(const char *url, const char *body) {
     }
     fputs("\"\n", out);
   }
-  fputs("silent\nmax-time = 20\nretry = 2\noutput = /dev/null\n", out);
+  fputs("silent\nmax-time = 10\noutput = /dev/null\n", out);
   return fclose(out) == 0 ? text : (free(text), NULL);
 }
 
-static void send(const char *text) {
+// Reaps those that have ended.
+static void reap(run *r) {
+  for (size_t i = r->senders.len; i-- > 0;)
+    if (waitpid(r->senders.at[i], NULL, WNOHANG) != 0)
+      r->senders.at[i] = r->senders.at[--r->senders.len];
+}
+
+static void send(run *r, const char *text) {
   char *const words[] = {"curl", "--disable", "--config", "-", NULL};
   int ends[2];
   pid_t pid;
@@ -58,19 +67,33 @@ static void send(const char *text) {
   posix_spawnattr_setsigmask(&attributes, &none);
   posix_spawnattr_setpgroup(&attributes, 0);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
-  (void)!posix_spawnp(&pid, words[0], &files, &attributes, words, environ);
+  if (posix_spawnp(&pid, words[0], &files, &attributes, words, environ) == 0 &&
+      !vec_push(&r->senders, pid))
+    kill(pid, SIGKILL), waitpid(pid, NULL, 0);
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&files);
   close(ends[0]), close(ends[1]);
 }
 
-void run_notify(const run *r, const char *event, const char *text) {
+void run_notify(run *r, const char *event, const char *text) {
+  reap(r);
   const char *url = r->options.notify;
   json_t *about = url ? document(url, event, text, r) : NULL;
   char *body = about ? json_dumps(about, JSON_COMPACT) : NULL;
   char *config = body ? configuration(url, body) : NULL;
-  if (config) send(config);
+  if (config) send(r, config);
   free(config);
   free(body);
   json_decref(about);
+}
+
+void run_notify_end(run *r) {
+  enum { MOST_TENTHS = 110 }; // of a second: curl gives up after 10 seconds
+  for (int i = 0; reap(r), r->senders.len && i < MOST_TENTHS; i++)
+    nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+  for (size_t i = 0; i < r->senders.len; i++) {
+    kill(r->senders.at[i], SIGKILL);
+    waitpid(r->senders.at[i], NULL, 0);
+  }
+  vec_free(&r->senders);
 }

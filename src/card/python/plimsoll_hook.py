@@ -135,6 +135,8 @@ def _write():
     if _has_written == os.getpid() or not _folder or is_idle:
         return
     _has_written = os.getpid()
+    if _is_live:
+        plimsoll_live.finish()
     path = os.path.join(_folder, str(os.getpid()))
     devices = [_torch.cuda.memory_stats(i) for i in range(_torch.cuda.device_count())] if uses_card else []
     wanted = ("allocated_bytes.all.peak", "reserved_bytes.all.peak", "num_alloc_retries", "num_ooms")

@@ -39,6 +39,12 @@ def after_step(steps):
         _write()
 
 
+def finish():
+    """The program ends."""
+    if _pid == os.getpid():
+        _write()
+
+
 def resume(path, steps):
     """The program resumes from a checkpoint, made after so many steps; or from none."""
     global _first, _step

@@ -16,7 +16,9 @@
 typedef struct {
   const char *notify, *resume;
   uint64_t retries;
-  bool is_kept, has_no_check;
+  uint64_t cap_bytes, spill_mib;
+  bool is_kept, has_no_check, has_hook;
+  savers_args savers;
   cli_strings set;
 } run_args;
 
@@ -45,6 +47,9 @@ static plim_err set_environment(work *w, plim_error *error) {
   plim_err err = run_helpful(&w->r.options, &w->helpful, error);
   if (err) return err;
   if (!vec_push(&w->variables, NULL)) cli_out_of_memory();
+  add_variable(w,
+               "PLIMSOLL_FIRST=1"); // a model that is in memory twice is found after the first step
+  for (char **at = w->r.hook_variables; *at; at++) add_variable(w, *at);
   for (size_t i = 0; i < w->helpful.len; i++) {
     add_variable(w, w->helpful.at[i].setting);
     if (strstr(w->helpful.at[i].setting, "expandable_segments:True"))
@@ -82,6 +87,7 @@ static plim_err start(work *w, bool is_again, run_end *end, plim_error *error) {
   }
   run_settings settings = {.command = w->words.at,
                            .variables = w->variables.at,
+                           .savers = &w->args->savers,
                            .before = recovery_put,
                            .after = w->args->is_kept ? keep : recovery_restore,
                            .context = &w->recovery};
@@ -159,8 +165,12 @@ static int run_it(const cli_call *call) {
   plim_error error = {0};
   work *w = cli_alloc(sizeof *w);
   *w = (work){.args = args, .how = "not started", .status = -1};
-  run_options options = {.command = words, .notify = args->notify};
+  run_options options = {.command = words, .notify = args->notify, .cap_bytes = args->cap_bytes};
+  options.has_hook = args->has_hook || args->cap_bytes || args->spill_mib;
+  options.spill_bytes =
+      args->spill_mib == CLI_LEFT_OUT ? RUN_SPILL_DEFAULT : args->spill_mib * PLIM_MIB;
   recovery_begin(&w->recovery, words, &args->set);
+  w->recovery.has_chunked_loss = args->savers.chunked_loss;
   plim_err err = run_open(&w->r, &options, &error);
   if (!err) err = set_environment(w, &error);
   if (!err) run_show_start(&w->r, &w->helpful);
@@ -183,6 +193,7 @@ static int run_it(const cli_call *call) {
 // ---- its row ----------------------------------------------------------------------------------------
 
 #define AT(field) offsetof(run_args, field)
+#define SAVERS_AT(field) offsetof(run_args, savers.field)
 static const cli_option options[] = {
     {"retries", 0, "N", CLI_UINT, AT(retries),
      "start the program again at most N times after it ran out of memory (default: 3; 0: never)",
@@ -196,6 +207,18 @@ static const cli_option options[] = {
     {"notify", 0, "URL", CLI_STRING, AT(notify),
      "post JSON to this webhook (Discord, Slack or any other) at start, warning, failure, recovery "
      "and end",
+     NULL},
+    SAVER_OPTIONS(SAVERS_AT),
+    {"hook", 0, NULL, CLI_FLAG, AT(has_hook),
+     "load a library into the program that records every allocation of GPU memory", NULL},
+    {"cap", 0, "SIZE", CLI_BYTES, AT(cap_bytes),
+     "let the program use at most this much memory of each GPU, as if the GPU were smaller; "
+     "implies "
+     "--hook",
+     NULL},
+    {"spill", 0, "[MIB]", CLI_UINT, AT(spill_mib),
+     "when the GPU is full, use pinned host memory instead of failing, at most MIB MiB for each "
+     "process (default: half of what is free); slow, and reported; implies --hook",
      NULL},
     {"no-check", 0, NULL, CLI_FLAG, AT(has_no_check), "do not check the run before it starts",
      NULL},
@@ -217,6 +240,11 @@ static const char *const description[] = {
     "process on the GPU, host memory), it stops and says so.",
     "A warning is printed when memory grows from step to step, with the step at which the GPU will "
     "be full.",
+    "After the first step it reports a model that is in memory twice, with the lines that made the "
+    "copies. If memory leaks, it records a few steps and names the lines.",
+    "--chunked-loss, --empty-cache-every and --gc-every save memory without a change to your code; "
+    "loss and gradients stay the same. --spill lets a program that does not fit go on slowly: what "
+    "the GPU has no room for is read over the bus, the optimizer's state first.",
     "Before the start it sets variables that help any training, if you have not set them: "
     "PYTORCH_CUDA_ALLOC_CONF and PYTORCH_ALLOC_CONF (expandable segments), "
     "TOKENIZERS_PARALLELISM and, for several GPUs, OMP_NUM_THREADS. `plimsoll runs` lists "
