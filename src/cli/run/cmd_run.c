@@ -98,7 +98,11 @@ static plim_err start(work *w, bool is_again, run_end *end, plim_error *error) {
 
 // ---- its end ----------------------------------------------------------------------------------------
 
+// A script may lose the exit status of its program, as in `python train.py | tee log`: then the program itself says how it
+// ended.
 static bool is_well(const run_end *end) {
+  const simulate_process *failed = simulate_first_failed(&end->observed);
+  if (failed && strstr(failed->failure.text, "OutOfMemoryError")) return false;
   return WIFEXITED(end->status) && WEXITSTATUS(end->status) == 0;
 }
 
