@@ -21,6 +21,14 @@ DATASETS = """
 import json
 
 
+class Dataset:
+    pass
+
+
+class IterableDataset:
+    pass
+
+
 class Rows(list):
     def map(self, function, remove_columns):
         return Rows({**{k: v for k, v in row.items() if k not in remove_columns}, **function(row)} for row in self)
