@@ -206,18 +206,6 @@ TEST(every_property_lies_within_the_structure) {
 
 // ---- memory ---------------------------------------------------------------------------------------------
 
-// It moves to the host when the card is full, so it may be larger than the card.
-TEST(managed_memory_takes_no_room_on_the_card) {
-  void *managed = NULL;
-  size_t left, total;
-  CHECK(open_card(1) && !cudaMallocManaged(&managed, 5 * GIB, 1) && managed, "larger than it");
-  CHECK(!cudaMemGetInfo(&left, &total) && left == 4 * GIB - CONTEXT, "%zu", left);
-  const card_process *mine = card_process_here();
-  CHECK(mine->devices[0].used_bytes == 0 && mine->pinned_bytes == 5 * GIB, "%" PRIu64,
-        mine->pinned_bytes);
-  CHECK(!cudaFree(managed) && mine->pinned_bytes == 0 && cudaFree(managed) == 1, "freed once");
-}
-
 TEST(memory_ends_where_the_card_does) {
   void *large = NULL, *small = NULL, *more = NULL;
   size_t left, total;

@@ -124,9 +124,14 @@ void run_show_failure(run *r, const run_end *end) {
   if (WIFSIGNALED(end->status))
     run_tell(r, RUN_FAILURE, "the program was killed by signal %d (%s)", WTERMSIG(end->status),
              strsignal(WTERMSIG(end->status)));
-  else
+  else if (WEXITSTATUS(end->status))
     run_tell(r, RUN_FAILURE, "the program failed with exit status %d, but not because of memory",
              WEXITSTATUS(end->status));
+  else
+    run_tell(r, RUN_FAILURE,
+             "the program failed, but not because of memory: %s (its script lost the "
+             "exit status)",
+             simulate_first_failed(&end->observed)->failure.text);
 }
 
 void run_show_cause(run *r, const explanation *e) {

@@ -152,6 +152,12 @@ static void leave_files(const launch_keeper *k) {
   if (k->terminal > 2) close(k->terminal);
 }
 
+// Waits for the caller's last word. Without it, the caller was killed, and the user's terminal is still as it left it.
+static void restore_terminal(const launch_keeper *k) {
+  char byte;
+  if (read(k->life, &byte, 1) != 1 && k->users >= 0) tcsetattr(k->users, TCSANOW, k->mode);
+}
+
 noreturn void launch_keep(const launch_keeper *k) {
   launch_report report = {.news = LAUNCH_STARTED};
   const launch_request *request = k->request;
@@ -168,10 +174,9 @@ noreturn void launch_keep(const launch_keeper *k) {
   if (err) _exit(1);
   bool has_ended = wait_for_end(k, program, &report);
   end_descendants(has_ended ? LEFT_SECONDS : 0);
+  if (!has_ended) restore_terminal(k);
   if (request->after) (void)!request->after(request->context, &report.error);
   if (has_ended) tell(k, &report);
-  char byte; // the caller's last word; without it, the caller was killed
-  if (read(k->life, &byte, 1) == 1) _exit(0);
-  if (k->users >= 0) tcsetattr(k->users, TCSANOW, k->mode);
+  if (has_ended) restore_terminal(k);
   _exit(0);
 }

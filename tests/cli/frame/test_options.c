@@ -110,36 +110,6 @@ TEST(a_command_that_runs_a_program_needs_no_dashes) {
   DONE;
 }
 
-// --chunks 64, --chunks=64 and --chunks alone, which leaves the default.
-TEST(a_number_in_brackets_may_be_left_out) {
-  static const cli_option chunks[] = {
-      {"chunks", 0, "[N]", CLI_UINT, AT(count), "", NULL},
-      {"fast", 'f', NULL, CLI_FLAG, AT(fast), "", NULL},
-      {0},
-  };
-  const cli_command with_chunks = {.name = "chunks",
-                                   .positionals = with_program + 1,
-                                   .options = chunks,
-                                   .args_size = sizeof(sample_args),
-                                   .defaults = &defaults};
-  static char *const lines[][4] = {
-      {"--chunks", "64"},           {"--chunks=64"},   {"--chunks"}, {"--chunks", "python", "x.py"},
-      {"--chunks", "--", "python"}, {"--chunks", "-f"}};
-  static const uint64_t counts[] = {64, 64, 3, 3, 3, 3};
-  static const size_t programs[] = {0, 0, 0, 2, 1, 0};
-  for (int i = 0; i < 6; i++) {
-    int argc = 0;
-    while (lines[i][argc]) argc++;
-    bool ok = cli_parse(&with_chunks, argc, (char **)lines[i], 0, false, NULL, &call, &usage);
-    got = *(sample_args *)call.args;
-    bool was_given = cli_was_given(&call, AT(count));
-    size_t program = call.program.len;
-    DONE;
-    CHECK(ok && was_given, "line %d: %s", i, usage.error.message);
-    CHECK(got.count == counts[i] && program == programs[i], "line %d", i);
-  }
-}
-
 TEST(defaults_hold_where_nothing_is_given) {
   CHECK(PARSE("in"), "%s", usage.error.message);
   DONE;
@@ -191,7 +161,7 @@ TEST(an_optional_value_may_be_left_out) {
   char *wrong[] = {"--chunk=many", "python"};
   CHECK(!cli_parse(&runner, 2, wrong, 0, false, NULL, &call, &usage), "accepted");
   DONE;
-  CHECK_STR(usage.error.hint, "--chunk 512");
+  CHECK_STR(usage.error.hint, "--chunk 1");
 }
 
 TEST(short_forms) {

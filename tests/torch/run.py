@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""run.py PLIMSOLL ENVIRONMENT: `plimsoll run` with real PyTorch on a simulated card. A run fails, is explained, resumes from its
+checkpoint with a smaller micro batch and finishes; a model that is in memory twice and a leak are named with their lines; a
+capped program may spill.
+The last line is "N passed, N failed"."""
+import os
+import subprocess
+import sys
+import tempfile
+
+# The samples get longer after five steps, so that memory runs out when there are checkpoints.
+TRAINER = """
+import torch
+from transformers import HfArgumentParser, LlamaConfig, LlamaForCausalLM, Trainer, TrainingArguments
+
+args, = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses()
+model = LlamaForCausalLM(LlamaConfig(hidden_size=512, intermediate_size=1376, num_hidden_layers=4, num_attention_heads=8, vocab_size=4000))
+
+
+class Samples(torch.utils.data.Dataset):
+    def __len__(self):
+        return 16 * 8
+
+    def __getitem__(self, i):
+        return torch.arange(1024 if i >= 16 * 5 else 64) % 1000
+
+
+def collate(rows):
+    longest = max(len(r) for r in rows)
+    ids = torch.stack([torch.nn.functional.pad(r, (0, longest - len(r))) for r in rows])
+    return {"input_ids": ids, "labels": ids}
+
+
+class InOrder(Trainer):
+    def _get_train_sampler(self, *args):
+        return torch.utils.data.SequentialSampler(self.train_dataset)
+
+
+trainer = InOrder(model=model, args=args, train_dataset=Samples(), data_collator=collate)
+trainer.train()
+print("global step", trainer.state.global_step, "batch", args.per_device_train_batch_size, "x", args.gradient_accumulation_steps)
+"""
+FLAGS = "--output_dir out --per_device_train_batch_size 16 --gradient_accumulation_steps 1 --num_train_epochs 1 --save_steps 2 --report_to none --bf16 true"
+MISTAKES = """
+import time
+import torch
+
+model = torch.nn.Sequential(*[torch.nn.Linear(1024, 1024) for _ in range(8)]).cuda()
+twin = torch.nn.Sequential(*[torch.nn.Linear(1024, 1024) for _ in range(8)]).cuda()
+optimizer = torch.optim.AdamW(model.parameters())
+kept = []
+for step in range(70):
+    model(torch.ones(64, 1024, device="cuda")).square().mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    kept.append(torch.zeros(1 << 20, device="cuda"))
+    time.sleep(0.3)
+"""
+passed = failed = 0
+
+
+def check(is_met, text, shown=""):
+    global passed, failed
+    passed, failed = passed + bool(is_met), failed + (not is_met)
+    print("%s %s" % ("ok  " if is_met else "FAIL", text), flush=True)
+    if not is_met:
+        print(shown[-3000:])
+
+
+def run(options, limit, program, flags):
+    plimsoll, python = os.path.abspath(sys.argv[1]), os.path.join(sys.argv[2], "bin", "python")
+    with tempfile.TemporaryDirectory(prefix="plimsoll-run-") as folder:
+        with open(os.path.join(folder, "train.py"), "w") as f:
+            f.write(program)
+        inner = [plimsoll, "run", "--no-check", *options, "--", python, "train.py", *flags]
+        outer = [plimsoll, "simulate", "--gpu", "4090", "--limit", limit, "--steps", "0", "--writable", folder, "-v", "--"]
+        env = dict(os.environ, XDG_STATE_HOME=os.path.join(folder, "state"))
+        return subprocess.run(outer + inner, cwd=folder, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True).stderr
+
+
+def main():
+    said = run([], "2GiB", TRAINER, FLAGS.split())
+    check("out of memory: 5 steps fitted" in said, "running out of memory after five steps is explained", said)
+    check("starting again with micro batch 8 with 2 accumulation steps (was 16 with 1)" in said, "it goes on with half the micro batch", said)
+    check("resuming from out/checkpoint-4" in said and "global step 8 batch 8 x 2" in said, "it resumes from its checkpoint and makes all steps", said)
+    check("plimsoll: finished after 8 optimizer steps" in said, "all steps are counted", said)
+    said = run(["--hook"], "3GiB", MISTAKES, [])
+    check("train.py:5" in said and "train.py:6" in said, "models of the same shapes are named with their lines", said)
+    check("memory grows by 4.00 MiB per step" in said and "train.py:13" in said, "a leak is announced, and its line is named", said)
+    check("the hook saw at most" in said and "refused 0 requests" in said, "the hook library records", said)
+    said = run(["--spill", "--retries", "0"], "600MiB", MISTAKES.replace("range(70)", "range(30)").replace("time.sleep(0.3)", "pass").replace("1 << 20", "1 << 22"), [])
+    check("SPILLED: " in said and "finished after 30 optimizer steps" in said, "a program that does not fit goes on with spilled memory", said)
+    print("%d passed, %d failed" % (passed, failed))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
