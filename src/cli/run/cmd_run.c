@@ -176,9 +176,11 @@ static int run_it(const cli_call *call) {
   recovery_begin(&w->recovery, words, &args->set);
   w->recovery.has_chunked_loss = args->savers.chunked_loss;
   plim_err err = run_open(&w->r, &options, &error);
+  if (!err) run_show_start(&w->r);
+  if (!err && !args->has_no_check)
+    err = run_show_check(&w->r, words, &args->set, &w->r.options.cards, &error);
   if (!err) err = set_environment(w, &error);
-  if (!err) run_show_start(&w->r, &w->helpful);
-  if (!err && !args->has_no_check) err = run_show_check(&w->r, words, &args->set, &error);
+  if (!err) run_show_variables(&w->r, &w->helpful);
   if (!err) err = run_all(w, &error);
   if (recovery_has_files(&w->recovery) && args->is_kept)
     run_tell(&w->r, RUN_DETAIL, "the changed files are kept; plimsoll undo restores them");

@@ -17,20 +17,23 @@
 
 // ---- before -----------------------------------------------------------------------------------------
 
-void run_show_start(run *r, const run_variables *helpful) {
+void run_show_start(run *r) {
+  if (r->id) run_tell(r, RUN_START, "run %lld, log: %s", (long long)r->id, r->folder.log);
+  else
+    run_tell(r, RUN_START, "log: %s (this run will not be listed by plimsoll runs: %s)",
+             r->folder.log, r->no_history);
+}
+
+void run_show_variables(run *r, const run_variables *helpful) {
   char list[512] = "";
   for (size_t i = 0; i < helpful->len; i++) {
     size_t used = strlen(list);
     snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", helpful->at[i].setting);
   }
-  if (r->id) run_tell(r, RUN_START, "run %lld, log: %s", (long long)r->id, r->folder.log);
-  else
-    run_tell(r, RUN_START, "log: %s (this run will not be listed by plimsoll runs: %s)",
-             r->folder.log, r->no_history);
   if (*list) run_tell(r, RUN_DETAIL, "set for this run: %s", list);
 }
 
-plim_err run_show_check(run *r, const char *const *words, const cli_strings *sets,
+plim_err run_show_check(run *r, const char *const *words, const cli_strings *sets, uint64_t *cards,
                         plim_error *error) {
   plim_error unread = {0};
   check *c = cli_alloc(sizeof *c);
@@ -43,6 +46,7 @@ plim_err run_show_check(run *r, const char *const *words, const cli_strings *set
     if (f->severity == CHECK_FAILS)
       run_tell(r, RUN_WARNING, "check: %s%s%s", f->what, *f->fix ? "; " : "", f->fix);
   }
+  if (!err && c->ranks > 0) *cards = (uint64_t)c->ranks;
   check_clear(c);
   free(c);
   return err == PLIM_ERR_NOMEM ? err : PLIM_OK;

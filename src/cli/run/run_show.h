@@ -7,9 +7,11 @@
 #include "options.h"
 #include "run.h"
 
-void run_show_start(run *r, const run_variables *helpful);
-// The findings of `check` that would make the run fail. Fails only if memory runs out.
-plim_err run_show_check(run *r, const char *const *words, const cli_strings *sets,
+void run_show_start(run *r);
+void run_show_variables(run *r, const run_variables *helpful);
+// The findings of `check` that would make the run fail. *cards is the number of GPUs that the command uses; 0: not known.
+// Fails only if memory runs out.
+plim_err run_show_check(run *r, const char *const *words, const cli_strings *sets, uint64_t *cards,
                         plim_error *error);
 
 // Reads the log of a program that failed. Fails only if memory runs out; otherwise clear the explanation.

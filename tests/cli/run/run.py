@@ -82,6 +82,11 @@ def passes_through(b):
     status, out, err = b.run([], ["sh", "-c", "env; exit 7"], PYTORCH_ALLOC_CONF="max_split_size_mb:64")
     check(status == 7, "the exit status is the program's")
     check("PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:64" in out.split("\n"), "the user's allocator settings have both names", out)
+    with open(os.path.join(b.work, "train.py"), "w") as f:
+        f.write("from transformers import TrainingArguments, Trainer\nTrainer(args=TrainingArguments(per_device_train_batch_size=2)).train()\n")
+    shutil.copy("/bin/true", os.path.join(b.work, "torchrun"))
+    status, out, err = b.run([], ["./torchrun", "--nproc-per-node", "2", "train.py"])
+    check("OMP_NUM_THREADS=" in err, "several processes share the cores", err)
     status, out, err = b.run([], TRAIN + ["--end", "kill"])
     check(status == 128 + signal.SIGKILL and "SIGKILL" in err or "killed" in err, "a killed program", err)
     one = b.newest()
