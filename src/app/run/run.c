@@ -109,14 +109,26 @@ void run_close(run *r, int status, const char *how) {
   if (r->folder.lock >= 0) close(r->folder.lock);
 }
 
+// False: it does not fit, or memory ran out.
+static bool json_line(const run *r, const char *event, const char *text, char *line, size_t size) {
+  json_t *about = json_pack("{s:f, s:I, s:s, s:s}", "time", run_clock(), "run", (json_int_t)r->id,
+                            "event", event, "text", text);
+  size_t length = about ? json_dumpb(about, line, size - 1, JSON_COMPACT) : size;
+  json_decref(about);
+  if (length >= size - 1) return false;
+  line[length] = 0;
+  return true;
+}
+
 void run_tell(run *r, run_event event, const char *format, ...) {
-  char text[1024], line[1200];
+  char text[1024], line[2400];
   plim_error error;
   va_list values;
   va_start(values, format);
   vsnprintf(text, sizeof text, format, values);
   va_end(values);
-  snprintf(line, sizeof line, "plimsoll: %s", text);
+  if (!r->options.is_json || !json_line(r, event_names[event], text, line, sizeof line))
+    snprintf(line, sizeof line, "plimsoll: %s", text);
   if (r->launched) launch_say(r->launched, line);
   else {
     dprintf(STDERR_FILENO, "%s\n", line);

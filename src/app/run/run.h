@@ -27,6 +27,7 @@ typedef struct {
   const char *const *command; // as the user typed it; ends with NULL
   const char *modules;        // the folder with python/, our modules; NULL: beside this program
   const char *notify;         // a URL that gets a JSON document for each event; NULL: none
+  bool is_json;               // what run_tell writes to standard error is a JSON object per line
   uint64_t cards;             // that the program uses, for its thread count; 0: not known
   bool has_hook;              // load the hook library; the two below need it
   uint64_t cap_bytes;         // of each card; 0: no cap

@@ -170,6 +170,7 @@ static int run_it(const cli_call *call) {
   work *w = cli_alloc(sizeof *w);
   *w = (work){.args = args, .how = "not started", .status = -1};
   run_options options = {.command = words, .notify = args->notify, .cap_bytes = args->cap_bytes};
+  options.is_json = call->common.json;
   options.has_hook = args->has_hook || args->cap_bytes || args->spill_mib;
   options.spill_bytes =
       args->spill_mib == CLI_LEFT_OUT ? RUN_SPILL_DEFAULT : args->spill_mib * PLIM_MIB;
@@ -255,6 +256,8 @@ static const char *const description[] = {
     "PYTORCH_CUDA_ALLOC_CONF and PYTORCH_ALLOC_CONF (expandable segments), "
     "TOKENIZERS_PARALLELISM and, for several GPUs, OMP_NUM_THREADS. `plimsoll runs` lists "
     "earlier runs.",
+    "Standard output is your program's. What plimsoll says goes to standard error; with --json, as "
+    "one JSON object for each line.",
     NULL,
 };
 

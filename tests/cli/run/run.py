@@ -122,6 +122,12 @@ def recovers_in_files(b):
     check(open(script).read() == text, "and undo restores them", os.listdir(b.work))
 
 
+def says_json(b):
+    status, out, err = b.run(["--json"], TRAIN + ["--card-mib", "400"])
+    said = [json.loads(line) for line in err.split("\n") if line.startswith("{")]
+    check(status == 0 and {"start", "failure", "recovery", "end"} <= {s["event"] for s in said} and "plimsoll: " not in err, "with --json, objects", err)
+
+
 def restores_after_a_kill(b):
     script = os.path.join(b.work, "train.sh")
     text = "#!/bin/sh\n" + " ".join(TRAIN) + " --card-mib 400 --end wait\n"
@@ -227,7 +233,7 @@ def draws(b):
 
 
 def main():
-    for test in passes_through, recovers, recovers_in_files, restores_after_a_kill, stops_where_nothing_helps, cures_fragmentation, warns, passes_signals, notifies, draws, keeps_going_without_a_record:
+    for test in passes_through, recovers, recovers_in_files, says_json, restores_after_a_kill, stops_where_nothing_helps, cures_fragmentation, warns, passes_signals, notifies, draws, keeps_going_without_a_record:
         with tempfile.TemporaryDirectory(prefix="plimsoll-run-") as folder:
             bench = Bench(os.path.realpath(folder))
             os.makedirs(os.path.join(bench.state, "plimsoll"), exist_ok=True)

@@ -1,0 +1,11 @@
+# run and runs: what is not there, and what was typed wrongly.
+export HOME=$(mktemp -d) # an empty state folder
+unset XDG_STATE_HOME
+for line in "runs" "runs --json" "runs show 9" "runs nine" "runs 1 2 3" "runs --svg a.svg" "runs show 1 --svg a.svg" \
+  "run" "run --retries many -- true" "run --cap much -- true" "run --spill=some -- true"; do
+  $PLIMSOLL $line 2>&1
+  echo "exit $?"
+done
+$PLIMSOLL run --help
+$PLIMSOLL runs --help
+rm -r "$HOME"
