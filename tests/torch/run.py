@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """run.py PLIMSOLL ENVIRONMENT: `plimsoll run` with real PyTorch on a simulated card. A run fails, is explained, resumes from its
-checkpoint with a smaller micro batch and finishes; a model that is in memory twice and a leak are named with their lines; a
+checkpoint with planned settings and finishes; a model that is in memory twice and a leak are named with their lines; a
 capped program may spill.
 The last line is "N passed, N failed"."""
 import os
@@ -81,8 +81,8 @@ def run(options, limit, program, flags):
 def main():
     said = run([], "2GiB", TRAINER, FLAGS.split())
     check("out of memory: 5 steps fitted" in said, "running out of memory after five steps is explained", said)
-    check("starting again with micro batch 8 with 2 accumulation steps (was 16 with 1)" in said, "it goes on with half the micro batch", said)
-    check("resuming from out/checkpoint-4" in said and "global step 8 batch 8 x 2" in said, "it resumes from its checkpoint and makes all steps", said)
+    check("starting again with the planned settings checkpoint=on" in said, "it goes on with the fastest settings that are predicted to fit", said)
+    check("resuming from out/checkpoint-4" in said and "global step 8 batch 16 x 1" in said, "it resumes from its checkpoint and makes all steps", said)
     check("plimsoll: finished after 8 optimizer steps" in said, "all steps are counted", said)
     said = run(["--hook"], "3GiB", MISTAKES, [])
     check("train.py:5" in said and "train.py:6" in said, "models of the same shapes are named with their lines", said)

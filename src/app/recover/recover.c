@@ -109,6 +109,27 @@ static plim_err smaller_batch(recovery *v, recovery_step *step, plim_error *erro
   return err || !is_written ? err : set_number(v, "accumulate", steps, error);
 }
 
+// The next rung of a plan, in place of all settings before.
+static plim_err planned(recovery *v, const simulate_process *seen, recovery_step *step,
+                        plim_error *error) {
+  cli_strings settings = {0};
+  plim_err err = PLIM_OK;
+  if (v->plan && seen && v->plan(v->plan_context, seen, v->plans, &settings)) {
+    step->is_found = true;
+    snprintf(step->text, sizeof step->text, "the planned settings");
+    for (size_t i = 0; !err && i < settings.len; i++) {
+      char knob[48];
+      size_t n = strcspn(settings.at[i], "="), used = strlen(step->text);
+      snprintf(knob, sizeof knob, "%.*s", (int)n, settings.at[i]);
+      snprintf(step->text + used, sizeof step->text - used, "%s %s", i ? "," : "", settings.at[i]);
+      err = set(v, knob, settings.at[i] + n + 1, error);
+    }
+    v->plans++;
+  }
+  clear_settings(&settings);
+  return err;
+}
+
 // A setting that is on or off. It counts only if it can be written into this program.
 static plim_err turn(recovery *v, const char *knob, const char *value, const char *text,
                      recovery_step *step, plim_error *error) {
@@ -140,7 +161,10 @@ static plim_err try_cure(recovery *v, explain_cure_kind kind, const simulate_pro
     return PLIM_OK;
   case EXPLAIN_CURE_FUSED_ATTENTION:
     return turn(v, "attention", "sdpa", "PyTorch's fused attention (sdpa)", step, error);
-  case EXPLAIN_CURE_SMALLER_BATCH: return smaller_batch(v, step, error);
+  case EXPLAIN_CURE_SMALLER_BATCH: {
+    plim_err err = planned(v, seen, step, error);
+    return err || step->is_found ? err : smaller_batch(v, step, error);
+  }
   case EXPLAIN_CURE_PLAN:
     if (seen && seen->observed.checkpoints) return PLIM_OK;
     return turn(v, "checkpoint", "on", "gradient checkpointing", step, error);

@@ -15,10 +15,18 @@
 #include "explain.h"
 #include "trial.h"
 
+// Plans by prediction for what was observed. Adds the settings KNOB=V, which the caller frees, of the plan that is `rung`
+// places below the best. False: there is none.
+typedef bool recovery_plan(void *context, const simulate_process *seen, size_t rung,
+                           cli_strings *settings);
+
 typedef struct {
   const char *const *typed; // the user's command; ends with NULL
-  const cli_strings *sets;  // values of --set; or NULL
-  cli_strings settings;     // KNOB=V in force; owned
+  recovery_plan *plan;      // or NULL
+  void *plan_context;
+  size_t plans;            // that were tried
+  const cli_strings *sets; // values of --set; or NULL
+  cli_strings settings;    // KNOB=V in force; owned
   bool has_expandable, has_chunked_loss, has_retried;
   trial_with with; // the program with them
   bool has_with;

@@ -8,6 +8,7 @@
 #include "command.h"
 #include "recover.h"
 #include "run.h"
+#include "run_plan.h"
 #include "run_show.h"
 #include "simulate_report.h"
 #include "typed_line.h"
@@ -28,6 +29,7 @@ typedef struct {
   const run_args *args;
   run r;
   recovery recovery;
+  run_planned planned;
   run_variables helpful;
   vec(const char *) variables; // of the program's environment; ends with NULL
   vec(const char *) words;     // of the command, with the words of --resume
@@ -129,6 +131,7 @@ static plim_err recover(work *w, const run_end *end, uint64_t attempt, bool *is_
   else {
     run_show_cause(&w->r, &e);
     if (w->args->is_kept) err = recovery_restore(&w->recovery, error);
+    w->planned.total_bytes = w->r.total_bytes;
     if (!err && attempt < w->args->retries)
       err = recovery_next(&w->recovery, &e, simulate_fullest(&end->observed), &step, error);
     *is_again = !err && step.is_found;
@@ -175,6 +178,8 @@ static int run_it(const cli_call *call) {
   options.spill_bytes =
       args->spill_mib == CLI_LEFT_OUT ? RUN_SPILL_DEFAULT : args->spill_mib * PLIM_MIB;
   recovery_begin(&w->recovery, words, &args->set);
+  w->planned = (run_planned){words, &args->set, PLIM_UNKNOWN};
+  w->recovery.plan = run_plan, w->recovery.plan_context = &w->planned;
   w->recovery.has_chunked_loss = args->savers.chunked_loss;
   plim_err err = run_open(&w->r, &options, &error);
   if (!err) run_show_start(&w->r);
@@ -239,8 +244,9 @@ static const char *const description[] = {
     "terminal, signals and exit status; a copy of its output is kept in a log. Whatever it started "
     "ends with it.",
     "If the program runs out of memory, plimsoll explains why. If the cause can be cured without "
-    "changing what the model learns (a smaller micro batch with more accumulation steps, "
-    "expandable segments, gradient checkpointing), plimsoll changes that in your command or files "
+    "changing what the model learns (expandable segments, a loss in chunks, the settings that "
+    "plimsoll plan would choose, a smaller micro batch with more accumulation steps, gradient "
+    "checkpointing), plimsoll changes that in your command or files "
     "and starts the program again. Trainers of transformers and Lightning resume from the last "
     "checkpoint of this run; other programs start from the beginning unless --resume says how. "
     "Afterwards your files are as before, unless you give --keep. If the cause is another (another "
