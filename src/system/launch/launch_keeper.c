@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "launch_impl.h"
+#include "sandbox.h"
 
 #define LEFT_SECONDS 2   // that processes which the program left behind have to end by themselves
 #define GRACE_SECONDS 10 // between the request to end and the end by force
@@ -39,16 +40,6 @@ noreturn static void become_program(const launch_keeper *k, int failed) {
   _exit(127);
 }
 
-static plim_err start_failed(const char *name, int why, plim_error *error) {
-  // EACCES can come from any folder of PATH.
-  if ((why == ENOENT || why == EACCES) && !strchr(name, '/')) {
-    plim_err err =
-        plim_fail(error, PLIM_ERR_IO, "PATH has no program %.200s that can be run", name);
-    return plim_error_hint(error, "for a file in this folder: ./%.200s", name), err;
-  }
-  return plim_fail(error, PLIM_ERR_IO, "cannot run %.200s: %s", name, strerror(why));
-}
-
 static plim_err start_program(const launch_keeper *k, pid_t *program, plim_error *error) {
   int failed[2], why = 0;
   if (pipe2(failed, O_CLOEXEC) != 0)
@@ -59,7 +50,7 @@ static plim_err start_program(const launch_keeper *k, pid_t *program, plim_error
   close(failed[1]);
   while (*program > 0 && read(failed[0], &why, sizeof why) < 0 && errno == EINTR) continue;
   close(failed[0]);
-  return why ? start_failed(k->request->command[0], why, error) : PLIM_OK;
+  return why ? plim_sandbox_not_started(k->request->command[0], why, error) : PLIM_OK;
 }
 
 // ---- its end ----------------------------------------------------------------------------------------
