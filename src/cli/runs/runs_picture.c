@@ -11,7 +11,7 @@ typedef struct {
   vec(const history_sample *) samples; // of the rank that is drawn
 } drawn;
 
-static const char *const part_names[PLIM_TIMELINE_PARTS] = {"allocated by PyTorch"};
+static const char *const part_names[PLIM_TIMELINE_PARTS] = {"allocated after a step"};
 static const picture_layer layers[] = {{0, "#264b7a", "#3d6aa3"}};
 
 static double seconds_at(const void *context, size_t event) {
@@ -87,8 +87,8 @@ plim_err runs_draw(const void *context, const picture_request *wanted, plim_erro
   snprintf(note, sizeof note, "%s; rank %lld%s%s", runs_end_of(run), (long long)rank,
            run->card && *run->card ? ", " : "", run->card ? run->card : "");
   place(&d, t.peak, where, sizeof where);
-  snprintf(peak, sizeof peak, "peak %s: %s", units_bytes(t.columns.at[t.peak].allocated_bytes).text,
-           where);
+  snprintf(peak, sizeof peak, "most after a step: %s, %s",
+           units_bytes(t.columns.at[t.peak].allocated_bytes).text, where);
   picture p = {.title = title,
                .subtitle = run->command ? run->command : "",
                .note = note,

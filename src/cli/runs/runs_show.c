@@ -61,16 +61,19 @@ void runs_print_list(const history_found *found) {
                                         {"steps", .right = true},
                                         {"peak", .right = true},
                                         {"command"}};
-  char began[32], command[64];
+  char began[32], command[96];
   if (!found->runs.len) {
     term_say(stdout, "There are no runs yet. To make one: plimsoll run -- python train.py", 0, 0);
     return;
   }
+  // The other columns take at most 64 letters.
+  int left = term_width(stdout) - 64;
+  size_t room = left < 16 ? 16 : left > 60 ? 60 : (size_t)left;
   term_table *t = term_table_new(columns, sizeof columns / sizeof *columns);
   for (size_t i = 0; i < found->runs.len; i++) {
     const history_run *r = &found->runs.at[i];
     time_text(r->began, began, sizeof began);
-    picture_shorten(r->command ? r->command : "", command, sizeof command, 40);
+    picture_shorten(r->command ? r->command : "", command, sizeof command, room);
     term_table_cell(t, TERM_PLAIN, "%lld", (long long)r->id);
     term_table_cell(t, TERM_PLAIN, "%s", began);
     term_table_cell(t, TERM_PLAIN, "%s", duration_of(r).text);
