@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "machine.h"
 #include "quoting.h"
 #include "run_impl.h"
 
@@ -168,6 +169,9 @@ static plim_err go(run *r, const run_settings *settings, char **environment, run
 plim_err run_once(run *r, const run_settings *settings, run_end *end, plim_error *error) {
   *end = (run_end){.began = run_clock(), .steps = PLIM_UNKNOWN};
   end->log_begin = lseek(r->log, 0, SEEK_END);
+  plim_machine machine;
+  plim_machine_read("", &machine);
+  r->oom_kills = machine.oom_kills;
   forget_processes(r);
   char *command = plim_shell_line(settings->command);
   announce(r, command);

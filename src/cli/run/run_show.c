@@ -116,6 +116,8 @@ plim_err run_explain(const run *r, const run_end *end, const char *conf, explana
   facts.step = end->steps;
   facts.machine = &machine;
   facts.alloc_conf = conf;
+  if (machine.oom_kills != PLIM_UNKNOWN && r->oom_kills != PLIM_UNKNOWN)
+    facts.has_oom_kill = machine.oom_kills > r->oom_kills ? EXPLAIN_YES : EXPLAIN_NO;
   facts.others = others;
   facts.other_count = find_others(end, others, names);
   const simulate_process *seen = simulate_fullest(&end->observed);

@@ -85,13 +85,13 @@ static void read_locked(const char *root, plim_machine *m) {
 
 // The folders and file names of control groups version 1 and 2.
 typedef struct {
-  const char *mount, *limit, *used, *cache;
+  const char *mount, *limit, *used, *cache, *events;
 } version;
 
 static const version versions[] = {
     {"/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
-     "total_inactive_file"},
-    {"/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"},
+     "total_inactive_file", "memory.oom_control"},
+    {"/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file", "memory.events"},
 };
 
 #define NO_LIMIT (1ull << 62) // version 1 reports 2^63 minus a page if there is no limit
@@ -112,10 +112,19 @@ static uint64_t cache_in(const char *root, const version *v, const char *group) 
   return bytes == PLIM_UNKNOWN ? 0 : bytes;
 }
 
+// The kernel's counter includes the groups below.
+static uint64_t kills_in(const char *root, const version *v, const char *group) {
+  char path[PATH_MAX], text[FILE_BYTES];
+  if (!path_of(path, "%s%s%s/%s", root, v->mount, group, v->events)) return PLIM_UNKNOWN;
+  read_text(path, text);
+  return number_after(text, "oom_kill ", 1);
+}
+
 static uint64_t room_in(uint64_t limit, uint64_t used) { return limit > used ? limit - used : 0; }
 
 static void consider(const char *root, const version *v, const char *group, plim_machine *m) {
   uint64_t limit = number_in(root, v, group, v->limit), used = number_in(root, v, group, v->used);
+  if (m->oom_kills == PLIM_UNKNOWN) m->oom_kills = kills_in(root, v, group);
   if (limit >= NO_LIMIT || used == PLIM_UNKNOWN) return;
   uint64_t cache = cache_in(root, v, group);
   used -= cache < used ? cache : used;
@@ -195,6 +204,7 @@ void plim_machine_read(const char *root, plim_machine *out) {
   char text[FILE_BYTES];
   *out = (plim_machine){.limit_bytes = PLIM_UNKNOWN,
                         .limit_used_bytes = PLIM_UNKNOWN,
+                        .oom_kills = PLIM_UNKNOWN,
                         .shm_total_bytes = PLIM_UNKNOWN,
                         .shm_free_bytes = PLIM_UNKNOWN};
   read_memory(root, out);

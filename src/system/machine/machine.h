@@ -13,6 +13,8 @@ typedef struct {
   uint64_t swap_total_bytes, swap_free_bytes;
   uint64_t limit_bytes;      // of the control group with the least left; PLIM_UNKNOWN: no limit
   uint64_t limit_used_bytes; // used in that group, without reclaimable cache
+  uint64_t
+      oom_kills; // processes that the kernel killed in this process's control group since it was made
   uint64_t shm_total_bytes, shm_free_bytes; // /dev/shm
   uint64_t locked_bytes;                    // ulimit -l; PLIM_UNKNOWN: no limit
   bool is_container, is_wsl;

@@ -44,7 +44,10 @@ TEST(machine_cgroup_2) {
   folder_write_text("sys/fs/cgroup/user.slice/job/memory.current", "3221225472\n");
   folder_write_text("sys/fs/cgroup/user.slice/job/memory.stat",
                     "anon 1\ninactive_file 1073741824\n");
+  folder_write_text("sys/fs/cgroup/user.slice/memory.events", "oom 9\noom_kill 8\n");
+  folder_write_text("sys/fs/cgroup/user.slice/job/memory.events", "low 0\noom 4\noom_kill 3\n");
   read_and_remove();
+  CHECK_U64(m.oom_kills, 3); // of its own group
   CHECK_U64(m.limit_bytes, 16 * PLIM_GIB);
   CHECK_U64(m.limit_used_bytes, 2 * PLIM_GIB);
   CHECK_U64(plim_machine_room(&m), 14 * PLIM_GIB);
