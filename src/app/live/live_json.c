@@ -63,6 +63,7 @@ bool live_parse(const char *line, size_t size, live_sample *out) {
                        .free_bytes = count_in(o, "free"),
                        .total_bytes = count_in(o, "total")};
   text_in(o, "uuid", out->uuid, sizeof out->uuid);
+  text_in(o, "card", out->card, sizeof out->card);
   json_decref(o);
   return true;
 }

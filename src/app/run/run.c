@@ -184,7 +184,8 @@ plim_err run_once(run *r, const run_settings *settings, run_end *end, plim_error
   end->seconds = run_clock() - end->began;
   if (err) return err;
   for (size_t i = 0; i < end->processes.len; i++) {
-    uint64_t step = end->processes.at[i].last.step;
+    if (!end->processes.at[i].rank->has_sample) continue;
+    uint64_t step = end->processes.at[i].rank->last.step;
     if (step != PLIM_UNKNOWN && (end->steps == PLIM_UNKNOWN || step > end->steps))
       end->steps = step;
   }
@@ -192,16 +193,17 @@ plim_err run_once(run *r, const run_settings *settings, run_end *end, plim_error
 }
 
 void run_end_clear(run_end *end) {
+  for (size_t i = 0; i < end->processes.len; i++) free(end->processes.at[i].rank);
   vec_free(&end->processes);
   simulate_result_clear(&end->observed);
 }
 
-const run_process *run_fullest(const run_end *end) {
-  const run_process *found = NULL;
+const live_rank *run_fullest(const run_end *end) {
+  const live_rank *found = NULL;
   for (size_t i = 0; i < end->processes.len; i++) {
-    const run_process *p = &end->processes.at[i];
-    if (p->last.peak_reserved_bytes == PLIM_UNKNOWN) continue;
-    if (!found || p->last.peak_reserved_bytes > found->last.peak_reserved_bytes) found = p;
+    const live_rank *rank = end->processes.at[i].rank;
+    if (!rank->has_sample || rank->last.peak_reserved_bytes == PLIM_UNKNOWN) continue;
+    if (!found || rank->last.peak_reserved_bytes > found->last.peak_reserved_bytes) found = rank;
   }
   return found;
 }

@@ -16,9 +16,8 @@
 #include "hook_record.h"
 #include "injection.h"
 #include "launch.h"
-#include "live.h"
+#include "live_rank.h"
 #include "run_history.h"
-#include "trend.h"
 
 // Details go to the log and the record, and not to a webhook.
 typedef enum { RUN_START, RUN_WARNING, RUN_FAILURE, RUN_RECOVERY, RUN_END, RUN_DETAIL } run_event;
@@ -90,13 +89,10 @@ typedef struct {
   void *context;
 } run_settings;
 
-// One process of the program, as its lines show it.
+// One process of the program.
 typedef struct {
-  unsigned pid;
-  live_reader reader;
-  live_sample last;
-  plim_history memory;
-  bool has_sample, has_warned;
+  live_rank *rank; // owned
+  bool has_warned;
   double stored; // when a sample of it was written to the record
 } run_process;
 
@@ -125,6 +121,6 @@ plim_err run_once(run *r, const run_settings *settings, run_end *end, plim_error
 void run_end_clear(run_end *end);
 
 // The process that reserved the most; NULL if none used a card.
-const run_process *run_fullest(const run_end *end);
+const live_rank *run_fullest(const run_end *end);
 
 #endif

@@ -95,9 +95,9 @@ static bool is_asked(const run *r, unsigned pid) {
   return path_of(r, pid, ".ask", path) && access(path, F_OK) == 0;
 }
 
-static const run_process *process_of(const run_end *end, unsigned pid) {
+static const live_rank *process_of(const run_end *end, unsigned pid) {
   for (size_t i = 0; i < end->processes.len; i++)
-    if (end->processes.at[i].pid == pid) return &end->processes.at[i];
+    if (end->processes.at[i].rank->pid == pid) return end->processes.at[i].rank;
   return NULL;
 }
 
@@ -105,8 +105,8 @@ static const run_process *process_of(const run_end *end, unsigned pid) {
 static void look_at_first(run *r, run_end *end) {
   char path[PLIM_PATH_BYTES];
   for (size_t i = 0; i < end->processes.len && !end->has_first; i++) {
-    const run_process *p = &end->processes.at[i];
-    bool is_rank_0 = !p->last.rank || p->last.rank == PLIM_UNKNOWN;
+    const live_rank *p = end->processes.at[i].rank;
+    bool is_rank_0 = !p->has_sample || !p->last.rank || p->last.rank == PLIM_UNKNOWN;
     if (!is_rank_0 || !path_of(r, p->pid, ".first.pickle", path) || access(path, R_OK)) continue;
     end->has_first = true;
     begin(end, path, false);
@@ -124,7 +124,7 @@ void run_suspect_leak(run *r, run_end *end, unsigned pid) {
 // Two steps more than the search needs: the first is recorded in part, and what the last one leaves behind is freed later.
 static void look_at_leak(run *r, run_end *end) {
   char path[PLIM_PATH_BYTES], wanted[64];
-  const run_process *p = process_of(end, end->leak_pid);
+  const live_rank *p = process_of(end, end->leak_pid);
   if (end->leak == RUN_LEAK_NONE || !p || is_asked(r, end->leak_pid)) return;
   if (end->leak_step == PLIM_UNKNOWN) end->leak_step = p->last.step;
   snprintf(wanted, sizeof wanted, "snapshot %u.leak.pickle", end->leak_pid);

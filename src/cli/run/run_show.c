@@ -85,7 +85,7 @@ static plim_err read_log(const run *r, const run_end *end, plim_oom_log *log, pl
 static size_t find_others(const run_end *end, explain_process *out, char names[][64]) {
   plim_card cards[PLIM_MAX_CARDS];
   plim_card_process processes[PLIM_MAX_PROCESSES];
-  const run_process *fullest = run_fullest(end);
+  const live_rank *fullest = run_fullest(end);
   size_t count = plim_nvml_cards(cards), found = 0;
   for (size_t i = 0; i < count; i++) {
     bool is_the_one =
@@ -149,8 +149,8 @@ void run_show_cures(run *r, const explanation *e, const char *why) {
   if (*why) run_tell(r, RUN_DETAIL, "it is not started again: %s", why);
   for (size_t i = 0; i < e->cures.len && i < 3; i++) {
     const explain_cure *c = &e->cures.at[i];
-    run_tell(r, RUN_DETAIL, "to fix it: %s%s%s", c->text, c->command ? ": " : "",
-             c->command ? c->command : "");
+    run_tell(r, RUN_DETAIL, "to fix it: %s", c->text);
+    if (c->command) run_tell(r, RUN_DETAIL, "  %s", c->command);
   }
   run_tell(r, RUN_DETAIL, "all evidence: plimsoll explain %s", r->folder.log);
 }
