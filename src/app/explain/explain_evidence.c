@@ -234,8 +234,7 @@ static void show_end(explain_case *c, plim_notes *notes) {
     plim_note_add(notes, "last_error", NULL, "The last error is in line %llu: %s",
                   number(log->last_error_line), log->last_error);
   if (!is_found && !*log->last_error && log->lines)
-    plim_note_add(notes, "no_error", NULL, "No other error was seen in its %llu lines.",
-                  number(log->lines));
+    plim_note_add(notes, "no_error", NULL, "No other error was seen in it.");
   if (!log->lines) plim_note_add(notes, "empty", NULL, "The log is empty.");
 }
 

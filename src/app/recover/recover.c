@@ -14,6 +14,11 @@ const char *const *recovery_command(const recovery *v) {
   return v->has_with ? (const char *const *)v->with.version.words.at : v->typed;
 }
 
+const char *const *recovery_variables(const recovery *v) {
+  static const char *const none[] = {NULL};
+  return v->has_with ? (const char *const *)v->with.variables : none;
+}
+
 // ---- settings in force ------------------------------------------------------------------------------
 
 static const char *value_of(const recovery *v, const char *knob) {
@@ -145,8 +150,11 @@ static plim_err try_cure(recovery *v, explain_cure_kind kind, const simulate_pro
   case EXPLAIN_CURE_EXPANDABLE_SEGMENTS:
     if (v->has_expandable) return PLIM_OK;
     v->has_expandable = step->is_found = true;
-    step->variable = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True";
-    snprintf(step->text, sizeof step->text, "expandable segments");
+    step->variables[0] = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True";
+    step->variables[1] =
+        "PYTORCH_ALLOC_CONF=expandable_segments:True"; // versions differ in the name
+    snprintf(step->text, sizeof step->text,
+             "expandable segments in place of your allocator settings");
     return PLIM_OK;
   case EXPLAIN_CURE_RETRY:
     if (v->has_retried) return PLIM_OK;
@@ -156,7 +164,7 @@ static plim_err try_cure(recovery *v, explain_cure_kind kind, const simulate_pro
   case EXPLAIN_CURE_CHUNKED_LOSS:
     if (v->has_chunked_loss || !seen || !seen->observed.type) return PLIM_OK;
     v->has_chunked_loss = step->is_found = true;
-    step->variable = "PLIMSOLL_CHUNKED_LOSS=512";
+    step->variables[0] = "PLIMSOLL_CHUNKED_LOSS=512";
     snprintf(step->text, sizeof step->text, "the loss computed in chunks of 512 tokens");
     return PLIM_OK;
   case EXPLAIN_CURE_FUSED_ATTENTION:

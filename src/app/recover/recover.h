@@ -36,7 +36,7 @@ typedef struct {
 typedef struct {
   bool is_found;
   char text[400]; // "micro batch 2 with accumulation 8 (was 4 with 4)"; or why there is nothing
-  const char *variable; // "NAME=VALUE" to add to the environment; NULL: none
+  const char *variables[3]; // "NAME=VALUE" to add to the environment; ends with NULL
 } recovery_step;
 
 void recovery_begin(recovery *v, const char *const *typed, const cli_strings *sets);
@@ -48,6 +48,9 @@ plim_err recovery_next(recovery *v, const explanation *e, const simulate_process
 
 // The command to run now; ends with NULL.
 const char *const *recovery_command(const recovery *v);
+
+// Variables of the environment that the settings need, "NAME=VALUE"; ends with NULL.
+const char *const *recovery_variables(const recovery *v);
 
 // Whether the settings are in files, which the program reads while they are changed.
 bool recovery_has_files(const recovery *v);

@@ -6,6 +6,8 @@
 
 #include "cli_alloc.h"
 #include "command.h"
+#include "command_words.h"
+#include "quoting.h"
 #include "recover.h"
 #include "run.h"
 #include "run_plan.h"
@@ -32,7 +34,8 @@ typedef struct {
   run_planned planned;
   run_variables helpful;
   vec(const char *) variables; // of the program's environment; ends with NULL
-  vec(const char *) words;     // of the command, with the words of --resume
+  vec(char *) resume;          // the words of --resume; owned
+  vec(const char *) words;     // of the command, with those
   char began[64];              // "PLIMSOLL_RESUME=..."
   int status;                  // of the last start
   const char *how;             // it ended
@@ -62,16 +65,39 @@ static plim_err set_environment(work *w, plim_error *error) {
 
 // ---- one start --------------------------------------------------------------------------------------
 
-// Words after the command, as the user would type them.
+typedef struct {
+  work *w;
+  bool is_odd; // a word is not a literal
+} reading;
+
+static void take_word(void *to, size_t command, const char *word, size_t size) {
+  reading *r = to;
+  plim_bytes text = {0};
+  bool is_out = false;
+  if (plim_word_read(PLIM_WORD_WORD, word, (plim_span){0, size}, &text, &is_out) && !command) {
+    if (!vec_push(&r->w->resume, text.at)) cli_out_of_memory();
+  } else r->is_odd = true, vec_free(&text);
+  if (is_out) cli_out_of_memory();
+}
+
+// Reads --resume as a shell would, before the program runs.
+static plim_err read_resume(work *w, plim_error *error) {
+  reading r = {.w = w};
+  const char *text = w->args->resume;
+  if (!text) return PLIM_OK;
+  plim_err err = plim_command_words(PLIM_FORMAT_SHELL, text, strlen(text), take_word, &r);
+  if (!err && !r.is_odd) return PLIM_OK;
+  return plim_fail(error, PLIM_ERR_ARGUMENT,
+                   "--resume: \"%.120s\" is not a list of words without variables and redirections",
+                   text);
+}
+
 static void set_command(work *w, bool is_again) {
-  static const char blanks[] = " \t";
   w->words.len = 0;
   for (const char *const *at = recovery_command(&w->recovery); *at; at++)
     if (!vec_push(&w->words, *at)) cli_out_of_memory();
-  char *rest =
-      is_again && w->args->resume ? strdup(w->args->resume) : NULL; // lives as long as we do
-  for (char *word = rest ? strtok(rest, blanks) : NULL; word; word = strtok(NULL, blanks))
-    if (!vec_push(&w->words, word)) cli_out_of_memory();
+  for (size_t i = 0; is_again && i < w->resume.len; i++)
+    if (!vec_push(&w->words, w->resume.at[i])) cli_out_of_memory();
   if (!vec_push(&w->words, NULL)) cli_out_of_memory();
 }
 
@@ -86,6 +112,7 @@ static plim_err start(work *w, bool is_again, run_end *end, plim_error *error) {
   if (is_again) {
     snprintf(w->began, sizeof w->began, "PLIMSOLL_RESUME=%.3f", w->r.began);
     add_variable(w, w->began);
+    for (const char *const *at = recovery_variables(&w->recovery); *at; at++) add_variable(w, *at);
   }
   run_settings settings = {.command = w->words.at,
                            .variables = w->variables.at,
@@ -112,8 +139,8 @@ static bool is_well(const run_end *end) {
 static const char *allocator_settings(const work *w) {
   static const char name[] = "PYTORCH_CUDA_ALLOC_CONF=";
   const char *users = getenv("PYTORCH_CUDA_ALLOC_CONF");
-  for (size_t i = 0; i + 1 < w->variables.len; i++)
-    if (strncmp(w->variables.at[i], name, sizeof name - 1) == 0)
+  for (size_t i = w->variables.len; i-- > 0;) // the last one counts
+    if (w->variables.at[i] && strncmp(w->variables.at[i], name, sizeof name - 1) == 0)
       return w->variables.at[i] + sizeof name - 1;
   return users ? users : "";
 }
@@ -140,7 +167,7 @@ static plim_err recover(work *w, const run_end *end, uint64_t attempt, bool *is_
   }
   if (*is_again) {
     run_show_recovery(&w->r, step.text, attempt + 1, w->args->retries);
-    if (step.variable) add_variable(w, step.variable);
+    for (const char *const *at = step.variables; *at; at++) add_variable(w, *at);
   }
   explanation_clear(&e);
   return err;
@@ -171,7 +198,7 @@ static int run_it(const cli_call *call) {
   const char **words = typed_words(call);
   plim_error error = {0};
   work *w = cli_alloc(sizeof *w);
-  *w = (work){.args = args, .how = "not started", .status = -1};
+  *w = (work){.args = args, .how = "not started", .status = -1, .r.log = -1};
   run_options options = {.command = words, .notify = args->notify, .cap_bytes = args->cap_bytes};
   options.is_json = call->common.json;
   options.has_hook = args->has_hook || args->cap_bytes || args->spill_mib;
@@ -181,7 +208,8 @@ static int run_it(const cli_call *call) {
   w->planned = (run_planned){words, &args->set, PLIM_UNKNOWN};
   w->recovery.plan = run_plan, w->recovery.plan_context = &w->planned;
   w->recovery.has_chunked_loss = args->savers.chunked_loss;
-  plim_err err = run_open(&w->r, &options, &error);
+  plim_err err = read_resume(w, &error);
+  if (!err) err = run_open(&w->r, &options, &error);
   if (!err) run_show_start(&w->r);
   if (!err && !args->has_no_check)
     err = run_show_check(&w->r, words, &args->set, &w->r.options.cards, &error);
@@ -197,6 +225,8 @@ static int run_it(const cli_call *call) {
   run_variables_clear(&w->helpful);
   vec_free(&w->variables);
   vec_free(&w->words);
+  for (size_t i = 0; i < w->resume.len; i++) free(w->resume.at[i]);
+  vec_free(&w->resume);
   free(words);
   free(w);
   return status;

@@ -3,7 +3,7 @@
 //
 //   fake_trainer --per_device_train_batch_size 8 --gradient_accumulation_steps 2 --max_steps 10
 //                [--card-mib 1000] [--weights-mib 100] [--sample-mib 50] [--long-step N] [--leak-mib N]
-//                [--checkpoint FILE [--resume]] [--step-ms N] [--end oom|error|kill|host|wait] [--stranded-mib N]
+//                [--checkpoint FILE [--resume]] [--note TEXT] [--step-ms N] [--end oom|error|kill|host|wait] [--stranded-mib N]
 //
 // Each step needs weights + samples of the micro batch; in step --long-step the samples are twice as large. Without
 // expandable segments, --stranded-mib are lost to fragmentation.
@@ -40,6 +40,7 @@ static flags read_flags(int argc, char **argv) {
   for (int i = 1; i < argc; i++) {
     if (strcmp(argv[i], "--resume") == 0) f.resumes = true;
     if (i + 1 == argc) break;
+    if (strcmp(argv[i], "--note") == 0) fprintf(stderr, "note: %s.\n", argv[i + 1]);
     if (strcmp(argv[i], "--checkpoint") == 0) f.checkpoint = argv[i + 1];
     if (strcmp(argv[i], "--end") == 0) f.end = argv[i + 1];
     for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++)

@@ -93,13 +93,16 @@ def passes_through(b):
     check(one["steps"] == 6 and one["end"] != "finished" and os.path.exists(one["log"]), "it is in the record", one)
     with open(one["log"]) as f:
         check("step 6: 16 samples" in f.read(), "the log has its output")
+    status, out, err = b.run(["--resume=--from $LAST"], TRAIN)
+    check(status == 2 and "--resume" in err and not out, "a --resume that only a shell could read", err)
     status, out, err = b.run([], ["no-such-program"])
     check(status == 2 and "no-such-program" in err, "a program that is missing", err)
 
 
 def recovers(b):
-    status, out, err = b.run(["--resume=--resume"], TRAIN + ["--long-step", "4", "--card-mib", "800", "--checkpoint", "last"])
+    status, out, err = b.run(["--resume=--resume --note 'two words'"], TRAIN + ["--long-step", "4", "--card-mib", "800", "--checkpoint", "last"])
     check(status == 0, "a run that fails, is explained, goes on and finishes", err)
+    check("note: two words." in err, "--resume is read as a shell would", err)
     check("out of memory: " in err and "micro batch 4 with 4 accumulation steps (was 8 with 2)" in err, "the cause and the cure are told", err)
     steps = [line for line in out.split("\n") if line.startswith("step")]
     check(steps == ["step %d: 16 samples of %d at a time" % (n, 8 if n < 4 else 4) for n in range(1, 7)], "it resumes, with the same effective batch", out)
@@ -172,7 +175,7 @@ def cures_fragmentation(b):
     status, out, err = b.run([], fragmented)
     check(status == 0 and "starting again" not in err, "expandable segments are on from the start", err)
     status, out, err = b.run([], fragmented, PYTORCH_CUDA_ALLOC_CONF="max_split_size_mb:512")
-    check(status == 0 and "starting again with expandable segments" in err and "16 samples of 8" in out, "fragmentation is cured, and the batch is not touched", err)
+    check(status == 0 and "starting again with expandable segments in place of your" in err and "16 samples of 8" in out, "fragmentation is cured, and the batch is not touched", err)
 
 
 def warns(b):
