@@ -73,6 +73,7 @@ def install(torch):
     for overload in _overloads(["_local_scalar_dense"]):
         _register(library, overload, _scalar)
     _turn_on()
+    _leave_backward_alone(torch)
     run = threading.Thread.run
 
     def run_with_key(self):
@@ -113,6 +114,41 @@ def _constructor(function):
 
 def _turn_on():
     _torch._C._dispatch_tls_set_dispatch_key_included(_key, True)
+
+
+def _leave_backward_alone(torch):
+    """Gradients are computed without the key. A tensor that Python has seen counts as used by Python, and PyTorch does not add to
+    it in place: gradients would be added up in new memory. Python that runs in a backward pass, such as a layer that is
+    computed again, has the key."""
+    run = getattr(torch.autograd.graph, "_engine_run_backward", None)
+    if run is None:
+        return
+    run = _with_key_excluded(run, True)
+    torch.autograd.graph._engine_run_backward = torch.autograd._engine_run_backward = run
+    function = torch.autograd.function.BackwardCFunction
+    function.apply = _with_key_excluded(function.apply, False)
+    hooks = torch.autograd.graph.saved_tensors_hooks
+    begin = hooks.__init__
+
+    def begin_with_key(self, pack_hook, unpack_hook):
+        begin(self, pack_hook, _with_key_excluded(unpack_hook, False))
+
+    hooks.__init__ = begin_with_key
+
+
+def _with_key_excluded(function, is_excluded):
+    """The function, which runs with the key excluded or not."""
+
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        was = _torch._C._dispatch_tls_is_dispatch_key_excluded(_key)
+        _torch._C._dispatch_tls_set_dispatch_key_excluded(_key, is_excluded)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            _torch._C._dispatch_tls_set_dispatch_key_excluded(_key, was)
+
+    return call
 
 
 def _overloads(names):

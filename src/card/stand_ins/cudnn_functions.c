@@ -167,10 +167,26 @@ typedef struct {
   bool is_backward;
 } attention;
 
+// Queries, keys, values, the output and a bias in the forward pass; in the backward pass also the gradients of all but the
+// bias.
+enum { TABLES_OF_BACKWARD = 8 };
+
+static const int64_t *size_of(const contents *c, size_t i) {
+  return cudnn_numbers(c->tensors.at[i], CUDNN_TENSOR_DIMENSIONS, 4);
+}
+
+// Keys and values have as many heads as each other; a bias for all heads is alone.
+static bool has_pair(const contents *c, int64_t heads) {
+  int count = 0;
+  for (size_t i = 0; i < c->tensors.len; i++)
+    count += size_of(c, i)[3] > 1 && size_of(c, i)[1] == heads;
+  return count > 1;
+}
+
 static attention attention_of(const contents *c) {
-  int64_t batch = 0, heads = 0, key_heads = 0, keys = 0, width = 0, products = 0, queries = 0;
+  int64_t batch = 0, heads = 0, key_heads = 0, keys = 0, width = 0, tables = 0, queries = 0;
   for (size_t i = 0; i < c->tensors.len; i++) {
-    const int64_t *size = cudnn_numbers(c->tensors.at[i], CUDNN_TENSOR_DIMENSIONS, 4);
+    const int64_t *size = size_of(c, i);
     bool is_table = size[3] > 1 && size[1] >= heads;
     if (!is_table) continue;
     if (size[1] > heads) width = INT64_MAX;
@@ -179,15 +195,17 @@ static attention attention_of(const contents *c) {
     if (size[2] < width) width = size[2];
   }
   for (size_t i = 0; i < c->tensors.len; i++) {
-    const int64_t *size = cudnn_numbers(c->tensors.at[i], CUDNN_TENSOR_DIMENSIONS, 4);
-    bool is_keys = size[3] > 1 && size[2] == width; // transposed
-    if (is_keys) key_heads = size[1], keys = size[3], products++;
+    const int64_t *size = size_of(c, i);
+    // Transposed. Queries look the same if they are as many as a head is wide, but do not have fewer heads.
+    bool is_keys = size[3] > 1 && size[2] == width && has_pair(c, size[1]);
+    tables += size[3] > 1;
+    if (is_keys && (!key_heads || size[1] < key_heads)) key_heads = size[1], keys = size[3];
   }
   for (size_t i = 0; i < c->tensors.len; i++) {
-    const int64_t *size = cudnn_numbers(c->tensors.at[i], CUDNN_TENSOR_DIMENSIONS, 4);
+    const int64_t *size = size_of(c, i);
     if (size[1] == heads && size[3] == width) queries = size[2];
   }
-  return (attention){batch, heads, queries, key_heads, keys, width, products > 1};
+  return (attention){batch, heads, queries, key_heads, keys, width, tables >= TABLES_OF_BACKWARD};
 }
 
 static int64_t attention_workspace(const contents *c) {
