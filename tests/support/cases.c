@@ -1,5 +1,6 @@
 #include "cases.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "families.h"
@@ -214,14 +215,23 @@ static plim_sharding sharding_of(const json_t *c) {
       .offloads_parameters = case_flag(c, "offload") || case_flag(c, "offload_param")};
 }
 
+// "4.57.6"
+static uint16_t version_of(const json_t *c, const char *library) {
+  unsigned major = 0, minor = 0;
+  sscanf(case_text(c, library, ""), "%u.%u", &major, &minor);
+  return PLIM_RELEASE(major, minor);
+}
+
 bool case_job(const json_t *c, const json_t *config, plim_job *job) {
   const char *dtype = case_text(c, "param_dtype", case_text(c, "param", ""));
-  *job = (plim_job){.dtype = dtype_named(dtype, PLIM_BF16),
-                    .lora = lora_of(json_object_get(c, "lora")),
-                    .load = load_of(c),
-                    .sdpa = kernel_of(c),
-                    .sharding = sharding_of(c),
-                    .recipe = recipe_of(c)};
+  *job = (plim_job){
+      .dtype = dtype_named(dtype, PLIM_BF16),
+      .lora = lora_of(json_object_get(c, "lora")),
+      .load = load_of(c),
+      .sdpa = kernel_of(c),
+      .sharding = sharding_of(c),
+      .recipe = recipe_of(c),
+      .versions = {.transformers = version_of(c, "transformers"), .peft = version_of(c, "peft")}};
   for (int i = 0; i < PLIM_WEIGHTS_COUNT; i++)
     if (case_is(c, "weights", plim_weights_names[i])) job->weights = (plim_weights_kind)i;
   job->prepares_kbit = case_flag(c, "prepare");

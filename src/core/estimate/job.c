@@ -3,6 +3,7 @@
 #include "family.h"
 #include "liger.h"
 #include "loading.h"
+#include "tape_state.h"
 
 // ---- jobs that are not supported --------------------------------------------------------------------
 
@@ -184,6 +185,7 @@ static void put_on_device(plim_tape *t, plim_model *m, const plim_job *job) {
 static plim_model *build(plim_tape *t, const plim_job *job) {
   bool is_plain = job->weights == PLIM_WEIGHTS_PLAIN;
   plim_tape_set_sdpa(t, job->sdpa);
+  plim_state(t)->versions = job->versions;
   plim_tape_set_liger(t, job->recipe.uses_liger);
   if (job->load != PLIM_LOAD_INIT || !is_plain) plim_tape_begin_host(t);
   plim_config c = job->model;

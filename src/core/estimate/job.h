@@ -7,6 +7,7 @@
 #include "quantised.h"
 #include "sharding.h"
 #include "training.h"
+#include "versions.h"
 
 typedef enum {
   PLIM_LOAD_INIT,       // random weights, built on the device
@@ -26,6 +27,7 @@ typedef struct {
   plim_sdpa_kernel sdpa; // the kernel that the card prefers
   plim_sharding sharding;
   plim_recipe recipe;
+  plim_versions versions;
 } plim_job;
 
 // The job as it actually runs. If DeepSpeed is configured with a 16-bit dtype (bf16.enabled, fp16.enabled; accelerate

@@ -4,6 +4,7 @@
 #include "modules.h"
 #include "moe.h"
 #include "ops.h"
+#include "tape_state.h"
 
 #include "op_names.h"
 
@@ -92,7 +93,8 @@ static void count_tokens(plim_tape *t, int64_t experts, groups *g) {
   set(t, &g->counts, empty(t, dims(experts), PLIM_I32));
   set(t, &g->offsets, empty(t, dims(experts), PLIM_I32));
   plim_consume(t, scratch(t, k_scan_bytes(experts, K_SCAN_TILE, PLIM_I32)));
-  set(t, &g->is_nobody, unsqueeze(t, empty(t, g->sorted->shape, PLIM_BOOL), 1));
+  if (!plim_transformers_from(t, 5, 18)) // since then only if experts are shared between GPUs
+    set(t, &g->is_nobody, unsqueeze(t, empty(t, g->sorted->shape, PLIM_BOOL), 1));
 }
 
 static void group(plim_tape *t, const plim_experts *e, plim_tensor *x, plim_tensor *shares,
@@ -122,7 +124,7 @@ static void project(plim_tape *t, const groups *g, plim_tensor *weight, plim_ten
                     plim_tensor **out) {
   plim_tape_at(t, "experts");
   set(t, out, grouped_mm(t, x, transpose(t, weight, 1, 2), g->offsets));
-  set(t, out, masked_fill(t, *out, g->is_nobody));
+  if (g->is_nobody) set(t, out, masked_fill(t, *out, g->is_nobody));
 }
 
 // Rows back in the order of tokens, and each token's summed up.
@@ -147,7 +149,7 @@ static plim_tensor *run_experts(plim_tape *t, const plim_experts *e, plim_tensor
   plim_tensor *out = NULL, *weighted = NULL, *inverse = NULL, *sum = NULL, *result = NULL;
   group(t, e, x, shares, experts, &g);
   plim_tensor *weight = plim_merge_weight(t, &e->gate_up_lora, e->gate_up, &up);
-  masked_fill_in_place(t, g.rows, g.is_nobody);
+  if (g.is_nobody) masked_fill_in_place(t, g.rows, g.is_nobody);
   project(t, &g, weight, g.rows, &out);
   set(t, &out, gated(t, out));
   project(t, &g, plim_merge_weight(t, &e->down_lora, e->down, &down), out, &out);

@@ -8,6 +8,7 @@
 #include "modules.h"
 #include "ops.h"
 #include "relative_bias.h"
+#include "tape_state.h"
 
 #include "op_names.h"
 
@@ -89,10 +90,14 @@ static void build(plim_tape *t, plim_t5 *m, plim_dtype d) {
   m->model.undecayed[0] = m->encoder.blocks[0].self.relative;
   m->model.undecayed[1] = m->decoder.blocks[0].self.relative;
   m->lm_head = m->shared;
+  plim_tensor *heads = NULL;
   if (m->c.has_own_head) m->lm_head = plim_model_parameter(t, &m->model, table, d);
-  else plim_consume(t, empty(t, table, d));
+  else heads = empty(t, table, d);
+  bool ties_head_last = plim_transformers_from(t, 5, 18);
+  if (heads && !ties_head_last) plim_consume(t, heads);
   plim_consume(t, encoders);
   plim_consume(t, decoders);
+  if (heads && ties_head_last) plim_consume(t, heads);
 }
 
 static void add_stack_lora(plim_tape *t, stack *s, const plim_lora *lora) {
@@ -144,9 +149,14 @@ static plim_tensor *lower_triangle(plim_tape *t, int64_t queries, int64_t keys) 
 // Mask and bias in one: what the kernel adds to the scores.
 static plim_tensor *masked_bias(plim_tape *t, const surroundings *with, int64_t queries,
                                 int64_t keys) {
-  if (with->mask) return where(t, with->mask, with->bias);
-  if (!with->is_causal || queries == 1) return with->bias;
-  return where(t, lower_triangle(t, queries, keys), with->bias);
+  plim_tensor *triangle = NULL, *bias = NULL, *dense = NULL;
+  if (!with->mask && with->is_causal && queries > 1)
+    set(t, &triangle, lower_triangle(t, queries, keys));
+  plim_tensor *mask = with->mask ? with->mask : triangle;
+  set(t, &bias, mask ? where(t, mask, with->bias) : with->bias);
+  set(t, &dense, plim_transformers_from(t, 5, 20) ? contiguous(t, bias) : bias);
+  drop_all(t, &triangle, &bias);
+  return give(t, &dense);
 }
 
 static plim_tensor *by_kernel(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,

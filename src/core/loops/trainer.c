@@ -48,6 +48,8 @@ static plim_tensor *count_all_items(plim_tape *t, const plim_model *m, const pli
     drop(t, &one);
   }
   if (m->shards && m->shards->world > 1) set(t, &total, sum_of_ranks(t, m->shards->world));
+  // divided by the number of ranks that have the same batch
+  if (plim_transformers_from(t, 5, 19)) set(t, &total, k_unary(t, total));
   return give(t, &total);
 }
 

@@ -2,6 +2,7 @@
 
 #include "kernels.h"
 #include "ops.h"
+#include "tape_state.h"
 
 #include "op_names.h"
 
@@ -172,7 +173,8 @@ void plim_rotary(plim_tape *t, const plim_tensor *inv_freq, int64_t length, plim
   plim_tensor *angles = NULL, *both = NULL, *wide = NULL, *c = NULL, *s = NULL;
   set(t, &wide, empty(t, dims(1, 1, length), PLIM_FP32));
   set(t, &angles, empty(t, dims(1, half, length), PLIM_FP32));
-  k_cublas(t);
+  if (plim_transformers_from(t, 5, 19)) drop(t, &wide); // a product of both, not of matrices
+  else k_cublas(t);
   set(t, &both, empty(t, dims(1, length, 2 * half), PLIM_FP32));
   set(t, &c, mul_scalar(t, k_unary(t, both)));
   set(t, &s, mul_scalar(t, k_unary(t, both)));

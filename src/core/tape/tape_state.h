@@ -4,6 +4,7 @@
 #define PLIM_CORE_TAPE_STATE_H
 
 #include "tape.h"
+#include "versions.h"
 
 typedef struct {
   bool failed;     // host memory ran out, or the program was stopped
@@ -30,12 +31,21 @@ typedef struct {
   bool reduces_gradients;     // this backward is not under no_sync
   bool ends_step;             // this backward is the last before the optimizer step
   bool reduces_once;          // all backward passes of a step but the last are under no_sync
+  plim_versions versions;     // of the libraries
 } plim_tape_state;
 
 // plim_tape's first member is its state.
 static inline plim_tape_state *plim_state(plim_tape *t) { return (plim_tape_state *)(void *)t; }
 static inline const plim_tape_state *plim_const_state(const plim_tape *t) {
   return (const plim_tape_state *)(const void *)t;
+}
+
+// ---- versions -------------------------------------------------------------------------------------
+
+// Whether the program uses this version of transformers, or a later one.
+static inline bool plim_transformers_from(const plim_tape *t, unsigned major, unsigned minor) {
+  uint16_t version = plim_const_state(t)->versions.transformers;
+  return (version ? version : PLIM_MEASURED_TRANSFORMERS) >= PLIM_RELEASE(major, minor);
 }
 
 // ---- autocast -------------------------------------------------------------------------------------

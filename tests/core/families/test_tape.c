@@ -9,8 +9,8 @@
 #include "truth.h"
 
 static const char *const folders[] = {
-    "accelerate", "bare",    "contrastive", "decoders", "encoders", "experts", "families",
-    "flash",      "kernels", "more",        "programs", "saving",   "sharded", "simulated"};
+    "accelerate", "bare", "contrastive", "decoders", "encoders", "experts",   "families", "flash",
+    "kernels",    "more", "programs",    "saving",   "sharded",  "simulated", "versions"};
 
 // Recordings that the tape does not support, or not to the last event.
 static const test_exception exceptions[] = {
