@@ -117,7 +117,8 @@ static plim_tensor *frequencies(plim_tape *t, plim_rope_kind kind, int64_t n) {
   case PLIM_ROPE_LLAMA3: return llama3(t, n);
   case PLIM_ROPE_LONG: return longrope(t, n);
   case PLIM_ROPE_YARN: return yarn(t, n);
-  default: return plim_inverse_frequencies(t, n);
+  default:
+    return plim_transformers_from(t, 5, 15) ? plim_inverse_frequencies(t, n) : inverse_powers(t, n);
   }
 }
 
@@ -126,8 +127,9 @@ static plim_tensor *frequencies(plim_tape *t, plim_rope_kind kind, int64_t n) {
 void plim_rope_new(plim_tape *t, const plim_config *c, plim_rope_buffers *out) {
   int64_t n = (plim_config_rotary_width(c) + 1) / 2;
   set(t, &out->inv_freq, frequencies(t, c->rope, n));
-  set(t, &out->original, floats(t, n));
-  plim_consume(t, frequencies(t, c->rope, n)); // computed again when weights are initialised
+  bool is_five = plim_transformers_from(t, 5, 0);
+  set(t, &out->original, is_five ? floats(t, n) : out->inv_freq); // a copy
+  if (is_five) plim_consume(t, frequencies(t, c->rope, n)); // again when weights are initialised
 }
 
 // torch.max(position_ids) + 1, and its comparison with a number.
