@@ -146,6 +146,7 @@ static void put_sample(json_writer *j, const history_sample *s) {
   jsonw_bytes(j, "allocated_bytes", s->allocated_bytes);
   jsonw_bytes(j, "reserved_bytes", s->reserved_bytes);
   jsonw_bytes(j, "used_bytes", s->used_bytes);
+  jsonw_bytes(j, "peak_bytes", s->peak_bytes);
   jsonw_end(j);
 }
 
