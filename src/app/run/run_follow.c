@@ -33,10 +33,12 @@ static void find_processes(const run *r, const live_run *self, run_end *end) {
 
 // ---- the record -------------------------------------------------------------------------------------
 
-// A run of days has thousands of samples, not millions: the time between two grows with the run's.
+// A run of days has thousands of samples, not millions: the time between two grows with the run's. The last one before a
+// pause is stored too, a moment later.
 static bool is_due(const run *r, const run_process *p) {
-  double now = p->rank->last.seconds, age = now - r->began;
-  return now - p->stored >= (age / 2000 > 1 ? age / 2000 : 1);
+  double now = run_clock(), age = now - r->began;
+  bool is_new = p->rank->last.seconds > p->stored;
+  return is_new && now - p->stored >= (age / 2000 > 1 ? age / 2000 : 1);
 }
 
 static uint64_t used_of(const live_sample *s) {

@@ -242,8 +242,13 @@ plim_err history_end(history *h, int64_t id, const history_run *run, plim_error 
 
 // ---- reading ----------------------------------------------------------------------------------------
 
+// A run that goes on, or whose end was not recorded, has the peak and the steps of its samples.
+#define OF_SAMPLES(what) "(SELECT max(" what ") FROM sample WHERE sample.run=run.id)"
 #define RUN_COLUMNS                                                                                \
-  "id, began, ended, pid, status, command, folder, log, card, how, total, peak, steps"
+  "id, began, ended, pid, status, command, folder, log, card, how, total,"                         \
+  " coalesce(peak, " OF_SAMPLES("coalesce(used, reserved)") "),"                                   \
+                                                            " coalesce(steps, " OF_SAMPLES(        \
+                                                                "step") ")"
 
 static history_run get_run(statement *s) {
   history_run r = {.id = get_integer(s), .began = get_number(s), .ended = get_number(s)};
@@ -273,8 +278,11 @@ static plim_err read_runs(history *h, statement *s, history_found *out, plim_err
 plim_err history_list(history *h, size_t most, history_found *out, plim_error *error) {
   *out = (history_found){0};
   statement s = prepare(h, "SELECT " RUN_COLUMNS " FROM run ORDER BY id DESC LIMIT ?");
-  put_integer(&s, (int64_t)most);
-  return read_runs(h, &s, out, error);
+  put_integer(&s, most < INT64_MAX ? (int64_t)most : INT64_MAX);
+  plim_err err = read_runs(h, &s, out, error);
+  int64_t count = err ? -1 : pragma(h, "SELECT count(*) FROM run");
+  out->run_count = count < 0 ? out->runs.len : (uint64_t)count;
+  return err;
 }
 
 static plim_err read_samples(history *h, int64_t id, history_found *out, plim_error *error) {

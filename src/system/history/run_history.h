@@ -44,6 +44,7 @@ typedef struct {
 
 typedef struct {
   vec(history_run) runs;
+  uint64_t run_count;          // of a list: how many runs there are in all
   vec(history_sample) samples; // of one run
   vec(history_event) events;
 } history_found;
