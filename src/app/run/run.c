@@ -132,8 +132,10 @@ void run_tell(run *r, run_event event, const char *format, ...) {
     snprintf(line, sizeof line, "plimsoll: %s", text);
   if (r->launched) launch_say(r->launched, line);
   else {
-    dprintf(STDERR_FILENO, "%s\n", line);
-    if (r->log >= 0) dprintf(r->log, "%s\n", line);
+    const char *begin = r->is_line_open ? "\n" : "";
+    dprintf(STDERR_FILENO, "%s%s\n", begin, line);
+    if (r->log >= 0) dprintf(r->log, "%s%s\n", begin, line);
+    r->is_line_open = false;
   }
   run_record_add_event(r->record, run_clock(), event_names[event], text);
   if (event != RUN_DETAIL) run_notify(r, event_names[event], text);
@@ -160,6 +162,7 @@ static plim_err go(run *r, const run_settings *settings, char **environment, run
   run_inquire_last(r, end);
   end->asked = launch_was_asked(r->launched);
   if (*launch_problem(r->launched)) run_tell(r, RUN_WARNING, "%s", launch_problem(r->launched));
+  r->is_line_open = launch_is_line_open(r->launched);
   launch_end(r->launched);
   r->launched = NULL;
   return PLIM_OK;

@@ -45,6 +45,7 @@ typedef struct {
   int64_t id;                              // of the run in there; 0: none
   char no_history[400];                    // why
   launch *launched;                        // while the program runs
+  bool is_line_open;                       // it has ended in the middle of a line
   uint64_t peak_bytes, total_bytes, steps; // so far; PLIM_UNKNOWN: not known
   char card[96];
   hook_record *hook; // NULL: none
