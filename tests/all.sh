@@ -10,7 +10,7 @@ rm -rf "$configs" && python3 tests/configs/generate.py "$configs"
 commands=(tests/lint.sh tests/wasm.sh "tools/readme.sh --check" "tools/accuracy.py --check $build/plimsoll"
   "python3 tests/io/formats/edit_check.py $build/release/tests/io/formats/dump_edit_readers"
   "python3 tests/card/layouts_check.py $build/release/tests/card/dump_layouts"
-  "python3 tests/card/hook_check.py" "python3 tests/card/savers_check.py"
+  "python3 tests/card/hook_check.py" "python3 tests/card/peaks_check.py" "python3 tests/card/savers_check.py"
   "python3 tests/io/shell/shell_check.py $build/release/tests/io/shell/dump_shell_flags"
   "python3 tests/io/python/arguments_check.py $build/release/tests/io/python/dump_knobs"
   "python3 tests/io/dialect/dialect_check.py $build/release/tests/io/dialect/dump_dialects tests/fixtures $configs ../shared/configs"
@@ -18,6 +18,7 @@ commands=(tests/lint.sh tests/wasm.sh "tools/readme.sh --check" "tools/accuracy.
 # The longest tests come first, so that none runs alone at the end.
 commands+=("tests/cli/golden.sh $build/release/plimsoll" "tests/cli/terminal.sh $build/release/plimsoll"
   "python3 tests/cli/run/run.py $build/release/plimsoll $build/release/fake_trainer"
+  "python3 tests/cli/run/terminal.py $build/release/plimsoll $build/release/fake_trainer"
   "python3 tests/cli/watch_check.py $build/release/plimsoll"
   "tests/io/formats/edits.sh $build/release/tests/io/formats/dump_edits")
 # Under sanitizers: every command, without the long searches.

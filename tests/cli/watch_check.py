@@ -3,12 +3,14 @@
 must appear instead of for a time, so that a busy machine fails nothing."""
 import json, os, re, shutil, socket, subprocess, sys, tempfile, time, urllib.error, urllib.request
 
+sys.dont_write_bytecode = True
+import tmux_terminal
+from tmux_terminal import DEADLINE, until
+
 PROGRAM = os.path.realpath(sys.argv[1])
-DEADLINE = 120  # seconds
 MIB = 1 << 20
 WORK = tempfile.mkdtemp()
 HANGS = f"{WORK}/hangs"
-TMUX = ["tmux", "-f", "/dev/null", "-S", f"{WORK}/tmux"]
 ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith(("LC_", "PLIMSOLL_", "XDG_", "TMUX"))}
 ENVIRONMENT.pop("NO_COLOR", None)
 ENVIRONMENT.update(PLIMSOLL_NVML=f"{os.path.dirname(PROGRAM)}/libfake_nvml.so", XDG_STATE_HOME=f"{WORK}/state",
@@ -29,13 +31,6 @@ def write_run(name, growth_mib):
                               "total": 24576 * MIB}), file=file)
 
 
-def until(condition, what):
-    end = time.monotonic() + DEADLINE
-    while not condition():
-        assert time.monotonic() < end, f"{what}: not within {DEADLINE} s"
-        time.sleep(0.05)
-
-
 def is_child(pid, parent):
     try:
         with open(f"/proc/{pid}/stat") as file:
@@ -45,47 +40,9 @@ def is_child(pid, parent):
     return name.endswith("(plimsoll") and rest.split()[1] == parent
 
 
-class Terminal:
-    """A shell in tmux."""
-
+class Terminal(tmux_terminal.Terminal):
     def __init__(self, columns, rows, **variables):
-        settings = [word for k, v in {**ENVIRONMENT, **variables}.items() for word in ("-e", f"{k}={v}")]
-        self.tmux("new-session", "-d", "-s", "t", "-x", str(columns), "-y", str(rows), *settings, "bash --norc --noprofile")
-
-    def tmux(self, *words):
-        done = subprocess.run(TMUX + list(words), capture_output=True, text=True, env=ENVIRONMENT)
-        assert done.returncode == 0, f"tmux {words[0]}: {done.stderr}"
-        return done.stdout
-
-    def keys(self, *names):
-        self.tmux("send-keys", "-t", "t", *names)
-
-    def type(self, line):
-        self.keys("-l", line)
-        self.keys("Enter")
-
-    def screen(self, *options):
-        return self.tmux("capture-pane", "-p", "-t", "t", *options)
-
-    def wait(self, pattern):
-        try:
-            until(lambda: re.search(pattern, self.screen(), re.M), f"/{pattern}/")
-        except AssertionError as error:
-            raise AssertionError(f"{error}\n{self.screen()}") from None
-
-    def resize(self, columns, rows):
-        self.tmux("resize-window", "-t", "t", "-x", str(columns), "-y", str(rows))
-
-    def is_alternate(self):
-        return self.tmux("display-message", "-p", "-t", "t", "#{alternate_on}").strip() == "1"
-
-    def is_restored(self):
-        """The shell's screen, a visible cursor, and letters are echoed."""
-        if self.is_alternate() or self.tmux("display-message", "-p", "-t", "t", "#{cursor_flag}").strip() != "1":
-            return False
-        self.type("clear; stty -a | grep -ow -e '-*echo' -e '-*icanon' | paste -sd ,")
-        self.wait("^-?icanon,-?echo|^-?echo,-?icanon")
-        return not re.search("^.*-(icanon|echo).*$", self.screen(), re.M)
+        super().__init__(WORK, {**ENVIRONMENT, **variables}, columns, rows)
 
     def start(self, command="watch"):
         self.type(f"clear; {PROGRAM} {command}; echo status=$?")
@@ -95,13 +52,6 @@ class Terminal:
         found = [pid for pid in os.listdir("/proc") if pid.isdigit() and is_child(pid, shell)]
         assert len(found) == 1, f"processes {found}"
         return int(found[0])
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        subprocess.run(TMUX + ["kill-server"], capture_output=True)
-        until(lambda: subprocess.run(TMUX + ["ls"], capture_output=True).returncode, "tmux ends")
 
 
 def shows_cards_and_runs():
@@ -349,10 +299,7 @@ def main():
     write_run('a"b\\c', 0)
     passed = failed = skipped = 0
     names = sys.argv[2:]
-    try:
-        for end in os.openpty():
-            os.close(end)
-    except OSError:
+    if not tmux_terminal.can_open():
         print("skipped: no terminal can be opened here")
         skipped = len(TERMINAL)
     for test in (OTHERS if skipped else TERMINAL + OTHERS):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """run.py PLIMSOLL ENVIRONMENT: `plimsoll run` with real PyTorch on a simulated card. A run fails, is explained, resumes from its
 checkpoint with planned settings and finishes; a model that is in memory twice and a leak are named with their lines; a
-capped program may spill.
+capped program may spill; a program that reads and resets PyTorch's peaks sees the same as without plimsoll.
 The last line is "N passed, N failed"."""
 import os
 import subprocess
@@ -56,6 +56,28 @@ for step in range(70):
     kept.append(torch.zeros(1 << 20, device="cuda"))
     time.sleep(0.3)
 """
+# Every third batch is larger. The program resets and reads peaks by both of PyTorch's modules.
+SWINGS = """
+import time
+import torch
+
+model = torch.nn.Sequential(*[torch.nn.Linear(1024, 1024) for _ in range(4)]).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+seen = []
+for step in range(40):
+    if step % 5 == 4:
+        torch.cuda.reset_peak_memory_stats()
+    if step == 20 and hasattr(torch, "accelerator"):
+        torch.accelerator.reset_peak_memory_stats()
+    model(torch.ones(4096 if step % 3 == 2 else 512, 1024, device="cuda")).square().mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    seen.append([v for k, v in sorted(torch.cuda.memory_stats().items()) if k.endswith(".peak")])
+    seen.append([torch.cuda.max_memory_allocated(), torch.accelerator.max_memory_allocated() if hasattr(torch, "accelerator") else 0])
+    time.sleep(0.3)
+with open("seen", "w") as f:
+    print(seen, file=f)
+"""
 passed = failed = 0
 
 
@@ -67,29 +89,40 @@ def check(is_met, text, shown=""):
         print(shown[-3000:])
 
 
-def run(options, limit, program, flags):
+def run(options, limit, program, flags, is_run=True):
+    """What the program and plimsoll wrote on standard error, and the program's file `seen`."""
     plimsoll, python = os.path.abspath(sys.argv[1]), os.path.join(sys.argv[2], "bin", "python")
     with tempfile.TemporaryDirectory(prefix="plimsoll-run-") as folder:
         with open(os.path.join(folder, "train.py"), "w") as f:
             f.write(program)
-        inner = [plimsoll, "run", "--no-check", *options, "--", python, "train.py", *flags]
+        inner = ([plimsoll, "run", "--no-check", *options, "--"] if is_run else []) + [python, "train.py", *flags]
         outer = [plimsoll, "simulate", "--gpu", "4090", "--limit", limit, "--steps", "0", "--writable", folder, "-v", "--"]
-        env = dict(os.environ, XDG_STATE_HOME=os.path.join(folder, "state"))
-        return subprocess.run(outer + inner, cwd=folder, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True).stderr
+        env = dict(os.environ, XDG_STATE_HOME=os.path.join(folder, "state"), PYTORCH_CUDA_ALLOC_CONF="expandable_segments:True")
+        said = subprocess.run(outer + inner, cwd=folder, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True).stderr
+        path = os.path.join(folder, "seen")
+        return said, open(path).read() if os.path.exists(path) else ""
+
+
+def keeps_the_programs_peaks():
+    said, seen = run([], "3GiB", SWINGS, [])
+    alone, seen_alone = run([], "3GiB", SWINGS, [], is_run=False)
+    check(seen and seen == seen_alone, "the program sees the peaks that it sees without plimsoll", said + alone)
+    check("the peak swings between 53.3 MiB and 177 MiB from step to step" in said, "swings between steps are told", said)
 
 
 def main():
-    said = run([], "2GiB", TRAINER, FLAGS.split())
-    check("out of memory: 5 steps fitted" in said, "running out of memory after five steps is explained", said)
+    said, _ = run([], "2GiB", TRAINER, FLAGS.split())
+    check("out of memory: 5 steps fitted, then a batch was longer than all before it: 1024 tokens per sample, at most 64 before" in said, "running out of memory after five steps is explained", said)
     check("starting again with the planned settings checkpoint=on" in said, "it goes on with the fastest settings that are predicted to fit", said)
     check("resuming from out/checkpoint-4" in said and "global step 8 batch 16 x 1" in said, "it resumes from its checkpoint and makes all steps", said)
     check("plimsoll: finished after 8 optimizer steps" in said, "all steps are counted", said)
-    said = run(["--hook"], "3GiB", MISTAKES, [])
+    said, _ = run(["--hook"], "3GiB", MISTAKES, [])
     check("train.py:5" in said and "train.py:6" in said, "models of the same shapes are named with their lines", said)
     check("memory grows by 4.00 MiB per step" in said and "train.py:13" in said, "a leak is announced, and its line is named", said)
     check("the hook saw at most" in said and "refused 0 requests" in said, "the hook library records", said)
-    said = run(["--spill", "--retries", "0"], "600MiB", MISTAKES.replace("range(70)", "range(30)").replace("time.sleep(0.3)", "pass").replace("1 << 20", "1 << 22"), [])
+    said, _ = run(["--spill", "--retries", "0"], "600MiB", MISTAKES.replace("range(70)", "range(30)").replace("time.sleep(0.3)", "pass").replace("1 << 20", "1 << 22"), [])
     check("SPILLED: " in said and "finished after 30 optimizer steps" in said, "a program that does not fit goes on with spilled memory", said)
+    keeps_the_programs_peaks()
     print("%d passed, %d failed" % (passed, failed))
     return 1 if failed else 0
 

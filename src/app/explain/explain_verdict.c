@@ -182,21 +182,39 @@ static bool decide_transient(explain_case *c) {
 
 // ---- a real shortage --------------------------------------------------------------------------------
 
+// The lengths of the samples are known.
+static void decide_by_lengths(explain_case *c, const char *steps) {
+  unsigned long long tokens = c->facts->sample_tokens, before = c->facts->usual_tokens;
+  if (tokens > before) {
+    explain_conclude(c, EXPLAIN_LONG_SAMPLE, EXPLAIN_CERTAIN,
+                     "%s steps fitted, then a batch was longer than all before it: %llu tokens per "
+                     "sample, at most %llu before",
+                     steps, tokens, before);
+    return;
+  }
+  explain_conclude(c, EXPLAIN_SHORTAGE, EXPLAIN_LIKELY,
+                   "%s steps fitted, then one needed more memory although its samples are not "
+                   "longer: %llu tokens, at most %llu before",
+                   steps, tokens, before);
+  explain_doubt(c, "memory that grows from step to step (a leak) ends in the same way");
+}
+
 static bool decide_long_sample(explain_case *c) {
   bool is_training = c->out->phase == PLIM_RUN_TRAINING || c->out->phase == PLIM_RUN_UNKNOWN;
-  bool is_longer = explain_exceeds(c->facts->sample_tokens, c->facts->usual_tokens, 1);
   bool depends_on_batch = c->out->moment != PLIM_RUN_IN_OPTIMIZER;
   char steps[32] = "earlier";
   if (!is_training || !depends_on_batch || explain_had_steps(c) != EXPLAIN_YES) return false;
   if (explain_is_known(c->out->step))
     snprintf(steps, sizeof steps, "%llu", (unsigned long long)c->out->step);
-  explain_conclude(c, EXPLAIN_LONG_SAMPLE, is_longer ? EXPLAIN_CERTAIN : EXPLAIN_LIKELY,
+  if (explain_is_known(c->facts->sample_tokens) && explain_is_known(c->facts->usual_tokens)) {
+    decide_by_lengths(c, steps);
+    return true;
+  }
+  explain_conclude(c, EXPLAIN_LONG_SAMPLE, EXPLAIN_LIKELY,
                    "%s steps fitted, then a batch needed more memory than those before it", steps);
-  if (!is_longer)
-    explain_doubt(
-        c,
-        "the log does not show the lengths of the samples; memory that grows from step to step (a "
-        "leak) ends in the same way");
+  explain_doubt(
+      c, "the log does not show the lengths of the samples; memory that grows from step to step (a "
+         "leak) ends in the same way");
   return true;
 }
 

@@ -3,11 +3,14 @@
 // Each run has a folder $XDG_STATE_HOME/plimsoll/run/NAME (default: ~/.local/state). In it are
 //   run.json   {"pid": of plimsoll, "command": "...", "started": Unix seconds, "limit_bytes": N or null,
 //               "steps": planned steps or null}
-//   PID.live   for each process of the program, one JSON object per line, appended after optimizer steps:
+//   PID.live   for each process of the program, one JSON object per line, appended after optimizer steps and when a phase
+//              begins or ends:
 //              {"t": Unix seconds, "step": n, "rank": r, "local_rank": l, "world": w, "phase": "training",
 //               "device": CUDA's index, "card": "NVIDIA H200", "uuid": "GPU-...", "allocated": bytes, "reserved": bytes,
 //               "peak_allocated": bytes, "peak_reserved": bytes, "free": bytes, "total": bytes}
-// The peaks are those since the line before; where they are those since the start, swings between steps are not seen.
+//              and when memory has run out, also
+//              {"oom_bytes": requested, "sample_tokens": of the failing batch, "longest_tokens": of all batches before}
+// The peaks are those since the line before, in the phase of the line.
 // Any field may be missing or null. The files are written by others while they are read here: a line that is not
 // complete yet is left for later, and a line that cannot be read is skipped.
 #ifndef PLIM_APP_LIVE_H
@@ -39,6 +42,8 @@ typedef struct {
   char uuid[96], card[96]; // the card's name
   uint64_t allocated_bytes, reserved_bytes, peak_allocated_bytes, peak_reserved_bytes;
   uint64_t free_bytes, total_bytes; // of the card
+  uint64_t oom_bytes;               // the request that failed; PLIM_UNKNOWN: none did
+  uint64_t sample_tokens, longest_tokens;
 } live_sample;
 
 // Reads a line without its line break. False if it is not a JSON object.

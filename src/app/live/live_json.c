@@ -61,7 +61,10 @@ bool live_parse(const char *line, size_t size, live_sample *out) {
                        .peak_allocated_bytes = count_in(o, "peak_allocated"),
                        .peak_reserved_bytes = count_in(o, "peak_reserved"),
                        .free_bytes = count_in(o, "free"),
-                       .total_bytes = count_in(o, "total")};
+                       .total_bytes = count_in(o, "total"),
+                       .oom_bytes = count_in(o, "oom_bytes"),
+                       .sample_tokens = count_in(o, "sample_tokens"),
+                       .longest_tokens = count_in(o, "longest_tokens")};
   text_in(o, "uuid", out->uuid, sizeof out->uuid);
   text_in(o, "card", out->card, sizeof out->card);
   json_decref(o);

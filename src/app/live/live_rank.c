@@ -36,6 +36,9 @@ static void take_sample(live_rank *r, const live_run *run, const live_sample *s)
   r->has_sample = true;
   r->limit_bytes = limit_of(run, s);
   r->peak_bytes = higher_known(r->peak_bytes, peak_in(s));
+  r->recent_peak_bytes = higher_known(r->recent_peak_bytes, peak_in(s));
+  r->peak_reserved_bytes = higher_known(r->peak_reserved_bytes, s->peak_reserved_bytes);
+  if (s->oom_bytes != PLIM_UNKNOWN) r->has_oom = true, r->oom = *s;
   if (!is_step(s)) return;
   plim_history_add(&r->history, &(plim_step_memory){.step = s->step,
                                                     .seconds = s->seconds < 0 ? NAN : s->seconds,
@@ -75,7 +78,8 @@ live_rank *live_rank_new(const char *folder, const live_run *run, unsigned pid) 
   live_rank *r = calloc(1, sizeof *r);
   if (!r) return NULL;
   r->pid = pid;
-  r->limit_bytes = r->peak_bytes = r->headroom_bytes = PLIM_UNKNOWN;
+  r->limit_bytes = r->peak_bytes = r->peak_reserved_bytes = PLIM_UNKNOWN;
+  r->recent_peak_bytes = r->headroom_bytes = PLIM_UNKNOWN;
   r->steps_per_second = -1;
   if (live_path(r->reader.path, folder, run, pid)) return r;
   free(r);

@@ -16,12 +16,16 @@ typedef struct {
   bool is_there;        // for the caller: seen in the last look at the folder
   bool has_sample;      // it has reported at least once
   live_sample last;     // if it has
+  bool has_oom;         // it has run out of memory
+  live_sample oom;      // when it did so last
   plim_history history; // training steps only
   plim_trend trend;
-  uint64_t limit_bytes;    // what the process can get in all; PLIM_UNKNOWN
-  uint64_t peak_bytes;     // the highest that was reported; PLIM_UNKNOWN
-  uint64_t headroom_bytes; // what is left of the limit at that peak; PLIM_UNKNOWN
-  double steps_per_second; // over the last steps; -1: unknown
+  uint64_t limit_bytes; // what the process can get in all; PLIM_UNKNOWN
+  uint64_t peak_bytes;  // the highest that was reported; PLIM_UNKNOWN
+  uint64_t peak_reserved_bytes;
+  uint64_t recent_peak_bytes; // the highest since the caller set this to PLIM_UNKNOWN
+  uint64_t headroom_bytes;    // what is left of the limit at that peak; PLIM_UNKNOWN
+  double steps_per_second;    // over the last steps; -1: unknown
 } live_rank;
 
 // NULL if there is no memory, or the path is too long. The caller frees it with free().

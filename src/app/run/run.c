@@ -44,17 +44,17 @@ static void announce(const run *r, const char *command) {
 static void begin_history(run *r, char *command) {
   char path[PLIM_PATH_BYTES], folder[PLIM_PATH_BYTES] = "";
   plim_error error = {0};
+  history *h = NULL;
   history_run about = {
       .began = r->began, .pid = getpid(), .command = command, .log = r->folder.log};
   about.total_bytes = PLIM_UNKNOWN;
   about.folder = getcwd(folder, sizeof folder) ? folder : NULL;
   plim_err err = simulate_state_path("runs.sqlite", path, &error);
-  if (!err) err = history_open(path, true, &r->history, &error);
-  if (!err) err = history_begin(r->history, &about, &r->id, &error);
-  if (!err) return;
-  history_close(r->history);
-  r->history = NULL;
-  snprintf(r->no_history, sizeof r->no_history, "%s", error.message);
+  if (!err) err = history_open(path, true, &h, &error);
+  if (!err) err = history_begin(h, &about, &r->id, &error);
+  if (err) history_close(h);
+  else r->record = run_record_new(h, r->id, &error);
+  if (!r->record) snprintf(r->no_history, sizeof r->no_history, "%s", error.message);
 }
 
 plim_err run_open(run *r, const run_options *options, plim_error *error) {
@@ -98,10 +98,11 @@ void run_close(run *r, int status, const char *how) {
   history_run end = {.ended = run_clock(), .status = status, .end = (char *)how, .card = r->card};
   end.total_bytes = r->total_bytes, end.peak_bytes = r->peak_bytes, end.steps = r->steps;
   run_hook_end(r);
+  run_record *record = r->record;
+  r->record = NULL;
+  if (run_record_end(record, &end, &error))
+    run_tell(r, RUN_WARNING, "the record of this run is not complete: %s", error.message);
   run_notify_end(r);
-  if (r->history) (void)!history_end(r->history, r->id, &end, &error);
-  history_close(r->history);
-  r->history = NULL;
   if (r->log >= 0) close(r->log);
   if (!*r->folder.path) return;
   forget_processes(r);
@@ -123,7 +124,6 @@ static bool json_line(const run *r, const char *event, const char *text, char *l
 
 void run_tell(run *r, run_event event, const char *format, ...) {
   char text[1024], line[2400];
-  plim_error error;
   va_list values;
   va_start(values, format);
   vsnprintf(text, sizeof text, format, values);
@@ -132,11 +132,12 @@ void run_tell(run *r, run_event event, const char *format, ...) {
     snprintf(line, sizeof line, "plimsoll: %s", text);
   if (r->launched) launch_say(r->launched, line);
   else {
-    dprintf(STDERR_FILENO, "%s\n", line);
-    if (r->log >= 0) dprintf(r->log, "%s\n", line);
+    const char *begin = r->is_line_open ? "\n" : "";
+    dprintf(STDERR_FILENO, "%s%s\n", begin, line);
+    if (r->log >= 0) dprintf(r->log, "%s%s\n", begin, line);
+    r->is_line_open = false;
   }
-  if (r->history)
-    (void)!history_add_event(r->history, r->id, run_clock(), event_names[event], text, &error);
+  run_record_add_event(r->record, run_clock(), event_names[event], text);
   if (event != RUN_DETAIL) run_notify(r, event_names[event], text);
 }
 
@@ -157,10 +158,11 @@ static plim_err go(run *r, const run_settings *settings, char **environment, run
     run_follow(r, end);
     next = run_clock() + TURN_MILLISECONDS / 1000.0;
   }
-  run_follow(r, end);
+  run_follow_last(r, end);
   run_inquire_last(r, end);
   end->asked = launch_was_asked(r->launched);
   if (*launch_problem(r->launched)) run_tell(r, RUN_WARNING, "%s", launch_problem(r->launched));
+  r->is_line_open = launch_is_line_open(r->launched);
   launch_end(r->launched);
   r->launched = NULL;
   return PLIM_OK;
@@ -202,8 +204,8 @@ const live_rank *run_fullest(const run_end *end) {
   const live_rank *found = NULL;
   for (size_t i = 0; i < end->processes.len; i++) {
     const live_rank *rank = end->processes.at[i].rank;
-    if (!rank->has_sample || rank->last.peak_reserved_bytes == PLIM_UNKNOWN) continue;
-    if (!found || rank->last.peak_reserved_bytes > found->last.peak_reserved_bytes) found = rank;
+    if (rank->peak_reserved_bytes == PLIM_UNKNOWN) continue;
+    if (!found || rank->peak_reserved_bytes > found->peak_reserved_bytes) found = rank;
   }
   return found;
 }

@@ -17,7 +17,7 @@
 #include "injection.h"
 #include "launch.h"
 #include "live_rank.h"
-#include "run_history.h"
+#include "run_record.h"
 
 // Details go to the log and the record, and not to a webhook.
 typedef enum { RUN_START, RUN_WARNING, RUN_FAILURE, RUN_RECOVERY, RUN_END, RUN_DETAIL } run_event;
@@ -41,10 +41,11 @@ typedef struct {
   char modules[PLIM_PATH_BYTES];
   int log;
   double began;                            // seconds since 1970
-  history *history;                        // NULL: the record cannot be written
+  run_record *record;                      // NULL: it cannot be written
   int64_t id;                              // of the run in there; 0: none
   char no_history[400];                    // why
   launch *launched;                        // while the program runs
+  bool is_line_open;                       // it has ended in the middle of a line
   uint64_t peak_bytes, total_bytes, steps; // so far; PLIM_UNKNOWN: not known
   char card[96];
   hook_record *hook; // NULL: none
@@ -92,7 +93,7 @@ typedef struct {
 // One process of the program.
 typedef struct {
   live_rank *rank; // owned
-  bool has_warned;
+  bool has_warned, has_told_swings;
   double stored; // when a sample of it was written to the record
 } run_process;
 

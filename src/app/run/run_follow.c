@@ -33,10 +33,12 @@ static void find_processes(const run *r, const live_run *self, run_end *end) {
 
 // ---- the record -------------------------------------------------------------------------------------
 
-// A run of days has thousands of samples, not millions: the time between two grows with the run's.
+// A run of days has thousands of samples, not millions: the time between two grows with the run's. The last one before a
+// pause is stored too, a moment later.
 static bool is_due(const run *r, const run_process *p) {
-  double now = p->rank->last.seconds, age = now - r->began;
-  return now - p->stored >= (age / 2000 > 1 ? age / 2000 : 1);
+  double now = run_clock(), age = now - r->began;
+  bool is_new = p->rank->last.seconds > p->stored;
+  return is_new && now - p->stored >= (age / 2000 > 1 ? age / 2000 : 1);
 }
 
 static uint64_t used_of(const live_sample *s) {
@@ -45,38 +47,39 @@ static uint64_t used_of(const live_sample *s) {
 }
 
 static void store(run *r, run_process *p) {
-  plim_error error;
   const live_sample *s = &p->rank->last;
   history_sample sample = {.time = s->seconds,
                            .rank = s->rank == PLIM_UNKNOWN ? 0 : (int64_t)s->rank,
                            .step = s->step,
                            .allocated_bytes = s->allocated_bytes,
                            .reserved_bytes = s->reserved_bytes,
-                           .used_bytes = used_of(s)};
+                           .used_bytes = used_of(s),
+                           .peak_bytes = p->rank->recent_peak_bytes};
   p->stored = s->seconds;
-  if (r->history && history_add_samples(r->history, r->id, &sample, 1, &error)) {
-    history_close(r->history);
-    r->history = NULL;
-    run_tell(r, RUN_WARNING, "the record of this run ends here: %s", error.message);
-  }
+  p->rank->recent_peak_bytes = PLIM_UNKNOWN;
+  run_record_add_sample(r->record, &sample);
 }
 
 // ---- warnings ---------------------------------------------------------------------------------------
 
-// A forecast that reaches the limit is announced once for each process. The worst rank rules.
+// A forecast that reaches the limit is announced once for each process, and so are swings that fit. The worst rank rules.
 static void warn(run *r, run_end *end) {
   run_process *worst = NULL;
   for (size_t i = 0; i < end->processes.len; i++)
     if (!worst || live_rank_is_worse(end->processes.at[i].rank, worst->rank))
       worst = &end->processes.at[i];
-  if (!worst || worst->has_warned || !plim_trend_is_warning(&worst->rank->trend)) return;
+  if (!worst || worst->has_warned) return;
   const live_rank *rank = worst->rank;
+  bool is_warning = plim_trend_is_warning(&rank->trend);
+  bool has_swings = rank->trend.kind == PLIM_TREND_SWINGING && !worst->has_told_swings;
+  if (!is_warning && !has_swings) return;
   char text[PLIM_TREND_TEXT], who[40] = "";
-  worst->has_warned = true;
+  worst->has_warned = is_warning;
+  worst->has_told_swings |= has_swings;
   plim_trend_say(&rank->trend, text, sizeof text);
   if (end->processes.len > 1 && rank->last.rank != PLIM_UNKNOWN)
     snprintf(who, sizeof who, "rank %llu: ", (unsigned long long)rank->last.rank);
-  run_tell(r, RUN_WARNING, "%s%s", who, text);
+  run_tell(r, is_warning ? RUN_WARNING : RUN_DETAIL, "%s%s", who, text);
   if (rank->trend.kind == PLIM_TREND_CREEPING) run_suspect_leak(r, end, rank->pid);
 }
 
@@ -91,7 +94,7 @@ static void take(run *r, run_process *p) {
   uint64_t used = used_of(s);
   if (s->total_bytes != PLIM_UNKNOWN) r->total_bytes = s->total_bytes;
   if (*s->card) snprintf(r->card, sizeof r->card, "%s", s->card);
-  raise(&r->peak_bytes, used == PLIM_UNKNOWN ? s->peak_reserved_bytes : used);
+  raise(&r->peak_bytes, used == PLIM_UNKNOWN ? p->rank->peak_reserved_bytes : used);
   raise(&r->steps, s->step);
   if (is_due(r, p)) store(r, p);
 }
@@ -108,4 +111,12 @@ void run_follow(run *r, run_end *end) {
   warn(r, end);
   run_inquire(r, end);
   run_hook_look(r);
+}
+
+void run_follow_last(run *r, run_end *end) {
+  run_follow(r, end);
+  for (size_t i = 0; i < end->processes.len; i++) {
+    run_process *p = &end->processes.at[i];
+    if (p->rank->has_sample && p->rank->last.seconds > p->stored) store(r, p);
+  }
 }

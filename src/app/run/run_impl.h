@@ -13,6 +13,8 @@ void run_notify_end(run *r);
 
 // Reads what the processes appended, writes samples to the record, and warns (run_follow.c).
 void run_follow(run *r, run_end *end);
+// When the program has ended: its last samples too.
+void run_follow_last(run *r, run_end *end);
 
 // Looks at the snapshots that the program has written, and asks for others (run_findings.c). The second is for a program that
 // has ended.

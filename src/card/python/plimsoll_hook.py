@@ -49,6 +49,7 @@ def watch(torch):
     if _is_live:
         plimsoll_live.install(torch)
         plimsoll_observed.listeners.append(plimsoll_live.begin)
+        plimsoll_observed.batch_listeners.append(plimsoll_live.take_batch)
     if os.environ.get("PLIMSOLL_RESUME"):
         plimsoll_resume.install()
     if plimsoll_world.wanted():

@@ -1,13 +1,17 @@
 """What `plimsoll run` sees of a training program while it runs: $PLIMSOLL_LIVE/PID.live has one JSON object per line, written
-when a phase begins and after optimizer steps, at most four times a second.
+after optimizer steps, at most four times a second, and when another phase begins: loading, evaluation or saving.
 
-Nothing here makes the program wait for the card, or changes its counters."""
+The peaks of a line are those since the line before, and belong to the phase that the line names. Nothing here makes the
+program wait for the card, or changes the counters that it sees."""
 import json
 import os
 import sys
 import time
 
+import plimsoll_peaks
+
 INTERVAL = 0.25  # seconds between lines of the same phase
+STEP = ("training", "optimizer")  # one phase here: a step has both
 _torch = None
 _file = None
 _pid = 0
@@ -15,11 +19,14 @@ _last = 0.0  # when the last line was written
 _step = 0  # steps of the training
 _first = 0  # those that were made before this process was started, by the checkpoint that it resumed from
 _phase = "loading"
+_tokens = None  # of each sample in the present batch; None: not known
+_longest = None  # of the batches before
 
 
 def install(torch):
     global _torch
     _torch = torch
+    plimsoll_peaks.install(torch)
     observe = getattr(torch._C, "_cuda_attach_out_of_memory_observer", None)
     if observe:  # it needs an allocator, so it waits for CUDA; a program without CUDA never calls it
         torch.cuda._lazy_call(lambda: observe(_out_of_memory))
@@ -28,8 +35,20 @@ def install(torch):
 def begin(phase):
     """A phase begins (plimsoll_observed)."""
     global _phase
+    is_other = phase not in STEP or _phase not in STEP
+    if is_other and _pid:
+        _write()  # the peak so far belongs to the phase that ends
     _phase = phase
-    _write()
+    if is_other:
+        _write()
+
+
+def take_batch(tokens):
+    """The program computes a batch with so many tokens in each sample; None: not known, or it does not train (plimsoll_observed)."""
+    global _tokens, _longest
+    if _tokens and _tokens > (_longest or 0):
+        _longest = _tokens
+    _tokens = tokens
 
 
 def after_step(steps):
@@ -56,27 +75,28 @@ def resume(path, steps):
 
 
 def _out_of_memory(device, requested, allocated, free):
-    _write({"oom_bytes": requested, "device": device, "free": free})
+    _write({"oom_bytes": requested, "device": device, "free": free, "sample_tokens": _tokens, "longest_tokens": _longest})
 
 
 def _device():
     """The memory of the card on which this process reserved the most; nothing before it has used one."""
     if not _torch.cuda.is_initialized():
         return {}
-    reserved, i = max((_torch.cuda.memory_reserved(i), i) for i in range(_torch.cuda.device_count()))
+    reserved, i = max((plimsoll_peaks.now(i)["reserved_bytes"]["all"]["current"], i) for i in range(_torch.cuda.device_count()))
     if not reserved:
         return {}
-    stats = _torch.cuda.memory_stats(i)
+    stats = plimsoll_peaks.since_last(i)
+    allocated, reserved = stats["allocated_bytes"]["all"], stats["reserved_bytes"]["all"]
     free, total = _torch.cuda.mem_get_info(i)
     properties = _torch.cuda.get_device_properties(i)
     return {
         "device": i,
         "card": properties.name,
         "uuid": str(getattr(properties, "uuid", "")),
-        "allocated": stats.get("allocated_bytes.all.current", 0),
-        "reserved": reserved,
-        "peak_allocated": stats.get("allocated_bytes.all.peak", 0),
-        "peak_reserved": stats.get("reserved_bytes.all.peak", 0),
+        "allocated": allocated["current"],
+        "reserved": reserved["current"],
+        "peak_allocated": allocated["peak"],
+        "peak_reserved": reserved["peak"],
         "retries": stats.get("num_alloc_retries", 0),
         "free": free,
         "total": total,

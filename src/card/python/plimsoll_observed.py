@@ -13,6 +13,7 @@ config = None  # the largest model's own configuration, as JSON
 phases = []  # [microseconds, name]: when each phase began; "training" is forward and backward
 listeners = []  # called with the name of each phase when it begins
 visitors = []  # called with each model that the program calls
+batch_listeners = []  # called before each batch with the tokens of its samples; None: not known, or it is not of training
 _torch = None
 _is_evaluating = False
 _passes = 0  # backward passes since the last step
@@ -339,15 +340,27 @@ def _forget_batches():
     observed.pop("batch", None)
 
 
-def _look_at_batch(model, args, kwargs):
-    if _is_of_other_kind(model):
-        return
+def _ids_of(args, kwargs):
+    """The tensor that is the batch; None if there is none."""
     ids = kwargs.get("input_ids")
     if ids is None:
         ids = next((v for v in list(kwargs.values()) + list(args) if isinstance(v, _torch.Tensor) and v.dim() >= 1), None)
     if ids is None and args and isinstance(args[0], dict):
         ids = args[0].get("input_ids")
-    if not isinstance(ids, _torch.Tensor) or ids.dim() < 1:
+    return ids if isinstance(ids, _torch.Tensor) and ids.dim() >= 1 else None
+
+
+def _tokens_of(ids):
+    """The length of the batch's samples, padded; None if they are not sequences of tokens."""
+    return ids.shape[1] if ids is not None and ids.dim() == 2 and not ids.dtype.is_floating_point else None
+
+
+def _look_at_batch(model, args, kwargs):
+    is_of_other_kind = _is_of_other_kind(model)
+    ids = _ids_of(args, kwargs)
+    for listener in batch_listeners:
+        listener(None if is_of_other_kind else _tokens_of(ids))
+    if is_of_other_kind or ids is None:
         return
     shape = tuple(ids.shape)
     if shape in _lengths or len(_lengths) < MOST_SHAPES:

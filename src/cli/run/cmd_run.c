@@ -282,7 +282,7 @@ static const char *const description[] = {
     "Afterwards your files are as before, unless you give --keep. If the cause is another (another "
     "process on the GPU, host memory), it stops and says so.",
     "A warning is printed when memory grows from step to step, with the step at which the GPU will "
-    "be full.",
+    "be full. Peaks that swing between steps are reported too.",
     "After the first step it reports a model that is in memory twice, with the lines that made the "
     "copies. If memory leaks, it records a few steps and names the lines.",
     "--chunked-loss, --empty-cache-every and --gc-every save memory without a change to your code; "

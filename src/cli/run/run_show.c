@@ -100,6 +100,16 @@ static size_t find_others(const run_end *end, explain_process *out, char names[]
   return found;
 }
 
+// What the process saw that ran out of memory first; NULL: none reported it.
+static const live_sample *find_failure(const run_end *end) {
+  const live_sample *found = NULL;
+  for (size_t i = 0; i < end->processes.len; i++) {
+    const live_rank *rank = end->processes.at[i].rank;
+    if (rank->has_oom && (!found || rank->oom.seconds < found->seconds)) found = &rank->oom;
+  }
+  return found;
+}
+
 plim_err run_explain(const run *r, const run_end *end, const char *conf, explanation *out,
                      plim_error *error) {
   plim_oom_log log;
@@ -120,6 +130,9 @@ plim_err run_explain(const run *r, const run_end *end, const char *conf, explana
     facts.has_oom_kill = machine.oom_kills > r->oom_kills ? EXPLAIN_YES : EXPLAIN_NO;
   facts.others = others;
   facts.other_count = find_others(end, others, names);
+  const live_sample *failure = find_failure(end);
+  if (failure) facts.sample_tokens = failure->sample_tokens;
+  if (failure) facts.usual_tokens = failure->longest_tokens;
   const simulate_process *seen = simulate_fullest(&end->observed);
   if (seen && seen->observed.batch[0]) facts.micro_batch = seen->observed.batch[0];
   if (seen && seen->observed.accumulation) facts.accumulation = seen->observed.accumulation;

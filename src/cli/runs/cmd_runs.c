@@ -1,7 +1,8 @@
 // plimsoll runs: lists the runs that `plimsoll run` has started, and shows one.
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include "command.h"
 #include "injection.h"
@@ -32,12 +33,15 @@ static plim_err wanted(const cli_call *call, bool *is_one, uint64_t *id, plim_er
   return err;
 }
 
-// Nothing was recorded yet if there is no file.
+// Nothing was recorded yet if there is no file, or an empty one, which a run is about to fill.
 static plim_err open_history(history **out, plim_error *error) {
   char path[PLIM_PATH_BYTES];
   *out = NULL;
+  struct stat file;
   plim_err err = simulate_state_path("runs.sqlite", path, error);
-  return err || access(path, F_OK) != 0 ? err : history_open(path, false, out, error);
+  if (err) return err;
+  bool is_missing = stat(path, &file) ? errno == ENOENT || errno == ENOTDIR : !file.st_size;
+  return is_missing ? PLIM_OK : history_open(path, false, out, error);
 }
 
 static plim_err show_list(history *h, const cli_call *call, history_found *found,

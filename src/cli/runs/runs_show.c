@@ -1,24 +1,24 @@
 #include "runs_show.h"
 
-#include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "json_writer.h"
+#include "process.h"
 #include "term.h"
 #include "units.h"
 
 // ---- words ------------------------------------------------------------------------------------------
 
-// A process number may belong to another process by now; then the run seems to go on.
-static bool is_alive(int64_t pid) { return kill((pid_t)pid, 0) == 0 || errno == EPERM; }
-
 const char *runs_end_of(const history_run *run) {
   if (run->end) return run->end;
-  return is_alive(run->pid) ? "running" : "killed";
+  return plim_process_runs("", (unsigned)run->pid, run->began) ? "running" : "killed";
 }
+
+// Only the newest logs are kept.
+static bool has_log(const history_run *run) { return run->log && access(run->log, F_OK) == 0; }
 
 static void time_text(double seconds, char *text, size_t size) {
   time_t t = (time_t)seconds;
@@ -84,20 +84,46 @@ void runs_print_list(const history_found *found) {
   }
   term_table_print(t, stdout);
   term_table_free(t);
+  if (found->run_count > found->runs.len)
+    printf("the newest %s of %s runs; to list all: plimsoll runs -n %llu\n",
+           units_count(found->runs.len).text, units_count(found->run_count).text,
+           (unsigned long long)found->run_count);
+}
+
+// When it was last heard of, in seconds since its begin.
+static double last_seen(const history_found *found) {
+  double last = found->runs.at[0].began;
+  size_t samples = found->samples.len, events = found->events.len;
+  if (samples && found->samples.at[samples - 1].time > last)
+    last = found->samples.at[samples - 1].time;
+  if (events && found->events.at[events - 1].time > last) last = found->events.at[events - 1].time;
+  return last - found->runs.at[0].began;
+}
+
+static void print_title(const history_found *found) {
+  const history_run *r = &found->runs.at[0];
+  char began[64];
+  time_text(r->began, began, sizeof began);
+  printf("run %lld: %s, began %s", (long long)r->id, runs_end_of(r), began);
+  if (r->ended > 0) printf(", took %s\n", duration_of(r).text);
+  else if (strcmp(runs_end_of(r), "killed") == 0)
+    printf("; plimsoll was killed, the last report came after %s\n",
+           units_seconds(last_seen(found)).text);
+  else printf("; the last report came after %s\n", units_seconds(last_seen(found)).text);
 }
 
 void runs_print_one(const history_found *found) {
   const history_run *r = &found->runs.at[0];
-  char began[64];
-  time_text(r->began, began, sizeof began);
-  printf("run %lld: %s, began %s, took %s\n", (long long)r->id, runs_end_of(r), began,
-         duration_of(r).text);
+  print_title(found);
   printf("  command  %s\n", r->command ? r->command : "");
   printf("  folder   %s\n", r->folder ? r->folder : "");
-  printf("  log      %s\n", r->log ? r->log : "");
-  if (r->peak_bytes != PLIM_UNKNOWN)
+  printf("  log      %s%s\n", r->log ? r->log : "", has_log(r) ? "" : " (it was removed)");
+  if (r->card && *r->card) printf("  GPU      %s\n", r->card);
+  if (r->peak_bytes != PLIM_UNKNOWN && r->total_bytes != PLIM_UNKNOWN)
     printf("  memory   at most %s of %s were in use on the GPU\n", bytes_of(r->peak_bytes).text,
            bytes_of(r->total_bytes).text);
+  else if (r->peak_bytes != PLIM_UNKNOWN)
+    printf("  memory   at most %s were in use on the GPU\n", bytes_of(r->peak_bytes).text);
   if (r->steps != PLIM_UNKNOWN) printf("  steps    %s\n", count_of(r->steps).text);
   for (size_t i = 0; i < found->events.len; i++) {
     const history_event *e = &found->events.at[i];
@@ -117,6 +143,7 @@ static void put_run(json_writer *j, const history_run *r) {
   jsonw_string(j, "command", r->command);
   jsonw_string(j, "folder", r->folder);
   jsonw_string(j, "log", r->log);
+  jsonw_bool(j, "has_log", has_log(r));
   jsonw_string_or_null(j, "gpu", r->card);
   jsonw_bytes(j, "total_bytes", r->total_bytes);
   jsonw_bytes(j, "peak_bytes", r->peak_bytes);
@@ -127,6 +154,7 @@ void runs_print_list_json(const history_found *found) {
   json_writer j = jsonw_begin(stdout);
   jsonw_object(&j, NULL);
   jsonw_u64(&j, "format_version", 1);
+  jsonw_u64(&j, "run_count", found->run_count);
   jsonw_array(&j, "runs");
   for (size_t i = 0; i < found->runs.len; i++) {
     jsonw_object(&j, NULL);
@@ -146,6 +174,7 @@ static void put_sample(json_writer *j, const history_sample *s) {
   jsonw_bytes(j, "allocated_bytes", s->allocated_bytes);
   jsonw_bytes(j, "reserved_bytes", s->reserved_bytes);
   jsonw_bytes(j, "used_bytes", s->used_bytes);
+  jsonw_bytes(j, "peak_bytes", s->peak_bytes);
   jsonw_end(j);
 }
 

@@ -6,7 +6,7 @@
 
 #define WAIT_MILLISECONDS 10000 // for another run that is writing
 #define APPLICATION 0x504c494d  // "PLIM": marks the file as ours
-#define VERSION 1
+#define VERSION 2
 
 struct history {
   sqlite3 *db;
@@ -18,7 +18,7 @@ static const char schema[] =
     " status INTEGER, command TEXT, folder TEXT, log TEXT, card TEXT, how TEXT,"
     " total INTEGER, peak INTEGER, steps INTEGER);"
     "CREATE TABLE sample(run INTEGER, time REAL, rank INTEGER, step INTEGER, allocated INTEGER,"
-    " reserved INTEGER, used INTEGER);"
+    " reserved INTEGER, used INTEGER, peak INTEGER);"
     "CREATE INDEX sample_of_run ON sample(run, time);"
     "CREATE TABLE event(run INTEGER, time REAL, kind TEXT, text TEXT);"
     "CREATE INDEX event_of_run ON event(run, time);";
@@ -113,6 +113,11 @@ static int64_t pragma(history *h, const char *sql) {
   return value;
 }
 
+static bool is_version_1(history *h) {
+  return pragma(h, "PRAGMA application_id") == APPLICATION && pragma(h, "PRAGMA user_version") == 1;
+}
+
+// In one transaction, because another run may do the same.
 static plim_err make_tables(history *h, plim_error *error) {
   char marks[96];
   sqlite3_snprintf(sizeof marks, marks, "PRAGMA application_id=%d; PRAGMA user_version=%d;",
@@ -120,6 +125,8 @@ static plim_err make_tables(history *h, plim_error *error) {
   bool ok = execute(h, "BEGIN IMMEDIATE");
   bool is_empty = ok && pragma(h, "SELECT count(*) FROM sqlite_master") == 0;
   if (is_empty) ok = execute(h, schema) && execute(h, marks);
+  else if (ok && is_version_1(h))
+    ok = execute(h, "ALTER TABLE sample ADD COLUMN peak INTEGER") && execute(h, marks);
   if (!ok || !execute(h, "COMMIT")) {
     plim_err err = failed(h, error);
     execute(h, "ROLLBACK");
@@ -132,13 +139,14 @@ static plim_err check_tables(history *h, plim_error *error) {
   int64_t application = pragma(h, "PRAGMA application_id"),
           version = pragma(h, "PRAGMA user_version");
   if (application < 0) return failed(h, error);
-  if (application != APPLICATION)
+  if (application != APPLICATION || version < 1)
     return plim_fail(error, PLIM_ERR_PARSE, "%.200s is not a record of runs", h->path);
-  if (version != VERSION)
-    return plim_fail(error, PLIM_ERR_UNSUPPORTED,
-                     "the record of runs, %.200s, was written by another version of plimsoll",
-                     h->path);
-  return PLIM_OK;
+  if (version == VERSION) return PLIM_OK;
+  plim_err err =
+      plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                "the record of runs, %.200s, was written by a newer version of plimsoll", h->path);
+  plim_error_hint(error, "update plimsoll, or move the file away, and a new one is made");
+  return err;
 }
 
 plim_err history_open(const char *path, bool may_create, history **out, plim_error *error) {
@@ -152,7 +160,7 @@ plim_err history_open(const char *path, bool may_create, history **out, plim_err
   plim_err err = PLIM_OK;
   if (sqlite3_open_v2(path, &h->db, flags, NULL) != SQLITE_OK) err = failed(h, error);
   sqlite3_busy_timeout(h->db, WAIT_MILLISECONDS);
-  if (!err) err = make_tables(h, error); // another run may have made the file a moment ago
+  if (!err && (may_create || is_version_1(h))) err = make_tables(h, error);
   if (!err) err = check_tables(h, error);
   if (err) history_close(h), *out = NULL;
   return err;
@@ -181,35 +189,39 @@ plim_err history_begin(history *h, const history_run *run, int64_t *id, plim_err
   return end_statement(h, &s, error);
 }
 
-plim_err history_add_samples(history *h, int64_t id, const history_sample *samples, size_t count,
-                             plim_error *error) {
+static bool put_sample(statement *s, int64_t id, const history_sample *sample) {
+  put_integer(s, id);
+  put_number(s, sample->time);
+  put_integer(s, sample->rank);
+  put_bytes(s, sample->step);
+  put_bytes(s, sample->allocated_bytes);
+  put_bytes(s, sample->reserved_bytes);
+  put_bytes(s, sample->used_bytes);
+  put_bytes(s, sample->peak_bytes);
+  return run_once(s);
+}
+
+static bool put_event(statement *s, int64_t id, const history_event *event) {
+  put_integer(s, id);
+  put_number(s, event->time);
+  put_text(s, event->kind);
+  put_text(s, event->text);
+  return run_once(s);
+}
+
+plim_err history_add(history *h, int64_t id, const history_found *news, plim_error *error) {
   if (!execute(h, "BEGIN IMMEDIATE")) return failed(h, error);
-  statement s = prepare(h, "INSERT INTO sample VALUES(?, ?, ?, ?, ?, ?, ?)");
-  for (size_t i = 0; i < count && s.ok; i++) {
-    put_integer(&s, id);
-    put_number(&s, samples[i].time);
-    put_integer(&s, samples[i].rank);
-    put_bytes(&s, samples[i].step);
-    put_bytes(&s, samples[i].allocated_bytes);
-    put_bytes(&s, samples[i].reserved_bytes);
-    put_bytes(&s, samples[i].used_bytes);
-    run_once(&s);
-  }
+  statement s = prepare(h, "INSERT INTO sample VALUES(?, ?, ?, ?, ?, ?, ?, ?)");
+  for (size_t i = 0; i < news->samples.len && s.ok; i++) put_sample(&s, id, &news->samples.at[i]);
   plim_err err = end_statement(h, &s, error);
+  if (!err) {
+    s = prepare(h, "INSERT INTO event VALUES(?, ?, ?, ?)");
+    for (size_t i = 0; i < news->events.len && s.ok; i++) put_event(&s, id, &news->events.at[i]);
+    err = end_statement(h, &s, error);
+  }
   if (!err && !execute(h, "COMMIT")) err = failed(h, error);
   if (err) execute(h, "ROLLBACK");
   return err;
-}
-
-plim_err history_add_event(history *h, int64_t id, double time, const char *kind, const char *text,
-                           plim_error *error) {
-  statement s = prepare(h, "INSERT INTO event VALUES(?, ?, ?, ?)");
-  put_integer(&s, id);
-  put_number(&s, time);
-  put_text(&s, kind);
-  put_text(&s, text);
-  run_once(&s);
-  return end_statement(h, &s, error);
 }
 
 plim_err history_end(history *h, int64_t id, const history_run *run, plim_error *error) {
@@ -230,8 +242,13 @@ plim_err history_end(history *h, int64_t id, const history_run *run, plim_error 
 
 // ---- reading ----------------------------------------------------------------------------------------
 
+// A run that goes on, or whose end was not recorded, has the peak and the steps of its samples.
+#define OF_SAMPLES(what) "(SELECT max(" what ") FROM sample WHERE sample.run=run.id)"
 #define RUN_COLUMNS                                                                                \
-  "id, began, ended, pid, status, command, folder, log, card, how, total, peak, steps"
+  "id, began, ended, pid, status, command, folder, log, card, how, total,"                         \
+  " coalesce(peak, " OF_SAMPLES("coalesce(used, reserved)") "),"                                   \
+                                                            " coalesce(steps, " OF_SAMPLES(        \
+                                                                "step") ")"
 
 static history_run get_run(statement *s) {
   history_run r = {.id = get_integer(s), .began = get_number(s), .ended = get_number(s)};
@@ -261,20 +278,23 @@ static plim_err read_runs(history *h, statement *s, history_found *out, plim_err
 plim_err history_list(history *h, size_t most, history_found *out, plim_error *error) {
   *out = (history_found){0};
   statement s = prepare(h, "SELECT " RUN_COLUMNS " FROM run ORDER BY id DESC LIMIT ?");
-  put_integer(&s, (int64_t)most);
-  return read_runs(h, &s, out, error);
+  put_integer(&s, most < INT64_MAX ? (int64_t)most : INT64_MAX);
+  plim_err err = read_runs(h, &s, out, error);
+  int64_t count = err ? -1 : pragma(h, "SELECT count(*) FROM run");
+  out->run_count = count < 0 ? out->runs.len : (uint64_t)count;
+  return err;
 }
 
 static plim_err read_samples(history *h, int64_t id, history_found *out, plim_error *error) {
   bool has_memory = true;
-  statement s = prepare(h, "SELECT time, rank, step, allocated, reserved, used FROM sample"
+  statement s = prepare(h, "SELECT time, rank, step, allocated, reserved, used, peak FROM sample"
                            " WHERE run=? ORDER BY time, rank");
   put_integer(&s, id);
   while (has_memory && next_row(&s)) {
     history_sample sample = {.time = get_number(&s), .rank = get_integer(&s)};
     sample.step = get_bytes(&s);
     sample.allocated_bytes = get_bytes(&s), sample.reserved_bytes = get_bytes(&s);
-    sample.used_bytes = get_bytes(&s);
+    sample.used_bytes = get_bytes(&s), sample.peak_bytes = get_bytes(&s);
     has_memory = vec_push(&out->samples, sample);
   }
   plim_err err = end_statement(h, &s, error);

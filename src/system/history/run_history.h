@@ -1,10 +1,11 @@
 // The record of the runs that `plimsoll run` started, in one SQLite file of the user. Several runs may write at the same
-// time. A record that cannot be written must not harm a run: the functions fail, and the caller goes on without.
+// time. A record that cannot be written must not harm a run: the functions fail, and the caller goes on without. They wait
+// for a disk and for other writers, ten seconds at most.
 //
 //   history *h;
 //   err = history_open(path, true, &h, &error);
 //   if (!err) err = history_begin(h, &(history_run){.command = "python train.py", ...}, &id, &error);
-//   if (!err) err = history_add_samples(h, id, samples, count, &error);
+//   if (!err) err = history_add(h, id, &news, &error);   // samples and events
 //   if (!err) err = history_end(h, id, &run, &error);
 //   history_close(h);
 #ifndef PLIM_SYSTEM_RUN_HISTORY_H
@@ -32,6 +33,7 @@ typedef struct {
   int64_t rank;
   uint64_t step;
   uint64_t allocated_bytes, reserved_bytes, used_bytes; // used: on its card, by all; PLIM_UNKNOWN
+  uint64_t peak_bytes; // the most that was allocated since the sample before; PLIM_UNKNOWN
 } history_sample;
 
 // Something that happened: "start", "warning", "failure", "recovery", "end".
@@ -42,19 +44,19 @@ typedef struct {
 
 typedef struct {
   vec(history_run) runs;
+  uint64_t run_count;          // of a list: how many runs there are in all
   vec(history_sample) samples; // of one run
   vec(history_event) events;
 } history_found;
 
-// `may_create`: otherwise a missing file is an error. A file that is not ours is left alone.
+// `may_create`: to write, and to make the file if it is missing. Otherwise to read: a missing file is an error, and the folder
+// may be write-protected. A file that is not ours is left alone.
 plim_err history_open(const char *path, bool may_create, history **out, plim_error *error);
 void history_close(history *h); // NULL is fine
 
 plim_err history_begin(history *h, const history_run *run, int64_t *id, plim_error *error);
-plim_err history_add_samples(history *h, int64_t id, const history_sample *samples, size_t count,
-                             plim_error *error);
-plim_err history_add_event(history *h, int64_t id, double time, const char *kind, const char *text,
-                           plim_error *error);
+// Adds all samples and events of `news`, or none of them.
+plim_err history_add(history *h, int64_t id, const history_found *news, plim_error *error);
 // Also sets the card's name, its memory, the peak and the steps, as in `run`.
 plim_err history_end(history *h, int64_t id, const history_run *run, plim_error *error);
 

@@ -26,7 +26,7 @@ struct launch {
   int pipes[3];       // our ends of what is no terminal; -1: none. The first is not used
   bool is_raw_wanted; // standard input, output and error are all terminals
   bool is_raw, has_input_ended, has_ended;
-  struct termios was; // the mode of the user's terminal
+  struct termios was; // the mode of the user's terminal, when it was taken
   int status, asked;
   sigset_t mask_was;
   struct sigaction pipe_was;
@@ -59,9 +59,10 @@ static void copy_size(const launch *l) {
     ioctl(l->terminal, TIOCSWINSZ, &size);
 }
 
-// A program in the background does not have the terminal.
+// A program in the background does not have the terminal: its mode is the shell's until then.
 static void take_terminal(launch *l) {
   if (!l->is_raw_wanted || l->is_raw || !is_foreground()) return;
+  if (tcgetattr(STDIN_FILENO, &l->was) != 0) return;
   struct termios raw = l->was;
   cfmakeraw(&raw);
   l->is_raw = tcsetattr(STDIN_FILENO, TCSADRAIN, &raw) == 0;
@@ -90,7 +91,8 @@ static plim_err make_files(launch *l, launch_keeper *k, plim_error *error) {
   l->is_raw_wanted = is_terminal[INPUT] && is_terminal[OUTPUT] && is_terminal[ERROR] &&
                      tcgetattr(STDIN_FILENO, &l->was) == 0;
   if (is_terminal[OUTPUT] || is_terminal[ERROR]) {
-    if (openpty(&l->terminal, &k->terminal, NULL, l->is_raw_wanted ? &l->was : NULL, NULL) != 0)
+    bool has_mode = l->is_raw_wanted && is_foreground();
+    if (openpty(&l->terminal, &k->terminal, NULL, has_mode ? &l->was : NULL, NULL) != 0)
       return failed("terminal", error);
     fcntl(l->terminal, F_SETFD, FD_CLOEXEC);
     fcntl(k->terminal, F_SETFD, FD_CLOEXEC);
@@ -190,9 +192,22 @@ static bool copy_output(launch *l, int *from, int to) {
   return false;
 }
 
+// The program's terminal turns Ctrl-C into a signal that only the program gets.
+static void look_for_signals(launch *l, const char *keys, size_t size) {
+  struct termios mode;
+  if (tcgetattr(l->terminal, &mode) != 0 || !(mode.c_lflag & ISIG)) return;
+  for (size_t i = 0; i < size; i++) {
+    cc_t key = (cc_t)keys[i];
+    if (key == _POSIX_VDISABLE) continue;
+    if (key == mode.c_cc[VINTR]) l->asked = SIGINT;
+    if (key == mode.c_cc[VQUIT]) l->asked = SIGQUIT;
+  }
+}
+
 static void copy_input(launch *l) {
   char text[4096];
   ssize_t size = read(STDIN_FILENO, text, sizeof text);
+  if (size > 0) look_for_signals(l, text, (size_t)size);
   if (size > 0) write_all(l->terminal, text, (size_t)size);
   else if (size == 0 || (errno != EINTR && errno != EAGAIN)) l->has_input_ended = true;
 }
@@ -241,6 +256,7 @@ static void drain(launch *l) {
 }
 
 bool launch_turn(launch *l, int milliseconds, int *status) {
+  take_terminal(l); // a shell's fg does not tell a program that was running in the background
   bool reads_input = l->is_raw && !l->has_input_ended && l->terminal >= 0;
   struct pollfd events[] = {
       {.fd = l->report, .events = POLLIN},
@@ -276,6 +292,8 @@ void launch_say(launch *l, const char *line) {
 const char *launch_problem(const launch *l) { return l->problem; }
 
 int launch_was_asked(const launch *l) { return l->asked; }
+
+bool launch_is_line_open(const launch *l) { return l->is_line_open; }
 
 // ---- the end ----------------------------------------------------------------------------------------
 

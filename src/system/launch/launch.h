@@ -39,8 +39,12 @@ void launch_say(launch *l, const char *line);
 // Sends a signal to the program, as kill does.
 void launch_signal(launch *l, int signal);
 
-// The last signal that asks a program to end and was passed on to it: SIGINT, SIGTERM, SIGHUP or SIGQUIT; 0: none.
+// The last signal that asks a program to end and was passed on to it, or typed as a key (Ctrl-C): SIGINT, SIGTERM, SIGHUP or
+// SIGQUIT; 0: none.
 int launch_was_asked(const launch *l);
+
+// Whether the last line of the program's output has no end yet.
+bool launch_is_line_open(const launch *l);
 
 // What `after` of the request failed with; "": nothing. For a program that has ended.
 const char *launch_problem(const launch *l);

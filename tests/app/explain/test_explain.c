@@ -524,6 +524,12 @@ TEST(the_callers_step_phase_and_lengths_decide) {
   facts.usual_tokens = 2000;
   explanation e = explain(&log, &facts);
   bool is_long = e.verdict == EXPLAIN_LONG_SAMPLE && e.surety == EXPLAIN_CERTAIN;
+  CHECK(strstr(e.summary, "8000 tokens per sample, at most 2000 before"), "%s", e.summary);
+  explanation_clear(&e);
+  facts.sample_tokens = 2000;
+  e = explain(&log, &facts);
+  CHECK(e.verdict == EXPLAIN_SHORTAGE && e.surety == EXPLAIN_LIKELY, "%s", e.summary);
+  CHECK(strstr(e.summary, "not longer") && strstr(e.why_not_sure, "leak"), "%s", e.summary);
   explanation_clear(&e);
   facts.phase = PLIM_RUN_EVALUATION;
   e = explain(&log, &facts);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "folder.h"
+#include "live_rank.h"
 #include "test.h"
 
 #define LINE                                                                                       \
@@ -49,12 +50,42 @@ TEST(a_line_is_read) {
         "bytes");
 }
 
+TEST(a_failure_is_read) {
+  live_sample s;
+  static const char text[] =
+      "{\"oom_bytes\": 20, \"sample_tokens\": 512, \"longest_tokens\": null}";
+  CHECK(live_parse(text, strlen(text), &s), "refused");
+  CHECK(s.oom_bytes == 20 && s.sample_tokens == 512 && s.longest_tokens == PLIM_UNKNOWN, "numbers");
+}
+
 TEST(what_is_missing_is_unknown) {
   live_sample s;
   CHECK(live_parse("{}", 2, &s), "refused");
   CHECK(s.seconds < 0 && s.phase == LIVE_PHASE_UNKNOWN && !*s.uuid, "not unknown");
   CHECK_U64(s.step, PLIM_UNKNOWN);
   CHECK_U64(s.free_bytes, PLIM_UNKNOWN);
+}
+
+// Each line has the peak since the line before.
+TEST(a_process_keeps_its_highest_peak_and_its_failure) {
+  live_run run = {.name = "r", .limit_bytes = PLIM_UNKNOWN, .steps = PLIM_UNKNOWN};
+  folder_make();
+  mkdir(folder_path("r"), 0700);
+  folder_write_text("r/1.live",
+                    "{\"t\": 1, \"step\": 1, \"allocated\": 5, \"peak_allocated\": 9, "
+                    "\"reserved\": 10, \"peak_reserved\": 12, \"free\": 90, \"total\": 100}\n"
+                    "{\"t\": 2, \"step\": 2, \"allocated\": 5, \"peak_allocated\": 30, "
+                    "\"reserved\": 10, \"peak_reserved\": 40, \"free\": 90, \"total\": 100, "
+                    "\"oom_bytes\": 8, \"sample_tokens\": 77}\n"
+                    "{\"t\": 3, \"step\": 2, \"allocated\": 4, \"peak_allocated\": 7, "
+                    "\"reserved\": 10, \"peak_reserved\": 10, \"free\": 90, \"total\": 100}\n");
+  live_rank *r = live_rank_new(folder_path(""), &run, 1);
+  CHECK(r, "no memory");
+  live_rank_read(r, &run);
+  CHECK(r->peak_bytes == 30 && r->recent_peak_bytes == 30 && r->peak_reserved_bytes == 40, "peaks");
+  CHECK_U64(r->headroom_bytes, 70);
+  CHECK(r->has_oom && r->oom.sample_tokens == 77 && r->last.oom_bytes == PLIM_UNKNOWN, "failure");
+  free(r);
 }
 
 TEST(values_that_make_no_sense_are_unknown) {

@@ -2,11 +2,11 @@
 // `plimsoll run`, which need neither PyTorch nor a card. Flags are those of transformers' Trainer where it has them.
 //
 //   fake_trainer --per_device_train_batch_size 8 --gradient_accumulation_steps 2 --max_steps 10
-//                [--card-mib 1000] [--weights-mib 100] [--sample-mib 50] [--long-step N] [--leak-mib N]
+//                [--card-mib 1000] [--weights-mib 100] [--sample-mib 50] [--long-step N] [--long-every N] [--leak-mib N]
 //                [--checkpoint FILE [--resume]] [--note TEXT] [--step-ms N] [--end oom|error|kill|host|wait] [--stranded-mib N]
 //
-// Each step needs weights + samples of the micro batch; in step --long-step the samples are twice as large. Without
-// expandable segments, --stranded-mib are lost to fragmentation.
+// Each step needs weights + samples of the micro batch; in step --long-step, and in each --long-every-th, the samples are
+// twice as large. Without expandable segments, --stranded-mib are lost to fragmentation.
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -16,7 +16,8 @@
 #include <unistd.h>
 
 typedef struct {
-  long batch, accumulation, steps, card, weights, sample, long_step, leak, step_ms, stranded;
+  long batch, accumulation, steps, card, weights, sample, long_step, long_every, leak, step_ms,
+      stranded;
   const char *checkpoint, *end;
   bool resumes;
 } flags;
@@ -34,6 +35,7 @@ static flags read_flags(int argc, char **argv) {
                  {"--weights-mib", &f.weights},
                  {"--sample-mib", &f.sample},
                  {"--long-step", &f.long_step},
+                 {"--long-every", &f.long_every},
                  {"--leak-mib", &f.leak},
                  {"--step-ms", &f.step_ms},
                  {"--stranded-mib", &f.stranded}};
@@ -55,8 +57,8 @@ static double seconds(void) {
   return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-// As the module in a real program does (src/card/python/plimsoll_live.py).
-static void tell(const flags *f, long step, long allocated, long peak) {
+// As the module in a real program does (src/card/python/plimsoll_live.py). `more` are further members.
+static void tell(const flags *f, long step, long allocated, long peak, const char *more) {
   char path[4096];
   const char *folder = getenv("PLIMSOLL_LIVE"), *rank = getenv("RANK");
   const long mib = 1 << 20;
@@ -67,9 +69,9 @@ static void tell(const flags *f, long step, long allocated, long peak) {
   fprintf(out,
           "{\"t\": %.3f, \"step\": %ld, \"rank\": %s, \"world\": 1, \"phase\": \"training\", "
           "\"allocated\": %ld, \"reserved\": %ld, \"peak_allocated\": %ld, \"peak_reserved\": %ld, "
-          "\"free\": %ld, \"total\": %ld}\n",
+          "\"free\": %ld, \"total\": %ld%s}\n",
           seconds(), step, rank ? rank : "0", allocated * mib, peak * mib, peak * mib, peak * mib,
-          (f->card - peak) * mib, f->card * mib);
+          (f->card - peak) * mib, f->card * mib, more);
   fclose(out);
 }
 
@@ -126,17 +128,32 @@ static void write_checkpoint(const flags *f, long step) {
   fclose(out);
 }
 
+static bool is_long(const flags *f, long step) {
+  return step == f->long_step || (f->long_every && step % f->long_every == 0);
+}
+
+// The failing batch, with those before it: ordinary samples have 512 tokens.
+static void tell_failure(const flags *f, long step, long held) {
+  char more[128];
+  snprintf(more, sizeof more, ", \"oom_bytes\": %d, \"sample_tokens\": %d, \"longest_tokens\": %s",
+           20 << 20, is_long(f, step) ? 1024 : 512, step > 1 ? "512" : "null");
+  tell(f, step - 1, held, f->card - 10, more);
+}
+
 int main(int argc, char **argv) {
   flags f = read_flags(argc, argv);
   for (long step = read_checkpoint(&f) + 1; step <= f.steps; step++) {
-    long sample = step == f.long_step ? 2 * f.sample : f.sample;
+    long sample = is_long(&f, step) ? 2 * f.sample : f.sample;
     long held = f.weights + f.leak * step, need = held + f.batch * sample;
     const char *conf = getenv("PYTORCH_CUDA_ALLOC_CONF");
     long stranded = conf && strstr(conf, "expandable_segments:True") ? 0 : f.stranded;
-    if (need + stranded > f.card) return out_of_memory(&f, stranded);
+    if (need + stranded > f.card) {
+      tell_failure(&f, step, held);
+      return out_of_memory(&f, stranded);
+    }
     printf("step %ld: %ld samples of %ld at a time\n", step, f.batch * f.accumulation, f.batch);
     fflush(stdout);
-    tell(&f, step, held, need);
+    tell(&f, step, held, need, "");
     write_checkpoint(&f, step);
     nanosleep(&(struct timespec){f.step_ms / 1000, f.step_ms % 1000 * 1000000}, NULL);
   }

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""run.py PLIMSOLL FAKE_TRAINER: `plimsoll run` and `plimsoll runs` with a program that ends as trainings end.
+"""run.py PLIMSOLL FAKE_TRAINER [TEST...]: `plimsoll run` and `plimsoll runs` with a program that ends as trainings end.
 The last line is "N passed, N failed"."""
 import http.server
 import json
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -49,6 +50,10 @@ class Bench:
     def runs(self, *words):
         done = subprocess.run([PLIMSOLL, "runs", "--json"] + list(words), cwd=self.work, env=self.env, stdout=subprocess.PIPE, text=True)
         return json.loads(done.stdout)
+
+    def show(self, *words):
+        """What a person sees, of both streams."""
+        return subprocess.run([PLIMSOLL, "runs"] + list(words), cwd=self.work, env=self.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True).stdout
 
     def newest(self):
         return self.runs(str(self.runs()["runs"][0]["run"]))
@@ -103,7 +108,8 @@ def recovers(b):
     status, out, err = b.run(["--resume=--resume --note 'two words'"], TRAIN + ["--long-step", "4", "--card-mib", "800", "--checkpoint", "last"])
     check(status == 0, "a run that fails, is explained, goes on and finishes", err)
     check("note: two words." in err, "--resume is read as a shell would", err)
-    check("out of memory: " in err and "micro batch 4 with 4 accumulation steps (was 8 with 2)" in err, "the cause and the cure are told", err)
+    check("out of memory: 3 steps fitted, then a batch was longer than all before it: 1024 tokens per sample, at most 512 before" in err, "the lengths are told", err)
+    check("micro batch 4 with 4 accumulation steps (was 8 with 2)" in err, "the cause and the cure are told", err)
     steps = [line for line in out.split("\n") if line.startswith("step")]
     check(steps == ["step %d: 16 samples of %d at a time" % (n, 8 if n < 4 else 4) for n in range(1, 7)], "it resumes, with the same effective batch", out)
     kinds = [e["kind"] for e in b.newest()["events"]]
@@ -182,6 +188,10 @@ def warns(b):
     steps = ["--max_steps", "60", "--leak-mib", "10", "--card-mib", "1500", "--step-ms", "60"]
     status, out, err = b.run([], TRAIN[:5] + steps)
     check(status == 0 and "memory grows by 10.0 MiB per step" in err, "a leak is announced", err)
+    status, out, err = b.run([], TRAIN[:5] + ["--max_steps", "40", "--long-every", "3", "--card-mib", "5000", "--step-ms", "30"])
+    check(status == 0 and err.count("the peak swings between 500 MiB and 900 MiB from step to step") == 1, "swings between steps are told once", err)
+    status, out, err = b.run([], TRAIN[:5] + ["--max_steps", "40", "--card-mib", "5000", "--step-ms", "30"])
+    check(status == 0 and "swings" not in err, "equal steps are no swings", err)
 
 
 def passes_signals(b):
@@ -226,23 +236,149 @@ def keeps_going_without_a_record(b):
     check(status == 0 and "not be listed" in err, "a damaged record harms nothing", err)
 
 
+class Lock:
+    """The record, as another plimsoll has it that writes: nobody else can read or write."""
+
+    def __init__(self, b):
+        self.record = sqlite3.connect(os.path.join(b.state, "plimsoll", "runs.sqlite"), isolation_level=None, timeout=MOST_SECONDS)
+
+    def __enter__(self):
+        self.record.execute("BEGIN EXCLUSIVE")
+
+    def __exit__(self, *_):
+        self.record.execute("ROLLBACK")
+        self.record.close()
+
+
+def is_not_held_up_by_its_record(b):
+    process = b.start([], TRAIN[:5] + ["--max_steps", "30", "--step-ms", "500"])
+    check(process.stdout.readline().startswith("step 1:"), "the program prints")
+    with Lock(b):
+        begin, lines = time.monotonic(), 0
+        while lines < 20 or time.monotonic() - begin < 12:  # longer than a writer waits for a lock
+            lines += process.stdout.readline().startswith("step")
+            if lines == 29:
+                break
+    out, err = process.communicate(timeout=MOST_SECONDS)
+    one = b.newest()
+    check(process.returncode == 0 and lines >= 20 and "record" not in err, "output goes on while the record is locked", (lines, err))
+    check(one["end"] == "finished" and one["steps"] == 30 and len(one["samples"]) >= 5, "and nothing is missing from the record", one)
+    check(one["samples"][-1]["step"] == 30 and one["samples"][-1]["peak_bytes"] == 500 << 20, "not even the last sample", one["samples"][-1])
+    check([e["kind"] for e in one["events"]][-1] == "end", "or the last event", one["events"])
+
+
+def keeps_a_record_of_runs_side_by_side(b):
+    several = [b.start([], TRAIN + ["--step-ms", "100"]) for _ in range(4)]
+    said = [p.communicate(timeout=MOST_SECONDS)[1] for p in several]
+    found = b.runs()
+    check(found["run_count"] == 4 and all(r["end"] == "finished" and r["steps"] == 6 for r in found["runs"]), "four runs at once are all recorded", (found, said))
+
+
+def says_that_a_run_was_killed(b):
+    process = b.start([], TRAIN + ["--end", "wait"])
+    check(until(lambda: b.runs()["runs"] and b.newest()["steps"] == 6), "all samples are in the record while the program waits", b.newest())
+    check(b.newest()["end"] == "running", "a run that goes on", b.newest())
+    process.kill()
+    process.communicate()
+    one = b.newest()
+    check(one["end"] == "killed" and one["ended"] is None and one["steps"] == 6 and one["peak_bytes"] == 500 << 20, "a run that was killed", one)
+    shown = b.show("1")
+    check("run 1: killed, began " in shown and "plimsoll was killed, the last report came after" in shown, "is said to be so", shown)
+    check(until(lambda: not running(b)), "nothing of it runs", running(b))
+
+
+def lists_thousands(b):
+    b.run([], TRAIN)
+    with sqlite3.connect(os.path.join(b.state, "plimsoll", "runs.sqlite")) as record:
+        columns = "began, ended, pid, status, command, folder, log, card, how, total, peak, steps"
+        record.executemany("INSERT INTO run(%s) SELECT %s FROM run WHERE id=1" % (columns, columns), [()] * 1999)
+        record.executemany("INSERT INTO sample SELECT ?, time, rank, step, allocated, reserved, used, peak FROM sample WHERE run=1", [(2 + i % 1999,) for i in range(20000)])
+    record.close()
+    shown = b.show()
+    check(len(shown.split("\n")) == 23 and "the newest 20 of 2,000 runs; to list all: plimsoll runs -n 2000" in shown, "of two thousand runs, the newest are listed", shown)
+    check(len(b.show("-n", "2000").split("\n")) == 2002, "and all if asked")
+    check(b.runs("-n", "3")["run_count"] == 2000 and len(b.runs("-n", "3")["runs"]) == 3, "likewise in JSON")
+    os.remove(b.runs("1")["log"])
+    check("(it was removed)" in b.show("1") and b.runs("1")["has_log"] is False, "a log that is gone is said to be", b.show("1"))
+
+
+def refuses_records_that_are_not_its_own(b):
+    path = os.path.join(b.state, "plimsoll", "runs.sqlite")
+    b.run([], TRAIN)
+    with sqlite3.connect(path) as record:
+        record.execute("PRAGMA user_version=99")
+    record.close()
+    check("written by a newer version of plimsoll" in b.show(), "a record of a newer version", b.show())
+    status, out, err = b.run([], TRAIN)
+    check(status == 0 and "newer version" in err, "with which a run goes on", err)
+    os.remove(path)
+    with sqlite3.connect(path) as record:
+        record.execute("CREATE TABLE songs(title)")
+    record.close()
+    before = open(path, "rb").read()
+    check("is not a record of runs" in b.show(), "a database of another program", b.show())
+    status, out, err = b.run([], TRAIN)
+    check(status == 0 and "is not a record of runs" in err and open(path, "rb").read() == before, "is left as it is", err)
+    with open(path, "wb") as f:
+        f.write(b"SQLite format 3\0" + b"\x5a" * 5000)
+    check("the file is damaged: move it away" in b.show(), "a damaged file", b.show())
+    open(path, "wb").close()
+    check("There are no runs yet" in b.show(), "an empty file")
+
+
+def reads_a_record_that_may_not_be_written(b):
+    b.run([], TRAIN)
+    folder = os.path.join(b.state, "plimsoll")
+    os.chmod(b.folder, 0o755)  # of the temporary folder; its user may be another one now
+    os.chmod(os.path.join(folder, "runs.sqlite"), 0o444)
+    for path in b.state, folder:
+        os.chmod(path, 0o555)
+    try:
+        user = {"user": 65534} if os.geteuid() == 0 else {}  # root may write everywhere
+        done = subprocess.run([PLIMSOLL, "runs"], cwd="/", env=b.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **user)
+        check(done.returncode == 0 and "finished" in done.stdout, "a record in a folder that may not be written is read", done.stdout)
+    except PermissionError:
+        print("skipped: another user cannot run plimsoll here")
+    for path in b.state, folder:
+        os.chmod(path, 0o755)
+
+
+def reads_a_record_of_the_first_version(b):
+    path = os.path.join(b.state, "plimsoll", "runs.sqlite")
+    b.run([], TRAIN)
+    with sqlite3.connect(path) as record:
+        record.execute("ALTER TABLE sample DROP COLUMN peak")
+        record.execute("PRAGMA user_version=1")
+    record.close()
+    one = b.newest()
+    check(one["end"] == "finished" and one["samples"][-1]["peak_bytes"] is None, "a record of version 1 is read", one)
+    status, out, err = b.run([], TRAIN)
+    check(status == 0 and b.newest()["samples"][-1]["peak_bytes"] == 500 << 20, "and written", err)
+
+
 def draws(b):
     b.run([], TRAIN)
     picture = os.path.join(b.folder, "memory.svg")
     done = subprocess.run([PLIMSOLL, "runs", "show", "1", "--svg", picture], cwd=b.work, env=b.env, stdout=subprocess.PIPE, text=True)
-    check(done.returncode == 0 and "<svg" in open(picture).read(), "a run is drawn")
+    check(done.returncode == 0 and "peak: 500 MiB, step " in open(picture).read(), "a run is drawn")
+    b.run(["--resume=--resume"], TRAIN + ["--long-step", "4", "--card-mib", "800", "--checkpoint", "last", "--step-ms", "300"])
+    subprocess.run([PLIMSOLL, "runs", "show", "2", "--svg", picture], cwd=b.work, env=b.env, stdout=subprocess.DEVNULL)
+    check(">start 1</text>" in open(picture).read() and ">start 2</text>" in open(picture).read(), "both starts of a recovered run are marked", open(picture).read())
     done = subprocess.run([PLIMSOLL, "runs", "99"], env=b.env, stderr=subprocess.PIPE, text=True)
     check(done.returncode == 2 and "there is no run 99" in done.stderr, "a run that is not there", done.stderr)
 
 
 def main():
-    for test in passes_through, recovers, recovers_in_files, says_json, restores_after_a_kill, stops_where_nothing_helps, cures_fragmentation, warns, passes_signals, notifies, draws, keeps_going_without_a_record:
+    names = sys.argv[3:]
+    for test in passes_through, recovers, recovers_in_files, says_json, restores_after_a_kill, stops_where_nothing_helps, cures_fragmentation, warns, passes_signals, notifies, draws, keeps_going_without_a_record, is_not_held_up_by_its_record, keeps_a_record_of_runs_side_by_side, says_that_a_run_was_killed, lists_thousands, refuses_records_that_are_not_its_own, reads_a_record_that_may_not_be_written, reads_a_record_of_the_first_version:
+        if names and test.__name__ not in names:
+            continue
         with tempfile.TemporaryDirectory(prefix="plimsoll-run-") as folder:
             bench = Bench(os.path.realpath(folder))
             os.makedirs(os.path.join(bench.state, "plimsoll"), exist_ok=True)
             test(bench)
-            left = [n for n in os.listdir(os.path.join(bench.state, "plimsoll", "run")) if os.listdir(os.path.join(bench.state, "plimsoll", "run", n)) != ["log"]]
-            if test is not restores_after_a_kill:
+            left = [n for n in os.listdir(os.path.join(bench.state, "plimsoll", "run")) if os.listdir(os.path.join(bench.state, "plimsoll", "run", n)) not in (["log"], [])]
+            if test not in (restores_after_a_kill, says_that_a_run_was_killed):
                 check(not left and not running(bench), "%s: nothing is left but the log" % test.__name__, (left, running(bench)))
     print("%d passed, %d failed" % (passed, failed))
     return 1 if failed else 0

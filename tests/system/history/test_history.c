@@ -29,9 +29,12 @@ TEST(a_run_is_read_as_it_was_written) {
   history *h = open_new("whole");
   CHECK(h, "open");
   int64_t id = begin(h, "python 'a b.py' \xc3\xa4");
-  history_sample samples[] = {{1001, 0, 1, 10, 20, 30}, {1002, 3, 2, 11, 21, PLIM_UNKNOWN}};
-  CHECK(!history_add_samples(h, id, samples, 2, &error), "%s", error.message);
-  CHECK(!history_add_event(h, id, 1003, "warning", "memory grows", &error), "%s", error.message);
+  history_found news = {0};
+  vec_push(&news.samples, (history_sample){1001, 0, 1, 10, 20, 30, 15});
+  vec_push(&news.samples, (history_sample){1002, 3, 2, 11, 21, PLIM_UNKNOWN, PLIM_UNKNOWN});
+  vec_push(&news.events, (history_event){1003, strdup("warning"), strdup("memory grows")});
+  CHECK(!history_add(h, id, &news, &error), "%s", error.message);
+  history_found_clear(&news);
   history_run end = {.ended = 1010, .status = 256, .end = "out of memory", .card = "H200"};
   end.total_bytes = 99, end.peak_bytes = 31, end.steps = 2;
   CHECK(!history_end(h, id, &end, &error), "%s", error.message);
@@ -47,6 +50,8 @@ TEST(a_run_is_read_as_it_was_written) {
   CHECK(r->began == 1000.5 && r->ended == 1010, "times");
   CHECK(r->total_bytes == 99 && r->peak_bytes == 31 && r->steps == 2, "numbers");
   CHECK(found.samples.len == 2 && found.samples.at[0].used_bytes == 30, "samples");
+  CHECK(found.samples.at[0].peak_bytes == 15 && found.samples.at[1].peak_bytes == PLIM_UNKNOWN,
+        "peaks");
   CHECK(found.samples.at[1].rank == 3 && found.samples.at[1].used_bytes == PLIM_UNKNOWN, "samples");
   CHECK(found.events.len == 1 && strcmp(found.events.at[0].text, "memory grows") == 0, "events");
   history_found_clear(&found);
@@ -80,9 +85,11 @@ TEST(several_processes_write_at_the_same_time) {
       history *h = open_new("shared");
       bool ok = h != NULL;
       for (int k = 0; ok && k < RUNS; k++) {
-        history_sample sample = {.time = k};
+        history_found news = {0};
         int64_t id = begin(h, "x");
-        ok = id > 0 && !history_add_samples(h, id, &sample, 1, &error);
+        ok = id > 0 && vec_push(&news.samples, (history_sample){.time = k}) &&
+             !history_add(h, id, &news, &error);
+        history_found_clear(&news);
       }
       _exit(ok ? 0 : 1);
     }
