@@ -94,8 +94,10 @@ static uint64_t listed_bytes(const explain_case *c) {
   for (size_t i = 0; i < c->message->process_count; i++)
     if (!c->is_own_process[i] && explain_is_known(c->message->processes[i].bytes))
       sum += c->message->processes[i].bytes;
-  for (size_t i = 0; i < c->facts->other_count; i++)
-    if (explain_is_known(c->facts->others[i].used_bytes)) sum += c->facts->others[i].used_bytes;
+  for (size_t i = 0; i < c->facts->other_count; i++) {
+    const explain_process *p = &c->facts->others[i];
+    if (explain_is_known(p->used_bytes) && !explain_is_listed(c, p->pid)) sum += p->used_bytes;
+  }
   return sum;
 }
 

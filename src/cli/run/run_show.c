@@ -43,7 +43,8 @@ plim_err run_show_check(run *r, const char *const *words, const cli_strings *set
   if (!err) err = check_all(c, error);
   for (size_t i = 0; !err && i < c->findings.len; i++) {
     const check_finding *f = &c->findings.at[i];
-    if (f->severity == CHECK_FAILS)
+    bool is_silence = strcmp(f->id, "driver.silent") == 0;
+    if (f->severity == CHECK_FAILS || is_silence)
       run_tell(r, RUN_WARNING, "check: %s%s%s", f->what, *f->fix ? "; " : "", f->fix);
   }
   if (!err && c->ranks > 0) *cards = (uint64_t)c->ranks;
@@ -81,26 +82,27 @@ static plim_err read_log(const run *r, const run_end *end, plim_oom_log *log, pl
   return err;
 }
 
-// Processes that are on the program's card now, when the program has ended.
-static size_t find_others(const run_end *end, explain_process *out, char names[][64]) {
+// Processes that are on the program's card now, when the program has ended. PLIM_UNKNOWN: the driver does not answer.
+static uint64_t find_others(const run_end *end, explain_process *out, char names[][64]) {
   plim_card cards[PLIM_MAX_CARDS];
   plim_card_process processes[PLIM_MAX_PROCESSES];
   const live_rank *fullest = run_fullest(end);
-  size_t count = plim_nvml_cards(cards), found = 0;
+  plim_nvml_state state;
+  size_t count = plim_nvml_cards(cards, &state), found = 0;
   for (size_t i = 0; i < count; i++) {
     bool is_the_one =
         count == 1 || (fullest && *fullest->last.uuid && strstr(cards[i].uuid, fullest->last.uuid));
-    size_t users = is_the_one ? plim_nvml_processes(&cards[i], processes) : 0;
+    size_t users = is_the_one ? plim_nvml_processes(&cards[i], processes, &state) : 0;
     for (size_t k = 0; k < users && found < MOST_OTHERS; k++, found++) {
       bool has_name = plim_process_name("", processes[k].pid, names[found], 64);
       out[found] = (explain_process){processes[k].pid, has_name ? names[found] : NULL,
                                      processes[k].used_bytes};
     }
   }
-  return found;
+  return state == PLIM_NVML_SILENT ? PLIM_UNKNOWN : found;
 }
 
-plim_err run_explain(const run *r, const run_end *end, const char *conf, explanation *out,
+plim_err run_explain(run *r, const run_end *end, const char *conf, explanation *out,
                      plim_error *error) {
   plim_oom_log log;
   plim_machine machine;
@@ -118,8 +120,12 @@ plim_err run_explain(const run *r, const run_end *end, const char *conf, explana
   facts.alloc_conf = conf;
   if (machine.oom_kills != PLIM_UNKNOWN && r->oom_kills != PLIM_UNKNOWN)
     facts.has_oom_kill = machine.oom_kills > r->oom_kills ? EXPLAIN_YES : EXPLAIN_NO;
-  facts.others = others;
-  facts.other_count = find_others(end, others, names);
+  uint64_t count = find_others(end, others, names);
+  if (count != PLIM_UNKNOWN) facts.others = others, facts.other_count = count;
+  else
+    run_tell(r, RUN_DETAIL,
+             "the NVIDIA driver does not answer, so it is not known which other processes use the "
+             "GPU");
   const simulate_process *seen = simulate_fullest(&end->observed);
   if (seen && seen->observed.batch[0]) facts.micro_batch = seen->observed.batch[0];
   if (seen && seen->observed.accumulation) facts.accumulation = seen->observed.accumulation;

@@ -16,7 +16,7 @@ plim_err run_show_check(run *r, const char *const *words, const cli_strings *set
 
 // Reads the log of a program that failed. Fails only if memory runs out; otherwise clear the explanation.
 // `conf`: the allocator's settings that are in force; NULL: not known.
-plim_err run_explain(const run *r, const run_end *end, const char *conf, explanation *out,
+plim_err run_explain(run *r, const run_end *end, const char *conf, explanation *out,
                      plim_error *error);
 
 void run_show_failure(run *r, const run_end *end); // not because of memory
