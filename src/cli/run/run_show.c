@@ -151,10 +151,11 @@ void run_show_cause(run *r, const explanation *e) {
            e->why_not_sure ? "; not certain: " : "", e->why_not_sure ? e->why_not_sure : "");
 }
 
-void run_show_cures(run *r, const explanation *e, const char *why) {
+void run_show_cures(run *r, const explanation *e, bool has_retried, const char *why) {
   if (*why) run_tell(r, RUN_DETAIL, "it is not started again: %s", why);
   for (size_t i = 0; i < e->cures.len && i < 3; i++) {
     const explain_cure *c = &e->cures.at[i];
+    if (c->kind == EXPLAIN_CURE_RETRY && has_retried) continue; // that did not help
     run_tell(r, RUN_DETAIL, "to fix it: %s", c->text);
     if (c->command) run_tell(r, RUN_DETAIL, "  %s", c->command);
   }
