@@ -67,8 +67,11 @@ def _device():
     if not reserved:
         return {}
     stats = _torch.cuda.memory_stats(i)
-    free, total = _torch.cuda.mem_get_info(i)
     properties = _torch.cuda.get_device_properties(i)
+    try:
+        free, total = _torch.cuda.mem_get_info(i)
+    except Exception:  # the driver fails; what PyTorch has counted is still known
+        free, total = None, properties.total_memory
     return {
         "device": i,
         "card": properties.name,

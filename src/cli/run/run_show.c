@@ -102,6 +102,26 @@ static uint64_t find_others(const run_end *end, explain_process *out, char names
   return state == PLIM_NVML_SILENT ? PLIM_UNKNOWN : found;
 }
 
+// Of the process whose memory was heading for the limit first.
+static bool find_growth(const run_end *end, explain_growth *out) {
+  const live_rank *worst = NULL;
+  for (size_t i = 0; i < end->processes.len; i++)
+    if (!worst || live_rank_is_worse(end->processes.at[i].rank, worst))
+      worst = end->processes.at[i].rank;
+  bool is_growth = worst && (worst->trend.kind == PLIM_TREND_CREEPING ||
+                             worst->trend.kind == PLIM_TREND_OUTSIDE);
+  if (!is_growth) return false;
+  const plim_history *h = &worst->history;
+  const plim_step_memory *first = &h->older[0], *last = &h->recent[h->recent_count - 1];
+  bool is_outside = worst->trend.kind == PLIM_TREND_OUTSIDE;
+  uint64_t before = is_outside ? first->outside_bytes : first->live_bytes;
+  uint64_t after = is_outside ? last->outside_bytes : last->live_bytes;
+  if (before == PLIM_UNKNOWN || after == PLIM_UNKNOWN || after <= before) return false;
+  *out = (explain_growth){is_outside, (uint64_t)worst->trend.bytes_per_step, after - before,
+                          *end->leak_lines ? end->leak_lines : NULL};
+  return true;
+}
+
 plim_err run_explain(run *r, const run_end *end, const char *conf, explanation *out,
                      plim_error *error) {
   plim_oom_log log;
@@ -126,6 +146,8 @@ plim_err run_explain(run *r, const run_end *end, const char *conf, explanation *
     run_tell(r, RUN_DETAIL,
              "the NVIDIA driver does not answer, so it is not known which other processes use the "
              "GPU");
+  explain_growth growth;
+  if (find_growth(end, &growth)) facts.growth = &growth;
   const simulate_process *seen = simulate_fullest(&end->observed);
   if (seen && seen->observed.batch[0]) facts.micro_batch = seen->observed.batch[0];
   if (seen && seen->observed.accumulation) facts.accumulation = seen->observed.accumulation;

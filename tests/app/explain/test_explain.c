@@ -525,6 +525,33 @@ TEST(a_process_that_is_listed_twice_counts_once) {
   CHECK(is_right && lines == 1 && names == 1, "%d lines, %d names", lines, names);
 }
 
+// Memory that was seen to grow is the cause if the request would have fitted without it; a smaller batch only delays that.
+TEST(growth_that_was_seen_is_the_cause) {
+  plim_oom_log log =
+      read_text(NEW("2.00 GiB", "24.00 GiB", "1.00 GiB", "23.00 GiB", "22.00 GiB", "100.00 MiB"));
+  explain_growth growth = {false, 100 * PLIM_MIB, 8 * PLIM_GIB, "train.py:13 (<module>)"};
+  explain_facts facts = explain_nothing_known;
+  facts.step = 80;
+  facts.growth = &growth;
+  explanation e = explain(&log, &facts);
+  bool names_line = strstr(e.summary, "train.py:13") != NULL;
+  bool shrinks = has_cure(&e, EXPLAIN_CURE_SMALLER_BATCH);
+  explain_verdict inside = e.verdict;
+  explanation_clear(&e);
+  growth.is_outside = true;
+  e = explain(&log, &facts);
+  shrinks |= has_cure(&e, EXPLAIN_CURE_SMALLER_BATCH);
+  explain_verdict outside = e.verdict;
+  explanation_clear(&e);
+  growth.grown_bytes = 200 * PLIM_MIB; // too little to be the cause
+  e = explain(&log, &facts);
+  explain_verdict little = e.verdict;
+  explanation_clear(&e);
+  CHECK(inside == EXPLAIN_LEAK && names_line && !shrinks, "%s", explain_verdict_name(inside));
+  CHECK(outside == EXPLAIN_LIBRARIES, "%s", explain_verdict_name(outside));
+  CHECK(little == EXPLAIN_LONG_SAMPLE, "%s", explain_verdict_name(little));
+}
+
 TEST(settings_that_are_on_are_not_suggested_again) {
   plim_oom_log log =
       read_text(NEW("3.00 GiB", "24.00 GiB", "1.00 GiB", "22.00 GiB", "15.00 GiB", "6.00 GiB"));
