@@ -116,7 +116,8 @@ typedef struct {
   uint64_t other_bytes;   // O: of other processes, display and driver
   plim_run_phase phase;
   plim_run_moment moment;
-  uint64_t step; // steps completed
+  uint64_t step;     // steps completed
+  bool is_by_growth; // the verdict follows from facts->growth, which a log alone does not show
   bool has_no_memory;
 } explanation;
 

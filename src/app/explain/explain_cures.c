@@ -246,7 +246,7 @@ static void cure_growth_outside(explain_case *c) {
 
 static void cure_libraries(explain_case *c) {
   bool is_nccl = c->kind == PLIM_OOM_NCCL;
-  if (c->is_by_growth) {
+  if (c->out->is_by_growth) {
     cure_growth_outside(c);
     return;
   }

@@ -21,7 +21,6 @@ typedef struct {
   uint64_t micro_batch, accumulation;
   uint64_t sample_tokens;
   const char *alloc_conf; // NULL: not known
-  bool is_by_growth;      // the verdict follows from facts->growth
 } explain_case;
 
 bool explain_is_known(uint64_t value);

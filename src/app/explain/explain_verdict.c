@@ -126,7 +126,7 @@ static bool decide_growth(explain_case *c) {
   if (!g || !explain_exceeds(g->grown_bytes, c->total, GROWN_SHARE)) return false;
   uint64_t room = g->grown_bytes + (explain_is_known(c->free) ? c->free : 0);
   if (!explain_is_known(c->wanted) || room < c->wanted) return false;
-  c->is_by_growth = true;
+  c->out->is_by_growth = true;
   if (g->is_outside)
     explain_conclude(
         c, EXPLAIN_LIBRARIES, EXPLAIN_CERTAIN,

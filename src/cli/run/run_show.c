@@ -181,7 +181,9 @@ void run_show_cures(run *r, const explanation *e, bool has_retried, const char *
     run_tell(r, RUN_DETAIL, "to fix it: %s", c->text);
     if (c->command) run_tell(r, RUN_DETAIL, "  %s", c->command);
   }
-  run_tell(r, RUN_DETAIL, "all evidence: plimsoll explain %s", r->folder.log);
+  if (!e->is_by_growth) run_tell(r, RUN_DETAIL, "all evidence: plimsoll explain %s", r->folder.log);
+  else if (r->id)
+    run_tell(r, RUN_DETAIL, "memory over time: plimsoll runs show %lld", (long long)r->id);
 }
 
 void run_show_recovery(run *r, const char *text, uint64_t number, uint64_t most) {
