@@ -57,6 +57,7 @@ int cufftXtMakePlanMany(void);
 int cudaGetLastError(void);
 int cudaPeekAtLastError(void);
 int cudaProfilerInitialize(void);
+int nvmlDeviceGetComputeRunningProcesses(void *, unsigned *, void *);
 int nvmlDeviceGetGpuFabricInfoV(void *, unsigned *);
 int nvmlDeviceGetHandleByIndex_v2(unsigned, void **);
 int nvmlDeviceGetHandleByUUID(const char *, void **);
@@ -202,6 +203,141 @@ TEST(every_property_lies_within_the_structure) {
             "%s and %s overlap", q->name, p->name);
     }
   }
+}
+
+// ---- faults on demand -----------------------------------------------------------------------------------
+
+static card_fault *add_fault(const char *text) {
+  card_record *record = card_record_here();
+  card_fault *f = &record->faults[record->fault_count];
+  if (card_fault_parse(text, f, NULL)) return NULL;
+  record->fault_count++;
+  return f;
+}
+
+TEST(faults_are_read_or_refused) {
+  static const char *const wrong[] = {
+      "",
+      "refuse=",
+      "refuse=0",
+      "refuse=some",
+      "refuse@",
+      "refuse@step",
+      "refuse@step=",
+      "refuse@step=0",
+      "refuse@step=x",
+      "refuse@=3",
+      "refuse@start=1",
+      "refuse@step=3@step=4",
+      "leak",
+      "leak=0",
+      "leak=all",
+      "other-process",
+      "other-process=much",
+      "driver-hangs=3",
+      "@step=3",
+      "=3",
+      "refuses",
+      "refuse@allocation=99999999999999999999999999999999999999999"};
+  card_fault f;
+  plim_error error = {0};
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+    CHECK(card_fault_parse(wrong[i], &f, &error) == PLIM_ERR_ARGUMENT && *error.hint, "%s",
+          wrong[i]);
+  CHECK(!card_fault_parse("refuse=all@used=1.5GiB", &f, &error) && f.kind == CARD_FAULT_REFUSE &&
+            f.amount == CARD_FAULT_ALL && f.moment == CARD_MOMENT_USED && f.at == 3 * GIB / 2 &&
+            !f.has_begun,
+        "with everything");
+  CHECK(!card_fault_parse("driver-fails", &f, &error) && f.has_begun, "from the start");
+}
+
+TEST(requests_are_refused_as_often_as_asked) {
+  void *at = NULL;
+  CHECK(open_card(1), "a card");
+  card_fault *f = add_fault("refuse=2@allocation=3");
+  CHECK(!cudaMalloc(&at, MIB) && !cudaMalloc(&at, MIB), "before it");
+  CHECK(cudaMalloc(&at, MIB) == CARD_OUT_OF_MEMORY && cudaGetLastError() == CARD_OUT_OF_MEMORY &&
+            cudaMalloc(&at, MIB) == CARD_OUT_OF_MEMORY,
+        "refused");
+  CHECK(!cudaMalloc(&at, MIB), "after it");
+  CHECK_U64(f->times, 2);
+  CHECK_U64(card_process_here()->devices[0].refusals, 2);
+  CHECK_U64(card_process_here()->devices[0].used_bytes, 6 * MIB);
+}
+
+TEST(requests_are_refused_from_a_size_on) {
+  void *at = NULL;
+  CHECK(open_card(1) && add_fault("refuse=all@used=1GiB"), "a card");
+  CHECK(!cudaMalloc(&at, 500 * MIB), "below"); // with the context's 512
+  CHECK(cudaMalloc(&at, 20 * MIB) && cudaMalloc(&at, MIB), "from there on, small ones too");
+}
+
+TEST(another_process_takes_memory_in_a_step) {
+  void *at = NULL, *device = NULL;
+  size_t left, total;
+  uint64_t memory[3];
+  struct {
+    unsigned pid;
+    unsigned long long bytes;
+  } users[4] = {0};
+  unsigned count = 1;
+  CHECK(open_card(1) && add_fault("other-process=3GiB@step=2"), "a card");
+  CHECK(!cudaMalloc(&at, 256 * MIB) && !cudaMemGetInfo(&left, &total), "in step 1");
+  CHECK_U64(left, 4 * GIB - CONTEXT - 256 * MIB);
+  plimsoll_card_step(1, 0, 0);
+  CHECK(!cudaMemGetInfo(&left, &total), "in step 2");
+  CHECK_U64(left, GIB - CONTEXT - 256 * MIB);
+  CHECK(cudaMalloc(&at, 300 * MIB) && !cudaMalloc(&at, 200 * MIB), "only the rest is left");
+  CHECK(!nvmlDeviceGetHandleByIndex_v2(0, &device) && !nvmlDeviceGetMemoryInfo(device, memory),
+        "NVML");
+  CHECK_U64(memory[2], 3 * GIB + CONTEXT + 456 * MIB);
+  CHECK(nvmlDeviceGetComputeRunningProcesses(device, &count, users) == 7 && count == 2,
+        "%u processes, and room for one", count);
+  CHECK(!nvmlDeviceGetComputeRunningProcesses(device, &count, users), "processes");
+  CHECK(users[0].pid == (unsigned)getpid() && users[1].pid == 1 << 22, "%u", users[1].pid);
+  CHECK_U64(users[0].bytes, CONTEXT + 456 * MIB);
+  CHECK_U64(users[1].bytes, 3 * GIB);
+  CHECK_U64(card_record_here()->peak_bytes[0], CONTEXT + 456 * MIB); // the program's own
+}
+
+TEST(a_leak_takes_memory_with_every_step) {
+  size_t left, total;
+  CHECK(open_card(1), "a card");
+  card_fault *f = add_fault("leak=10MiB@step=2");
+  for (uint64_t step = 1; step <= 5; step++) {
+    plimsoll_card_step(step, 0, 0);
+    plimsoll_card_step(step, 0, 0); // of another optimizer
+  }
+  CHECK(!cudaMemGetInfo(&left, &total), "free");
+  CHECK_U64(left, 4 * GIB - CONTEXT - 40 * MIB);
+  CHECK_U64(f->times, 40 * MIB);
+}
+
+TEST(a_driver_that_fails_says_so) {
+  size_t left, total;
+  void *device = NULL;
+  uint64_t memory[3];
+  CHECK(open_card(1) && !nvmlDeviceGetHandleByIndex_v2(0, &device), "a card");
+  CHECK(!nvmlDeviceGetMemoryInfo(device, memory), "before");
+  card_fault *f = add_fault("driver-fails");
+  CHECK(nvmlDeviceGetMemoryInfo(device, memory) == 999 && cudaMemGetInfo(&left, &total) == 999,
+        "it fails");
+  CHECK_U64(f->times, 2);
+  cudaGetLastError();
+}
+
+TEST(a_driver_that_hangs_does_not_return) {
+  void *device = NULL;
+  uint64_t memory[3];
+  CHECK(open_card(1) && !nvmlDeviceGetHandleByIndex_v2(0, &device), "a card");
+  card_fault *f = add_fault("driver-hangs");
+  pid_t child = fork();
+  if (child == 0) _exit(nvmlDeviceGetMemoryInfo(device, memory));
+  while (!__atomic_load_n(&f->times, __ATOMIC_SEQ_CST)) usleep(1000);
+  int ended = waitpid(child, NULL, WNOHANG);
+  kill(child, SIGKILL);
+  waitpid(child, NULL, 0);
+  CHECK(ended == 0, "it has returned");
 }
 
 // ---- memory ---------------------------------------------------------------------------------------------

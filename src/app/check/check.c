@@ -56,7 +56,7 @@ check_verdict check_decide(const check *c, const char **why_not) {
 
 static void look_at_processes(check *c, size_t card) {
   plim_card_process found[PLIM_MAX_PROCESSES];
-  size_t count = plim_nvml_processes(&c->cards[card], found);
+  size_t count = plim_nvml_processes(&c->cards[card], found, &c->driver);
   for (size_t i = 0; i < count; i++) {
     check_process p = {.card = card, .process = found[i]};
     if (!plim_process_name(c->root, found[i].pid, p.name, sizeof p.name)) p.name[0] = 0;
@@ -66,8 +66,9 @@ static void look_at_processes(check *c, size_t card) {
 
 void check_look(check *c) {
   plim_machine_read(c->root, &c->machine);
-  c->card_count = plim_nvml_cards(c->cards);
-  for (size_t i = 0; i < c->card_count; i++) look_at_processes(c, i);
+  c->card_count = plim_nvml_cards(c->cards, &c->driver);
+  for (size_t i = 0; i < c->card_count && c->driver != PLIM_NVML_SILENT; i++)
+    look_at_processes(c, i);
 }
 
 static plim_err understand(check *c, const cli_strings *sets, plim_error *error) {

@@ -48,6 +48,7 @@ typedef struct check {
 
   // What was found there.
   plim_machine machine;
+  plim_nvml_state driver;
   plim_card cards[PLIM_MAX_CARDS];
   size_t card_count;
   size_t hidden_cards; // cards after those, which the run does not see

@@ -60,7 +60,19 @@ static void check_company(check *c, size_t i) {
     check_fix(f, "stop them, or use another GPU: CUDA_VISIBLE_DEVICES=%u", c->cards[other].index);
 }
 
+static void check_driver(check *c) {
+  if (c->driver != PLIM_NVML_SILENT) return;
+  check_finding *f =
+      check_add(c, "driver.silent", CHECK_WARNING, "the NVIDIA driver does not answer, so %s",
+                c->card_count ? "it is not known which processes use its GPUs"
+                              : "the GPUs of this machine could not be checked");
+  check_why(f, "a training that needs the driver may hang as well");
+  check_fix(f, "see whether nvidia-smi answers, and what dmesg says about the GPU");
+}
+
 void check_cards(check *c) {
+  check_driver(c);
+  if (!c->card_count && c->driver == PLIM_NVML_SILENT) return;
   if (!c->card_count) {
     check_finding *f =
         check_add(c, "card.none", CHECK_NOTE,

@@ -50,6 +50,7 @@ static const char *const verdicts[EXPLAIN_VERDICTS] = {
     [EXPLAIN_HOST_MEMORY] = "host_memory",
     [EXPLAIN_IMPOSSIBLE_TENSOR] = "impossible_tensor",
     [EXPLAIN_LONG_SAMPLE] = "long_sample",
+    [EXPLAIN_LEAK] = "leak",
     [EXPLAIN_EVALUATION] = "evaluation",
     [EXPLAIN_SAVING] = "saving",
     [EXPLAIN_RESUMING] = "resuming",

@@ -24,6 +24,14 @@ typedef struct {
   uint64_t used_bytes; // PLIM_UNKNOWN: not reported
 } explain_process;
 
+// Memory that grew from step to step until the end.
+typedef struct {
+  bool is_outside;         // PyTorch's allocator does not hold it
+  uint64_t per_step_bytes; //
+  uint64_t grown_bytes;    // in all
+  const char *lines;       // that keep it: "train.py:13 (<module>)"; NULL: not known
+} explain_growth;
+
 // What the caller knows beside the log. Every value may be unknown; begin with explain_nothing_known.
 typedef struct {
   int exit_status; // of the process, as the shell counts it (137 for signal 9); -1: not known
@@ -38,6 +46,7 @@ typedef struct {
   const char *alloc_conf; // allocator settings in force; "": PyTorch's defaults; NULL: not known
   uint64_t micro_batch, accumulation;   // PLIM_UNKNOWN: not known
   uint64_t sample_tokens, usual_tokens; // of the failing batch, and the longest before it
+  const explain_growth *growth;         // NULL: not known, or there is none
   const char *command;                  // the training command as it is typed; NULL: not known
 } explain_facts;
 
@@ -52,6 +61,7 @@ typedef enum {
   EXPLAIN_HOST_MEMORY,       // not the GPU: host memory or /dev/shm
   EXPLAIN_IMPOSSIBLE_TENSOR, // one tensor larger than the GPU
   EXPLAIN_LONG_SAMPLE,       // earlier steps fitted, this batch does not
+  EXPLAIN_LEAK,              // the program keeps memory of earlier steps
   EXPLAIN_EVALUATION,
   EXPLAIN_SAVING,
   EXPLAIN_RESUMING,
@@ -106,7 +116,8 @@ typedef struct {
   uint64_t other_bytes;   // O: of other processes, display and driver
   plim_run_phase phase;
   plim_run_moment moment;
-  uint64_t step; // steps completed
+  uint64_t step;     // steps completed
+  bool is_by_growth; // the verdict follows from facts->growth, which a log alone does not show
   bool has_no_memory;
 } explanation;
 

@@ -221,8 +221,35 @@ static void cure_other_process(explain_case *c) {
                    "Before the next start, check that the GPU is free:");
 }
 
+static void cure_leak(explain_case *c) {
+  const char *lines = c->facts->growth->lines;
+  explain_add_cure(
+      c, EXPLAIN_CURE_FIX_CODE, NULL,
+      "Keep no tensors of earlier steps%s%s: add loss.item() to sums and lists in place "
+      "of the loss, detach() what is kept, and empty lists of outputs. A smaller batch "
+      "only delays the failure.",
+      lines ? "; look for what holds those of " : "", lines ? lines : "");
+  if (!lines)
+    explain_add_cure(c, EXPLAIN_CURE_LOOK, NULL,
+                     "plimsoll profile --steps 30 -- COMMAND names the lines whose memory stays.");
+}
+
+static void cure_growth_outside(explain_case *c) {
+  explain_add_cure(
+      c, EXPLAIN_CURE_FIX_CODE, NULL,
+      "Find what allocates GPU memory in every step without PyTorch: an extension that "
+      "calls cudaMalloc, CUDA graphs or process groups that are created again and "
+      "again, another library on the same GPU. The batch is not the cause.");
+  explain_add_cure(c, EXPLAIN_CURE_LOOK, NULL,
+                   "plimsoll run --hook -- COMMAND records every allocation of the driver.");
+}
+
 static void cure_libraries(explain_case *c) {
   bool is_nccl = c->kind == PLIM_OOM_NCCL;
+  if (c->out->is_by_growth) {
+    cure_growth_outside(c);
+    return;
+  }
   if (c->kind == PLIM_OOM_VLLM || c->log->facts.has_vllm)
     explain_add_cure(c, EXPLAIN_CURE_HEADROOM, NULL,
                      "Lower vLLM's share (gpu_memory_utilization, vllm_gpu_memory_utilization in "
@@ -401,6 +428,7 @@ static void (*const cures_of[EXPLAIN_VERDICTS])(explain_case *) = {
     [EXPLAIN_HOST_MEMORY] = cure_host,
     [EXPLAIN_IMPOSSIBLE_TENSOR] = cure_impossible,
     [EXPLAIN_LONG_SAMPLE] = cure_long_sample,
+    [EXPLAIN_LEAK] = cure_leak,
     [EXPLAIN_EVALUATION] = cure_evaluation,
     [EXPLAIN_SAVING] = cure_saving,
     [EXPLAIN_RESUMING] = cure_resuming,

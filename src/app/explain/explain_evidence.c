@@ -1,4 +1,5 @@
 // The evidence: what the log and the caller show, one sentence each.
+#include <stdio.h>
 #include <string.h>
 
 #include "explain_impl.h"
@@ -82,18 +83,30 @@ static void show_impossible(explain_case *c, plim_notes *notes) {
           i == PLIM_OOM_PROCESS ? " The driver reports this under WSL." : "");
 }
 
+// " (jupyter-lab)"; empty: not known.
+static const char *name_of(const explain_case *c, uint64_t pid, char text[80]) {
+  *text = 0;
+  for (size_t i = 0; i < c->facts->other_count; i++)
+    if (c->facts->others[i].pid == pid && c->facts->others[i].name)
+      snprintf(text, 80, " (%.70s)", c->facts->others[i].name);
+  return text;
+}
+
 static void show_processes(explain_case *c, plim_notes *notes) {
   const plim_oom_message *m = c->message;
+  char name[80];
   for (size_t i = 0; i < m->process_count; i++)
     plim_note_add(
         notes, "process", NULL,
         c->is_own_process[i]
-            ? "Process %llu has %s on this GPU; it is probably this program itself, under "
+            ? "Process %llu%s has %s on this GPU; it is probably this program itself, under "
               "the host's process id."
-            : "Process %llu has %s on this GPU.",
-        number(m->processes[i].pid), BYTES(m->processes[i].bytes));
+            : "Process %llu%s has %s on this GPU.",
+        number(m->processes[i].pid), name_of(c, m->processes[i].pid, name),
+        BYTES(m->processes[i].bytes));
   for (size_t i = 0; i < c->facts->other_count; i++) {
     const explain_process *p = &c->facts->others[i];
+    if (explain_is_listed(c, p->pid)) continue;
     plim_note_add(notes, "process", NULL, "%s (process %u) has %s on this GPU.",
                   p->name ? p->name : "Another program", p->pid, BYTES(p->used_bytes));
   }

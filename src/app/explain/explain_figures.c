@@ -89,6 +89,12 @@ explain_answer explain_had_steps(const explain_case *c) {
   return c->out->step >= 2 ? EXPLAIN_YES : EXPLAIN_NO;
 }
 
+bool explain_is_listed(const explain_case *c, unsigned pid) {
+  for (size_t i = 0; i < c->message->process_count; i++)
+    if (c->message->processes[i].pid == pid) return true;
+  return false;
+}
+
 bool explain_is_expandable(const explain_case *c) {
   return c->alloc_conf && (strcasestr(c->alloc_conf, "expandable_segments:true") != NULL);
 }

@@ -32,6 +32,8 @@ void explain_derive(explain_case *c);
 // Whether earlier steps went well; UNKNOWN if the log shows no progress.
 explain_answer explain_had_steps(const explain_case *c);
 bool explain_is_expandable(const explain_case *c); // known to be on
+// Whether the message lists this process. What the caller found on the GPU may be the same processes.
+bool explain_is_listed(const explain_case *c, unsigned pid);
 
 // explain_verdict.c
 void explain_decide(explain_case *c);

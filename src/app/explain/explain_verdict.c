@@ -15,6 +15,8 @@
 #define LIBRARY_BYTES (2 * PLIM_GIB) // a CUDA context with cuBLAS and cuDNN takes less than 1 GiB
 #define OUTSIDE_SHARE                                                                              \
   0.15 // of the GPU: libraries and others, where a message does not separate them
+// Of the GPU: memory that grew by less is not what filled it; by judgement.
+#define GROWN_SHARE 0.10
 #define LARGEST_GPU (1024 * PLIM_GIB) // for messages that do not say how large the GPU is
 #define ABSURD_FACTOR 16              // a request of so many times the GPU is a mistake in a shape
 
@@ -94,8 +96,10 @@ static uint64_t listed_bytes(const explain_case *c) {
   for (size_t i = 0; i < c->message->process_count; i++)
     if (!c->is_own_process[i] && explain_is_known(c->message->processes[i].bytes))
       sum += c->message->processes[i].bytes;
-  for (size_t i = 0; i < c->facts->other_count; i++)
-    if (explain_is_known(c->facts->others[i].used_bytes)) sum += c->facts->others[i].used_bytes;
+  for (size_t i = 0; i < c->facts->other_count; i++) {
+    const explain_process *p = &c->facts->others[i];
+    if (explain_is_known(p->used_bytes) && !explain_is_listed(c, p->pid)) sum += p->used_bytes;
+  }
   return sum;
 }
 
@@ -113,6 +117,26 @@ static bool decide_other_process(explain_case *c) {
     explain_doubt(c,
                   "the message does not list the processes; the amount is what the GPU has minus "
                   "what is free and what this process uses");
+  return true;
+}
+
+// Without the growth this request would have fitted. Whether another process grew is decided before.
+static bool decide_growth(explain_case *c) {
+  const explain_growth *g = c->facts->growth;
+  if (!g || !explain_exceeds(g->grown_bytes, c->total, GROWN_SHARE)) return false;
+  uint64_t room = g->grown_bytes + (explain_is_known(c->free) ? c->free : 0);
+  if (!explain_is_known(c->wanted) || room < c->wanted) return false;
+  c->out->is_by_growth = true;
+  if (g->is_outside)
+    explain_conclude(
+        c, EXPLAIN_LIBRARIES, EXPLAIN_CERTAIN,
+        "GPU memory outside PyTorch's allocator grew by %s with each step, by %s in all",
+        BYTES(g->per_step_bytes), BYTES(g->grown_bytes));
+  else
+    explain_conclude(c, EXPLAIN_LEAK, EXPLAIN_CERTAIN,
+                     "a leak filled the GPU: memory grew by %s with each step, by %s in all%s%s",
+                     BYTES(g->per_step_bytes), BYTES(g->grown_bytes),
+                     g->lines ? "; it is allocated at " : "", g->lines ? g->lines : "");
   return true;
 }
 
@@ -272,8 +296,8 @@ static void decide_by_numbers(explain_case *c) {
     return;
   }
   if (is_impossible(c)) decide_impossible(c);
-  else if (decide_other_process(c) || decide_fragmentation(c) || decide_libraries(c) ||
-           decide_outside(c) || decide_cap(c) || decide_transient(c))
+  else if (decide_other_process(c) || decide_growth(c) || decide_fragmentation(c) ||
+           decide_libraries(c) || decide_outside(c) || decide_cap(c) || decide_transient(c))
     return;
   else decide_shortage(c);
 }

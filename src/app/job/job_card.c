@@ -104,7 +104,7 @@ static plim_err understand_card(const char *text, job_request *r, plim_error *er
 // The first card of this machine, if there is one.
 static void look_for_card(job_request *r) {
   plim_card cards[PLIM_MAX_CARDS];
-  if (!plim_nvml_cards(cards) || cards[0].total_bytes == PLIM_UNKNOWN) return;
+  if (!plim_nvml_cards(cards, NULL) || cards[0].total_bytes == PLIM_UNKNOWN) return;
   const plim_gpu *gpu = plim_gpu_present(cards[0].name, cards[0].total_bytes / PLIM_MIB);
   r->target = gpu ? plim_target_gpu(gpu) : plim_target_size(cards[0].total_bytes);
   snprintf(r->card, sizeof r->card, "%s", cards[0].name);

@@ -31,6 +31,14 @@ static uint64_t peak_in(const live_sample *s) {
   return s->peak_allocated_bytes == PLIM_UNKNOWN ? s->allocated_bytes : s->peak_allocated_bytes;
 }
 
+static uint64_t outside_of(const live_sample *s) {
+  bool is_known = s->total_bytes != PLIM_UNKNOWN && s->free_bytes != PLIM_UNKNOWN &&
+                  s->reserved_bytes != PLIM_UNKNOWN;
+  if (!is_known || s->free_bytes > s->total_bytes) return PLIM_UNKNOWN;
+  uint64_t used = s->total_bytes - s->free_bytes;
+  return used > s->reserved_bytes ? used - s->reserved_bytes : 0;
+}
+
 static void take_sample(live_rank *r, const live_run *run, const live_sample *s) {
   r->last = *s;
   r->has_sample = true;
@@ -44,7 +52,8 @@ static void take_sample(live_rank *r, const live_run *run, const live_sample *s)
                                                     .seconds = s->seconds < 0 ? NAN : s->seconds,
                                                     .live_bytes = s->allocated_bytes,
                                                     .peak_bytes = s->peak_allocated_bytes,
-                                                    .reserved_bytes = s->reserved_bytes});
+                                                    .reserved_bytes = s->reserved_bytes,
+                                                    .outside_bytes = outside_of(s)});
 }
 
 static double pace_of(const plim_history *h) {

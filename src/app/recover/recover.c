@@ -157,7 +157,10 @@ static plim_err try_cure(recovery *v, explain_cure_kind kind, const simulate_pro
              "expandable segments in place of your allocator settings");
     return PLIM_OK;
   case EXPLAIN_CURE_RETRY:
-    if (v->has_retried) return PLIM_OK;
+    if (v->has_retried) {
+      snprintf(step->text, sizeof step->text, "it failed twice with the same settings");
+      return PLIM_OK;
+    }
     v->has_retried = step->is_found = true;
     snprintf(step->text, sizeof step->text, "the same settings");
     return PLIM_OK;

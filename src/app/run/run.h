@@ -114,7 +114,8 @@ typedef struct {
   bool has_first;           // the snapshot of the first step was looked at
   run_leak leak;
   unsigned leak_pid;
-  uint64_t leak_step; // at which the recording began
+  uint64_t leak_step;   // at which the recording began
+  char leak_lines[256]; // that keep the memory; empty: not known
 } run_end;
 
 // Fails if the program cannot be started. Whatever the outcome, clear the end.

@@ -53,8 +53,10 @@ static void list_lines(const finding *f, char *text, size_t size) {
   }
 }
 
-static void tell(run *r, const run_inquiry *q) {
+static void tell(run *r, run_end *end, const run_inquiry *q) {
   char lines[512];
+  if (q->is_leak && !q->err && q->found.list.len)
+    list_lines(&q->found.list.at[0], end->leak_lines, sizeof end->leak_lines);
   for (size_t i = 0; !q->err && i < q->found.list.len && i < 3; i++) {
     const finding *f = &q->found.list.at[i];
     if (f->bytes < q->found.list.at[0].bytes / 100)
@@ -71,7 +73,7 @@ static void tell(run *r, const run_inquiry *q) {
 static void finish(run *r, run_end *end) {
   run_inquiry *q = end->inquiry;
   pthread_join(q->thread, NULL);
-  tell(r, q);
+  tell(r, end, q);
   if (!q->err) findings_clear(&q->found);
   unlink(q->path);
   free(q);

@@ -109,10 +109,11 @@ static void take_memory(simulate_result *run, const plim_card *before, const pli
 
 // ---- all of it --------------------------------------------------------------------------------------
 
-static plim_err no_gpu(plim_error *error) {
-  plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
-                           "profile needs an NVIDIA GPU, and the driver reports none on this "
-                           "machine");
+static plim_err no_gpu(plim_nvml_state state, plim_error *error) {
+  bool is_silent = state == PLIM_NVML_SILENT;
+  plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED, "profile needs an NVIDIA GPU, and %s",
+                           is_silent ? "the driver of this machine does not answer"
+                                     : "the driver reports none on this machine");
   plim_error_hint(error, "to run the program on a simulated GPU: plimsoll simulate --gpu 4090 -- "
                          "COMMAND");
   return err;
@@ -120,7 +121,8 @@ static plim_err no_gpu(plim_error *error) {
 
 plim_err profile_find_gpu(plim_error *error) {
   plim_card cards[PLIM_MAX_CARDS];
-  return plim_nvml_cards(cards) ? PLIM_OK : no_gpu(error);
+  plim_nvml_state state;
+  return plim_nvml_cards(cards, &state) ? PLIM_OK : no_gpu(state, error);
 }
 
 static double now(void) {
@@ -145,10 +147,11 @@ plim_err profile_run(const profile_request *request, simulate_result *result, pr
   plim_card before[PLIM_MAX_CARDS], after[PLIM_MAX_CARDS];
   char modules[PLIM_PATH_BYTES];
   simulate_folder folder;
+  plim_nvml_state state;
   plim_err err = PLIM_OK;
   *result = (simulate_result){0};
-  *card = (profile_card){.gpus = (uint32_t)plim_nvml_cards(before)};
-  if (!card->gpus) return no_gpu(error);
+  *card = (profile_card){.gpus = (uint32_t)plim_nvml_cards(before, &state)};
+  if (!card->gpus) return no_gpu(state, error);
   if (request->modules) snprintf(modules, sizeof modules, "%s", request->modules);
   else err = simulate_find_stand_ins(modules, error);
   if (!err) err = simulate_folder_make(&folder, "simulate", SIMULATE_KEPT_LOGS, NULL, error);
@@ -159,7 +162,8 @@ plim_err profile_run(const profile_request *request, simulate_result *result, pr
   if (err) return err;
   result->end = end_of(result);
   card->is_interrupted = was_interrupted(result->status);
-  take_memory(result, before, after, plim_nvml_cards(after) == card->gpus ? card->gpus : 0, card);
+  take_memory(result, before, after, plim_nvml_cards(after, NULL) == card->gpus ? card->gpus : 0,
+              card);
   return PLIM_OK;
 }
 

@@ -87,7 +87,15 @@ static bool take_record(const card_record *record, uint32_t gpus, simulate_resul
       result->peak_bytes = record->peak_bytes[i];
       result->sharing = processes_on(record, i);
     }
+  memcpy(result->faults, record->faults, sizeof result->faults);
+  result->fault_count =
+      record->fault_count < CARD_MAX_FAULTS ? record->fault_count : CARD_MAX_FAULTS;
   return ok;
+}
+
+static void put_faults(const simulate_request *request, card_record *record) {
+  for (size_t i = 0; i < request->fault_count && i < CARD_MAX_FAULTS; i++)
+    record->faults[record->fault_count++] = request->faults[i];
 }
 
 static void take_times(const card_record *record, const plim_gpu *gpu, simulate_result *result) {
@@ -204,7 +212,10 @@ plim_err simulate_run(const simulate_request *request, simulate_watch *watch, vo
                              request->context_bytes, error);
   if (!err && !(r.record = card_record_map(folder.record)))
     err = plim_fail(error, PLIM_ERR_IO, "cannot map %.200s", folder.record);
-  if (!err) err = start(&r, &folder, environment, error);
+  if (!err) {
+    put_faults(request, r.record);
+    err = start(&r, &folder, environment, error);
+  }
   if (!err) err = simulate_read_processes(folder.out, result, error);
   if (!err) take_times(r.record, request->gpu, result);
   if (!err) correct_end(request, result);

@@ -8,6 +8,7 @@
 #ifndef PLIM_APP_SIMULATE_H
 #define PLIM_APP_SIMULATE_H
 
+#include "card_fault.h"
 #include "gpu.h"
 #include "plimsoll.h"
 #include "sandbox.h"
@@ -32,6 +33,8 @@ typedef struct {
   const char *const
       *variables;            // "NAME=VALUE" of the program's environment; ends with NULL; or NULL
   const savers_args *savers; // or NULL
+  const card_fault *faults;  // of the card, at most CARD_MAX_FAULTS
+  size_t fault_count;
   bool has_network;
   bool is_unsandboxed; // the program may change everything that its user may
 } simulate_request;
@@ -179,10 +182,12 @@ typedef struct {
   vec(simulate_process) processes; // by rank
   vec(simulate_unmodelled) unmodelled;
   char read_only[320]; // folders that the program could not write to, in the sandbox; empty if none
-  uint64_t pinned_bytes; // the most pinned host memory, of all processes together
-  uint64_t peak_bytes;   // the most memory in use on any card, contexts included
-  uint32_t sharing;      // processes that used that card
-  uint64_t launches;     // of kernels
+  uint64_t pinned_bytes;              // the most pinned host memory, of all processes together
+  uint64_t peak_bytes;                // the most memory in use on any card, contexts included
+  uint32_t sharing;                   // processes that used that card
+  uint64_t launches;                  // of kernels
+  card_fault faults[CARD_MAX_FAULTS]; // those of the request, and what came of them
+  size_t fault_count;
 } simulate_result;
 
 // The CUDA_VISIBLE_DEVICES of our own environment if it does not name simulated cards by their numbers: it is about the cards

@@ -9,8 +9,8 @@ enum {
   CARD_SAMPLES = 60
 }; // ten minutes: a model that is being loaded grows too, but not that long
 
-const char *const watch_sign_names[WATCH_SIGN_KINDS] = {"creeping", "lengthening", "staircase",
-                                                        "swings",   "low_memory",  "low_busy"};
+const char *const watch_sign_names[WATCH_SIGN_KINDS] = {
+    "creeping", "lengthening", "outside", "staircase", "swings", "low_memory", "low_busy"};
 
 static void add(watch *w, const watch_sign *sign) {
   if (!vec_push(&w->signs, *sign)) w->has_no_memory = true;
@@ -41,6 +41,7 @@ static void look_at_run(watch *w, const watch_run *run) {
       [PLIM_TREND_UNCLEAR] = WATCH_SIGN_KINDS,      [PLIM_TREND_STEADY] = WATCH_SIGN_KINDS,
       [PLIM_TREND_SWINGING] = WATCH_SWINGS,         [PLIM_TREND_STAIRCASE] = WATCH_STAIRCASE,
       [PLIM_TREND_LENGTHENING] = WATCH_LENGTHENING, [PLIM_TREND_CREEPING] = WATCH_CREEPING,
+      [PLIM_TREND_OUTSIDE] = WATCH_OUTSIDE,
   };
   if (!run->worst) return;
   watch_sign sign = {.run = run, .trend = run->worst->trend};

@@ -87,8 +87,11 @@ def _device():
         return {}
     stats = plimsoll_peaks.since_last(i)
     allocated, reserved = stats["allocated_bytes"]["all"], stats["reserved_bytes"]["all"]
-    free, total = _torch.cuda.mem_get_info(i)
     properties = _torch.cuda.get_device_properties(i)
+    try:
+        free, total = _torch.cuda.mem_get_info(i)
+    except Exception:  # the driver fails; what PyTorch has counted is still known
+        free, total = None, properties.total_memory
     return {
         "device": i,
         "card": properties.name,

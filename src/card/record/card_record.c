@@ -71,18 +71,28 @@ static bool is_zombie(int pid) {
   return name_end && strncmp(name_end, ") Z", 3) == 0;
 }
 
-static bool runs(const card_process *process) {
+bool card_process_runs(const card_process *process) {
   int pid = process->pid;
   if (pid <= 0 || process->has_ended) return false;
   return pid == getpid() || (kill(pid, 0) == 0 ? !is_zombie(pid) : errno != ESRCH);
 }
 
+uint64_t card_record_others(const card_record *record) {
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i < record->fault_count && i < CARD_MAX_FAULTS; i++) {
+    const card_fault *f = &record->faults[i];
+    bool is_there = __atomic_load_n(&f->has_begun, __ATOMIC_SEQ_CST);
+    if (is_there && f->kind == CARD_FAULT_OTHER_PROCESS) bytes += f->amount;
+  }
+  return bytes;
+}
+
 uint64_t card_record_used(const card_record *record, int device) {
-  uint64_t used = 0;
+  uint64_t used = card_record_others(record);
   for (uint32_t i = 0; i < record->process_count && i < CARD_MAX_PROCESSES; i++) {
     const card_process *process = &record->processes[i];
     const card_holding *holding = &process->devices[device];
-    if ((holding->context_bytes || holding->used_bytes) && runs(process))
+    if ((holding->context_bytes || holding->used_bytes) && card_process_runs(process))
       used += holding->context_bytes + holding->used_bytes;
   }
   return used;

@@ -3,7 +3,7 @@
 #ifndef PLIM_CARD_RECORD_H
 #define PLIM_CARD_RECORD_H
 
-#include "plimsoll.h"
+#include "card_fault.h"
 
 enum {
   CARD_MAX_DEVICES = 64,
@@ -42,6 +42,7 @@ typedef struct {
   int32_t pid; // 0: the slot is free
   int32_t has_ended;
   card_holding devices[CARD_MAX_DEVICES];
+  uint64_t requests; // for memory, to the driver
   uint64_t launches; // of kernels
   card_work work;    // since the process began
   card_work at_step; // `work` at the end of the last optimizer step
@@ -61,10 +62,12 @@ typedef struct {
   uint64_t context_bytes;                // of each process on each device that it uses
   char gpu[64];                          // the catalogue's name
   uint64_t peak_bytes[CARD_MAX_DEVICES]; // the most in use at a time, by all processes
+  uint32_t fault_count;
+  card_fault faults[CARD_MAX_FAULTS];
   card_process processes[CARD_MAX_PROCESSES];
 } card_record;
 
-#define CARD_MAGIC "plimcrd3"
+#define CARD_MAGIC "plimcrd4"
 
 // Creates the file and writes a record without processes. The file must not exist.
 plim_err card_record_create(const char *path, const char *gpu, uint32_t device_count,
@@ -74,7 +77,11 @@ plim_err card_record_create(const char *path, const char *gpu, uint32_t device_c
 card_record *card_record_map(const char *path);
 void card_record_unmap(card_record *record);
 
-// The bytes in use on a device by all processes that still run.
+// Whether a process of the record has not ended.
+bool card_process_runs(const card_process *process);
+// The bytes in use on a device by all processes that still run, and by those that a fault put there.
 uint64_t card_record_used(const card_record *record, int device);
+// What processes that are not the program's use on each device: CARD_FAULT_OTHER_PROCESS.
+uint64_t card_record_others(const card_record *record);
 
 #endif

@@ -295,6 +295,9 @@ STAND_IN void plimsoll_card_step(uint64_t steps, uint64_t allocated_bytes, uint6
     mine->work.allocated_bytes = (double)handed_out;
     if (mine->steps) mine->step = work_between(&mine->at_step, &mine->work);
     mine->at_step = mine->work;
+    mine->steps = steps;
+    card_faults_leak();
+    card_faults_look(0);
   }
   mine->steps = steps;
   mine->allocated_bytes = allocated_bytes;

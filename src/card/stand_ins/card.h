@@ -23,6 +23,7 @@ enum {
   CARD_NO_IMAGE = 209,
   CARD_NOT_FOUND = 500,
   CARD_NOT_SUPPORTED = 801,
+  CARD_UNKNOWN = 999,
 };
 
 // ---- the driver (driver_functions.c) -----------------------------------------------------------------
@@ -93,6 +94,20 @@ void *card_handle(void);
 // Records the call of a function whose result matters and is not modelled. At most 63 characters of the name are kept.
 void card_unmodelled_call(const char *name);
 
+// ---- faults on demand (card_faults.c) -----------------------------------------------------------------
+
+// Lets faults begin whose moment this process has reached; call it before an allocation, with what the process would then
+// use on the device, and after a step.
+void card_faults_look(uint64_t used_bytes);
+// Whether a fault refuses this request for memory.
+bool card_faults_refuse(void);
+// A step has ended: memory that leaks outside PyTorch's allocator is taken.
+void card_faults_leak(void);
+// Does not return if the driver hangs.
+void card_faults_hang(void);
+// Whether the driver answers with an error.
+bool card_faults_fail(void);
+
 // ---- time (card_clock.c) ---------------------------------------------------------------------------
 
 // Matrix products: k multiplications for each of batch x m x n results.
@@ -130,6 +145,9 @@ bool card_knows_kernels(int device);
 
 // Takes addresses for memory of the driver or of a library, which is part of the context's share.
 void card_take_addresses(int device, uint64_t bytes);
+
+// Takes memory of a device that is never given back, without an address. False: there is not enough.
+bool card_take(int device, uint64_t bytes);
 
 // Reserves memory on a device with an address, as cudaMalloc does. CARD_OK or CARD_OUT_OF_MEMORY.
 int card_malloc(int device, uint64_t bytes, uint64_t *address);

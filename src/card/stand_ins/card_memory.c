@@ -160,7 +160,10 @@ static uint64_t used_on(int device) {
   return card_record_used(card_record_here(), card_physical(device));
 }
 
+// Of the program's own processes.
 static void note_peak(int device, uint64_t used) {
+  uint64_t others = card_record_others(card_record_here());
+  used = used > others ? used - others : 0;
   uint64_t *most = &card_record_here()->peak_bytes[card_physical(device)];
   uint64_t seen = __atomic_load_n(most, __ATOMIC_RELAXED);
   while (used > seen &&
@@ -185,13 +188,7 @@ static void charge_host(int64_t bytes) {
 
 // The bytes are added before anybody looks whether they fit, so that of two processes that ask at once at most one gets
 // what only one can have.
-// Device -1 is the host.
-static bool charge(int device, uint64_t bytes) {
-  if (device < 0) {
-    charge_host((int64_t)bytes);
-    return true;
-  }
-  begin_context(device);
+static bool take_bytes(int device, uint64_t bytes) {
   card_holding *mine = holding_of(device);
   uint64_t used = PLIM_UNKNOWN;
   if (card_record_here() && card_has_room() && bytes <= card()->total_bytes) {
@@ -200,12 +197,32 @@ static bool charge(int device, uint64_t bytes) {
     used = used_on(device);
     if (used > card()->total_bytes) mine->used_bytes -= bytes;
   }
-  if (used > card()->total_bytes) {
-    mine->refusals++;
-    return false;
-  }
+  if (used > card()->total_bytes) return false;
   note_peak(device, used);
   return true;
+}
+
+// Device -1 is the host.
+static bool charge(int device, uint64_t bytes) {
+  if (device < 0) {
+    charge_host((int64_t)bytes);
+    return true;
+  }
+  begin_context(device);
+  card_holding *mine = holding_of(device);
+  __atomic_add_fetch(&card_process_here()->requests, 1, __ATOMIC_RELAXED);
+  card_faults_look(mine->context_bytes + mine->used_bytes + bytes);
+  if (!card_faults_refuse() && take_bytes(device, bytes)) return true;
+  mine->refusals++;
+  return false;
+}
+
+bool card_take(int device, uint64_t bytes) {
+  pthread_mutex_lock(&lock);
+  begin_context(device);
+  bool is_taken = take_bytes(device, bytes);
+  pthread_mutex_unlock(&lock);
+  return is_taken;
 }
 
 static void discharge(int device, uint64_t bytes) {

@@ -114,6 +114,7 @@ STAND_IN int cuCtxGetLimit(size_t *value, unsigned limit) {
 }
 
 STAND_IN int cuMemGetInfo_v2(size_t *left, size_t *total) {
+  if (card_faults_fail()) return CARD_UNKNOWN;
   *left = card_free_bytes(card_device());
   *total = card()->total_bytes;
   return CARD_OK;

@@ -5,7 +5,14 @@
 #include "card.h"
 #include "layouts.h"
 
-enum { NVML_OK = 0, NVML_INVALID = 2, NVML_NOT_SUPPORTED = 3, NVML_NOT_FOUND = 6 };
+enum {
+  NVML_OK = 0,
+  NVML_INVALID = 2,
+  NVML_NOT_SUPPORTED = 3,
+  NVML_NOT_FOUND = 6,
+  NVML_TOO_SMALL = 7,
+  NVML_UNKNOWN = 999
+};
 
 static void *device_handle(unsigned number) { return (void *)(uintptr_t)(0x8000 + number * 16); }
 // NVML counts the machine's devices, whatever CUDA_VISIBLE_DEVICES says.
@@ -17,9 +24,15 @@ static int number_of(const void *handle) {
   return at % 16 == 0 && at / 16 < count() ? (int)(at / 16) : -1;
 }
 
+// For functions that ask the driver.
+static int ask(void) {
+  card_faults_hang();
+  return card_faults_fail() ? NVML_UNKNOWN : NVML_OK;
+}
+
 STAND_IN int nvmlDeviceGetCount_v2(unsigned *out) {
   *out = count();
-  return NVML_OK;
+  return ask();
 }
 
 STAND_IN int nvmlDeviceGetHandleByIndex_v2(unsigned number, void **out) {
@@ -68,6 +81,7 @@ typedef struct {
 STAND_IN int nvmlDeviceGetMemoryInfo(void *device, memory_info *out) {
   int number = number_of(device);
   if (number < 0) return NVML_INVALID;
+  if (ask()) return NVML_UNKNOWN;
   uint64_t total = card()->total_bytes, used = card_record_used(card_record_here(), number);
   *out = (memory_info){total, used < total ? total - used : 0, used};
   return NVML_OK;
@@ -89,10 +103,62 @@ STAND_IN int nvmlDeviceGetCudaComputeCapability(void *device, int *major, int *m
   return NVML_OK;
 }
 
+// The process that CARD_FAULT_OTHER_PROCESS stands for: Linux gives no process a number as high as this (PID_MAX_LIMIT).
+enum { OTHER_PID = 1 << 22 };
+
+typedef struct {
+  unsigned pid;
+  unsigned long long bytes;
+} process_v1; // of the first version of the function, which PyTorch calls
+
+typedef struct {
+  process_v1 process;
+  unsigned gpu_instance, compute_instance; // all ones: the card is not divided
+} process_v2;
+
+static unsigned list_processes(int device, process_v1 *out, unsigned room) {
+  const card_record *record = card_record_here();
+  unsigned found = 0;
+  for (uint32_t i = 0; i < record->process_count && i < CARD_MAX_PROCESSES; i++) {
+    const card_process *p = &record->processes[i];
+    const card_holding *h = &p->devices[device];
+    if (!h->context_bytes || !card_process_runs(p)) continue;
+    if (found++ < room)
+      out[found - 1] = (process_v1){(unsigned)p->pid, h->context_bytes + h->used_bytes};
+  }
+  uint64_t others = card_record_others(record);
+  if (others && found++ < room) out[found - 1] = (process_v1){OTHER_PID, others};
+  return found;
+}
+
+// With too little room, the answer is how much is needed.
+static int running(void *device, unsigned *processes, process_v1 *out) {
+  int number = number_of(device);
+  if (number < 0) return NVML_INVALID;
+  if (ask()) return NVML_UNKNOWN;
+  unsigned room = *processes;
+  *processes = list_processes(number, out, room);
+  return *processes <= room ? NVML_OK : NVML_TOO_SMALL;
+}
+
 STAND_IN int nvmlDeviceGetComputeRunningProcesses(void *device, unsigned *processes, void *out) {
-  (void)device, (void)out;
-  *processes = 0;
-  return NVML_OK;
+  return running(device, processes, out);
+}
+
+STAND_IN int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *processes,
+                                                     process_v2 *out) {
+  process_v1 list[CARD_MAX_PROCESSES + 1];
+  unsigned room = *processes < CARD_MAX_PROCESSES + 1 ? *processes : CARD_MAX_PROCESSES + 1;
+  int result = running(device, &room, list);
+  for (unsigned i = 0; result == NVML_OK && i < room; i++)
+    out[i] = (process_v2){list[i], UINT32_MAX, UINT32_MAX};
+  *processes = room;
+  return result;
+}
+
+STAND_IN int nvmlDeviceGetComputeRunningProcesses_v2(void *device, unsigned *processes,
+                                                     process_v2 *out) {
+  return nvmlDeviceGetComputeRunningProcesses_v3(device, processes, out);
 }
 
 // No fabric of NVSwitches: the call succeeds, and the state behind the version is 0, "not supported". torch 2.13 stops if the
@@ -120,6 +186,8 @@ STAND_IN const char *nvmlErrorString(int code) {
   case NVML_OK: return "Success";
   case NVML_INVALID: return "Invalid Argument";
   case NVML_NOT_FOUND: return "Not Found";
+  case NVML_TOO_SMALL: return "Insufficient Size";
+  case NVML_UNKNOWN: return "Unknown Error";
   default: return "Not Supported";
   }
 }

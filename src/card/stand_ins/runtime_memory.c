@@ -36,7 +36,9 @@ STAND_IN int cudaFreeAsync(void *pointer, void *stream) {
   return cudaFree(pointer);
 }
 
-STAND_IN int cudaMemGetInfo(size_t *left, size_t *total) { return cuMemGetInfo_v2(left, total); }
+STAND_IN int cudaMemGetInfo(size_t *left, size_t *total) {
+  return card_result(cuMemGetInfo_v2(left, total));
+}
 
 STAND_IN int cudaHostAlloc(void **out, size_t bytes, unsigned flags) {
   (void)flags;

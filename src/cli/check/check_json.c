@@ -22,6 +22,10 @@ static void print_processes(json_writer *j, const check *c, size_t card) {
 }
 
 static void print_cards(json_writer *j, const check *c) {
+  if (!c->card_count && c->driver == PLIM_NVML_SILENT) {
+    jsonw_null(j, "cards");
+    return;
+  }
   jsonw_array(j, "cards");
   for (size_t i = 0; i < c->card_count; i++) {
     const plim_card *card = &c->cards[i];

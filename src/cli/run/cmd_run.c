@@ -163,7 +163,8 @@ static plim_err recover(work *w, const run_end *end, uint64_t attempt, bool *is_
       err = recovery_next(&w->recovery, &e, simulate_fullest(&end->observed), &step, error);
     *is_again = !err && step.is_found;
     if (!err && !step.is_found)
-      run_show_cures(&w->r, &e, attempt < w->args->retries ? step.text : "");
+      run_show_cures(&w->r, &e, w->recovery.has_retried,
+                     attempt < w->args->retries ? step.text : "");
   }
   if (*is_again) {
     run_show_recovery(&w->r, step.text, attempt + 1, w->args->retries);

@@ -43,7 +43,8 @@ plim_err run_show_check(run *r, const char *const *words, const cli_strings *set
   if (!err) err = check_all(c, error);
   for (size_t i = 0; !err && i < c->findings.len; i++) {
     const check_finding *f = &c->findings.at[i];
-    if (f->severity == CHECK_FAILS)
+    bool is_silence = strcmp(f->id, "driver.silent") == 0;
+    if (f->severity == CHECK_FAILS || is_silence)
       run_tell(r, RUN_WARNING, "check: %s%s%s", f->what, *f->fix ? "; " : "", f->fix);
   }
   if (!err && c->ranks > 0) *cards = (uint64_t)c->ranks;
@@ -81,23 +82,24 @@ static plim_err read_log(const run *r, const run_end *end, plim_oom_log *log, pl
   return err;
 }
 
-// Processes that are on the program's card now, when the program has ended.
-static size_t find_others(const run_end *end, explain_process *out, char names[][64]) {
+// Processes that are on the program's card now, when the program has ended. PLIM_UNKNOWN: the driver does not answer.
+static uint64_t find_others(const run_end *end, explain_process *out, char names[][64]) {
   plim_card cards[PLIM_MAX_CARDS];
   plim_card_process processes[PLIM_MAX_PROCESSES];
   const live_rank *fullest = run_fullest(end);
-  size_t count = plim_nvml_cards(cards), found = 0;
+  plim_nvml_state state;
+  size_t count = plim_nvml_cards(cards, &state), found = 0;
   for (size_t i = 0; i < count; i++) {
     bool is_the_one =
         count == 1 || (fullest && *fullest->last.uuid && strstr(cards[i].uuid, fullest->last.uuid));
-    size_t users = is_the_one ? plim_nvml_processes(&cards[i], processes) : 0;
+    size_t users = is_the_one ? plim_nvml_processes(&cards[i], processes, &state) : 0;
     for (size_t k = 0; k < users && found < MOST_OTHERS; k++, found++) {
       bool has_name = plim_process_name("", processes[k].pid, names[found], 64);
       out[found] = (explain_process){processes[k].pid, has_name ? names[found] : NULL,
                                      processes[k].used_bytes};
     }
   }
-  return found;
+  return state == PLIM_NVML_SILENT ? PLIM_UNKNOWN : found;
 }
 
 // What the process saw that ran out of memory first; NULL: none reported it.
@@ -110,7 +112,27 @@ static const live_sample *find_failure(const run_end *end) {
   return found;
 }
 
-plim_err run_explain(const run *r, const run_end *end, const char *conf, explanation *out,
+// Of the process whose memory was heading for the limit first.
+static bool find_growth(const run_end *end, explain_growth *out) {
+  const live_rank *worst = NULL;
+  for (size_t i = 0; i < end->processes.len; i++)
+    if (!worst || live_rank_is_worse(end->processes.at[i].rank, worst))
+      worst = end->processes.at[i].rank;
+  bool is_growth = worst && (worst->trend.kind == PLIM_TREND_CREEPING ||
+                             worst->trend.kind == PLIM_TREND_OUTSIDE);
+  if (!is_growth) return false;
+  const plim_history *h = &worst->history;
+  const plim_step_memory *first = &h->older[0], *last = &h->recent[h->recent_count - 1];
+  bool is_outside = worst->trend.kind == PLIM_TREND_OUTSIDE;
+  uint64_t before = is_outside ? first->outside_bytes : first->live_bytes;
+  uint64_t after = is_outside ? last->outside_bytes : last->live_bytes;
+  if (before == PLIM_UNKNOWN || after == PLIM_UNKNOWN || after <= before) return false;
+  *out = (explain_growth){is_outside, (uint64_t)worst->trend.bytes_per_step, after - before,
+                          *end->leak_lines ? end->leak_lines : NULL};
+  return true;
+}
+
+plim_err run_explain(run *r, const run_end *end, const char *conf, explanation *out,
                      plim_error *error) {
   plim_oom_log log;
   plim_machine machine;
@@ -128,11 +150,17 @@ plim_err run_explain(const run *r, const run_end *end, const char *conf, explana
   facts.alloc_conf = conf;
   if (machine.oom_kills != PLIM_UNKNOWN && r->oom_kills != PLIM_UNKNOWN)
     facts.has_oom_kill = machine.oom_kills > r->oom_kills ? EXPLAIN_YES : EXPLAIN_NO;
-  facts.others = others;
-  facts.other_count = find_others(end, others, names);
   const live_sample *failure = find_failure(end);
   if (failure) facts.sample_tokens = failure->sample_tokens;
   if (failure) facts.usual_tokens = failure->longest_tokens;
+  uint64_t count = find_others(end, others, names);
+  if (count != PLIM_UNKNOWN) facts.others = others, facts.other_count = count;
+  else
+    run_tell(r, RUN_DETAIL,
+             "the NVIDIA driver does not answer, so it is not known which other processes use the "
+             "GPU");
+  explain_growth growth;
+  if (find_growth(end, &growth)) facts.growth = &growth;
   const simulate_process *seen = simulate_fullest(&end->observed);
   if (seen && seen->observed.batch[0]) facts.micro_batch = seen->observed.batch[0];
   if (seen && seen->observed.accumulation) facts.accumulation = seen->observed.accumulation;
@@ -158,14 +186,17 @@ void run_show_cause(run *r, const explanation *e) {
            e->why_not_sure ? "; not certain: " : "", e->why_not_sure ? e->why_not_sure : "");
 }
 
-void run_show_cures(run *r, const explanation *e, const char *why) {
+void run_show_cures(run *r, const explanation *e, bool has_retried, const char *why) {
   if (*why) run_tell(r, RUN_DETAIL, "it is not started again: %s", why);
   for (size_t i = 0; i < e->cures.len && i < 3; i++) {
     const explain_cure *c = &e->cures.at[i];
+    if (c->kind == EXPLAIN_CURE_RETRY && has_retried) continue; // that did not help
     run_tell(r, RUN_DETAIL, "to fix it: %s", c->text);
     if (c->command) run_tell(r, RUN_DETAIL, "  %s", c->command);
   }
-  run_tell(r, RUN_DETAIL, "all evidence: plimsoll explain %s", r->folder.log);
+  if (!e->is_by_growth) run_tell(r, RUN_DETAIL, "all evidence: plimsoll explain %s", r->folder.log);
+  else if (r->id)
+    run_tell(r, RUN_DETAIL, "memory over time: plimsoll runs show %lld", (long long)r->id);
 }
 
 void run_show_recovery(run *r, const char *text, uint64_t number, uint64_t most) {

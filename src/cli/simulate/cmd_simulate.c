@@ -16,7 +16,7 @@
 typedef struct {
   const char *gpu, *out;
   uint64_t gpus, world, steps, limit_bytes, top;
-  cli_strings writable, with, set;
+  cli_strings writable, with, set, fault;
   bool has_network, is_unsandboxed, is_verbose;
   picture_args pictures;
   savers_args savers;
@@ -97,12 +97,14 @@ static uint64_t room_of(const simulate_report *r) {
   return r->has_limit && r->budget_bytes > beside ? r->budget_bytes - beside : 0;
 }
 
-// If memory runs out, the program runs once more on a card that is large enough, to see what it needs.
+// If memory runs out, the program runs once more on a card that is large enough and has no faults, to see what it needs.
 static plim_err run_both(simulate_report *r, const simulate_args *args, plim_error *error) {
   plim_err err = simulate_run_part(r->request, args->is_verbose, args->top, &r->capped, error);
   r->capped.replay.card_bytes = room_of(r);
-  if (err || r->capped.run.end != SIMULATE_OUT_OF_MEMORY || !r->has_limit) return err;
+  bool may_differ = r->has_limit || r->request->fault_count;
+  if (err || r->capped.run.end != SIMULATE_OUT_OF_MEMORY || !may_differ) return err;
   simulate_request large = *r->request;
+  large.fault_count = 0;
   large.total_bytes = SIMULATE_LARGE_ENOUGH;
   r->has_large = true;
   return simulate_run_part(&large, args->is_verbose, args->top, &r->large, error);
@@ -131,6 +133,18 @@ static plim_err check_counts(const simulate_args *args, plim_error *error) {
                            "--world %llu is less than --gpus %llu: each simulated GPU has a rank",
                            (unsigned long long)args->world, (unsigned long long)args->gpus);
   plim_error_hint(error, "leave out --world to run the ranks of all simulated GPUs together");
+  return err;
+}
+
+static plim_err read_faults(const simulate_args *args, card_fault faults[CARD_MAX_FAULTS],
+                            plim_error *error) {
+  if (args->fault.len > CARD_MAX_FAULTS)
+    return plim_fail(error, PLIM_ERR_ARGUMENT,
+                     "--fault is given %zu times, at most %d are possible", args->fault.len,
+                     CARD_MAX_FAULTS);
+  plim_err err = PLIM_OK;
+  for (size_t i = 0; !err && i < args->fault.len; i++)
+    err = card_fault_parse(args->fault.at[i], &faults[i], error);
   return err;
 }
 
@@ -290,12 +304,15 @@ static void describe_card(const simulate_args *args, job_request *card, simulate
 static int run(const cli_call *call) {
   const simulate_args *args = call->args;
   simulate_request request;
+  card_fault faults[CARD_MAX_FAULTS];
   trial_with with = {0};
   job_request *card = calloc(1, sizeof *card);
   plim_error error = {0};
   if (!card) cli_out_of_memory();
   const char **words = typed_words(call);
-  plim_err err = understand(args, words, card, &request, &error);
+  plim_err err = read_faults(args, faults, &error);
+  if (!err) err = understand(args, words, card, &request, &error);
+  if (!err) request.faults = faults, request.fault_count = args->fault.len;
   simulate_report report = {.request = &request, .notes = &card->notes};
   if (!err) err = change_program(args, &with, &report, &request, &error);
   if (!err) {
@@ -350,6 +367,10 @@ static const cli_option options[] = {
     {"set", 0, "KNOB=FILE:KEY", CLI_STRINGS, AT(set),
      "for --with: where the program has the setting, if plimsoll did not find it", NULL},
     SAVER_OPTIONS(SAVERS_AT),
+    {"fault", 0, "FAULT", CLI_STRINGS, AT(fault),
+     "let the simulated GPU fail: refuse=all@step=3, other-process=4GiB@step=3, leak=20MiB, "
+     "driver-hangs, driver-fails (see below); may be given several times",
+     NULL},
     {"writable", 0, "DIR", CLI_STRINGS, AT(writable),
      "keep what the program writes in this folder; everything else that it writes is thrown away",
      NULL},
@@ -395,6 +416,16 @@ static const char *const description[] = {
     "setting that plimsoll does not find is an error. --with micro_batch=N alone leaves the "
     "accumulation as it is, so the effective batch changes; the report names the value of --with "
     "accumulate=N that keeps it, if the program has such a setting.",
+    "--fault shows what a program, or the tool that watches it, does when a GPU fails. refuse "
+    "lets requests for memory fail although there is enough: one, N with refuse=N (PyTorch "
+    "releases its cache and asks once more, so one refusal is survived), or every one with "
+    "refuse=all. other-process=SIZE takes memory for another process, which the driver then "
+    "lists. leak=SIZE takes SIZE more with every optimizer step, outside PyTorch's allocator. "
+    "With driver-hangs, the functions of NVML do not return; with driver-fails, they and "
+    "cudaMemGetInfo return an error. A fault begins at the start, or at a moment after @: step=N "
+    "(in optimizer step N), allocation=N (at the Nth request of a process to the driver) or "
+    "used=SIZE (when a process would use SIZE). From then on it is there for every process. The "
+    "report says which faults took effect.",
     "--chunked-loss works for the causal and encoder-decoder models of transformers that are given "
     "labels. The output head is called for a few tokens at a time, and once more in the backward "
     "pass, so a step takes longer by about one product with the head. A program that reads "
@@ -415,6 +446,8 @@ static const cli_example examples[] = {
     {"plimsoll simulate --gpu a100 --gpus 2 -- torchrun --nproc-per-node 2 train.py",
      "what does each of two ranks need?"},
     {"plimsoll simulate --gpu h100 --world 64 -- python train.py", "and one of 64 ranks?"},
+    {"plimsoll simulate --gpu 4090 --fault refuse=all@step=3 -- python train.py",
+     "what does the program do when memory runs out in step 3?"},
     {0},
 };
 

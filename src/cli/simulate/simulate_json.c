@@ -6,6 +6,7 @@
 
 static const char *verdict_of(const simulate_report *r) {
   if (r->capped.run.end == SIMULATE_FAILED) return "failed";
+  if (simulate_is_by_fault(r)) return "out_of_memory_by_fault";
   if (!r->has_limit || !simulate_fullest(&simulate_whole(r)->run)) return "unknown";
   return r->capped.run.end == SIMULATE_RAN ? "fits" : "does_not_fit";
 }
@@ -240,6 +241,22 @@ void simulate_write_part(json_writer *j, const char *key, const simulate_part *p
   jsonw_end(j);
 }
 
+static void put_faults(json_writer *j, const simulate_result *run) {
+  jsonw_array(j, "faults");
+  for (size_t i = 0; i < run->fault_count; i++) {
+    const card_fault *f = &run->faults[i];
+    bool is_leak = f->kind == CARD_FAULT_LEAK, is_counted = f->kind != CARD_FAULT_OTHER_PROCESS;
+    jsonw_object(j, NULL);
+    jsonw_string(j, "fault", f->text);
+    jsonw_bool(j, "happened", f->has_begun);
+    if (is_counted && !is_leak) jsonw_u64(j, "calls", f->times);
+    else jsonw_null(j, "calls");
+    jsonw_bytes(j, "bytes", is_leak ? f->times : is_counted ? PLIM_UNKNOWN : f->amount);
+    jsonw_end(j);
+  }
+  jsonw_end(j);
+}
+
 void simulate_write_json(FILE *out, const simulate_report *r) {
   json_writer writer = jsonw_begin(out), *j = &writer;
   jsonw_object(j, NULL);
@@ -252,6 +269,7 @@ void simulate_write_json(FILE *out, const simulate_report *r) {
   put_world(j, r);
   jsonw_bytes(j, "budget_bytes", r->has_limit ? r->budget_bytes : PLIM_UNKNOWN);
   jsonw_string(j, "verdict", verdict_of(r));
+  put_faults(j, &r->capped.run);
   simulate_write_part(j, "run", &r->capped);
   if (r->has_large) simulate_write_part(j, "large_enough", &r->large);
   else jsonw_null(j, "large_enough");

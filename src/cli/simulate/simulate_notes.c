@@ -154,6 +154,51 @@ static void note_functions(simulate_report *r, const simulate_part *part) {
   }
 }
 
+// ---- faults on demand ---------------------------------------------------------------------------------
+
+bool simulate_is_by_fault(const simulate_report *r) {
+  bool has_begun = false;
+  for (size_t i = 0; i < r->capped.run.fault_count; i++)
+    has_begun |= r->capped.run.faults[i].has_begun != 0;
+  bool is_enough = !r->has_limit || simulate_needs(&r->large) <= r->budget_bytes;
+  return has_begun && r->has_large && r->large.run.end == SIMULATE_RAN && is_enough;
+}
+
+static void describe_fault(const card_fault *f, char *text, size_t size) {
+  units_text times = units_count(f->times);
+  const char *s = plural(f->times);
+  switch (f->kind) {
+  case CARD_FAULT_REFUSE:
+    snprintf(text, size, "%s request%s for memory %s refused, although there may have been enough",
+             times.text, s, f->times == 1 ? "was" : "were");
+    break;
+  case CARD_FAULT_OTHER_PROCESS:
+    snprintf(text, size, "another process used %s of each GPU", units_bytes(f->amount).text);
+    break;
+  case CARD_FAULT_LEAK:
+    snprintf(text, size,
+             "memory outside PyTorch's allocator grew by %s with every step, by %s in all",
+             units_bytes(f->amount).text, units_bytes(f->times).text);
+    break;
+  default:
+    snprintf(text, size, "%s call%s of the driver %s", times.text, s,
+             f->kind == CARD_FAULT_DRIVER_HANGS ? "did not return" : "returned an error");
+  }
+}
+
+static void note_faults(simulate_report *r) {
+  char text[200];
+  for (size_t i = 0; i < r->capped.run.fault_count; i++) {
+    const card_fault *f = &r->capped.run.faults[i];
+    describe_fault(f, text, sizeof text);
+    if (f->has_begun) plim_note_add(&r->found, "fault", NULL, "--fault %s: %s", f->text, text);
+    else
+      plim_note_add(&r->found, "fault.none", NULL,
+                    "--fault %s did not happen: no process of the program reached that moment",
+                    f->text);
+  }
+}
+
 void simulate_add_notes(simulate_report *r) {
   const simulate_part *whole = simulate_whole(r);
   const simulate_process *p = simulate_fullest(&whole->run);
@@ -166,6 +211,7 @@ void simulate_add_notes(simulate_report *r) {
     note_scaler(r, p);
     note_versions(r, p);
   }
+  note_faults(r);
   note_steps(r, whole);
   note_read_only(r, whole);
   note_functions(r, whole);

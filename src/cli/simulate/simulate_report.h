@@ -31,6 +31,8 @@ typedef struct {
 
 // The run that says what the program needs.
 const simulate_part *simulate_whole(const simulate_report *report);
+// Whether a program that ran out of memory would have had enough without --fault.
+bool simulate_is_by_fault(const simulate_report *report);
 // The memory that the run needs on its fullest card, with CUDA's context; 0 if it used none.
 uint64_t simulate_needs(const simulate_part *part);
 // Fills in `found`: what the user must know about the runs, the same in text and JSON.

@@ -252,6 +252,18 @@ static void print_fit(const simulate_report *r, const char *parts) {
   term_wrap(stdout, line, strlen(verdict), 2, (size_t)term_width(stdout));
 }
 
+// Out of memory because the user wanted to see that.
+static void print_fault(const simulate_report *r, const char *parts) {
+  static const char verdict[] = "RAN OUT OF MEMORY";
+  char line[480], available[80] = "";
+  if (r->has_limit)
+    snprintf(available, sizeof available, "; %s are available", units_bytes(r->budget_bytes).text);
+  snprintf(line, sizeof line, " because of --fault; without it, the program needs %s%s (%s)",
+           units_bytes(simulate_needs(&r->large)).text, available, parts);
+  term_print(stdout, TERM_RED, "%s", verdict);
+  term_wrap(stdout, line, strlen(verdict), 2, (size_t)term_width(stdout));
+}
+
 static void print_verdict(const simulate_report *r) {
   const simulate_part *whole = simulate_whole(r);
   char parts[240], line[480];
@@ -265,7 +277,8 @@ static void print_verdict(const simulate_report *r) {
     return;
   }
   describe_needs(whole, parts, sizeof parts);
-  if (!r->has_limit) {
+  if (simulate_is_by_fault(r)) print_fault(r, parts);
+  else if (!r->has_limit) {
     snprintf(line, sizeof line, "needs %s (%s); to see whether it fits, name a GPU: --gpu 4090",
              needs.text, parts);
     sentence(line);
@@ -283,7 +296,8 @@ void simulate_print_peaks(const simulate_part *part, bool is_of_larger_card) {
   printf("peak%s: %s allocated, %s reserved",
          is_of_larger_card ? " on a GPU with enough memory" : "",
          units_bytes(p->peak_allocated_bytes).text, units_bytes(p->peak_reserved_bytes).text);
-  if (p->retries) printf(", %s retries", units_count(p->retries).text);
+  if (p->retries)
+    printf(", %s retr%s", units_count(p->retries).text, p->retries == 1 ? "y" : "ies");
   printf("\n");
   printf("host memory in this run: %s", units_bytes(p->host_bytes).text);
   if (part->run.pinned_bytes) printf(", pinned %s", units_bytes(part->run.pinned_bytes).text);

@@ -77,7 +77,7 @@ static void write_host(json_writer *j, const plim_machine *m) {
 
 static void write_trend(json_writer *j, const plim_trend *t) {
   char text[PLIM_TREND_TEXT];
-  bool grows = t->kind == PLIM_TREND_CREEPING || t->kind == PLIM_TREND_LENGTHENING;
+  bool grows = plim_trend_is_growth(t);
   double unknown = NAN;
   plim_trend_say(t, text, sizeof text);
   jsonw_object(j, "trend");

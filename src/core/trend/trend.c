@@ -26,12 +26,17 @@ typedef struct {
   size_t count;
 } series;
 
-typedef enum { LIVE, PEAK, RESERVED } quantity;
+typedef enum { LIVE, PEAK, RESERVED, OUTSIDE } quantity;
 
 // ---- values -----------------------------------------------------------------------------------------
 
 static uint64_t value_of(const plim_step_memory *m, quantity q) {
-  return q == LIVE ? m->live_bytes : q == PEAK ? m->peak_bytes : m->reserved_bytes;
+  switch (q) {
+  case LIVE: return m->live_bytes;
+  case PEAK: return m->peak_bytes;
+  case RESERVED: return m->reserved_bytes;
+  default: return m->outside_bytes;
+  }
 }
 
 static void collect(const plim_step_memory *samples, size_t count, quantity q, series *out) {
@@ -150,13 +155,17 @@ static void forecast(const series *s, const rate *r, plim_trend *t) {
 // Growth in one stretch of the history.
 static bool look_for_growth(const plim_step_memory *samples, size_t count, bool is_strict,
                             plim_trend *t) {
-  series live, peak;
+  series live, peak, outside;
   rate r;
   collect(samples, count, LIVE, &live);
   collect(samples, count, PEAK, &peak);
-  bool creeps = find_growth(&live, is_strict, &r);
-  if (!creeps && !find_growth(&peak, is_strict, &r)) return false;
-  t->kind = creeps || live.count < FEWEST ? PLIM_TREND_CREEPING : PLIM_TREND_LENGTHENING;
+  collect(samples, count, OUTSIDE, &outside);
+  if (find_growth(&live, is_strict, &r)) t->kind = PLIM_TREND_CREEPING;
+  else if (find_growth(&peak, is_strict, &r))
+    t->kind = live.count < FEWEST ? PLIM_TREND_CREEPING : PLIM_TREND_LENGTHENING;
+  else if ((live.count || peak.count) && find_growth(&outside, is_strict, &r))
+    t->kind = PLIM_TREND_OUTSIDE;
+  else return false;
   forecast(peak.count ? &peak : &live, &r, t);
   return true;
 }
@@ -177,11 +186,11 @@ static double growth_between(const plim_step_memory *from, const plim_step_memor
 
 // A leak that has just begun: all of the last blocks rise, faster than before, and to more than there ever was; garbage
 // that is collected now and then rises to the same height each time.
-static bool has_just_begun(const plim_history *h, plim_trend *t) {
+static bool has_just_begun(const plim_history *h, quantity q, plim_trend *t) {
   if (h->recent_count < 2 * LAST) return false;
   size_t before = h->recent_count - LAST;
   const plim_step_memory *last = h->recent + before;
-  quantity q = highest(last, LAST, LIVE) < 0 ? PEAK : LIVE;
+  if (q == LIVE && highest(last, LAST, LIVE) < 0) q = PEAK;
   double now = highest(last, LAST, q);
   bool is_new = now > highest(h->recent, before, q);
   if (h->older_count > LAST) is_new &= now > highest(h->older, h->older_count - LAST, q);
@@ -262,7 +271,8 @@ plim_trend plim_history_trend(const plim_history *h, uint64_t limit_bytes, uint6
   t.is_by_time = h->recent[h->recent_count - 1].step == PLIM_UNKNOWN;
   // A fast leak shows in the last steps, a slow one only in a longer stretch; growth that has ended is in neither.
   bool is_long = h->seen >= 4 * PLIM_RECENT;
-  if (!look_for_growth(h->recent, h->recent_count, false, &t) && !has_just_begun(h, &t) && is_long)
+  if (!look_for_growth(h->recent, h->recent_count, false, &t) && !has_just_begun(h, LIVE, &t) &&
+      !has_just_begun(h, OUTSIDE, &t) && is_long)
     look_for_growth(all + count / 2, count - count / 2, false, &t);
   look_for_patterns(all, count, &t);
   return t;
@@ -278,11 +288,17 @@ bool plim_trend_is_warning(const plim_trend *t) {
   bool has_room = room != PLIM_UNKNOWN;
   switch (t->kind) {
   case PLIM_TREND_CREEPING:
-  case PLIM_TREND_LENGTHENING: return t->is_full_before_end;
+  case PLIM_TREND_LENGTHENING:
+  case PLIM_TREND_OUTSIDE: return t->is_full_before_end;
   case PLIM_TREND_STAIRCASE: return has_room && t->largest_rise_bytes > room;
   case PLIM_TREND_SWINGING: return has_room && t->high_peak_bytes - t->low_peak_bytes > room;
   default: return false;
   }
+}
+
+bool plim_trend_is_growth(const plim_trend *t) {
+  return t->kind == PLIM_TREND_CREEPING || t->kind == PLIM_TREND_LENGTHENING ||
+         t->kind == PLIM_TREND_OUTSIDE;
 }
 
 bool plim_trend_is_low(const plim_trend *t) {

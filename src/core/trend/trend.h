@@ -24,6 +24,7 @@ typedef struct {
   uint64_t live_bytes;     // allocated at the end of the step
   uint64_t peak_bytes;     // the most that was allocated during the step
   uint64_t reserved_bytes; // held by the allocator, in use or cached
+  uint64_t outside_bytes;  // in use on the GPU, and not held by this allocator
 } plim_step_memory;
 
 enum { PLIM_RECENT = 128, PLIM_OLDER = 512 };
@@ -48,6 +49,7 @@ typedef enum {
   PLIM_TREND_STAIRCASE,   // rises now and then and never falls: a longer sample than all before
   PLIM_TREND_LENGTHENING, // the peaks grow, but what stays allocated between steps does not
   PLIM_TREND_CREEPING,    // what stays allocated grows: a leak
+  PLIM_TREND_OUTSIDE,     // what the allocator does not hold grows: a library, or another process
   PLIM_TREND_KINDS
 } plim_trend_kind;
 
@@ -58,7 +60,7 @@ typedef struct {
   bool
       is_by_time; // steps are not counted: "per step" below is per second, and steps are seconds from now
 
-  // Creeping and lengthening; 0 otherwise. The range holds the true rate in about nine of ten cases.
+  // Growth of any kind; 0 otherwise. The range holds the true rate in about nine of ten cases.
   double bytes_per_step, low_bytes_per_step, high_bytes_per_step;
   // When the limit is reached; PLIM_UNKNOWN: never, or the limit is not known, or there is no bound.
   uint64_t full_step, earliest_full_step, latest_full_step;
@@ -85,6 +87,9 @@ bool plim_trend_is_warning(const plim_trend *trend);
 
 // Whether a settled run uses less than half of its limit.
 bool plim_trend_is_low(const plim_trend *trend);
+
+// Whether memory grows: creeping, lengthening or outside.
+bool plim_trend_is_growth(const plim_trend *trend);
 
 // One sentence without a full stop.
 void plim_trend_say(const plim_trend *trend, char *text, size_t size);

@@ -5,8 +5,8 @@
 #include "trend.h"
 #include "units.h"
 
-const char *const plim_trend_names[PLIM_TREND_KINDS] = {"unclear",   "steady",      "swinging",
-                                                        "staircase", "lengthening", "creeping"};
+const char *const plim_trend_names[PLIM_TREND_KINDS] = {
+    "unclear", "steady", "swinging", "staircase", "lengthening", "creeping", "outside"};
 
 static void add(char *text, size_t size, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -50,11 +50,14 @@ static void add_forecast(const plim_trend *t, char *text, size_t size) {
 }
 
 static void say_growth(const plim_trend *t, char *text, size_t size) {
-  bool creeps = t->kind == PLIM_TREND_CREEPING;
-  add(text, size, creeps ? "memory grows by " : "the peak grows by ");
+  if (t->kind == PLIM_TREND_CREEPING) add(text, size, "memory grows by ");
+  else if (t->kind == PLIM_TREND_LENGTHENING) add(text, size, "the peak grows by ");
+  else add(text, size, "GPU memory outside PyTorch's allocator grows by ");
   add_rate(t, text, size);
   add_forecast(t, text, size);
-  if (!creeps)
+  if (t->kind == PLIM_TREND_OUTSIDE)
+    add(text, size, "; a library of this program uses it, or another process on the GPU");
+  if (t->kind == PLIM_TREND_LENGTHENING)
     add(text, size,
         "; what stays allocated between steps does not grow, so the batches get larger");
 }
@@ -82,7 +85,8 @@ void plim_trend_say(const plim_trend *t, char *text, size_t size) {
   *text = 0;
   switch (t->kind) {
   case PLIM_TREND_CREEPING:
-  case PLIM_TREND_LENGTHENING: say_growth(t, text, size); break;
+  case PLIM_TREND_LENGTHENING:
+  case PLIM_TREND_OUTSIDE: say_growth(t, text, size); break;
   case PLIM_TREND_STAIRCASE: say_staircase(t, text, size); break;
   case PLIM_TREND_SWINGING: say_swings(t, text, size); break;
   case PLIM_TREND_STEADY: add(text, size, "memory is steady"); break;

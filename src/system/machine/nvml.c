@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "apart.h"
+
 // ---- the part of nvml.h that is used ----------------------------------------------------------------
 
 typedef struct nvml_device *nvml_device;
@@ -151,13 +153,46 @@ bool plim_nvml_list(plim_nvml *n, plim_card cards[PLIM_MAX_CARDS], size_t *found
   return true;
 }
 
-size_t plim_nvml_cards(plim_card cards[PLIM_MAX_CARDS]) {
-  plim_nvml_state state;
-  nvml *n = plim_nvml_open(&state);
-  size_t found = 0;
-  if (n) plim_nvml_list(n, cards, &found);
-  plim_nvml_close(n);
-  return found;
+// ---- asking once ------------------------------------------------------------------------------------
+
+static double patience_seconds(void) {
+  const char *text = getenv("PLIMSOLL_NVML_SECONDS");
+  double seconds = text ? strtod(text, NULL) : 0;
+  return seconds > 0 ? seconds : 30;
+}
+
+// Asks in a process of its own. Where no driver is installed, none is started.
+static plim_nvml_state ask(void (*question)(void *context, void *answer), nvml *n, void *answer,
+                           size_t size) {
+  plim_apart_end end = PLIM_APART_FAILED;
+  bool is_loaded = load(n);
+  if (is_loaded) end = plim_apart(question, n, answer, size, patience_seconds());
+  if (n->library) dlclose(n->library);
+  if (!is_loaded) return PLIM_NVML_ABSENT;
+  if (end == PLIM_APART_SILENT) return PLIM_NVML_SILENT;
+  return end == PLIM_APART_ANSWERED ? PLIM_NVML_OPEN : PLIM_NVML_FAILED;
+}
+
+typedef struct {
+  bool is_known;
+  size_t count;
+  plim_card cards[PLIM_MAX_CARDS];
+} cards_answer;
+
+static void ask_for_cards(void *context, void *answer) {
+  nvml *n = context;
+  cards_answer *out = answer;
+  out->is_known = n->init() == 0 && plim_nvml_list(n, out->cards, &out->count);
+}
+
+size_t plim_nvml_cards(plim_card cards[PLIM_MAX_CARDS], plim_nvml_state *state) {
+  cards_answer answer = {0};
+  nvml n;
+  plim_nvml_state how = ask(ask_for_cards, &n, &answer, sizeof answer);
+  if (how == PLIM_NVML_OPEN && !answer.is_known) how = PLIM_NVML_FAILED;
+  memcpy(cards, answer.cards, sizeof answer.cards);
+  if (state) *state = how;
+  return answer.count;
 }
 
 // ---- what a card does -------------------------------------------------------------------------------
@@ -207,11 +242,24 @@ bool plim_nvml_users(plim_nvml *n, const plim_card *card, plim_card_process out[
   return computes || draws;
 }
 
-size_t plim_nvml_processes(const plim_card *card, plim_card_process out[PLIM_MAX_PROCESSES]) {
-  plim_nvml_state state;
-  nvml *n = plim_nvml_open(&state);
-  size_t count = 0;
-  if (n) plim_nvml_users(n, card, out, &count);
-  plim_nvml_close(n);
-  return count;
+typedef struct {
+  plim_card card;
+  size_t count;
+  plim_card_process processes[PLIM_MAX_PROCESSES];
+} users_answer;
+
+static void ask_for_users(void *context, void *answer) {
+  nvml *n = context;
+  users_answer *out = answer;
+  if (n->init() == 0) plim_nvml_users(n, &out->card, out->processes, &out->count);
+}
+
+size_t plim_nvml_processes(const plim_card *card, plim_card_process out[PLIM_MAX_PROCESSES],
+                           plim_nvml_state *state) {
+  users_answer answer = {.card = *card};
+  nvml n;
+  plim_nvml_state how = ask(ask_for_users, &n, &answer, sizeof answer);
+  memcpy(out, answer.processes, sizeof answer.processes);
+  if (state) *state = how;
+  return answer.count;
 }

@@ -16,9 +16,18 @@ typedef struct {
   uint64_t used_bytes;  // by processes; the driver's reserve is in neither
 } plim_card;
 
-// Fills `cards` and returns how many there are, in the driver's order. Without a driver there are none.
+typedef enum {
+  PLIM_NVML_OPEN,
+  PLIM_NVML_ABSENT, // there is no such library: no driver is installed
+  PLIM_NVML_FAILED, // the library does not start, as when the kernel module has another version
+  PLIM_NVML_SILENT, // the driver does not answer
+} plim_nvml_state;
+
+// Fills `cards` and returns how many there are, in the driver's order. Without a driver, or if it does not answer, there
+// are none; `state`, which may be NULL, says why. A driver that hangs holds this up for at most $PLIMSOLL_NVML_SECONDS
+// (default: 30; without persistence mode, starting a machine full of GPUs takes many seconds).
 // PLIMSOLL_NVML names another library to load instead of libnvidia-ml.so.1.
-size_t plim_nvml_cards(plim_card cards[PLIM_MAX_CARDS]);
+size_t plim_nvml_cards(plim_card cards[PLIM_MAX_CARDS], plim_nvml_state *state);
 
 typedef struct {
   unsigned pid;        // the host's process id, also inside a container
@@ -26,20 +35,15 @@ typedef struct {
   bool computes;       // otherwise it only draws
 } plim_card_process;
 
-// The processes that use memory of a card, for compute or graphics, each once; returns how many.
-size_t plim_nvml_processes(const plim_card *card, plim_card_process out[PLIM_MAX_PROCESSES]);
+// The processes that use memory of a card, for compute or graphics, each once; returns how many. Otherwise as above.
+size_t plim_nvml_processes(const plim_card *card, plim_card_process out[PLIM_MAX_PROCESSES],
+                           plim_nvml_state *state);
 
 // ---- asking again and again -------------------------------------------------------------------------
 
 // The driver's library, loaded and initialised once. A call may take long, or never return if the driver hangs: call it
 // on a thread of its own where that matters.
 typedef struct plim_nvml plim_nvml;
-
-typedef enum {
-  PLIM_NVML_OPEN,
-  PLIM_NVML_ABSENT, // there is no such library: no driver is installed
-  PLIM_NVML_FAILED, // the library does not start, as when the kernel module has another version
-} plim_nvml_state;
 
 plim_nvml *
 plim_nvml_open(plim_nvml_state *state); // NULL unless PLIM_NVML_OPEN; the caller closes it

@@ -502,6 +502,56 @@ TEST(other_processes_are_named) {
   CHECK(verdict == EXPLAIN_OTHER_PROCESS && is_named, "%s", explain_verdict_name(verdict));
 }
 
+// The message and the driver list the same process: it uses its memory once.
+TEST(a_process_that_is_listed_twice_counts_once) {
+  plim_oom_log log = read_text(
+      "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total "
+      "capacity of 24.00 GiB of which 1.00 GiB is free. Process 4711 has 6.00 GiB memory in use. "
+      "Including non-PyTorch memory, this process has 17.00 GiB memory in use. Of the allocated "
+      "memory 16.00 GiB is allocated by PyTorch, and 100.00 MiB is reserved by PyTorch but "
+      "unallocated.");
+  explain_process other = {4711, "jupyter-lab", 6 * PLIM_GIB};
+  explain_facts facts = explain_nothing_known;
+  facts.others = &other;
+  facts.other_count = 1;
+  explanation e = explain(&log, &facts);
+  int lines = 0, names = 0;
+  for (size_t i = 0; i < e.evidence.list.len; i++) {
+    lines += strstr(e.evidence.list.at[i].message, "4711") != NULL;
+    names += strstr(e.evidence.list.at[i].message, "jupyter-lab") != NULL;
+  }
+  bool is_right = strstr(e.summary, "use 6.00 GiB") != NULL;
+  explanation_clear(&e);
+  CHECK(is_right && lines == 1 && names == 1, "%d lines, %d names", lines, names);
+}
+
+// Memory that was seen to grow is the cause if the request would have fitted without it; a smaller batch only delays that.
+TEST(growth_that_was_seen_is_the_cause) {
+  plim_oom_log log =
+      read_text(NEW("2.00 GiB", "24.00 GiB", "1.00 GiB", "23.00 GiB", "22.00 GiB", "100.00 MiB"));
+  explain_growth growth = {false, 100 * PLIM_MIB, 8 * PLIM_GIB, "train.py:13 (<module>)"};
+  explain_facts facts = explain_nothing_known;
+  facts.step = 80;
+  facts.growth = &growth;
+  explanation e = explain(&log, &facts);
+  bool names_line = strstr(e.summary, "train.py:13") != NULL;
+  bool shrinks = has_cure(&e, EXPLAIN_CURE_SMALLER_BATCH);
+  explain_verdict inside = e.verdict;
+  explanation_clear(&e);
+  growth.is_outside = true;
+  e = explain(&log, &facts);
+  shrinks |= has_cure(&e, EXPLAIN_CURE_SMALLER_BATCH);
+  explain_verdict outside = e.verdict;
+  explanation_clear(&e);
+  growth.grown_bytes = 200 * PLIM_MIB; // too little to be the cause
+  e = explain(&log, &facts);
+  explain_verdict little = e.verdict;
+  explanation_clear(&e);
+  CHECK(inside == EXPLAIN_LEAK && names_line && !shrinks, "%s", explain_verdict_name(inside));
+  CHECK(outside == EXPLAIN_LIBRARIES, "%s", explain_verdict_name(outside));
+  CHECK(little == EXPLAIN_LONG_SAMPLE, "%s", explain_verdict_name(little));
+}
+
 TEST(settings_that_are_on_are_not_suggested_again) {
   plim_oom_log log =
       read_text(NEW("3.00 GiB", "24.00 GiB", "1.00 GiB", "22.00 GiB", "15.00 GiB", "6.00 GiB"));

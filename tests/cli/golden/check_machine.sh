@@ -22,3 +22,14 @@ cp -r truth/../fixtures/check/broken/* .
 echo '{"name": "something else"}' >package.json
 $PLIMSOLL check
 ) 2>&1 || echo "exit $?"
+(
+part silent
+# A driver that hangs is a warning, and the GPUs are unknown: not none.
+unset PYTORCH_CUDA_ALLOC_CONF PYTORCH_ALLOC_CONF PYTORCH_NO_CUDA_MEMORY_CACHING CUDA_VISIBLE_DEVICES
+export HF_HOME=nowhere PLIMSOLL_NVML="$(dirname "$PLIMSOLL")/libfake_nvml.so" PLIMSOLL_ROOT=truth/../fixtures/check/machine
+export FAKE_NVML_HANGS=$PWD/hangs PLIMSOLL_NVML_SECONDS=0.2
+touch hangs
+$PLIMSOLL check
+$PLIMSOLL check --json | grep -A1 '"cards"'
+$PLIMSOLL profile -- true
+) 2>&1 || echo "exit $?"

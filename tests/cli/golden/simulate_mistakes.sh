@@ -6,6 +6,9 @@ try --gpu 4090 --gpus 999 -- python train.py 2>&1
 try --gpu 4090 --world 1 -- python train.py 2>&1
 try --gpu 4090 --gpus 4 --world 2 -- python train.py 2>&1
 try --gpu nonsense -- python train.py 2>&1
+try --gpu 4090 --fault refuse=all@stp=3 -- python train.py 2>&1
+try --gpu 4090 --fault flood -- python train.py 2>&1
+try --gpu 4090 --fault leak -- python train.py 2>&1
 try --gpu 4090 --step 3 python train.py 2>&1
 try --svg log.svg --html log.svg -- python train.py 2>&1
 try --out no/such/snapshot.pickle -- python train.py 2>&1

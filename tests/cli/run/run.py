@@ -202,6 +202,27 @@ def passes_signals(b):
     check(log and process.returncode == 128 + signal.SIGTERM and "stopped" in err, "a signal ends the program, and it is not started again", err)
 
 
+def survives_a_silent_driver(b):
+    hangs = os.path.join(b.folder, "hangs")
+    driver = dict(PLIMSOLL_NVML=os.path.join(os.path.dirname(PLIMSOLL), "libfake_nvml.so"), FAKE_NVML_HANGS=hangs, PLIMSOLL_NVML_SECONDS="0.5")
+    open(hangs, "w").close()
+    status, out, err = b.run([], TRAIN, **driver)
+    check(status == 0 and out.count("16 samples") == 6, "a driver that never answers holds up neither start nor end", err)
+    check("the NVIDIA driver does not answer" in err and "no NVIDIA GPU" not in err, "and it is told", err)
+    os.unlink(hangs)
+    program = ["sh", "-c", "touch %s; %s --card-mib 400 || exit $?; rm %s" % (hangs, " ".join(TRAIN), hangs)]
+    status, out, err = b.run(["--retries", "0"], program, **driver)
+    check(status == 1 and "does not answer, so it is not known which other processes" in err and "out of memory: " in err, "one that stops answering: the failure is explained without it", err)
+    driver["FAKE_NVML_HANGS_IN"] = "Processes"
+    status, out, err = b.run([], TRAIN, **driver)
+    check(status == 0 and "it is not known which processes use its GPUs" in err, "likewise one that does not list the processes", err)
+    reader, writer = os.pipe()
+    process = subprocess.Popen([PLIMSOLL, "run", "--", "true"], cwd=b.work, env=dict(b.env, **driver), stdin=subprocess.DEVNULL, stdout=writer, stderr=writer)
+    os.close(writer)
+    with open(reader) as f:
+        check("finished" in f.read() and process.wait(MOST_SECONDS) == 0, "nobody keeps its output open")
+
+
 class Hook(http.server.BaseHTTPRequestHandler):
     got = []
 
@@ -370,7 +391,7 @@ def draws(b):
 
 def main():
     names = sys.argv[3:]
-    for test in passes_through, recovers, recovers_in_files, says_json, restores_after_a_kill, stops_where_nothing_helps, cures_fragmentation, warns, passes_signals, notifies, draws, keeps_going_without_a_record, is_not_held_up_by_its_record, keeps_a_record_of_runs_side_by_side, says_that_a_run_was_killed, lists_thousands, refuses_records_that_are_not_its_own, reads_a_record_that_may_not_be_written, reads_a_record_of_the_first_version:
+    for test in passes_through, recovers, recovers_in_files, says_json, restores_after_a_kill, stops_where_nothing_helps, cures_fragmentation, warns, survives_a_silent_driver, passes_signals, notifies, draws, keeps_going_without_a_record, is_not_held_up_by_its_record, keeps_a_record_of_runs_side_by_side, says_that_a_run_was_killed, lists_thousands, refuses_records_that_are_not_its_own, reads_a_record_that_may_not_be_written, reads_a_record_of_the_first_version:
         if names and test.__name__ not in names:
             continue
         with tempfile.TemporaryDirectory(prefix="plimsoll-run-") as folder:

@@ -2,6 +2,7 @@
 #include "trend.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "test.h"
 
@@ -40,6 +41,16 @@ static bool is_near(uint64_t step, uint64_t want, uint64_t off) {
   return step + off >= want && step <= want + off;
 }
 
+static void add_outside(uint64_t step, double outside_mib) {
+  plim_history_add(
+      &h, &(plim_step_memory){.step = step,
+                              .seconds = (double)step,
+                              .live_bytes = 8192 * PLIM_MIB,
+                              .peak_bytes = 10240 * PLIM_MIB,
+                              .reserved_bytes = 11264 * PLIM_MIB,
+                              .outside_bytes = (uint64_t)(outside_mib * (double)PLIM_MIB)});
+}
+
 // ---- growth -----------------------------------------------------------------------------------------
 
 TEST(a_leak_is_announced_with_its_step) {
@@ -51,6 +62,39 @@ TEST(a_leak_is_announced_with_its_step) {
   CHECK(fabs(t.bytes_per_step / (double)PLIM_MIB - 12) < 0.01, "%.2f", t.bytes_per_step);
   CHECK(is_near(t.full_step, (24576 - 10240) / 12, 2), "step %" PRIu64, t.full_step);
   CHECK_STR(text, "memory grows by 12.0 MiB per step; full at about step 1,194");
+}
+
+// The limit is what this process can still get, so growth outside it fills the rest.
+TEST(growth_outside_the_allocator_is_announced) {
+  begin();
+  for (uint64_t s = 0; s < 100; s++) add_outside(s, 700 + 100.0 * (double)s);
+  judge();
+  CHECK(t.kind == PLIM_TREND_OUTSIDE && plim_trend_is_warning(&t), "%s", text);
+  CHECK(is_near(t.full_step, 99 + (24576 - 10240) / 100, 2), "step %" PRIu64, t.full_step);
+  CHECK(strstr(text, "GPU memory outside PyTorch's allocator grows by 100 MiB per step; full at "),
+        "%s", text);
+}
+
+TEST(growth_outside_that_has_just_begun_is_announced) {
+  begin();
+  for (uint64_t s = 0; s < 130; s++) add_outside(s, s < 100 ? 700 : 700 + 50 * (double)(s - 100));
+  judge();
+  CHECK(t.kind == PLIM_TREND_OUTSIDE, "%s", text);
+}
+
+// Libraries take their workspaces in the first steps; other processes come and go.
+TEST(what_comes_and_goes_outside_is_no_growth) {
+  begin();
+  for (uint64_t s = 0; s < 60; s++) add_outside(s, s < 10 ? 300 + 40 * (double)s : 700);
+  judge();
+  CHECK(t.kind == PLIM_TREND_STEADY, "%s", text);
+  begin();
+  seed = 7;
+  for (uint64_t s = 0; s < 400; s++) {
+    add_outside(s, 3000 + 1000 * noise());
+    judge();
+    CHECK(t.kind != PLIM_TREND_OUTSIDE, "step %" PRIu64 ": %s", s, text);
+  }
 }
 
 // 500 MiB in each step fill the card within 30 steps: the warning must come long before.

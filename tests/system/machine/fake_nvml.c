@@ -1,7 +1,8 @@
 // A fake driver library with two cards, for tests. With FAKE_OLD it lacks the newer functions. FAKE_NVML_BROKEN
 // makes it fail as on a machine whose kernel module has another version. FAKE_NVML_BUSY=N puts N processes on the
 // first card: 4100, 4101, ... with 2 GiB each. FAKE_NVML_FAILS names functions that fail. FAKE_NVML_HANGS names a file:
-// while it exists, memory queries do not return.
+// while it exists, memory queries do not return; with FAKE_NVML_HANGS_IN=Processes, lists of processes do not instead.
+// With FAKE_NVML_CRASHES a memory query ends the process.
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,8 +40,9 @@ static int fails(const char *name) {
   const char *names = getenv("FAKE_NVML_FAILS");
   return names && strstr(names, name) ? 999 : 0; // NVML_ERROR_UNKNOWN
 }
-static void hang(void) {
-  const char *file = getenv("FAKE_NVML_HANGS");
+static void hang(const char *name) {
+  const char *file = getenv("FAKE_NVML_HANGS"), *where = getenv("FAKE_NVML_HANGS_IN");
+  if (strcmp(where ? where : "Memory", name) != 0) return;
   while (file && access(file, F_OK) == 0) usleep(20000);
 }
 
@@ -62,7 +64,7 @@ CALL(nvmlDeviceGetUUID, void *device, char *uuid, unsigned size) {
 #endif
 CALL(nvmlDeviceGetMemoryInfo, void *device, memory *m) {
   (void)device;
-  hang();
+  hang("Memory");
   *m = (memory){24564 * MIB, 23000 * MIB, 1564 * MIB};
   return fails("Memory");
 }
@@ -91,6 +93,7 @@ static unsigned busy(void *device) {
   return count && device == &cards[0] ? (unsigned)atoi(count) : 0;
 }
 CALL(nvmlDeviceGetComputeRunningProcesses_v3, void *device, unsigned *count, process *out) {
+  hang("Processes");
   if (fails("Processes")) return 999;
   if (*count < busy(device)) return 7; // NVML_ERROR_INSUFFICIENT_SIZE
   *count = busy(device);
@@ -108,7 +111,8 @@ CALL(nvmlDeviceGetGraphicsRunningProcesses_v3, void *device, unsigned *count, pr
   return 0;
 }
 CALL(nvmlDeviceGetMemoryInfo_v2, void *device, memory_v2 *m) {
-  hang();
+  if (getenv("FAKE_NVML_CRASHES")) _exit(1);
+  hang("Memory");
   if (fails("Memory")) return 999;
   if (m->version != (sizeof *m | 2u << 24)) return 25; // NVML_ERROR_ARGUMENT_VERSION_MISMATCH
   unsigned long long held = busy(device) * 2048 * MIB;

@@ -1,7 +1,10 @@
 // Cards are read from any version of the driver library; without it, there are none.
 #include "nvml.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "test.h"
 
@@ -9,7 +12,7 @@ static plim_card cards[PLIM_MAX_CARDS];
 
 static size_t count_with(const char *library) {
   setenv("PLIMSOLL_NVML", library, 1);
-  size_t count = plim_nvml_cards(cards);
+  size_t count = plim_nvml_cards(cards, NULL);
   unsetenv("PLIMSOLL_NVML");
   return count;
 }
@@ -48,7 +51,7 @@ static size_t busy_with(const char *library, size_t card, plim_card_process *pro
   setenv("FAKE_NVML_BUSY", "2", 1);
   count_with(library);
   setenv("PLIMSOLL_NVML", library, 1);
-  size_t count = plim_nvml_processes(&cards[card], processes);
+  size_t count = plim_nvml_processes(&cards[card], processes, NULL);
   unsetenv("PLIMSOLL_NVML");
   unsetenv("FAKE_NVML_BUSY");
   return count;
@@ -138,9 +141,45 @@ TEST(nvml_says_why_it_is_not_there) {
   CHECK(state == PLIM_NVML_FAILED, "state %d", state);
 }
 
+// Also when nothing can end the thread that asks: the question is asked in another process, which is not waited for.
+TEST(an_nvml_that_hangs_is_silent) {
+  char path[64];
+  plim_nvml_state listed, used;
+  plim_card_process p[PLIM_MAX_PROCESSES];
+  snprintf(path, sizeof path, "/tmp/plimsoll-hangs-%d", (int)getpid());
+  count_with(FAKE_NVML);
+  int file = open(path, O_CREAT | O_EXCL | O_WRONLY, 0600);
+  close(file);
+  setenv("FAKE_NVML_HANGS", path, 1);
+  setenv("PLIMSOLL_NVML_SECONDS", "0.1", 1);
+  setenv("PLIMSOLL_NVML", FAKE_NVML, 1);
+  size_t count = plim_nvml_cards(cards, &listed);
+  setenv("FAKE_NVML_HANGS_IN", "Processes", 1);
+  plim_nvml_processes(&cards[0], p, &used);
+  pid_t left = waitpid(-1, NULL, WNOHANG);
+  unlink(path);
+  unsetenv("PLIMSOLL_NVML");
+  unsetenv("PLIMSOLL_NVML_SECONDS");
+  unsetenv("FAKE_NVML_HANGS_IN");
+  unsetenv("FAKE_NVML_HANGS");
+  CHECK(listed == PLIM_NVML_SILENT && count == 0, "state %d, %zu cards", listed, count);
+  CHECK(used == PLIM_NVML_SILENT, "state %d", used);
+  CHECK(left < 0, "process %d is left", (int)left);
+}
+
+TEST(an_nvml_that_crashes_has_failed) {
+  plim_nvml_state state;
+  setenv("FAKE_NVML_CRASHES", "1", 1);
+  setenv("PLIMSOLL_NVML", FAKE_NVML, 1);
+  size_t count = plim_nvml_cards(cards, &state);
+  unsetenv("PLIMSOLL_NVML");
+  unsetenv("FAKE_NVML_CRASHES");
+  CHECK(state == PLIM_NVML_FAILED && count == 0, "state %d, %zu cards", state, count);
+}
+
 // Reading the real machine must not fail, whatever it has.
 TEST(nvml_of_this_machine) {
-  size_t count = plim_nvml_cards(cards);
+  size_t count = plim_nvml_cards(cards, NULL);
   printf("  %zu cards\n", count);
   for (size_t i = 0; i < count; i++) {
     printf("  %s: %llu MiB, %llu free, %llu used\n", cards[i].name,
