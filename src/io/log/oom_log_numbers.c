@@ -102,6 +102,8 @@ static const struct {
     {PLIM_OOM_WANTED, "failedtocudacallocasync", ""},
     {PLIM_OOM_WANTED, "failedtocudacalloc", ""},
     {PLIM_OOM_WANTED, "failedtocudamalloc", ""},
+    {PLIM_OOM_WANTED, "failedtocudahostalloc", ""},
+    {PLIM_OOM_WANTED, "memoryallocationof", "failed"},
     {PLIM_OOM_WANTED, "unabletoallocate", "foranarray"},
     {PLIM_OOM_RESIDENT, "anon-rss:", ""},
     // XLA and TPU
@@ -250,7 +252,8 @@ static plim_oom_device find_device(const plim_oom_message *m, const char *text, 
   case PLIM_OOM_BLAS_MAYBE:
   case PLIM_OOM_NCCL:
   case PLIM_OOM_GGML:
-  case PLIM_OOM_VLLM: return PLIM_OOM_CUDA;
+  case PLIM_OOM_VLLM:
+  case PLIM_OOM_VLLM_CACHE: return PLIM_OOM_CUDA;
   default: return PLIM_OOM_UNKNOWN_DEVICE;
   }
 }
