@@ -259,6 +259,10 @@ static void cure_libraries(explain_case *c) {
 }
 
 static void cure_host(explain_case *c) {
+  if (c->out->phase == PLIM_RUN_EVALUATION && c->kind == PLIM_OOM_HOST_REQUEST)
+    explain_add_cure(c, EXPLAIN_CURE_EVALUATION, "--prediction_loss_only true",
+                     "Do not collect the logits of the whole evaluation in host memory: "
+                     "prediction_loss_only, or preprocess_logits_for_metrics.");
   if (c->kind == PLIM_OOM_SHARED_MEMORY) {
     explain_add_cure(c, EXPLAIN_CURE_SHARED_MEMORY, NULL,
                      "Give the container more shared memory (docker run --shm-size=16g or "

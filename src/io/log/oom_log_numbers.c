@@ -128,13 +128,18 @@ static const struct {
     {PLIM_OOM_FREE, "availablememoryisonly", ""},
 };
 
-// The start of the size that ends at `end`, or NULL.
+// The start of the size that ends at `end`, or NULL. A comma or a full stop before it may belong to the sentence, as in
+// "on GPU 0, 23.5GB memory has been allocated".
 static const char *size_before(const char *text, const char *end) {
   const char *at = end;
   while (at > text && isalpha((unsigned char)at[-1])) at--;
   while (at > text && (isdigit((unsigned char)at[-1]) || at[-1] == '.' || at[-1] == ',')) at--;
-  while (at < end && (*at == '.' || *at == ',')) at++; // the full stop of the sentence before
-  return at < end && isdigit((unsigned char)*at) ? at : NULL;
+  uint64_t bytes;
+  while (at < end && log_read_size(at, &bytes) != (size_t)(end - at)) {
+    while (at < end && *at != '.' && *at != ',') at++;
+    at++;
+  }
+  return at < end ? at : NULL;
 }
 
 static bool find_between(const char *text, const char *before, const char *after, uint64_t *bytes) {

@@ -27,8 +27,10 @@ static const log_phrase phrases[] = {
     {"hsa_status_error_out_of_resources", PLIM_OOM_DRIVER, LOG_STRONG, 0},
     {"ur_result_error_out_of_device_memory", PLIM_OOM_DRIVER, LOG_STRONG, 0},
     {"ur_result_error_out_of_resources", PLIM_OOM_DRIVER, LOG_STRONG, 0},
-    {"outofdevicememory", PLIM_OOM_DRIVER, LOG_STRONG, 0},          // Intel
-    {"memory_allocation_failure(", PLIM_OOM_DRIVER, LOG_STRONG, 0}, // Ascend
+    {"outofdevicememory", PLIM_OOM_DRIVER, LOG_STRONG, 0},                        // Intel
+    {"memory_allocation_failure(", PLIM_OOM_DRIVER, LOG_STRONG, 0},               // Ascend
+    {"pt_devmemallocationfailed", PLIM_OOM_DRIVER, LOG_STRONG, 0},                // Gaudi
+    {"failedtoallocatememoryforrequestedbuffer", PLIM_OOM_DRIVER, LOG_STRONG, 0}, // ONNX Runtime
     {"cuda_error_out_of_memory", PLIM_OOM_DRIVER, LOG_WEAK, 0}, // TensorFlow tries again with less
     {"_status_alloc_failed", PLIM_OOM_BLAS, LOG_STRONG, 0},
     {"cufft_alloc_failed", PLIM_OOM_BLAS, LOG_STRONG, 0},

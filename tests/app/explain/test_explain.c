@@ -470,6 +470,33 @@ static const shape shapes[] = {
      PLIM_OOM_NONE, EXPLAIN_NO_OOM, EXPLAIN_CERTAIN, EXPLAIN_CURES, false},
     {"a failure in one's own words", "ERROR: could not allocate: CUDA out of memory\n",
      PLIM_OOM_ALLOCATOR, EXPLAIN_UNCLEAR, EXPLAIN_NOT_SURE, EXPLAIN_CURE_LOOK, false},
+    {"logits, computed by a linear layer",
+     TRACE TRAINING "  File \"" LIB "transformers/models/llama/modeling_llama.py\", line 842, in "
+                    "forward\n    logits = self.lm_head(hidden_states)\n" FRAME(
+                        LIB "torch/nn/modules/module.py", "_call_impl")
+                        FRAME(LIB "torch/nn/modules/linear.py", "forward") FULL,
+     PLIM_OOM_ALLOCATOR, EXPLAIN_SHORTAGE, EXPLAIN_CERTAIN, EXPLAIN_CURE_CHUNKED_LOSS, true},
+    {"logits, copied",
+     TRACE TRAINING "  File \"" LIB "transformers/models/llama/modeling_llama.py\", line 842, in "
+                    "forward\n    logits = logits.float()\n" FULL,
+     PLIM_OOM_ALLOCATOR, EXPLAIN_SHORTAGE, EXPLAIN_CERTAIN, EXPLAIN_CURE_CHUNKED_LOSS, true},
+    {"gradients are clipped",
+     BAR("0") TRACE TRAINING FRAME(LIB "torch/nn/utils/clip_grad.py", "clip_grad_norm_") FULL,
+     PLIM_OOM_ALLOCATOR, EXPLAIN_SHORTAGE, EXPLAIN_CERTAIN, EXPLAIN_CURE_SMALLER_STATE, false},
+    {"adapters are merged",
+     TRACE FRAME("merge.py", "main") FRAME(LIB "peft/tuners/lora/model.py", "merge_and_unload")
+         FULL,
+     PLIM_OOM_ALLOCATOR, EXPLAIN_SHORTAGE, EXPLAIN_CERTAIN, EXPLAIN_CURE_SMALLER_STATE, false},
+    {"metrics on the host",
+     TRACE FRAME("run.py", "main") FRAME(
+         LIB "transformers/trainer.py",
+         "evaluation_loop") "numpy.core._exceptions._ArrayMemoryError: Unable to allocate 117. GiB "
+                            "for an array with shape (20000, 512, 3072) and data type float32\n",
+     PLIM_OOM_HOST_REQUEST, EXPLAIN_HOST_MEMORY, EXPLAIN_CERTAIN, EXPLAIN_CURE_EVALUATION, false},
+    {"Gaudi",
+     "RuntimeError: FATAL ERROR :: MODULE:PT_DEVMEM Allocation failed for size::1073741824 "
+     "(1024)MB\n",
+     PLIM_OOM_DRIVER, EXPLAIN_UNCLEAR, EXPLAIN_NOT_SURE, EXPLAIN_CURE_LOOK, false},
     {"no error", "epoch 1\nepoch 2\ndone\n", PLIM_OOM_NONE, EXPLAIN_NO_OOM, EXPLAIN_CERTAIN,
      EXPLAIN_CURES, false},
     {"another error", TRACE FRAME("train.py", "main") "ValueError: no\n", PLIM_OOM_NONE,

@@ -384,6 +384,15 @@ TEST(sizes_are_read_as_programs_write_them) {
   }
 }
 
+TEST(a_number_at_the_end_of_a_clause_is_no_part_of_the_next_one) {
+  plim_oom_log log = read_text("Out of memory error on GPU 0. Cannot allocate 512.000000MB memory "
+                               "on GPU 0, 23.500000GB memory "
+                               "has been allocated and available memory is only 100.000000MB.\n");
+  CHECK_U64(log.message.bytes[PLIM_OOM_WANTED], MIB(512));
+  CHECK_U64(log.message.bytes[PLIM_OOM_ALLOCATED], GIB(23.5));
+  CHECK_U64(log.message.bytes[PLIM_OOM_FREE], MIB(100));
+}
+
 // ---- tracebacks -------------------------------------------------------------------------------------
 
 typedef struct {
@@ -455,8 +464,9 @@ TEST(the_users_own_line_is_told) {
   plim_oom_log log = read_text(
       "Traceback (most recent call last):\n" FRAME("/home/me/train.py", "<module>")
           FRAME("/home/me/loop.py", "fit") FRAME(LIB "torch/_tensor.py", "backward")
-              FRAME("<frozen runpy>",
-                    "_run") "RuntimeError: CUDA out of memory. Tried to allocate 1.00 GiB\n");
+              FRAME("/opt/plimsoll/card/python/plimsoll_hook.py", "backward")
+                  FRAME("<frozen runpy>",
+                        "_run") "RuntimeError: CUDA out of memory. Tried to allocate 1.00 GiB\n");
   CHECK_STR(log.message.stack.script.file, "/home/me/train.py");
   CHECK_STR(log.message.stack.own.file, "/home/me/loop.py");
   CHECK_STR(log.message.stack.own.function, "fit");
