@@ -1,7 +1,7 @@
 // A fake driver library with two cards, for tests. With FAKE_OLD it lacks the newer functions. FAKE_NVML_BROKEN
 // makes it fail as on a machine whose kernel module has another version. FAKE_NVML_BUSY=N puts N processes on the
 // first card: 4100, 4101, ... with 2 GiB each. FAKE_NVML_FAILS names functions that fail. FAKE_NVML_HANGS names a file:
-// while it exists, memory queries do not return.
+// while it exists, memory queries do not return. FAKE_NVML_LOST makes cards disappear until the library is opened again.
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,9 +44,13 @@ static void hang(void) {
   while (file && access(file, F_OK) == 0) usleep(20000);
 }
 
-CALL(VERSIONED(nvmlInit), void) { return getenv("FAKE_NVML_BROKEN") ? 18 : 0; }
+static int is_lost; // until it is opened again
+CALL(VERSIONED(nvmlInit), void) { return is_lost = 0, getenv("FAKE_NVML_BROKEN") ? 18 : 0; }
 CALL(nvmlShutdown, void) { return 0; }
-CALL(VERSIONED(nvmlDeviceGetCount), unsigned *count) { return *count = 3, fails("Count"); }
+CALL(VERSIONED(nvmlDeviceGetCount), unsigned *count) {
+  if (getenv("FAKE_NVML_LOST")) is_lost = 1;
+  return *count = 3, is_lost ? 15 : fails("Count");
+}
 static char cards[2];
 CALL(VERSIONED(nvmlDeviceGetHandleByIndex), unsigned index, void **device) {
   if (index >= 2) return 6; // a card that exists but cannot be used
