@@ -33,6 +33,7 @@ exec tests/run.sh "python3 tests/torch/rows.py $program $environment ${RECORD:+-
   "python3 tests/torch/profiled.py $program $environment" \
   "python3 tests/torch/programs.py $program $environment" \
   "python3 tests/torch/hooked.py $program $environment" \
+  "python3 tests/torch/stranger.py $program $environment" \
   "tests/torch/values.sh $program $environment" \
   "python3 tests/card/names_check.py $1/release/card/libplimsoll-card.so $environment/headers" \
   "python3 tests/torch/stated.py $program $environment" \

@@ -1,8 +1,10 @@
 """Run by chunked.py under `plimsoll simulate --chunked-loss`, on the CPU, whose tensors compute truly: loss and gradients of
 small models of many families with the chunked loss and without. Prints a line for each check."""
 import copy
+import gc
 import inspect
 import types
+import weakref
 
 import plimsoll_chunked as chunked
 import torch
@@ -46,12 +48,12 @@ def say(is_met, text):
     print("%s %s: %s" % ("ok" if is_met else "FAIL", transformers.__version__, text), flush=True)
 
 
-def make(family, dtype):
+def make(family, dtype, **options):
     torch.manual_seed(1)
     kind = AutoModelForSeq2SeqLM if family in ENCODERS else AutoModelForCausalLM
     config = AutoConfig.for_model(family, **FAMILIES[family])
     config.use_cache = False
-    model = kind.from_config(config).to(dtype)
+    model = kind.from_config(config, **options).to(dtype)
     for name, buffer in model.named_buffers():
         if name == "final_logits_bias":
             buffer.normal_()
@@ -178,8 +180,62 @@ def shared():
         dist.destroy_process_group()
 
 
+def at_the_edges():
+    """Batches and passes of unusual kinds."""
+    whole = batch(0)
+    for text, inputs in {
+        "one sequence": {k: v[:1] for k, v in whole.items()},
+        "sequences of one token": {k: v[:, :1] for k, v in whole.items()},
+        "no labels but ignored ones": dict(whole, labels=torch.full_like(whole["labels"], -100)),
+    }.items():
+        (plain, gradients), (loss, others) = [_edge(inputs, tokens) for tokens in (0, TOKENS)]
+        is_same = all(torch.allclose(gradients[k], others[k], atol=1e-6, equal_nan=True) for k in gradients)
+        say(torch.allclose(plain, loss, equal_nan=True) and is_same, "%s: loss %s, as without" % (text, float(loss)))
+    for text, use in {"two backward passes": _twice, "a penalty on gradients": _penalty}.items():
+        (plain, gradients), (loss, others) = [use(whole, tokens) for tokens in (0, TOKENS)]
+        off = distance(gradients, others)
+        say(torch.allclose(plain, loss, rtol=1e-4) and off < 1e-4, "%s: %.6f and %.6f, gradients %.1e" % (text, plain, loss, off))
+
+
+def _edge(inputs, tokens, use=lambda model, loss: loss.backward()):
+    chunked.TOKENS = tokens
+    model = make("llama", torch.float32, attn_implementation="eager")  # can be differentiated twice
+    loss = model(**inputs).loss
+    use(model, loss)
+    return loss.detach(), {k: p.grad for k, p in model.named_parameters()}
+
+
+def _twice(inputs, tokens):
+    return _edge(inputs, tokens, lambda model, loss: (loss.backward(retain_graph=True), loss.backward()))
+
+
+def _penalty(inputs, tokens):
+    def use(model, loss):
+        gradients = torch.autograd.grad(loss, list(model.parameters()), create_graph=True)
+        (loss + sum(g.square().sum() for g in gradients)).backward()
+
+    return _edge(inputs, tokens, use)
+
+
+def kept():
+    """A model that the program deletes is gone at once."""
+    chunked.TOKENS = TOKENS
+    model = make("llama", torch.float32)
+    model(**batch(0)).loss.backward()
+    gone = weakref.ref(model)
+    gc.collect()
+    gc.disable()
+    del model
+    say(gone() is None, "a model that is deleted is gone")
+    gc.enable()
+
+
 def left_alone():
     """Where the loss is as ever, the reason is known."""
+    model, seen = make("llama", torch.float32), []
+    model.lm_head.weight.register_hook(lambda gradient: seen.append(gradient.shape))
+    train(model, TOKENS, accumulation=1)
+    say(len(seen) == 1 and any("has a hook" in r for r in chunked.reasons), "a hook on the head's weight gets the whole gradient")
     model = make("llama", torch.float32)
     model.lm_head.weight.ds_id = 1
     before = chunked.losses
@@ -275,5 +331,5 @@ def looks():
         say("--chunked-loss" in str(error), "logits changed behind a view are an error: %s" % error)
 
 
-for function in families, in_precise_cases, adapters, shared, left_alone, uses_of_logits, looks:
+for function in families, in_precise_cases, adapters, shared, at_the_edges, kept, left_alone, uses_of_logits, looks:
     function()

@@ -123,6 +123,12 @@ static void cure_optimizer(explain_case *c) {
   cure_plan(c, "plimsoll plan finds the settings that fit:");
 }
 
+static void cure_vllm_cache(explain_case *c) {
+  explain_add_cure(c, EXPLAIN_CURE_SMALLER_STATE, NULL,
+                   "Use a shorter context (max_model_len), or give vLLM a larger share "
+                   "(gpu_memory_utilization), if nothing else needs that memory.");
+}
+
 static void cure_device_library(explain_case *c) {
   if (c->kind == PLIM_OOM_XLA || c->kind == PLIM_OOM_XLA_COMPILE)
     explain_add_cure(c, EXPLAIN_CURE_SMALLER_BATCH, NULL,
@@ -142,7 +148,8 @@ static void cure_shortage(explain_case *c) {
   bool is_foreign = c->kind == PLIM_OOM_XLA || c->kind == PLIM_OOM_XLA_COMPILE ||
                     c->kind == PLIM_OOM_TENSORFLOW || c->kind == PLIM_OOM_GGML;
   bool needs_state = c->out->phase == PLIM_RUN_LOADING || c->log->facts.has_batch_zero;
-  if (is_foreign) cure_device_library(c);
+  if (c->kind == PLIM_OOM_VLLM_CACHE) cure_vllm_cache(c);
+  else if (is_foreign) cure_device_library(c);
   else if (needs_state) cure_loading(c);
   else if (c->out->moment == PLIM_RUN_IN_OPTIMIZER) cure_optimizer(c);
   else {
@@ -279,6 +286,10 @@ static void cure_libraries(explain_case *c) {
 }
 
 static void cure_host(explain_case *c) {
+  if (c->out->phase == PLIM_RUN_EVALUATION && c->kind == PLIM_OOM_HOST_REQUEST)
+    explain_add_cure(c, EXPLAIN_CURE_EVALUATION, "--prediction_loss_only true",
+                     "Do not collect the logits of the whole evaluation in host memory: "
+                     "prediction_loss_only, or preprocess_logits_for_metrics.");
   if (c->kind == PLIM_OOM_SHARED_MEMORY) {
     explain_add_cure(c, EXPLAIN_CURE_SHARED_MEMORY, NULL,
                      "Give the container more shared memory (docker run --shm-size=16g or "
@@ -291,6 +302,12 @@ static void cure_host(explain_case *c) {
                      "Make the Windows paging file larger (System > Advanced > Performance > "
                      "Virtual memory), or use "
                      "fewer data loader workers.");
+  else if (says(c, "ibv_"))
+    explain_add_cure(
+        c, EXPLAIN_CURE_HOST_MEMORY, "ulimit -l unlimited",
+        "Raise the limit on locked memory where the job is started (docker run --ulimit "
+        "memlock=-1, LimitMEMLOCK for systemd and Slurm's daemon). GPU settings do not "
+        "matter.");
   else if (c->kind == PLIM_OOM_DRIVER || c->kind == PLIM_OOM_BITSANDBYTES)
     explain_add_cure(c, EXPLAIN_CURE_HOST_MEMORY, NULL,
                      "Check the host's free memory and, under WSL or in a container, its limit "
@@ -401,6 +418,11 @@ static void cure_on_chip(explain_case *c) {
 }
 
 static void cure_unclear(explain_case *c) {
+  if (*c->log->earlier_error) {
+    explain_add_cure(c, EXPLAIN_CURE_FIX_CODE, NULL, "Fix the error in line %llu first: %s",
+                     (unsigned long long)c->log->earlier_error_line, c->log->earlier_error);
+    return;
+  }
   explain_add_cure(c, EXPLAIN_CURE_LOOK, "plimsoll check",
                    "See how much GPU and host memory is free, and which processes use the GPU:");
   if (c->kind == PLIM_OOM_DRIVER)

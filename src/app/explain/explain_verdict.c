@@ -360,6 +360,11 @@ static void decide_killed(explain_case *c) {
   if (is_said) {
     explain_conclude(c, EXPLAIN_HOST_MEMORY, EXPLAIN_CERTAIN,
                      "the host ran out of memory, and a process was killed for it");
+  } else if (*c->log->earlier_error) {
+    explain_conclude(
+        c, EXPLAIN_UNCLEAR, EXPLAIN_NOT_SURE,
+        "a process was killed (signal 9) after another error, most likely because of it");
+    explain_doubt(c, "the log does not say who killed it");
   } else if (is_denied) {
     explain_conclude(
         c, EXPLAIN_UNCLEAR, EXPLAIN_NOT_SURE,
@@ -378,14 +383,26 @@ static void decide_killed(explain_case *c) {
 
 static void decide_shared_memory(explain_case *c) {
   bool is_said =
-      c->message->kind == PLIM_OOM_SHARED_MEMORY && strstr(c->message->text, "shared memory");
+      c->message->kind == PLIM_OOM_SHARED_MEMORY &&
+      (strstr(c->message->text, "shared memory") || strstr(c->message->text, "No space left"));
   explain_conclude(c, EXPLAIN_HOST_MEMORY, is_said ? EXPLAIN_CERTAIN : EXPLAIN_LIKELY,
                    "shared memory (/dev/shm) ran out");
   if (!is_said)
     explain_doubt(c, "a bus error (signal 7) can also come from a damaged or truncated file");
 }
 
+// Network adapters need memory that stays in place, of which a process may have only a little.
+static void decide_locked(explain_case *c) {
+  explain_conclude(c, EXPLAIN_HOST_MEMORY, EXPLAIN_LIKELY, "InfiniBand could not lock host memory");
+  explain_doubt(c, "the limit on locked memory (ulimit -l) is the usual cause, but a host without "
+                   "free memory fails in the same way");
+}
+
 static void decide_host(explain_case *c) {
+  if (strstr(c->message->text, "ibv_")) {
+    decide_locked(c);
+    return;
+  }
   bool is_worker = c->kind == PLIM_OOM_WORKER_KILLED;
   explain_conclude(
       c, EXPLAIN_HOST_MEMORY, is_worker ? EXPLAIN_LIKELY : EXPLAIN_CERTAIN,
@@ -423,6 +440,12 @@ static void decide_vllm(explain_case *c) {
   explain_doubt(c, "the message does not say what else used the GPU");
 }
 
+static void decide_vllm_cache(explain_case *c) {
+  explain_conclude(c, EXPLAIN_SHORTAGE, EXPLAIN_LIKELY,
+                   "vLLM's share of the GPU leaves too little for its KV cache");
+  explain_doubt(c, "the message does not say what else uses the GPU");
+}
+
 static void decide_batch_zero(explain_case *c) {
   explain_conclude(
       c, EXPLAIN_SHORTAGE, EXPLAIN_LIKELY,
@@ -431,9 +454,10 @@ static void decide_batch_zero(explain_case *c) {
 }
 
 static void decide_on_chip(explain_case *c) {
-  explain_conclude(
-      c, EXPLAIN_ON_CHIP, EXPLAIN_CERTAIN,
-      "a Triton kernel needs more on-chip shared memory than this GPU has; this is not GPU memory");
+  explain_conclude(c, EXPLAIN_ON_CHIP, EXPLAIN_CERTAIN,
+                   "a Triton kernel needs more on-chip resources (shared memory, threads) than "
+                   "this GPU has; this "
+                   "is not GPU memory");
 }
 
 static void decide_other(explain_case *c) {
@@ -467,6 +491,7 @@ static void (*const deciders[PLIM_OOM_KINDS])(explain_case *) = {
     [PLIM_OOM_TENSORFLOW] = decide_tensorflow,
     [PLIM_OOM_GGML] = decide_ggml,
     [PLIM_OOM_VLLM] = decide_vllm,
+    [PLIM_OOM_VLLM_CACHE] = decide_vllm_cache,
     [PLIM_OOM_BATCH_ZERO] = decide_batch_zero,
     [PLIM_OOM_ON_CHIP] = decide_on_chip,
     [PLIM_OOM_OTHER] = decide_other,

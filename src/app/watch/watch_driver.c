@@ -43,7 +43,13 @@ static void read_cards(plim_nvml **nvml, const char *root, watch_cards *out) {
   out->count = 0;
   out->silent_seconds = 0;
   out->state = state == PLIM_NVML_ABSENT ? WATCH_DRIVER_ABSENT : WATCH_DRIVER_FAILED;
-  if (!*nvml || !plim_nvml_list(*nvml, cards, &out->count)) return;
+  if (!*nvml) return;
+  if (!plim_nvml_list(*nvml, cards, &out->count)) {
+    plim_nvml_close(
+        *nvml); // the driver was loaded again, or lost a card: it is opened anew next time
+    *nvml = NULL;
+    return;
+  }
   out->state = WATCH_DRIVER_HERE;
   for (size_t i = 0; i < out->count; i++) {
     watch_card *c = &out->at[i];

@@ -31,7 +31,7 @@ looked_at = {}  # (file, line) -> times that it made full logits necessary
 reasons = {}  # why a model's own loss was left as it is -> how often
 _libraries = tuple(os.path.dirname(os.path.abspath(file)) + os.sep for file in (__file__, torch.__file__))
 _without_labels = 0
-_places = weakref.WeakKeyDictionary()  # model -> where it has its head
+_places = weakref.WeakKeyDictionary()  # model -> where it has its head, as weak references
 
 
 def report():
@@ -139,7 +139,6 @@ class _Defer(torch.autograd.Function):
         return _Logits.make(product, hidden.shape[:-1])
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx, gradient):
         hidden, *inputs = ctx.saved_tensors
         gradient = gradient.reshape(-1, gradient.shape[-1])
@@ -349,7 +348,6 @@ class _TokenLosses(torch.autograd.Function):
         return torch.cat([loss_of(product(rows), wanted) for rows, wanted in zip(hidden.split(TOKENS), target.split(TOKENS))])
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx, gradient):
         hidden, target, *inputs = ctx.saved_tensors
         found = _backward(
@@ -419,6 +417,13 @@ def _backward(product, hidden, inputs, compute, needs_hidden):
     one chunk exist at a time; gradients of weights are added in place."""
     product.check_parameters()
     rows = hidden.reshape(-1, hidden.shape[-1])
+    if torch.is_grad_enabled():  # create_graph: gradients of these gradients are wanted, so all logits are needed
+        _note_look()
+        result, gradient = compute(rows, slice(None))
+        found = list(torch.autograd.grad(result, [hidden] * needs_hidden + inputs, gradient, create_graph=True, allow_unused=True))
+        return (found.pop(0) if needs_hidden else None, *found)
+    if not rows.shape[0]:  # a sequence of one token has no next one
+        return (torch.zeros_like(hidden) if needs_hidden else None, *map(torch.zeros_like, inputs))
     of_hidden = torch.empty_like(rows) if needs_hidden else None
     sums = _Sums(inputs)
     for start in range(0, rows.shape[0], TOKENS):
@@ -543,6 +548,8 @@ def _obstacle(head, hidden):
         return "the weight of the output head is sharded or offloaded on its own (ZeRO-3, FSDP)"
     if any(p.numel() == 0 for p in parameters):
         return "the weight of the output head is sharded (FSDP)"
+    if any(p._backward_hooks for p in parameters):
+        return "the weight of the output head has a hook, which would get the gradient of each chunk"
     if head._forward_hooks or head._forward_pre_hooks:
         return "the output head has forward hooks"
     if any(isinstance(m, torch.nn.modules.dropout._DropoutNd) and m.training and m.p > 0 for m in head.modules()):
@@ -558,10 +565,10 @@ def _head_of(model):
         return None
     if type(head) is _StandIn or not isinstance(head, torch.nn.Module):
         return None
-    places = _places.get(model)
+    places = [(place(), name) for place, name in _places.get(model, ())]
     if not places or any(module._modules.get(name) is not head for module, name in places):
         places = [(m, name) for m in model.modules() for name, child in m._modules.items() if child is head]
-        _places[model] = places
+        _places[model] = [(weakref.ref(m), name) for m, name in places]  # they would keep the model
     return (head, places) if places else None
 
 

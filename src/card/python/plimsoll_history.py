@@ -30,7 +30,11 @@ def install(torch, is_always_on):
 def _start():
     """Stacks of allocations alone: if a free takes a stack while an exception of Python passes through C++ (a checkpoint that
     stops early), CPython 3.11 loses the exception."""
-    _torch.cuda.memory._record_memory_history(context="alloc", max_entries=1 << 22, stacks="python")
+    try:
+        _torch.cuda.memory._record_memory_history(context="alloc", max_entries=1 << 22, stacks="python")
+    except TypeError:  # before torch 2.1
+        if _is_always_on:
+            raise
 
 
 def _stop():

@@ -37,6 +37,19 @@ _is_live = bool(os.environ.get("PLIMSOLL_LIVE"))
 _is_recorded = not _is_live  # PyTorch's memory history: a training that runs for days goes without
 
 
+def _harmless(function):
+    """A training must not end because of what watches it. A simulation shows what went wrong."""
+
+    @functools.wraps(function)
+    def harmless(*args):
+        try:
+            return function(*args)
+        except Exception:
+            pass
+
+    return harmless if _is_live else function
+
+
 def watch(torch):
     global _torch
     _torch = torch
@@ -71,16 +84,38 @@ def watch(torch):
 _observed = {}
 
 
+class _Compiled:
+    """What torch.compile cannot do within a step that it compiles, and what is done after it instead."""
+
+    step = None  # the optimizer that has made one
+
+
+_compiled = _Compiled()
+
+
 def _before_step(optimizer, args, kwargs):
-    plimsoll_observed.before_step(optimizer)
+    if not plimsoll_observed.is_compiling():
+        plimsoll_observed.before_step(optimizer)
 
 
 def _after_step(optimizer, args, kwargs):
+    if plimsoll_observed.is_compiling():
+        _compiled.step = optimizer  # compiled code does this whenever it runs
+    else:
+        _note_step(optimizer)
+
+
+def _catch_up():
+    if _compiled.step is not None:
+        optimizer, _compiled.step = _compiled.step, None
+        _note_step(optimizer)
+
+
+@_harmless
+def _note_step(optimizer):
     # DeepSpeed steps its optimizer once for each group of parameters: only the first counts.
     if not _steps.get(id(optimizer)) or plimsoll_observed.has_new_gradients():
         _steps[id(optimizer)] = _steps.get(id(optimizer), 0) + 1
-    stats = _torch.cuda.memory_stats() if _torch.cuda.is_initialized() else {}
-    sizes = [stats.get("allocated_bytes.all." + what, 0) for what in ("current", "allocated")]
     plimsoll_observed.after_step(_made())
     if _is_measured:
         plimsoll_measured.after_step(_made())
@@ -89,6 +124,8 @@ def _after_step(optimizer, args, kwargs):
     plimsoll_savers.after_step(_torch, _made())
     plimsoll_history.after_step()
     if _is_simulated:
+        stats = _torch.cuda.memory_stats() if _torch.cuda.is_initialized() else {}
+        sizes = [stats.get("allocated_bytes.all." + what, 0) for what in ("current", "allocated")]
         ctypes.CDLL(None).plimsoll_card_step(*map(ctypes.c_uint64, [_made(), *sizes]))
 
 
@@ -102,6 +139,9 @@ def _before_backward(function):
 
     @functools.wraps(function)
     def backward(*args, **kwargs):
+        if plimsoll_observed.is_compiling():
+            return function(*args, **kwargs)
+        _catch_up()
         if _wanted and _made() >= _wanted:
             _end()
         plimsoll_observed.before_backward()
@@ -114,8 +154,10 @@ def _before_backward(function):
 
 def _before_exit(function):
     def _exit(status):
-        _write()
-        function(status)
+        try:
+            _write()
+        finally:
+            function(status)
 
     return _exit
 
@@ -129,8 +171,10 @@ def _end():
     os._exit(0)
 
 
+@_harmless
 def _write():
     global _has_written
+    _catch_up()
     uses_card = _torch.cuda.is_initialized()
     is_idle = os.getpid() != _pid and not uses_card  # a forked worker that only loads data
     if _has_written == os.getpid() or not _folder or is_idle:
@@ -143,9 +187,9 @@ def _write():
     wanted = ("allocated_bytes.all.peak", "reserved_bytes.all.peak", "num_alloc_retries", "num_ooms")
     _observed.update(
         steps=_made(),
-        rank=_number("RANK", 0),
-        world=_number("WORLD_SIZE", 1),
-        local_rank=_number("LOCAL_RANK", 0),
+        rank=plimsoll_live.number("RANK", 0),
+        world=plimsoll_live.number("WORLD_SIZE", 1),
+        local_rank=plimsoll_live.number("LOCAL_RANK", 0),
         failure=_failure(),
         is_grouped=plimsoll_world.is_used,
         versions=_versions(),
@@ -176,12 +220,6 @@ def _write():
     os.replace(path + ".part", path + ".json")  # a process that is killed before leaves no half of it
 
 
-def _number(variable, otherwise):
-    """A number of the environment; some launchers leave such variables empty."""
-    text = os.environ.get(variable, "").strip()
-    return int(text) if text.isdigit() else otherwise
-
-
 def _measured(devices):
     return {"step_seconds": plimsoll_measured.step_seconds(), "devices": [plimsoll_measured.device(i) for i in range(devices)]}
 
@@ -207,7 +245,7 @@ def _failure():
         return None
     frames = traceback.extract_tb(exception.__traceback__)
     own = [f for f in frames if _is_own(f.filename)] or frames
-    text = traceback.format_exception_only(exception)[-1].strip().split("\n")[0]
+    text = traceback.format_exception_only(type(exception), exception)[-1].strip().split("\n")[0]
     place = {"file": own[-1].filename, "line": own[-1].lineno} if own else {}
     return dict(place, text=text, time_us=time.time_ns() // 1000)
 

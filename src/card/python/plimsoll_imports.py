@@ -1,17 +1,17 @@
 """Calls a function with a module as soon as the program has imported it."""
-import importlib.abc
 import importlib.util
+import os
 import sys
 
 
-class _Wait(importlib.abc.MetaPathFinder):
+class _Wait:
     """Libraries ask for a module's spec only to see whether it is installed, and the program imports the module later. So every
     spec that is returned must lead to the function."""
 
     def __init__(self, name, function):
         self.name, self.function, self.is_looking = name, function, False
 
-    def find_spec(self, name, path, target=None):
+    def find_spec(self, name, path=None, target=None):
         if name != self.name or self.is_looking:
             return None
         self.is_looking = True
@@ -19,22 +19,37 @@ class _Wait(importlib.abc.MetaPathFinder):
             spec = importlib.util.find_spec(name)
         finally:
             self.is_looking = False
-        if spec is None or spec.loader is None:
+        execute = getattr(spec and spec.loader, "exec_module", None)
+        if execute is None:
             return spec
-        execute = spec.loader.exec_module
 
         def execute_and_call(module):
             execute(module)
-            if self in sys.meta_path:
+            if module.__name__ == self.name and self in sys.meta_path:  # a zip file has one loader for all its modules
                 sys.meta_path.remove(self)
-                self.function(module)
+                _call(self.function, module)
 
-        spec.loader.exec_module = execute_and_call
+        try:
+            spec.loader.exec_module = execute_and_call
+        except AttributeError:  # a loader of somebody's own, which cannot be changed
+            pass
         return spec
+
+
+def _call(function, module):
+    """A training must not fail because it cannot be watched. A simulation must: it would show something else."""
+    try:
+        function(module)
+    except Exception as error:
+        if not os.environ.get("PLIMSOLL_LIVE"):
+            raise
+        if os.environ.get("RANK") in (None, "", "0") and sys.stderr:
+            reason = "%s: %s" % (type(error).__name__, error)
+            print("plimsoll: the program runs, but it cannot be watched after importing %s: %s" % (module.__name__, reason), file=sys.stderr, flush=True)
 
 
 def after(name, function):
     if name in sys.modules:
-        function(sys.modules[name])
+        _call(function, sys.modules[name])
     else:
         sys.meta_path.insert(0, _Wait(name, function))

@@ -68,7 +68,7 @@ def resume(path, steps):
     """The program resumes from a checkpoint, made after so many steps; or from none."""
     global _first, _step
     _first = _step = steps
-    if os.environ.get("RANK", "0") == "0":
+    if number("RANK", 0) == 0:
         place = "resuming from %s" % path if path else "this run has no checkpoint yet: training starts from the beginning"
         print("plimsoll: " + place, file=sys.stderr, flush=True)
     _write()
@@ -106,8 +106,14 @@ def _device():
     }
 
 
+def number(variable, otherwise):
+    """A number of the environment; some launchers leave such variables empty."""
+    text = os.environ.get(variable, "").strip()
+    return int(text) if text.isdigit() else otherwise
+
+
 def _line(fields):
-    rank, local, world = (int(os.environ.get(name, default)) for name, default in (("RANK", "0"), ("LOCAL_RANK", "0"), ("WORLD_SIZE", "1")))
+    rank, local, world = number("RANK", 0), number("LOCAL_RANK", 0), number("WORLD_SIZE", 1)
     try:
         device = _device()
     except Exception:  # the card answers nothing any more
@@ -127,5 +133,5 @@ def _write(fields=()):
             _file = os.open(os.path.join(os.environ["PLIMSOLL_LIVE"], "%d.live" % _pid), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         if _file is not None:
             os.write(_file, (json.dumps(_line(dict(fields))) + "\n").encode())
-    except (OSError, KeyError, ValueError):
+    except Exception:
         _file = None

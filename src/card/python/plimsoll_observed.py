@@ -14,7 +14,7 @@ phases = []  # [microseconds, name]: when each phase began; "training" is forwar
 listeners = []  # called with the name of each phase when it begins
 visitors = []  # called with each model that the program calls
 batch_listeners = []  # called before each batch with the tokens of its samples; None: not known, or it is not of training
-_torch = None
+_torch = _compiler = None
 _is_evaluating = False
 _passes = 0  # backward passes since the last step
 _lengths = {}  # (sequences, tokens) -> how often a batch had this shape
@@ -22,18 +22,20 @@ _has_trained = False  # the batches that were seen are of training
 _main = None  # the model that is described; None: none yet
 MOST_SHAPES = 512
 _met = set()  # ids of the modules that the program calls directly
+_classes = set()  # of these, whose __call__ is watched
 _described = set()
 _inside = threading.local()
 
 
 def install(torch):
-    global _torch, _call
+    global _torch, _call, _compiler
     _torch = torch
+    _compiler = getattr(torch, "compiler", None)  # since torch 2.1
     begin("loading")
     _call = torch.nn.Module.__call__
     torch.nn.Module.__call__ = _until_first_step
     torch.nn.Module.train = _around_train(torch.nn.Module.train)
-    torch.save = _saving(torch.save)
+    torch.save = torch.serialization.save = _saving(torch.save)  # the second is where pickle looks for it
     _watch_checkpoints()
     _watch_clipping()
     _watch_scaling()
@@ -166,11 +168,13 @@ def after_step(steps):
 
 
 def _until_first_step(self, *args, **kwargs):
-    """Replaces Module.__call__ until the optimizer's first step, to find the modules that the program calls directly; those get
-    a hook. After that step, the original __call__ is back."""
+    """Replaces Module.__call__ until the optimizer's first step, to find the modules that the program calls directly. After that
+    step, the original __call__ is back."""
+    if is_compiling():
+        return _call(self, *args, **kwargs)
     is_inside = getattr(_inside, "depth", 0) or _torch._C._current_graph_task_id() != -1  # or in a backward pass
     if not is_inside:
-        _meet(self)
+        _meet(self, args, kwargs)
     elif observed.get("autocast", "none") == "none":
         observed["autocast"] = _autocast()  # Accelerate turns it on inside the outermost call
     _inside.depth = getattr(_inside, "depth", 0) + 1
@@ -190,17 +194,39 @@ def unseen():
         _inside.depth -= 1
 
 
-def _meet(model):
+def is_compiling():
+    """Whether torch.compile is reading this code. It must find nothing here that it cannot compile."""
+    return _compiler is not None and _compiler.is_compiling()
+
+
+def _meet(model, args, kwargs):
     if id(model) in _met:
         return
     _met.add(id(model))
-    try:
-        model.register_forward_pre_hook(_before_forward, with_kwargs=True)
-    except Exception:  # a TorchScript module takes no hooks
-        pass
+    _watch_class(type(model))
+    _before_forward(model, args, kwargs)
+
+
+def _watch_class(cls):
+    """Looks at calls of the modules that the program calls directly. A hook would be a part of the module: pickled with it,
+    and read by torch.jit.script."""
+    if not _classes.isdisjoint(cls.__mro__) or issubclass(cls, _torch.jit.ScriptModule):
+        return
+    _classes.add(cls)
+    own = vars(cls).get("__call__")
+
+    @functools.wraps(cls.__call__)
+    def __call__(self, *args, **kwargs):
+        if not is_compiling() and id(self) in _met:
+            _before_forward(self, args, kwargs)
+        return own(self, *args, **kwargs) if own else super(cls, self).__call__(*args, **kwargs)
+
+    cls.__call__ = __call__
 
 
 def _before_forward(model, args, kwargs):
+    if _torch.jit.is_tracing():
+        return
     if phases[-1][1] == "loading":
         begin("training")
     try:

@@ -17,8 +17,16 @@ def install():
         plimsoll_imports.after(name, _watch_lightning)
 
 
+def _time(path):
+    """When it was written; 0 if it was removed meanwhile, as trainers do with old checkpoints."""
+    try:
+        return os.path.getmtime(path)
+    except OSError:
+        return 0.0
+
+
 def _is_ours(path):
-    return os.path.getmtime(path) >= float(os.environ["PLIMSOLL_RESUME"])
+    return _time(path) >= float(os.environ["PLIMSOLL_RESUME"])
 
 
 def _last_checkpoint(folder):
@@ -27,7 +35,7 @@ def _last_checkpoint(folder):
     for path in glob.glob(os.path.join(glob.escape(folder or "."), "checkpoint-*")):
         number = re.fullmatch(r"checkpoint-(\d+)", os.path.basename(path))
         state = os.path.join(path, "trainer_state.json")
-        if number and os.path.exists(state) and _is_ours(state):
+        if number and _is_ours(state):
             found.append((int(number.group(1)), path))
     return max(found, default=(0, None))
 
@@ -52,7 +60,7 @@ def _watch_lightning(module):
     def resumed(self, *args, **kwargs):
         if len(args) < 5 and not kwargs.get("ckpt_path"):  # its place among the arguments
             paths = glob.glob(os.path.join(glob.escape(self.default_root_dir), "**", "*.ckpt"), recursive=True)
-            newest = max(filter(_is_ours, paths), key=os.path.getmtime, default=None)
+            newest = max(filter(_is_ours, paths), key=_time, default=None)
             steps = re.search(r"step=(\d+)", os.path.basename(newest or ""))  # in Lightning's usual names
             plimsoll_live.resume(newest, int(steps.group(1)) if steps else 0)
             kwargs["ckpt_path"] = newest

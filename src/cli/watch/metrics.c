@@ -1,8 +1,10 @@
 // Prometheus's text format: a help and a type for each metric, then a line per series. What is unknown has no line.
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli_alloc.h"
+#include "utf8.h"
 #include "watch_show.h"
 
 typedef struct {
@@ -10,13 +12,18 @@ typedef struct {
   const watch *watch;
 } writer;
 
-// A label's value: backslash, quote and line break are escaped.
+// A label's value: backslash, quote and line break are escaped. What is not UTF-8, such as a name that was cut within a
+// character, becomes a question mark: Prometheus would refuse everything.
 static void put_label(FILE *out, const char *before, const char *name, const char *value) {
   fprintf(out, "%s%s=\"", before, name);
-  for (; *value; value++) {
-    if (*value == '\n') fputs("\\n", out);
+  for (size_t left = strlen(value), length; left; value += length, left -= length) {
+    length = plim_utf8_length(value, left, NULL);
+    bool is_text = length > 0;
+    if (!is_text) length = 1;
+    if (!is_text) fputc('?', out);
+    else if (*value == '\n') fputs("\\n", out);
     else if (*value == '\\' || *value == '"') fprintf(out, "\\%c", *value);
-    else fputc(*value, out);
+    else fwrite(value, 1, length, out);
   }
   fputs("\"", out);
 }

@@ -34,7 +34,8 @@ typedef enum {
   PLIM_OOM_XLA_COMPILE,   // XLA knew it when it compiled the program
   PLIM_OOM_TENSORFLOW,    //
   PLIM_OOM_GGML,          // llama.cpp
-  PLIM_OOM_VLLM,          //
+  PLIM_OOM_VLLM,          // it could not take the memory that it was told to take
+  PLIM_OOM_VLLM_CACHE,    // that memory leaves too little for its KV cache
   PLIM_OOM_BATCH_ZERO,    // accelerate tried ever smaller batches, and none fitted
   PLIM_OOM_ON_CHIP,       // a kernel needs more shared memory on the chip than there is
   PLIM_OOM_OTHER,         // some other error that says "out of memory"
@@ -158,11 +159,13 @@ typedef struct {
 typedef struct {
   plim_oom_message message;
   plim_oom_facts facts;
-  uint64_t lines;            // in the log
-  char last_error[320];      // the last error of another kind; empty: none was seen
-  uint64_t last_error_line;  //
-  char consequence[320];     // the first error after the message that follows from it; else empty
-  uint64_t consequence_line; //
+  uint64_t lines;              // in the log
+  char last_error[320];        // the last error of another kind; empty: none was seen
+  uint64_t last_error_line;    //
+  char earlier_error[320];     // another error shortly before a process was killed; else empty
+  uint64_t earlier_error_line; //
+  char consequence[320];       // the first error after the message that follows from it; else empty
+  uint64_t consequence_line;   //
 } plim_oom_log;
 
 // Reads a file, or standard input for "-". Fails if it cannot be read or memory runs out; *log is then not filled.

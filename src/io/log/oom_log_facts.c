@@ -35,8 +35,8 @@ static bool is_loss(log_text line) {
 
 // "step 500 | loss 2.12", "iter 12: loss", "[500/1000] loss", "global_step=500": a number after a word, and a loss.
 static bool read_step(log_text line, uint64_t *step) {
-  static const char *const words[] = {"global_step", "Step", "step", "iteration",
-                                      "Iteration",   "iter", "Iter"};
+  static const char *const words[] = {"global_step", "num_updates", "Step", "step",
+                                      "iteration",   "Iteration",   "iter", "Iter"};
   if (!is_loss(line)) return false;
   for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
     log_text rest = log_after(line, words[i]);
@@ -71,7 +71,11 @@ static bool read_fraction(log_text line, uint64_t *step, uint64_t *total) {
 
 static void note_step(log_watch *w, uint64_t step, uint64_t total) {
   bool is_same = total == w->bar_total && w->bar_step != PLIM_UNKNOWN;
+  bool is_inner = total != w->bar_total && total != PLIM_UNKNOWN && total != w->outer_total;
   if (is_same && step > w->bar_step) w->advances++;
+  if (total == w->outer_total) w->outer_step = w->outer_total = PLIM_UNKNOWN; // it goes on
+  else if (is_inner && w->bar_total != PLIM_UNKNOWN && w->bar_step < w->bar_total)
+    w->outer_step = w->bar_step, w->outer_total = w->bar_total;
   w->bar_step = step;
   w->bar_total = total;
 }
@@ -217,6 +221,15 @@ log_text log_error_of(log_text line) {
     if (length >= end && memcmp(line.at + length - end, ends[i], end) == 0) return line;
   }
   return none;
+}
+
+bool log_is_cancelled(log_text line) {
+  static const char *const words[] = {"DUE TO TIME LIMIT",   "DUE TO PREEMPTION",
+                                      "DUE TO NODE FAILURE", "DUE TO JOB REQUEUE",
+                                      "TERM_RUNLIMIT",       "exceeded limit walltime"};
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    if (log_has(line, words[i])) return true;
+  return log_has(line, "CANCELLED AT") && log_has(line, "slurmstepd");
 }
 
 bool log_is_consequence(log_text error) {

@@ -50,8 +50,8 @@ typedef enum {
   LOG_STRONG
 } log_strength;
 
-// Why a line is read more closely.
-enum { LOG_FRAME = 1, LOG_PROGRESS = 2, LOG_SETTING = 4, LOG_KILLED = 8 };
+// Why a line is read more closely. LOG_MENTION: people also write the phrase when nothing has failed.
+enum { LOG_FRAME = 1, LOG_PROGRESS = 2, LOG_SETTING = 4, LOG_KILLED = 8, LOG_MENTION = 16 };
 
 typedef struct {
   const char *words; // lower case, without blanks
@@ -88,9 +88,10 @@ void log_follow_stack(plim_oom_stack *stack, log_text line);
 
 typedef struct {
   plim_oom_facts facts;
-  uint64_t bar_step, bar_total; // the last progress seen
-  int advances;                 // how often the step went up since the last message
-  bool is_evaluating;           // the last bar was that of an evaluation
+  uint64_t bar_step, bar_total;     // the last progress seen
+  uint64_t outer_step, outer_total; // that of a bar that had not ended when the last one began
+  int advances;                     // how often the step went up since the last message
+  bool is_evaluating;               // the last bar was that of an evaluation
 } log_watch;
 
 void log_watch_progress(log_watch *watch, log_text line);
@@ -99,5 +100,7 @@ void log_watch_settings(log_watch *watch, log_text line);
 log_text log_error_of(log_text line);
 // Whether an error follows from that of another rank.
 bool log_is_consequence(log_text error);
+// Whether a scheduler says that it ended the job for another reason than memory.
+bool log_is_cancelled(log_text line);
 
 #endif

@@ -102,6 +102,8 @@ static const struct {
     {PLIM_OOM_WANTED, "failedtocudacallocasync", ""},
     {PLIM_OOM_WANTED, "failedtocudacalloc", ""},
     {PLIM_OOM_WANTED, "failedtocudamalloc", ""},
+    {PLIM_OOM_WANTED, "failedtocudahostalloc", ""},
+    {PLIM_OOM_WANTED, "memoryallocationof", "failed"},
     {PLIM_OOM_WANTED, "unabletoallocate", "foranarray"},
     {PLIM_OOM_RESIDENT, "anon-rss:", ""},
     // XLA and TPU
@@ -126,13 +128,18 @@ static const struct {
     {PLIM_OOM_FREE, "availablememoryisonly", ""},
 };
 
-// The start of the size that ends at `end`, or NULL.
+// The start of the size that ends at `end`, or NULL. A comma or a full stop before it may belong to the sentence, as in
+// "on GPU 0, 23.5GB memory has been allocated".
 static const char *size_before(const char *text, const char *end) {
   const char *at = end;
   while (at > text && isalpha((unsigned char)at[-1])) at--;
   while (at > text && (isdigit((unsigned char)at[-1]) || at[-1] == '.' || at[-1] == ',')) at--;
-  while (at < end && (*at == '.' || *at == ',')) at++; // the full stop of the sentence before
-  return at < end && isdigit((unsigned char)*at) ? at : NULL;
+  uint64_t bytes;
+  while (at < end && log_read_size(at, &bytes) != (size_t)(end - at)) {
+    while (at < end && *at != '.' && *at != ',') at++;
+    at++;
+  }
+  return at < end ? at : NULL;
 }
 
 static bool find_between(const char *text, const char *before, const char *after, uint64_t *bytes) {
@@ -250,7 +257,8 @@ static plim_oom_device find_device(const plim_oom_message *m, const char *text, 
   case PLIM_OOM_BLAS_MAYBE:
   case PLIM_OOM_NCCL:
   case PLIM_OOM_GGML:
-  case PLIM_OOM_VLLM: return PLIM_OOM_CUDA;
+  case PLIM_OOM_VLLM:
+  case PLIM_OOM_VLLM_CACHE: return PLIM_OOM_CUDA;
   default: return PLIM_OOM_UNKNOWN_DEVICE;
   }
 }

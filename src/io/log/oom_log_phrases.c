@@ -10,9 +10,10 @@
 // bfc_allocator, ggml-cuda; accelerate's utils/memory.py; the kernel's oom_kill.c; Slurm's cgroup plugin.
 static const log_phrase phrases[] = {
     {"outofmemory.triedtoallocate", PLIM_OOM_ALLOCATOR, LOG_STRONG, 0},
-    {"cudaoutofmemory", PLIM_OOM_ALLOCATOR, LOG_STRONG, 0},
-    {"hipoutofmemory", PLIM_OOM_ALLOCATOR, LOG_STRONG, 0},
+    {"cudaoutofmemory", PLIM_OOM_ALLOCATOR, LOG_STRONG, LOG_MENTION},
+    {"hipoutofmemory", PLIM_OOM_ALLOCATOR, LOG_STRONG, LOG_MENTION},
     {"wouldexceedallowedmemory", PLIM_OOM_ASYNC, LOG_STRONG, 0},
+    {"outofmemoryerror:allocationondevice", PLIM_OOM_ASYNC, LOG_STRONG, 0}, // its short form
     {"mpsbackendoutofmemory", PLIM_OOM_MPS, LOG_STRONG, 0},
     {"cudaerror:outofmemory", PLIM_OOM_DRIVER, LOG_STRONG, 0},
     {"hip_error_outofmemory", PLIM_OOM_DRIVER, LOG_WEAK, 0},
@@ -26,14 +27,20 @@ static const log_phrase phrases[] = {
     {"hsa_status_error_out_of_resources", PLIM_OOM_DRIVER, LOG_STRONG, 0},
     {"ur_result_error_out_of_device_memory", PLIM_OOM_DRIVER, LOG_STRONG, 0},
     {"ur_result_error_out_of_resources", PLIM_OOM_DRIVER, LOG_STRONG, 0},
-    {"outofdevicememory", PLIM_OOM_DRIVER, LOG_STRONG, 0},          // Intel
-    {"memory_allocation_failure(", PLIM_OOM_DRIVER, LOG_STRONG, 0}, // Ascend
+    {"outofdevicememory", PLIM_OOM_DRIVER, LOG_STRONG, 0},                        // Intel
+    {"memory_allocation_failure(", PLIM_OOM_DRIVER, LOG_STRONG, 0},               // Ascend
+    {"pt_devmemallocationfailed", PLIM_OOM_DRIVER, LOG_STRONG, 0},                // Gaudi
+    {"failedtoallocatememoryforrequestedbuffer", PLIM_OOM_DRIVER, LOG_STRONG, 0}, // ONNX Runtime
     {"cuda_error_out_of_memory", PLIM_OOM_DRIVER, LOG_WEAK, 0}, // TensorFlow tries again with less
     {"_status_alloc_failed", PLIM_OOM_BLAS, LOG_STRONG, 0},
     {"cufft_alloc_failed", PLIM_OOM_BLAS, LOG_STRONG, 0},
+    {"internal_error_device_allocation_failed", PLIM_OOM_BLAS, LOG_STRONG, 0}, // cuDNN 9
     {"cublas_status_not_initialized", PLIM_OOM_BLAS_MAYBE, LOG_WEAK, 0},
     {"cudnn_status_not_initialized", PLIM_OOM_BLAS_MAYBE, LOG_WEAK, 0},
     {"cudnnerror:cudnn_status_not_supported.", PLIM_OOM_BLAS_MAYBE, LOG_WEAK, 0},
+    {"unabletofindavalidcudnnalgorithm", PLIM_OOM_BLAS_MAYBE, LOG_WEAK, 0},
+    {"unabletofindanenginetoexecute", PLIM_OOM_BLAS_MAYBE, LOG_WEAK, 0}, // cuDNN 8 and later
+    {"_status_insufficient_resources", PLIM_OOM_BLAS_MAYBE, LOG_WEAK, 0},
     {"failedtocudacalloc", PLIM_OOM_NCCL, LOG_STRONG, 0},
     {"failedtocudamalloc", PLIM_OOM_NCCL, LOG_STRONG, 0},
     {"cudafailure2'outofmemory'", PLIM_OOM_NCCL, LOG_STRONG, 0},
@@ -45,16 +52,31 @@ static const log_phrase phrases[] = {
     {"memoryerror:unabletoallocate", PLIM_OOM_HOST_REQUEST, LOG_STRONG, 0},
     {"[errno12]cannotallocatememory", PLIM_OOM_HOST_REQUEST, LOG_STRONG, 0},
     {"notenoughmemory:youtriedtoallocate", PLIM_OOM_HOST_REQUEST, LOG_STRONG, 0},
-    {"std::bad_alloc", PLIM_OOM_HOST_REQUEST, LOG_STRONG, 0},
+    {"internal_error_host_allocation_failed", PLIM_OOM_HOST_REQUEST, LOG_STRONG, 0}, // cuDNN 9
+    {"failedtocudahostalloc", PLIM_OOM_HOST_REQUEST, LOG_STRONG, 0},   // NCCL's pinned memory
+    {"cannotallocatememory", PLIM_OOM_HOST_REQUEST, LOG_WEAK, 0},      // ENOMEM, in anybody's words
+    {"memoryallocationof", PLIM_OOM_NONE, LOG_NO_MESSAGE, LOG_KILLED}, // Rust
+    {"std::bad_alloc", PLIM_OOM_HOST_REQUEST, LOG_WEAK, 0}, // RAPIDS goes on: it means the GPU
+    {"std::bad_alloc:out_of_memory", PLIM_OOM_DRIVER, LOG_STRONG, 0},
     {"outofmemory:killedprocess", PLIM_OOM_HOST_KILLER, LOG_STRONG, 0},
+    {"outofmemory:killprocess", PLIM_OOM_HOST_KILLER, LOG_STRONG, 0}, // before Linux 4.20
     {"oom-kill:constraint=", PLIM_OOM_HOST_KILLER, LOG_STRONG, 0},
     {"oom-killevent", PLIM_OOM_HOST_KILLER, LOG_STRONG, 0},
     {"oom_killevent", PLIM_OOM_HOST_KILLER, LOG_STRONG, 0},
     {"cgroupout-of-memoryhandler", PLIM_OOM_HOST_KILLER, LOG_STRONG, 0},
     {"oomkilled", PLIM_OOM_HOST_KILLER, LOG_STRONG, 0},
-    {"out_of_memory(exitcode0)", PLIM_OOM_HOST_KILLER, LOG_STRONG, 0},  // Slurm's mail
-    {"thenoderunninglowonmemory", PLIM_OOM_HOST_KILLER, LOG_STRONG, 0}, // Ray
-    {"killedduetomemorypressure", PLIM_OOM_HOST_KILLER, LOG_STRONG, 0}, // Ray
+    {"out_of_memory(exitcode0)", PLIM_OOM_HOST_KILLER, LOG_STRONG, 0},       // Slurm's mail
+    {"thenoderunninglowonmemory", PLIM_OOM_HOST_KILLER, LOG_STRONG, 0},      // Ray
+    {"killedduetomemorypressure", PLIM_OOM_HOST_KILLER, LOG_STRONG, 0},      // Ray
+    {"duetomemorypressurefor", PLIM_OOM_HOST_KILLER, LOG_STRONG, 0},         // systemd-oomd
+    {"thenodewaslowonresource:memory", PLIM_OOM_HOST_KILLER, LOG_STRONG, 0}, // Kubernetes
+    {"term_memlimit", PLIM_OOM_HOST_KILLER, LOG_STRONG, 0},                  // LSF
+    {"pbs:jobkilled:mem", PLIM_OOM_HOST_KILLER, LOG_STRONG, 0},
+    {"pbs:jobkilled:vmem", PLIM_OOM_HOST_KILLER, LOG_STRONG, 0},
+    {"exceededjobmemorylimit", PLIM_OOM_HOST_KILLER, LOG_STRONG, 0}, // Slurm without control groups
+    {"exceededstepmemorylimit", PLIM_OOM_HOST_KILLER, LOG_STRONG, 0},
+    {"exceededmemorylimit(", PLIM_OOM_HOST_KILLER, LOG_STRONG, 0},
+    {"afterusingallavailableram", PLIM_OOM_HOST_KILLER, LOG_STRONG, 0}, // Colab
     {"exitcode:-9", PLIM_OOM_SIGKILL, LOG_WEAK, 0},
     {"returncode=-9", PLIM_OOM_SIGKILL, LOG_WEAK, 0},
     {"returncode:-9", PLIM_OOM_SIGKILL, LOG_WEAK, 0},
@@ -66,6 +88,8 @@ static const log_phrase phrases[] = {
     {"errorcode-9", PLIM_OOM_SIGKILL, LOG_WEAK, 0},
     {"<signals.sigkill:9>", PLIM_OOM_SIGKILL, LOG_WEAK, 0},
     {"killed(signal9)", PLIM_OOM_SIGKILL, LOG_WEAK, 0},
+    {"onsignal9(killed)", PLIM_OOM_SIGKILL, LOG_WEAK, 0},          // mpirun
+    {"killedbysigkillbyoomkiller", PLIM_OOM_SIGKILL, LOG_WEAK, 0}, // Ray's guess
     {"exitcode:137", PLIM_OOM_SIGKILL, LOG_WEAK, 0},
     {"exitcode137", PLIM_OOM_SIGKILL, LOG_WEAK, 0},
     {"exitcodeof137", PLIM_OOM_SIGKILL, LOG_WEAK, 0},
@@ -78,6 +102,10 @@ static const log_phrase phrases[] = {
     {"workersareoutofsharedmemory", PLIM_OOM_SHARED_MEMORY, LOG_STRONG, 0},
     {"iskilledbysignal:buserror", PLIM_OOM_SHARED_MEMORY, LOG_STRONG, 0},
     {"insufficientsharedmemory(shm)", PLIM_OOM_SHARED_MEMORY, LOG_STRONG, 0},
+    {"unabletowritetofile</torch_", PLIM_OOM_SHARED_MEMORY, LOG_STRONG, 0},
+    {"unabletoallocatesharedmemory(shm)", PLIM_OOM_SHARED_MEMORY, LOG_STRONG, 0},
+    {"creatingsharedmemorysegment/dev/shm/", PLIM_OOM_SHARED_MEMORY, LOG_STRONG, 0}, // NCCL
+    {"nospaceleftondevice:'/dev/shm/", PLIM_OOM_SHARED_MEMORY, LOG_STRONG, 0},
     {"iskilledbysignal:killed", PLIM_OOM_WORKER_KILLED, LOG_STRONG, 0},
     {"pagingfileistoosmall", PLIM_OOM_PAGING_FILE, LOG_STRONG, 0},
     {"resource_exhausted:outofmemory", PLIM_OOM_XLA, LOG_STRONG, 0},
@@ -88,12 +116,14 @@ static const log_phrase phrases[] = {
     {"ranoutofmemorytryingtoallocate", PLIM_OOM_TENSORFLOW, LOG_WEAK, 0}, // it may go on without
     {"cudamallocfailed:outofmemory", PLIM_OOM_GGML, LOG_STRONG, 0},
     {"failedtoallocatecomputebuffers", PLIM_OOM_GGML, LOG_STRONG, 0},
-    {"noavailablememoryforthecacheblocks", PLIM_OOM_VLLM, LOG_STRONG, 0},
+    {"noavailablememoryforthecacheblocks", PLIM_OOM_VLLM_CACHE, LOG_STRONG, 0},
+    {"largerthantheavailablekvcachememory", PLIM_OOM_VLLM_CACHE, LOG_STRONG, 0},
+    {"tokensthatcanbestoredinkvcache", PLIM_OOM_VLLM_CACHE, LOG_STRONG, 0},
     {"islessthandesiredgpumemoryutilization", PLIM_OOM_VLLM, LOG_STRONG, 0},
     {"noexecutablebatchsizefound,reachedzero", PLIM_OOM_BATCH_ZERO, LOG_WEAK, 0},
-    {"outofresource:sharedmemory", PLIM_OOM_ON_CHIP, LOG_STRONG, 0},
-    {"outofmemoryerror", PLIM_OOM_OTHER, LOG_HINT, 0},
-    {"outofmemory", PLIM_OOM_OTHER, LOG_HINT, 0},
+    {"outofresource:", PLIM_OOM_ON_CHIP, LOG_STRONG, 0}, // Triton: shared or tensor memory, threads
+    {"outofmemoryerror", PLIM_OOM_OTHER, LOG_HINT, LOG_MENTION},
+    {"outofmemory", PLIM_OOM_OTHER, LOG_HINT, LOG_MENTION | LOG_KILLED},
     // Lines that are read more closely.
     {"traceback(mostrecentcalllast)", PLIM_OOM_NONE, LOG_NO_MESSAGE, LOG_FRAME},
     {"file\"", PLIM_OOM_NONE, LOG_NO_MESSAGE, LOG_FRAME},
@@ -104,8 +134,11 @@ static const log_phrase phrases[] = {
     {"%|", PLIM_OOM_NONE, LOG_NO_MESSAGE, LOG_PROGRESS},
     {"loss", PLIM_OOM_NONE, LOG_NO_MESSAGE, LOG_PROGRESS},
     {"/step", PLIM_OOM_NONE, LOG_NO_MESSAGE, LOG_PROGRESS},
+    {"num_updates", PLIM_OOM_NONE, LOG_NO_MESSAGE, LOG_PROGRESS},
     {"killed", PLIM_OOM_NONE, LOG_NO_MESSAGE, LOG_KILLED},
     {"memoryerror", PLIM_OOM_NONE, LOG_NO_MESSAGE, LOG_KILLED},
+    {"cancelledat", PLIM_OOM_NONE, LOG_NO_MESSAGE, LOG_KILLED},
+    {"term_runlimit", PLIM_OOM_NONE, LOG_NO_MESSAGE, LOG_KILLED},
     {"batchsizeperdevice", PLIM_OOM_NONE, LOG_NO_MESSAGE, LOG_SETTING},
     {"accumulationsteps", PLIM_OOM_NONE, LOG_NO_MESSAGE, LOG_SETTING},
     {"distributed&accumulation", PLIM_OOM_NONE, LOG_NO_MESSAGE, LOG_SETTING},

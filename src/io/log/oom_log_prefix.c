@@ -33,6 +33,15 @@ static size_t rank_prefix(log_text line, uint64_t *rank) {
   return 0;
 }
 
+// SageMaker's "[1,mpirank:3,algo-1]<stderr>:".
+static size_t sagemaker_prefix(log_text line, uint64_t *rank) {
+  if (!log_starts(line, "[1,mpirank:")) return 0;
+  log_text head = {line.at, line.size < 80 ? line.size : 80};
+  log_text after = log_after(head, ">:");
+  log_count(log_after(line, "mpirank:"), rank);
+  return after.at ? (size_t)(after.at - line.at) : 0;
+}
+
 // mpirun's "[1,3]<stderr>:" and srun's "3: ".
 static size_t task_prefix(log_text line, uint64_t *rank) {
   size_t at = 0, comma = 0;
@@ -128,6 +137,28 @@ static size_t host_prefix(log_text line, uint64_t *rank) {
   return is_compose && digits && dashes ? bar + 1 : 0;
 }
 
+// Kubernetes' node log after the time: "stderr F "; and "[pod/trainer-0/pytorch] ".
+static size_t kubernetes_prefix(log_text line, uint64_t *rank) {
+  static const char *const words[] = {"stderr F ", "stdout F ", "stderr P ", "stdout P "};
+  (void)rank;
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    if (log_starts(line, words[i])) return strlen(words[i]);
+  const char *end = log_starts(line, "[pod/") ? memchr(line.at, ']', line.size) : NULL;
+  return end ? (size_t)(end - line.at) + 1 : 0;
+}
+
+// The system log's "Jan 02 10:00:00 gpu1 python[123]: "; the time alone is removed as such.
+static size_t syslog_prefix(log_text line, uint64_t *rank) {
+  static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+  (void)rank;
+  if (line.size < 20 || line.at[3] != ' ') return 0;
+  const char *month = memmem(months, sizeof months - 1, line.at, 3);
+  if (!month || (month - months) % 3 || line.at[9] != ':' || line.at[12] != ':') return 0;
+  log_text head = {line.at, line.size < 120 ? line.size : 120};
+  log_text after = log_after(head, "]: ");
+  return after.at ? (size_t)(after.at - line.at) : 0;
+}
+
 // Docker's {"log":"...
 static size_t json_prefix(log_text line, uint64_t *rank) {
   (void)rank;
@@ -135,8 +166,8 @@ static size_t json_prefix(log_text line, uint64_t *rank) {
 }
 
 static size_t (*const prefixes[])(log_text, uint64_t *) = {
-    rank_prefix,  task_prefix,  ray_prefix,  time_prefix,
-    level_prefix, place_prefix, host_prefix, json_prefix,
+    rank_prefix,  sagemaker_prefix, task_prefix,       ray_prefix,    time_prefix, level_prefix,
+    place_prefix, host_prefix,      kubernetes_prefix, syslog_prefix, json_prefix,
 };
 
 log_text log_strip(log_text line, uint64_t *rank) {

@@ -14,6 +14,7 @@ enum {
   BEFORE_BYTES = 240, // of the line, shown before the phrase
   MESSAGE_LINES = 60, // a message ends after so many lines
   ERROR_LINES = 20,   // a traceback belongs to messages within so many lines after its error
+  KILL_LINES = 200,   // a process that is killed so soon after an error was killed because of it
 };
 
 typedef struct {
@@ -36,6 +37,9 @@ typedef struct {
   rank_state ranks[RANKS];
   kept_line kept[KEPT_LINES];
   size_t next_kept;
+  char other_error[320]; // the last error that follows from no other; empty: none
+  uint64_t other_error_line, other_error_step;
+  bool is_cancelled;     // a scheduler has ended the job, and not for memory
   log_strength strength; // of the message found so far
   bool is_collecting;    // the message's text is still going on
   bool has_begun;        // the message begins in the current line, which it has already
@@ -143,6 +147,27 @@ static void adopt_stack(reading *r, const log_phrase *phrase, uint64_t number, u
   m->stack = stack_at(r, rank, number);
 }
 
+// A process that is killed soon after another error was killed because of it, as launchers do with the other ranks.
+static void note_earlier_error(reading *r, const log_phrase *phrase, uint64_t number) {
+  plim_oom_log *log = r->log;
+  bool is_near = *r->other_error && r->other_error_step == r->watch.bar_step &&
+                 number - r->other_error_line <= KILL_LINES;
+  *log->earlier_error = 0;
+  if (phrase->kind != PLIM_OOM_SIGKILL || !is_near) return;
+  memcpy(log->earlier_error, r->other_error, sizeof log->earlier_error);
+  log->earlier_error_line = r->other_error_line;
+}
+
+// Evaluation draws a bar of its own below that of the training.
+static void note_progress(reading *r) {
+  const log_watch *w = &r->watch;
+  plim_oom_facts *f = &r->watch.facts;
+  bool is_inner =
+      r->log->message.stack.phase == PLIM_RUN_EVALUATION && w->outer_total != PLIM_UNKNOWN;
+  f->step = is_inner ? w->outer_step : w->bar_step;
+  f->total_steps = is_inner ? w->outer_total : w->bar_total;
+}
+
 static void start_message(reading *r, const log_phrase *phrase, const beginning *b, log_text line,
                           uint64_t number, uint64_t rank) {
   plim_oom_message *m = &r->log->message;
@@ -153,9 +178,9 @@ static void start_message(reading *r, const log_phrase *phrase, const beginning 
   m->rank = rank;
   m->line = b->number;
   m->stack = stack_at(r, rank, number);
-  f->step = r->watch.bar_step;
   f->is_evaluating = r->watch.is_evaluating;
-  f->total_steps = r->watch.bar_total;
+  note_progress(r);
+  note_earlier_error(r, phrase, number);
   r->watch.advances = 0;
   r->strength = phrase->strength;
   r->is_collecting = r->has_begun = true;
@@ -179,6 +204,7 @@ static void note_rank(reading *r, const log_phrase *phrase, uint64_t rank) {
 
 static void found(reading *r, const log_phrase *phrase, log_text line, size_t end, uint64_t number,
                   uint64_t rank) {
+  if (r->is_cancelled && phrase->kind == PLIM_OOM_SIGKILL) return;
   if (phrase->kind == PLIM_OOM_BATCH_ZERO) r->watch.facts.has_batch_zero = true;
   note_rank(r, phrase, rank);
   log_watch_progress(&r->watch, line); // a bar has no line end: the message comes right after it
@@ -193,13 +219,26 @@ static void found(reading *r, const log_phrase *phrase, log_text line, size_t en
 
 // ---- lines ------------------------------------------------------------------------------------------
 
-// "-9" is no "-90", and docker's "OOMKilled": false denies it.
+// Text that speaks of a lack of memory in general: "If you get CUDA out of memory errors, ..."
+static bool is_mention(log_text line, size_t end) {
+  static const char *const before[] = {"f you", "hen you", "avoid",  "prevent", "n case",
+                                       "may ",  "might ",  "cause ", "lead to"};
+  size_t from = end > BEFORE_BYTES / 2 ? end - BEFORE_BYTES / 2 : 0;
+  log_text head = {line.at + from, end - from}, rest = {line.at + end, line.size - end};
+  for (size_t i = 0; i < sizeof before / sizeof *before; i++)
+    if (log_has(head, before[i])) return true;
+  return log_starts(rest, " errors") || log_starts(rest, " issues");
+}
+
+// "-9" is no "-90", docker's "OOMKilled": false denies it, and so does TensorFlow.
 static bool is_denied(const log_phrase *phrase, log_text line, size_t end) {
   char last = phrase->words[strlen(phrase->words) - 1];
   log_text rest = {line.at + end, line.size - end};
   if (rest.size && isdigit((unsigned char)last) && isdigit((unsigned char)*rest.at)) return true;
   while (rest.size && memchr("\":= ", *rest.at, 4)) rest.at++, rest.size--;
-  return log_starts(rest, "false") || log_starts(rest, "False");
+  if ((phrase->marks & LOG_MENTION) && is_mention(line, end)) return true;
+  return log_starts(rest, "false") || log_starts(rest, "False") ||
+         log_has(rest, "indicates that this is not a failure");
 }
 
 // A line that only mentions a lack of memory counts if it says that something failed.
@@ -230,10 +269,17 @@ static bool is_after_digit(log_text line, log_text after) {
   return word > line.at && isdigit((unsigned char)word[-1]) && (!after.size || *after.at == ' ');
 }
 
-// What the shell prints when a process was killed: "Killed", "run.sh: line 3: 123 Killed  python", "zsh: killed"; and
-// Python's bare MemoryError. They are whole lines, so no phrase would do.
+static bool ends(log_text line, const char *word) {
+  size_t length = strlen(word);
+  return line.size >= length && memcmp(line.at + line.size - length, word, length) == 0;
+}
+
+// What the shell prints when a process was killed: "Killed", "run.sh: line 3: 123 Killed  python", "zsh: killed"; srun's
+// "srun: error: gpu1: task 3: Killed"; Python's bare MemoryError and Rust's abort. They are whole lines, so no phrase would
+// do.
 static void search_whole_line(reading *r, log_text line, uint64_t number, uint64_t rank) {
   static const log_phrase killed = {"", PLIM_OOM_SIGKILL, LOG_WEAK, 0};
+  static const log_phrase killer = {"", PLIM_OOM_HOST_KILLER, LOG_STRONG, 0};
   static const log_phrase memory_error = {"", PLIM_OOM_HOST_REQUEST, LOG_STRONG, 0};
   while (line.size && *line.at == '*') line.at++, line.size--; // **Killed**, as people quote it
   while (line.size && line.at[line.size - 1] == '*') line.size--;
@@ -241,8 +287,12 @@ static void search_whole_line(reading *r, log_text line, uint64_t number, uint64
   bool is_killed = (line.size == 6 && log_starts(line, "Killed")) ||
                    log_starts(line, "zsh: killed") ||
                    (after.at && log_has(line, ": line ") && is_after_digit(line, after));
-  bool is_memory_error = line.size == 11 && log_starts(line, "MemoryError");
-  if (is_killed) found(r, &killed, line, line.size, number, rank);
+  bool is_task = log_starts(line, "srun: error: ") && log_has(line, ": task");
+  bool is_memory_error = (line.size == 11 && log_starts(line, "MemoryError")) ||
+                         (log_starts(line, "memory allocation of ") && ends(line, " bytes failed"));
+  if (is_task && ends(line, ": Out Of Memory")) found(r, &killer, line, line.size, number, rank);
+  else if (is_killed || (is_task && ends(line, ": Killed")))
+    found(r, &killed, line, line.size, number, rank);
   else if (is_memory_error) found(r, &memory_error, line, line.size, number, rank);
 }
 
@@ -257,9 +307,14 @@ static void keep_line(reading *r, log_text line, uint64_t number, uint64_t rank)
 
 static void note_error(reading *r, log_text line, uint64_t number, uint64_t rank) {
   plim_oom_log *log = r->log;
-  log_text error = log_error_of(line);
+  log_text error = r->is_cancelled && log_is_cancelled(line) ? line : log_error_of(line);
   if (!error.at) return;
   state_of(r, rank)->error_line = number;
+  if (!log_is_consequence(error)) {
+    log_copy(r->other_error, sizeof r->other_error, error);
+    r->other_error_line = number;
+    r->other_error_step = r->watch.bar_step;
+  }
   bool is_after = log->message.kind != PLIM_OOM_NONE && number > log->message.line;
   if (is_after && !*log->consequence && log_is_consequence(error)) {
     log_copy(log->consequence, sizeof log->consequence, error);
@@ -281,7 +336,10 @@ static void read_line(reading *r, log_text line, uint64_t number) {
   line = log_strip(line, &rank);
   r->has_begun = false;
   unsigned marks = search(r, line, number, rank);
-  if (marks & LOG_KILLED) search_whole_line(r, line, number, rank);
+  if (marks & LOG_KILLED) {
+    r->is_cancelled |= log_is_cancelled(line);
+    search_whole_line(r, line, number, rank);
+  }
   if (marks & LOG_PROGRESS) log_watch_progress(&r->watch, line);
   if (marks & LOG_SETTING) log_watch_settings(&r->watch, line);
   follow_stack(state_of(r, rank), line, marks & LOG_FRAME);
@@ -313,6 +371,7 @@ static void begin(reading *r, plim_oom_log *log) {
   clear_message(&log->message);
   r->log = log;
   r->watch.bar_step = r->watch.bar_total = PLIM_UNKNOWN;
+  r->watch.outer_step = r->watch.outer_total = PLIM_UNKNOWN;
   r->watch.facts = (plim_oom_facts){
       .step = PLIM_UNKNOWN,
       .total_steps = PLIM_UNKNOWN,

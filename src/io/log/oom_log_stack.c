@@ -69,6 +69,7 @@ static const phase_row phase_rows[] = {
     {"_load_pretrained_model*", NULL, PLIM_RUN_LOADING},
     {"load_pretrained*", NULL, PLIM_RUN_LOADING},
     {"dispatch_model", NULL, PLIM_RUN_LOADING},
+    {"merge_and_unload", NULL, PLIM_RUN_LOADING}, // needs the weights, like loading
     {"_move_model_to_device", NULL, PLIM_RUN_LOADING},
     {"prepare_model", NULL, PLIM_RUN_LOADING},
     {"_prepare_deepspeed", NULL, PLIM_RUN_LOADING},
@@ -119,6 +120,7 @@ static const moment_row moment_rows[] = {
     {"init_state", "optim", PLIM_RUN_IN_OPTIMIZER},
     {"initialize_optimizer_states", NULL, PLIM_RUN_IN_OPTIMIZER},
     {"_setup_for_real_optimizer", NULL, PLIM_RUN_IN_OPTIMIZER},
+    {"clip_grad_norm_", NULL, PLIM_RUN_IN_OPTIMIZER}, // activations are gone by then
     {"pin_memory", NULL, PLIM_RUN_IN_PINNING},
     {"_pin_memory_loop", NULL, PLIM_RUN_IN_PINNING},
     {NULL, "utils/data/_utils/pin_memory", PLIM_RUN_IN_PINNING},
@@ -149,9 +151,10 @@ static plim_run_phase phase_of(const plim_oom_frame *f, const phase_row *rows, s
 
 static bool is_library(const char *file) {
   static const char *const parts[] = {
-      "site-packages",   "dist-packages", "/lib/python3",       "\\lib\\",          "<frozen",
-      "/bin/",           "<string>",      "/src/transformers/", "/src/accelerate/", "/src/peft/",
-      "/src/lightning/", "torch/_",       "torch/nn/",          "torch/autograd/"};
+      "site-packages",    "dist-packages", "/lib/python3",    "\\lib\\",
+      "<frozen",          "/bin/",         "<string>",        "/src/transformers/",
+      "/src/accelerate/", "/src/peft/",    "/src/lightning/", "/python/plimsoll_",
+      "torch/_",          "torch/nn/",     "torch/autograd/"};
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
     if (strstr(file, parts[i])) return true;
   return false;
@@ -229,10 +232,20 @@ static void add_frame(plim_oom_stack *stack, const plim_oom_frame *f) {
   }
   for (size_t i = 0; i < sizeof moment_rows / sizeof *moment_rows; i++)
     if (is_frame(f, moment_rows[i].function, moment_rows[i].path)) {
+      bool is_head = stack->moment == PLIM_RUN_IN_LOSS && strstr(f->file, "nn/modules/");
+      if (is_head) return; // the linear layer that computes the logits
       stack->moment = moment_rows[i].moment;
       stack->part = *f;
       return;
     }
+}
+
+// The line of a model's forward that computes the logits, or a copy of them: "logits = logits.float()".
+static bool is_logits(log_text source) {
+  static const char *const words[] = {"lm_head(", "logits.float()", "shift_logits", "logits.to("};
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    if (log_has(source, words[i])) return true;
+  return false;
 }
 
 void log_follow_stack(plim_oom_stack *stack, log_text line) {
@@ -247,6 +260,7 @@ void log_follow_stack(plim_oom_stack *stack, log_text line) {
     return;
   }
   // The source line comes after its frame.
+  if (stack->moment == PLIM_RUN_IN_FORWARD && is_logits(line)) stack->moment = PLIM_RUN_IN_LOSS;
   bool is_source = *stack->own.file && !*stack->own.code && line.size && *line.at != '^';
   if (is_source && !log_has(line, "Error")) log_copy(stack->own.code, sizeof stack->own.code, line);
 }

@@ -45,7 +45,10 @@ static const char *script_of(const char *words, const char *end) {
       word += strlen(word) + 1;
       return word < end ? word : NULL;
     }
-    if (*word != '-') return base_name(word);
+    bool has_value = strcmp(word, "-X") == 0 || strcmp(word, "-W") == 0;
+    if (has_value) word += strlen(word) + 1;
+    else if (*word != '-') return base_name(word);
+    if (word >= end) return NULL;
   }
   return NULL;
 }

@@ -60,6 +60,21 @@ TEST(why_there_are_no_cards_is_known) {
   CHECK(absent == WATCH_DRIVER_ABSENT && failed == WATCH_DRIVER_FAILED, "%d, %d", absent, failed);
 }
 
+TEST(a_driver_that_was_loaded_again_is_opened_again) {
+  watch_driver_state states[3];
+  begin(FAKE_NVML, FOREVER);
+  for (int i = 0; i < 3; i++) {
+    if (i == 1) setenv("FAKE_NVML_LOST", "1", 1);
+    else unsetenv("FAKE_NVML_LOST");
+    watch_take(w, FOREVER);
+    states[i] = w->cards.state;
+  }
+  end();
+  CHECK(states[0] == WATCH_DRIVER_HERE && states[1] == WATCH_DRIVER_FAILED &&
+            states[2] == WATCH_DRIVER_HERE,
+        "%d, %d, %d", states[0], states[1], states[2]);
+}
+
 // The driver hangs while a file exists. It must be silent then, and answer again afterwards.
 TEST(a_driver_that_hangs_is_silent_until_it_answers) {
   char file[PATH_MAX];

@@ -80,6 +80,10 @@ static const struct {
     {"│ ", PLIM_UNKNOWN},
     {"\x1b[36m(WorkerDict pid=77)\x1b[0m ", PLIM_UNKNOWN},
     {"[36m(WorkerDict pid=77)[0m ", PLIM_UNKNOWN},
+    {"2025-03-04T11:22:33.123456789Z stderr F [rank2]: ", 2}, // Kubernetes
+    {"[pod/trainer-0/pytorch] ", PLIM_UNKNOWN},
+    {"[1,mpirank:5,algo-1]<stderr>:", 5}, // SageMaker
+    {"Jan 02 10:00:00 gpu1 python[123]: ", PLIM_UNKNOWN},
 };
 
 // Breaks the message every `width` bytes, at blanks if `at_blanks`, and puts the prefix before each piece.
@@ -221,6 +225,23 @@ TEST(the_bar_of_an_evaluation_tells_the_phase) {
   }
 }
 
+// transformers draws the bar of an evaluation, without a word, below that of the training.
+TEST(the_step_is_the_trainings_when_the_evaluation_has_a_bar_of_its_own) {
+  static const char text[] =
+      " 50%|█████     | 500/1000 [1:00:00<1:00:00,  7.2s/it]\n  2%|▏         | 2/125 "
+      "[00:00<00:30]\n"
+      "Traceback (most recent call last):\n"
+      "  File \"/usr/lib/python3/dist-packages/transformers/trainer.py\", line 4300, in evaluate\n"
+      "    x()\n";
+  chars log_text = {0};
+  add_text(&log_text, text);
+  add_text(&log_text, MESSAGE);
+  plim_oom_log log = read_log(log_text.at, log_text.len);
+  vec_free(&log_text);
+  CHECK_U64(log.facts.step, 500u);
+  CHECK_U64(log.facts.total_steps, 1000u);
+}
+
 TEST(a_message_before_its_traceback_gets_it) {
   plim_oom_log log = read_text(
       "2026-01-01 00:00:00 ERROR: CUDA out of memory. Tried to allocate 1.00 GiB\n"
@@ -314,6 +335,12 @@ TEST(ordinary_text_is_no_message) {
       "NCCL WARN Cuda failure 999 'unknown error'\n",
       "python: line 3: not Killed\n",
       "            \"OOMKilled\": false,\n",
+      "# If you get CUDA out of memory errors, lower the batch size\n",
+      "INFO use this to avoid 'RuntimeError: CUDA out of memory'\n",
+      "W tensorflow/bfc_allocator.cc:243] Allocator (GPU_0_bfc) ran out of memory trying to "
+      "allocate "
+      "2.28GiB. The caller indicates that this is not a failure, but may mean\n",
+      "=>> PBS: job killed: walltime 3601 exceeded limit 3600\n",
   };
   for (size_t i = 0; i < sizeof logs / sizeof *logs; i++) {
     plim_oom_log log = read_text(logs[i]);
@@ -355,6 +382,15 @@ TEST(sizes_are_read_as_programs_write_them) {
     CHECK(log.message.is_impossible[PLIM_OOM_WANTED] == (cases[i].bytes == PLIM_UNKNOWN), "%s",
           cases[i].text);
   }
+}
+
+TEST(a_number_at_the_end_of_a_clause_is_no_part_of_the_next_one) {
+  plim_oom_log log = read_text("Out of memory error on GPU 0. Cannot allocate 512.000000MB memory "
+                               "on GPU 0, 23.500000GB memory "
+                               "has been allocated and available memory is only 100.000000MB.\n");
+  CHECK_U64(log.message.bytes[PLIM_OOM_WANTED], MIB(512));
+  CHECK_U64(log.message.bytes[PLIM_OOM_ALLOCATED], GIB(23.5));
+  CHECK_U64(log.message.bytes[PLIM_OOM_FREE], MIB(100));
 }
 
 // ---- tracebacks -------------------------------------------------------------------------------------
@@ -428,8 +464,9 @@ TEST(the_users_own_line_is_told) {
   plim_oom_log log = read_text(
       "Traceback (most recent call last):\n" FRAME("/home/me/train.py", "<module>")
           FRAME("/home/me/loop.py", "fit") FRAME(LIB "torch/_tensor.py", "backward")
-              FRAME("<frozen runpy>",
-                    "_run") "RuntimeError: CUDA out of memory. Tried to allocate 1.00 GiB\n");
+              FRAME("/opt/plimsoll/card/python/plimsoll_hook.py", "backward")
+                  FRAME("<frozen runpy>",
+                        "_run") "RuntimeError: CUDA out of memory. Tried to allocate 1.00 GiB\n");
   CHECK_STR(log.message.stack.script.file, "/home/me/train.py");
   CHECK_STR(log.message.stack.own.file, "/home/me/loop.py");
   CHECK_STR(log.message.stack.own.function, "fit");

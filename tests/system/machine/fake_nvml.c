@@ -2,7 +2,8 @@
 // makes it fail as on a machine whose kernel module has another version. FAKE_NVML_BUSY=N puts N processes on the
 // first card: 4100, 4101, ... with 2 GiB each. FAKE_NVML_FAILS names functions that fail. FAKE_NVML_HANGS names a file:
 // while it exists, memory queries do not return; with FAKE_NVML_HANGS_IN=Processes, lists of processes do not instead.
-// With FAKE_NVML_CRASHES a memory query ends the process.
+// With FAKE_NVML_CRASHES a memory query ends the process. FAKE_NVML_LOST makes cards disappear until the library is opened
+// again.
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,9 +47,13 @@ static void hang(const char *name) {
   while (file && access(file, F_OK) == 0) usleep(20000);
 }
 
-CALL(VERSIONED(nvmlInit), void) { return getenv("FAKE_NVML_BROKEN") ? 18 : 0; }
+static int is_lost; // until it is opened again
+CALL(VERSIONED(nvmlInit), void) { return is_lost = 0, getenv("FAKE_NVML_BROKEN") ? 18 : 0; }
 CALL(nvmlShutdown, void) { return 0; }
-CALL(VERSIONED(nvmlDeviceGetCount), unsigned *count) { return *count = 3, fails("Count"); }
+CALL(VERSIONED(nvmlDeviceGetCount), unsigned *count) {
+  if (getenv("FAKE_NVML_LOST")) is_lost = 1;
+  return *count = 3, is_lost ? 15 : fails("Count");
+}
 static char cards[2];
 CALL(VERSIONED(nvmlDeviceGetHandleByIndex), unsigned index, void **device) {
   if (index >= 2) return 6; // a card that exists but cannot be used

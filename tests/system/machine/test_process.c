@@ -35,6 +35,8 @@ TEST(a_process_has_the_name_of_its_script) {
              "python3 torch.distributed.run");
   check_name(WORDS("python3\0-c\0import os"), "python3");
   check_name(WORDS("python3\0-m"), "python3");
+  check_name(WORDS("python3\0-X\0dev\0-W\0ignore\0train.py"), "python3 train.py");
+  check_name(WORDS("python3\0-X"), "python3");
   check_name(WORDS("/opt/app/Xorg\0:0"), "Xorg");
   check_name("", 0, "python3"); // a kernel thread, or one whose words were overwritten
 }
