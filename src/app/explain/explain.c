@@ -49,6 +49,7 @@ static const char *const verdicts[EXPLAIN_VERDICTS] = {
     [EXPLAIN_LIBRARIES] = "libraries",
     [EXPLAIN_HOST_MEMORY] = "host_memory",
     [EXPLAIN_IMPOSSIBLE_TENSOR] = "impossible_tensor",
+    [EXPLAIN_LEAK] = "leak",
     [EXPLAIN_LONG_SAMPLE] = "long_sample",
     [EXPLAIN_EVALUATION] = "evaluation",
     [EXPLAIN_SAVING] = "saving",

@@ -38,7 +38,7 @@ typedef struct {
   const char *alloc_conf; // allocator settings in force; "": PyTorch's defaults; NULL: not known
   uint64_t micro_batch, accumulation;   // PLIM_UNKNOWN: not known
   uint64_t sample_tokens, usual_tokens; // of the failing batch, and the longest before it
-  const char *command;                  // the training command as it is typed; NULL: not known
+  const char *command;                  // the training command, quoted for a shell; NULL: not known
 } explain_facts;
 
 extern const explain_facts explain_nothing_known;
@@ -51,6 +51,7 @@ typedef enum {
   EXPLAIN_LIBRARIES,         // memory outside PyTorch: NCCL, cuBLAS, vLLM, CUDA contexts
   EXPLAIN_HOST_MEMORY,       // not the GPU: host memory or /dev/shm
   EXPLAIN_IMPOSSIBLE_TENSOR, // one tensor larger than the GPU
+  EXPLAIN_LEAK,              // memory grew from step to step
   EXPLAIN_LONG_SAMPLE,       // earlier steps fitted, this batch does not
   EXPLAIN_EVALUATION,
   EXPLAIN_SAVING,

@@ -304,6 +304,20 @@ static void cure_impossible(explain_case *c) {
   cure_plan(c, "plimsoll plan chooses attention, loss and lengths that fit:");
 }
 
+static void cure_leak(explain_case *c) {
+  const char *leak = c->log->facts.leak, *end = strstr(leak, " leaves ");
+  explain_add_cure(
+      c, EXPLAIN_CURE_FIX_CODE, NULL,
+      "Find out what keeps the tensors %s%.*s alive after the step, such as a list that grows; "
+      "store loss.item() or tensor.detach().cpu() instead of the tensor itself. A smaller "
+      "batch only delays the failure.",
+      end ? "that are made at " : "of each step", end ? (int)(end - leak) : 0, leak);
+  if (!*leak)
+    explain_add_cure(c, EXPLAIN_CURE_LOOK, NULL,
+                     "To find the line that leaks, start the training with plimsoll run: it "
+                     "records a few steps while memory grows and names the line.");
+}
+
 static void cure_long_sample(explain_case *c) {
   cure_moment(c);
   cure_batch(c, " It makes the longest batch smaller too.");
@@ -400,6 +414,7 @@ static void (*const cures_of[EXPLAIN_VERDICTS])(explain_case *) = {
     [EXPLAIN_LIBRARIES] = cure_libraries,
     [EXPLAIN_HOST_MEMORY] = cure_host,
     [EXPLAIN_IMPOSSIBLE_TENSOR] = cure_impossible,
+    [EXPLAIN_LEAK] = cure_leak,
     [EXPLAIN_LONG_SAMPLE] = cure_long_sample,
     [EXPLAIN_EVALUATION] = cure_evaluation,
     [EXPLAIN_SAVING] = cure_saving,

@@ -195,6 +195,10 @@ static void show_settings(explain_case *c, plim_notes *notes) {
     plim_note_add(notes, "samples", NULL,
                   "The tokenizer reported a sample of %llu tokens (the model's limit is %llu).",
                   number(f->sample_tokens), number(f->sample_limit));
+  if (explain_is_known(f->growth_bytes))
+    plim_note_add(notes, "growth", NULL, "plimsoll run saw memory grow by %s per step.",
+                  BYTES(f->growth_bytes));
+  if (*f->leak) plim_note_add(notes, "leak", NULL, "%s", f->leak);
   if (explain_is_known(f->deepspeed_reserved_bytes))
     plim_note_add(notes, "deepspeed", NULL, "DeepSpeed's last report: %s allocated, %s reserved.",
                   BYTES(f->deepspeed_allocated_bytes), BYTES(f->deepspeed_reserved_bytes));

@@ -182,6 +182,41 @@ static bool decide_transient(explain_case *c) {
 
 // ---- a real shortage --------------------------------------------------------------------------------
 
+// Without the growth, the request would have fitted.
+static bool decide_growth(explain_case *c) {
+  const plim_oom_facts *seen = &c->log->facts;
+  if (!explain_is_known(seen->growth_bytes)) return false;
+  bool has_numbers =
+      explain_is_known(c->wanted) && explain_is_known(c->free) && explain_is_known(c->out->step);
+  double grown = (double)seen->growth_bytes * (double)c->out->step;
+  if (has_numbers && (double)c->free + grown < (double)c->wanted) return false;
+  explain_conclude(c, EXPLAIN_LEAK, *seen->leak ? EXPLAIN_CERTAIN : EXPLAIN_LIKELY,
+                   "memory grew by %s at every step until the GPU was full (a leak)",
+                   BYTES(seen->growth_bytes));
+  if (!*seen->leak) explain_doubt(c, "no line was found that leaves memory behind at every step");
+  return true;
+}
+
+// The optimizer's step needs the same memory each time. Only the caller knows that optimizer steps were counted, and not
+// the micro batches of one.
+static bool decide_late_optimizer(explain_case *c) {
+  if (c->out->moment != PLIM_RUN_IN_OPTIMIZER || explain_had_steps(c) != EXPLAIN_YES) return false;
+  if (!explain_is_known(c->facts->step)) {
+    explain_conclude(c, EXPLAIN_SHORTAGE, EXPLAIN_LIKELY,
+                     "the optimizer's step needs more memory than weights and gradients leave");
+    explain_doubt(c, "if optimizer steps were completed before this one, memory has grown since "
+                     "then (a leak)");
+    return true;
+  }
+  explain_conclude(
+      c, EXPLAIN_LEAK, EXPLAIN_LIKELY,
+      "%llu optimizer steps fitted and the next one did not: memory has grown since then",
+      (unsigned long long)c->out->step);
+  explain_doubt(c, "the log does not show how memory grew; layers that are trained only from this "
+                   "step on need new optimizer state too");
+  return true;
+}
+
 static bool decide_long_sample(explain_case *c) {
   bool is_training = c->out->phase == PLIM_RUN_TRAINING || c->out->phase == PLIM_RUN_UNKNOWN;
   bool is_longer = explain_exceeds(c->facts->sample_tokens, c->facts->usual_tokens, 1);
@@ -218,7 +253,9 @@ static bool decide_missing(explain_case *c) {
 
 static void decide_shortage(explain_case *c) {
   bool has_numbers = explain_is_known(c->allocated) && explain_is_known(c->total);
-  if (decide_missing(c) || decide_phase(c) || decide_long_sample(c)) return;
+  if (decide_missing(c) || decide_phase(c) || decide_growth(c) || decide_late_optimizer(c) ||
+      decide_long_sample(c))
+    return;
   const char *what = "the program needs more memory than the GPU has";
   if (c->out->phase == PLIM_RUN_LOADING) what = "the model does not fit in the memory of the GPU";
   else if (c->out->moment == PLIM_RUN_IN_OPTIMIZER)
@@ -237,7 +274,7 @@ static void decide_mps(explain_case *c) {
   } else if (explain_exceeds(outside, allowed, 0.5)) {
     explain_conclude(c, EXPLAIN_LIBRARIES, EXPLAIN_CERTAIN,
                      "%s are used outside PyTorch's allocator on the GPU", BYTES(outside));
-  } else if (!decide_phase(c) && !decide_long_sample(c)) {
+  } else if (!decide_phase(c) && !decide_growth(c) && !decide_long_sample(c)) {
     explain_conclude(c, EXPLAIN_SHORTAGE, EXPLAIN_CERTAIN,
                      "the program needs more than the %s that PyTorch may use here",
                      BYTES(allowed));
@@ -321,10 +358,10 @@ static void decide_killed(explain_case *c) {
   } else if (is_denied) {
     explain_conclude(
         c, EXPLAIN_UNCLEAR, EXPLAIN_NOT_SURE,
-        "the process was killed (signal 9), but not for lack of memory in its container");
-    explain_doubt(
-        c, "the kernel counted no out-of-memory kill; a person, a time limit or the machine's own "
-           "out-of-memory killer may have done it");
+        "the process was killed (signal 9), but the kernel counted no out-of-memory kill in its "
+        "container");
+    explain_doubt(c, "a person, a time limit or the machine's own out-of-memory killer may have "
+                     "killed it");
   } else {
     explain_conclude(
         c, EXPLAIN_HOST_MEMORY, EXPLAIN_LIKELY,

@@ -55,7 +55,8 @@ def watch(torch):
         plimsoll_world.install(torch)
     _observed["values"] = has_values
     _observed["triton"] = importlib.util.find_spec("triton") is not None  # without it, libraries run different code
-    _observed["liger"] = importlib.util.find_spec("liger_kernel") is not None
+    for package in "liger_kernel", "bitsandbytes", "deepspeed":  # a plan uses only what is installed
+        _observed[package] = importlib.util.find_spec(package) is not None
     plimsoll_history.install(torch, _is_recorded)
     from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 

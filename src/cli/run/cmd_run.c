@@ -39,6 +39,7 @@ typedef struct {
   char began[64];              // "PLIMSOLL_RESUME=..."
   int status;                  // of the last start
   const char *how;             // it ended
+  char changed[512];           // with what it was started again; empty: as the user typed it
 } work;
 
 // ---- the environment --------------------------------------------------------------------------------
@@ -152,21 +153,29 @@ static plim_err recover(work *w, const run_end *end, uint64_t attempt, bool *is_
   recovery_step step = {0};
   plim_err err = run_explain(&w->r, end, allocator_settings(w), &e, error);
   if (err) return err;
-  bool is_memory = e.verdict != EXPLAIN_NO_OOM;
-  w->how = is_memory ? "out of memory" : "failed";
-  if (!is_memory) run_show_failure(&w->r, end);
+  bool is_killed = e.verdict == EXPLAIN_UNCLEAR && WIFSIGNALED(end->status); // nobody knows why
+  bool is_explained = e.verdict != EXPLAIN_NO_OOM;
+  w->how = is_killed ? "killed" : is_explained ? "out of memory" : "failed";
+  if (!is_explained) run_show_failure(&w->r, end, w->changed);
   else {
-    run_show_cause(&w->r, &e);
+    run_show_cause(&w->r, &e, !is_killed);
     if (w->args->is_kept) err = recovery_restore(&w->recovery, error);
     w->planned.total_bytes = w->r.total_bytes;
     if (!err && attempt < w->args->retries)
       err = recovery_next(&w->recovery, &e, simulate_fullest(&end->observed), &step, error);
     *is_again = !err && step.is_found;
-    if (!err && !step.is_found)
-      run_show_cures(&w->r, &e, attempt < w->args->retries ? step.text : "");
+    if (!err && !step.is_found) {
+      bool has_more = attempt < w->args->retries;
+      const char *why = has_more && *step.text ? step.text
+                        : has_more             ? "plimsoll has no setting that cures this"
+                        : attempt              ? "that was the last of --retries"
+                                               : "";
+      run_show_cures(&w->r, &e, is_killed ? "" : why);
+    }
   }
   if (*is_again) {
     run_show_recovery(&w->r, step.text, attempt + 1, w->args->retries);
+    snprintf(w->changed, sizeof w->changed, "%s", step.text);
     for (const char *const *at = step.variables; *at; at++) add_variable(w, *at);
   }
   explanation_clear(&e);

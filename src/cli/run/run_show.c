@@ -13,6 +13,7 @@
 #include "check.h"
 #include "cli_alloc.h"
 #include "nvml.h"
+#include "quoting.h"
 #include "units.h"
 
 // ---- before -----------------------------------------------------------------------------------------
@@ -118,18 +119,27 @@ plim_err run_explain(const run *r, const run_end *end, const char *conf, explana
   facts.alloc_conf = conf;
   if (machine.oom_kills != PLIM_UNKNOWN && r->oom_kills != PLIM_UNKNOWN)
     facts.has_oom_kill = machine.oom_kills > r->oom_kills ? EXPLAIN_YES : EXPLAIN_NO;
+  char *command = plim_shell_line(r->options.command);
+  facts.command = command;
   facts.others = others;
   facts.other_count = find_others(end, others, names);
   const simulate_process *seen = simulate_fullest(&end->observed);
   if (seen && seen->observed.batch[0]) facts.micro_batch = seen->observed.batch[0];
   if (seen && seen->observed.accumulation) facts.accumulation = seen->observed.accumulation;
-  return explain_log(&log, &facts, out, error);
+  err = explain_log(&log, &facts, out, error);
+  free(command);
+  return err;
 }
 
-void run_show_failure(run *r, const run_end *end) {
+void run_show_failure(run *r, const run_end *end, const char *changed) {
   if (WIFSIGNALED(end->status))
     run_tell(r, RUN_FAILURE, "the program was killed by signal %d (%s)", WTERMSIG(end->status),
              strsignal(WTERMSIG(end->status)));
+  else if (WEXITSTATUS(end->status) && *changed)
+    run_tell(r, RUN_FAILURE,
+             "the program failed with exit status %d, but not because of memory; plimsoll had "
+             "started it with %s, so that may be the cause",
+             WEXITSTATUS(end->status), changed);
   else if (WEXITSTATUS(end->status))
     run_tell(r, RUN_FAILURE, "the program failed with exit status %d, but not because of memory",
              WEXITSTATUS(end->status));
@@ -140,8 +150,8 @@ void run_show_failure(run *r, const run_end *end) {
              simulate_first_failed(&end->observed)->failure.text);
 }
 
-void run_show_cause(run *r, const explanation *e) {
-  run_tell(r, RUN_FAILURE, "out of memory: %s%s%s", e->summary,
+void run_show_cause(run *r, const explanation *e, bool is_memory) {
+  run_tell(r, RUN_FAILURE, "%s%s%s%s", is_memory ? "out of memory: " : "", e->summary,
            e->why_not_sure ? "; not certain: " : "", e->why_not_sure ? e->why_not_sure : "");
 }
 
@@ -167,6 +177,7 @@ void run_show_end(run *r, const char *how) {
              units_bytes(r->peak_bytes).text, units_bytes(r->total_bytes).text);
   char steps[80] = "";
   if (r->steps != PLIM_UNKNOWN)
-    snprintf(steps, sizeof steps, " after %s optimizer steps", units_count(r->steps).text);
+    snprintf(steps, sizeof steps, " after %s optimizer step%s", units_count(r->steps).text,
+             r->steps == 1 ? "" : "s");
   run_tell(r, RUN_END, "%s%s%s", how, steps, peak);
 }

@@ -145,6 +145,8 @@ typedef struct {
   uint64_t deepspeed_allocated_bytes, deepspeed_reserved_bytes; // the last see_memory_usage
   uint64_t failed_ranks; // ranks that reported a lack of memory; 0 if the log does not number them
   uint64_t survived;     // earlier messages after which the training went on
+  uint64_t growth_bytes; // per step, as plimsoll run has warned
+  char leak[320];        // the line that it found to leave memory behind at each step; else empty
   char alloc_conf[160];  // allocator settings, if the log shows them; else empty
   char snapshot[256];    // a memory snapshot that the log names; else empty
   char command[512];     // the training command, if the log shows it; else empty

@@ -126,6 +126,8 @@ static const log_phrase phrases[] = {
     {"vllm", PLIM_OOM_NONE, LOG_NO_MESSAGE, LOG_SETTING},
     {"microsoft-standard", PLIM_OOM_NONE, LOG_NO_MESSAGE, LOG_SETTING},
     {"/mnt/c/", PLIM_OOM_NONE, LOG_NO_MESSAGE, LOG_SETTING},
+    {"memorygrowsby", PLIM_OOM_NONE, LOG_NO_MESSAGE, LOG_SETTING},
+    {"inmemoryaftereachstep", PLIM_OOM_NONE, LOG_NO_MESSAGE, LOG_SETTING},
     {"haverequires_grad", PLIM_OOM_NONE, LOG_NO_MESSAGE, LOG_SETTING},
 };
 

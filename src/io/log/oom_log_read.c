@@ -321,6 +321,7 @@ static void begin(reading *r, plim_oom_log *log) {
       .accumulation = PLIM_UNKNOWN,
       .effective_batch = PLIM_UNKNOWN,
       .sample_tokens = PLIM_UNKNOWN,
+      .growth_bytes = PLIM_UNKNOWN,
       .sample_limit = PLIM_UNKNOWN,
       .deepspeed_allocated_bytes = PLIM_UNKNOWN,
       .deepspeed_reserved_bytes = PLIM_UNKNOWN,
