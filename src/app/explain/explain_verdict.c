@@ -16,7 +16,10 @@
 #define OUTSIDE_SHARE                                                                              \
   0.15 // of the GPU: libraries and others, where a message does not separate them
 #define LARGEST_GPU (1024 * PLIM_GIB) // for messages that do not say how large the GPU is
-#define ABSURD_FACTOR 16              // a request of so many times the GPU is a mistake in a shape
+// An expandable segment grows by whole pages of this size, so a request may fail although a little more than it asks for
+// is free; PyTorch kLargeBuffer.
+#define PAGE_BYTES (20 * PLIM_MIB)
+#define ABSURD_FACTOR 16 // a request of so many times the GPU is a mistake in a shape
 
 void explain_conclude(explain_case *c, explain_verdict verdict, explain_surety surety,
                       const char *format, ...) {
@@ -168,7 +171,8 @@ static bool decide_cap(explain_case *c) {
 }
 
 static bool decide_transient(explain_case *c) {
-  if (!explain_is_known(c->free) || !explain_is_known(c->wanted) || c->free < c->wanted)
+  if (!explain_is_known(c->free) || !explain_is_known(c->wanted) ||
+      c->free < c->wanted + PAGE_BYTES)
     return false;
   explain_conclude(
       c, EXPLAIN_TRANSIENT, EXPLAIN_LIKELY,

@@ -286,8 +286,8 @@ static void read_line(reading *r, log_text line, uint64_t number) {
   if (marks & LOG_SETTING) log_watch_settings(&r->watch, line);
   follow_stack(state_of(r, rank), line, marks & LOG_FRAME);
   if (r->is_collecting && !r->has_begun && r->log->message.rank == rank) {
-    bool is_end =
-        --r->lines_left <= 0 || log_has(line, "%|") || log_starts(line, "Traceback (most");
+    bool is_end = --r->lines_left <= 0 || log_has(line, "%|") ||
+                  log_starts(line, "Traceback (most") || log_starts(line, "plimsoll: ");
     if (!is_end) add_text(r, line);
     else finish_message(r);
   }
