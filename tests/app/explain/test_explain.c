@@ -36,7 +36,7 @@ static const shape shapes[] = {
      "allocated; 9.18 GiB free; 5.68 MiB cached)\n",
      PLIM_OOM_ALLOCATOR, EXPLAIN_TRANSIENT, EXPLAIN_LIKELY, EXPLAIN_CURE_RETRY, false},
     {"a little more than the request is free, but less than a page of an expandable segment",
-     NEW("126.00 MiB", "1.83 GiB", "138.00 MiB", "1.69 GiB", "920.00 MiB", "20.00 MiB"),
+     NEW("126.00 MiB", "1.83 GiB", "138.00 MiB", "1.69 GiB", "920.00 MiB", "8.00 MiB"),
      PLIM_OOM_ALLOCATOR, EXPLAIN_SHORTAGE, EXPLAIN_CERTAIN, EXPLAIN_CURE_SMALLER_BATCH, true},
     {"torch 1.3, fragmented",
      "RuntimeError: CUDA out of memory. Tried to allocate 1.50 GiB (GPU 0; 10.92 GiB total "
