@@ -137,6 +137,7 @@ void run_tell(run *r, run_event event, const char *format, ...) {
   }
   if (r->history)
     (void)!history_add_event(r->history, r->id, run_clock(), event_names[event], text, &error);
+  r->warnings += event == RUN_WARNING;
   if (event != RUN_DETAIL) run_notify(r, event_names[event], text);
 }
 

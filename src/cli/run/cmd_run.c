@@ -171,7 +171,7 @@ static plim_err recover(work *w, const run_end *end, uint64_t attempt, bool *is_
                         : has_more             ? "plimsoll has no setting that cures this"
                         : attempt              ? "that was the last of --retries"
                                                : "";
-      run_show_cures(&w->r, &e, is_killed ? "" : why);
+      run_show_cures(&w->r, &e, is_killed ? "" : why, end);
     }
   }
   if (*is_again) {

@@ -155,14 +155,18 @@ void run_show_cause(run *r, const explanation *e, bool is_memory) {
            e->why_not_sure ? "; not certain: " : "", e->why_not_sure ? e->why_not_sure : "");
 }
 
-void run_show_cures(run *r, const explanation *e, const char *why) {
+void run_show_cures(run *r, const explanation *e, const char *why, const run_end *end) {
   if (*why) run_tell(r, RUN_DETAIL, "it is not started again: %s", why);
   for (size_t i = 0; i < e->cures.len && i < 3; i++) {
     const explain_cure *c = &e->cures.at[i];
     run_tell(r, RUN_DETAIL, "to fix it: %s", c->text);
     if (c->command) run_tell(r, RUN_DETAIL, "  %s", c->command);
   }
-  run_tell(r, RUN_DETAIL, "all evidence: plimsoll explain %s", r->folder.log);
+  if (!WIFSIGNALED(end->status))
+    run_tell(r, RUN_DETAIL, "all evidence: plimsoll explain %s", r->folder.log);
+  else if (e->verdict != EXPLAIN_UNCLEAR) // the log does not say how the process ended
+    run_tell(r, RUN_DETAIL, "all evidence: plimsoll explain %s --exit-status %d", r->folder.log,
+             128 + WTERMSIG(end->status));
 }
 
 void run_show_recovery(run *r, const char *text, uint64_t number, uint64_t most) {
@@ -179,5 +183,9 @@ void run_show_end(run *r, const char *how) {
   if (r->steps != PLIM_UNKNOWN)
     snprintf(steps, sizeof steps, " after %s optimizer step%s", units_count(r->steps).text,
              r->steps == 1 ? "" : "s");
-  run_tell(r, RUN_END, "%s%s%s", how, steps, peak);
+  char warnings[80] = "";
+  if (r->warnings && r->id)
+    snprintf(warnings, sizeof warnings, "; %s warning%s: plimsoll runs show %lld",
+             units_count(r->warnings).text, r->warnings == 1 ? "" : "s", (long long)r->id);
+  run_tell(r, RUN_END, "%s%s%s%s", how, steps, peak, warnings);
 }

@@ -78,9 +78,16 @@ plim_err runs_draw(const void *context, const picture_request *wanted, plim_erro
   for (size_t i = 0; i < found->samples.len; i++)
     if (found->samples.at[i].rank == rank && !vec_push(&d.samples, &found->samples.at[i]))
       cli_out_of_memory();
-  if (!d.samples.len)
-    return plim_fail(error, PLIM_ERR_UNSUPPORTED, "run %lld has no samples of memory to draw",
+  bool has_memory = false;
+  for (size_t i = 0; i < d.samples.len; i++)
+    has_memory |= known(d.samples.at[i]->reserved_bytes) || known(d.samples.at[i]->allocated_bytes);
+  if (!has_memory) {
+    vec_free(&d.samples);
+    return plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                     "run %lld cannot be drawn: memory is recorded after each optimizer step, and "
+                     "it made none",
                      (long long)run->id);
+  }
   plim_timeline t = timeline_of(&d, wanted->columns);
   char title[64], note[160], peak[160], where[64];
   snprintf(title, sizeof title, "run %lld", (long long)run->id);

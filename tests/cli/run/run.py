@@ -185,6 +185,10 @@ def warns(b):
     steps = ["--max_steps", "60", "--leak-mib", "10", "--card-mib", "1500", "--step-ms", "60"]
     status, out, err = b.run([], TRAIN[:5] + steps)
     check(status == 0 and "memory grows by 10.0 MiB per step" in err, "a leak is announced", err)
+    check("1 warning: plimsoll runs show 1" in err.split("\n")[-2], "the last line says that there was a warning", err)
+    steps[5] = "900"
+    status, out, err = b.run([], TRAIN[:5] + steps)
+    check(status == 1 and "out of memory: memory grew by 10.0 MiB at every step" in err and "starting again" not in err, "a leak that fills the card is the cause", err)
 
 
 def passes_signals(b):
@@ -237,6 +241,10 @@ def draws(b):
     picture = os.path.join(b.folder, "memory.svg")
     done = subprocess.run([PLIMSOLL, "runs", "show", "1", "--svg", picture], cwd=b.work, env=b.env, stdout=subprocess.PIPE, text=True)
     check(done.returncode == 0 and "<svg" in open(picture).read(), "a run is drawn")
+    sample = '{"t": 5, "step": 0, "rank": 0, "world": 1, "phase": "loading", "allocated": 0, "reserved": 0, "free": 1000, "total": 2000}'
+    b.run([], ["sh", "-c", "echo '%s' > $PLIMSOLL_LIVE/$$.live; exit 1" % sample])
+    done = subprocess.run([PLIMSOLL, "runs", "show", "2", "--svg", picture], cwd=b.work, env=b.env, stderr=subprocess.PIPE, text=True)
+    check(done.returncode == 2 and "made none" in done.stderr, "a run without a step has no picture", done.stderr)
     done = subprocess.run([PLIMSOLL, "runs", "99"], env=b.env, stderr=subprocess.PIPE, text=True)
     check(done.returncode == 2 and "there is no run 99" in done.stderr, "a run that is not there", done.stderr)
 
