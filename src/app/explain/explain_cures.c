@@ -141,7 +141,8 @@ static void cure_device_library(explain_case *c) {
 static void cure_shortage(explain_case *c) {
   bool is_foreign = c->kind == PLIM_OOM_XLA || c->kind == PLIM_OOM_XLA_COMPILE ||
                     c->kind == PLIM_OOM_TENSORFLOW || c->kind == PLIM_OOM_GGML;
-  bool needs_state = c->out->phase == PLIM_RUN_LOADING || c->log->facts.has_batch_zero;
+  bool needs_state = c->out->phase == PLIM_RUN_LOADING || c->log->facts.has_batch_zero ||
+                     c->kind == PLIM_OOM_DISPATCHED;
   if (is_foreign) cure_device_library(c);
   else if (needs_state) cure_loading(c);
   else if (c->out->moment == PLIM_RUN_IN_OPTIMIZER) cure_optimizer(c);

@@ -422,6 +422,14 @@ static void decide_vllm(explain_case *c) {
   explain_doubt(c, "the message does not say what else used the GPU");
 }
 
+static void decide_dispatched(explain_case *c) {
+  explain_conclude(c, EXPLAIN_SHORTAGE, EXPLAIN_LIKELY,
+                   "the quantized model does not fit in the GPU memory that was free, so "
+                   "device_map put a part of it on the CPU");
+  explain_doubt(c, "the message does not say what else used the GPU, such as another process or a "
+                   "model that was loaded before; a device_map of your own has the same effect");
+}
+
 static void decide_batch_zero(explain_case *c) {
   explain_conclude(
       c, EXPLAIN_SHORTAGE, EXPLAIN_LIKELY,
@@ -466,6 +474,7 @@ static void (*const deciders[PLIM_OOM_KINDS])(explain_case *) = {
     [PLIM_OOM_TENSORFLOW] = decide_tensorflow,
     [PLIM_OOM_GGML] = decide_ggml,
     [PLIM_OOM_VLLM] = decide_vllm,
+    [PLIM_OOM_DISPATCHED] = decide_dispatched,
     [PLIM_OOM_BATCH_ZERO] = decide_batch_zero,
     [PLIM_OOM_ON_CHIP] = decide_on_chip,
     [PLIM_OOM_OTHER] = decide_other,

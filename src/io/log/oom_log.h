@@ -35,9 +35,10 @@ typedef enum {
   PLIM_OOM_TENSORFLOW,    //
   PLIM_OOM_GGML,          // llama.cpp
   PLIM_OOM_VLLM,          //
-  PLIM_OOM_BATCH_ZERO,    // accelerate tried ever smaller batches, and none fitted
-  PLIM_OOM_ON_CHIP,       // a kernel needs more shared memory on the chip than there is
-  PLIM_OOM_OTHER,         // some other error that says "out of memory"
+  PLIM_OOM_DISPATCHED, // accelerate put parts of a quantized model on the host, where they cannot be
+  PLIM_OOM_BATCH_ZERO, // accelerate tried ever smaller batches, and none fitted
+  PLIM_OOM_ON_CHIP,    // a kernel needs more shared memory on the chip than there is
+  PLIM_OOM_OTHER,      // some other error that says "out of memory"
   PLIM_OOM_KINDS
 } plim_oom_kind;
 

@@ -90,6 +90,7 @@ static const log_phrase phrases[] = {
     {"failedtoallocatecomputebuffers", PLIM_OOM_GGML, LOG_STRONG, 0},
     {"noavailablememoryforthecacheblocks", PLIM_OOM_VLLM, LOG_STRONG, 0},
     {"islessthandesiredgpumemoryutilization", PLIM_OOM_VLLM, LOG_STRONG, 0},
+    {"somemodulesaredispatchedonthecpu", PLIM_OOM_DISPATCHED, LOG_WEAK, 0},
     {"noexecutablebatchsizefound,reachedzero", PLIM_OOM_BATCH_ZERO, LOG_WEAK, 0},
     {"outofresource:sharedmemory", PLIM_OOM_ON_CHIP, LOG_STRONG, 0},
     {"outofmemoryerror", PLIM_OOM_OTHER, LOG_HINT, 0},

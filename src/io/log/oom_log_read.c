@@ -276,18 +276,28 @@ static void follow_stack(rank_state *state, log_text line, bool is_frame) {
   state->is_after_frame = is_frame;
 }
 
+// A line of `plimsoll run` tells what it has seen; the words for the cause in it are not the program's.
+static void read_own_line(reading *r, log_text line) {
+  if (r->is_collecting) finish_message(r);
+  log_watch_settings(&r->watch, line);
+}
+
 static void read_line(reading *r, log_text line, uint64_t number) {
   uint64_t rank = PLIM_UNKNOWN;
   line = log_strip(line, &rank);
   r->has_begun = false;
+  if (log_starts(line, "plimsoll: ")) {
+    read_own_line(r, line);
+    return;
+  }
   unsigned marks = search(r, line, number, rank);
   if (marks & LOG_KILLED) search_whole_line(r, line, number, rank);
   if (marks & LOG_PROGRESS) log_watch_progress(&r->watch, line);
   if (marks & LOG_SETTING) log_watch_settings(&r->watch, line);
   follow_stack(state_of(r, rank), line, marks & LOG_FRAME);
   if (r->is_collecting && !r->has_begun && r->log->message.rank == rank) {
-    bool is_end = --r->lines_left <= 0 || log_has(line, "%|") ||
-                  log_starts(line, "Traceback (most") || log_starts(line, "plimsoll: ");
+    bool is_end =
+        --r->lines_left <= 0 || log_has(line, "%|") || log_starts(line, "Traceback (most");
     if (!is_end) add_text(r, line);
     else finish_message(r);
   }

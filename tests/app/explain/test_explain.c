@@ -35,6 +35,14 @@ static const shape shapes[] = {
      "capacity; 9.57 MiB already "
      "allocated; 9.18 GiB free; 5.68 MiB cached)\n",
      PLIM_OOM_ALLOCATOR, EXPLAIN_TRANSIENT, EXPLAIN_LIKELY, EXPLAIN_CURE_RETRY, false},
+    {"a quantized model that does not fit",
+     "ValueError: Some modules are dispatched on the CPU or the disk. Make sure you have enough "
+     "GPU "
+     "RAM to fit the quantized model.\n",
+     PLIM_OOM_DISPATCHED, EXPLAIN_SHORTAGE, EXPLAIN_LIKELY, EXPLAIN_CURE_SMALLER_STATE, false},
+    {"what plimsoll run says about a kill",
+     "plimsoll: the process was killed (signal 9), but the kernel counted no out-of-memory kill\n",
+     PLIM_OOM_NONE, EXPLAIN_NO_OOM, EXPLAIN_CERTAIN, EXPLAIN_CURES, false},
     {"a little more than the request is free, but less than a page of an expandable segment",
      NEW("126.00 MiB", "1.83 GiB", "138.00 MiB", "1.69 GiB", "920.00 MiB", "8.00 MiB"),
      PLIM_OOM_ALLOCATOR, EXPLAIN_SHORTAGE, EXPLAIN_CERTAIN, EXPLAIN_CURE_SMALLER_BATCH, true},
