@@ -102,6 +102,7 @@ def main():
     said = run([], "1300MiB", SFT, [])
     check("starting again with" in said and "paged" not in said, "a plan uses only packages that are installed", said)
     check("plimsoll: finished after 4 optimizer steps" in said, "TRL's trainer goes on too", said)
+    check("Traceback" in said and "/plimsoll_" not in said, "the traceback has only frames of the program", said)
     said = run([], "350MiB", MISTAKES.replace("twin = ", "# "), [])
     check("out of memory: memory grew by 4.00 MiB at every step" in said, "a leak is the cause, not the optimizer in whose step memory ran out", said)
     check("that are made at train.py:13" in said, "its line is in the last lines", said)

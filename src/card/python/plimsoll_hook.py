@@ -66,6 +66,7 @@ def watch(torch):
     torch.autograd.backward = _before_backward(torch.autograd.backward)  # Tensor.backward calls it
     atexit.register(_write)
     os._exit = _before_exit(os._exit)  # forked processes end with it
+    sys.excepthook = _without_our_frames(sys.excepthook)
 
 
 _observed = {}
@@ -110,6 +111,33 @@ def _before_backward(function):
         return function(*args, **kwargs)
 
     return backward
+
+
+def _without_our_frames(function):
+    """The traceback that Python prints is the program's own: frames of our modules that only call what they replace are left out."""
+
+    @functools.wraps(function)
+    def excepthook(kind, error, trace):
+        known, at = set(), error
+        while at is not None and id(at) not in known:
+            known.add(id(at))
+            at.__traceback__ = _thinned(at.__traceback__)
+            at = at.__cause__ or at.__context__
+        function(kind, error, error.__traceback__ or trace)
+
+    return excepthook
+
+
+def _thinned(trace):
+    """The innermost frame stays, whosever it is: there the error was raised."""
+    frames = []
+    while trace is not None:
+        frames.append(trace)
+        trace = trace.tb_next
+    kept = [f for f in frames[:-1] if os.path.dirname(f.tb_frame.f_code.co_filename) != os.path.dirname(__file__)] + frames[-1:]
+    for outer, inner in zip(kept, kept[1:]):
+        outer.tb_next = inner
+    return kept[0] if kept else None
 
 
 def _before_exit(function):
