@@ -1,4 +1,5 @@
 // plimsoll explain: reads a log and says why the training ran out of memory.
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -33,6 +34,8 @@ static int run(const cli_call *call) {
   if (args->exit_status != PLIM_UNKNOWN && args->exit_status > 255)
     return cli_fail("--exit-status must be between 0 and 255");
   if (args->exit_status != PLIM_UNKNOWN) facts.exit_status = (int)args->exit_status;
+  if (is_piped && isatty(STDIN_FILENO))
+    fprintf(stderr, "paste the text of the error, then press Ctrl-D\n");
   plim_err err = plim_oom_log_read(path, &log, &error);
   if (!err) err = explain_log(&log, &facts, &e, &error);
   if (err == PLIM_ERR_IO && !is_piped && access(path, F_OK) != 0)
@@ -50,7 +53,9 @@ static int run(const cli_call *call) {
 // ---- its row ------------------------------------------------------------------------------------------------
 
 static const cli_positional positionals[] = {
-    {"LOG", "what the training printed: a file (plain, .gz or .xz); without it, standard input",
+    {"LOG",
+     "what the training printed: a file (plain, .gz or .xz); without it or with -, standard "
+     "input",
      CLI_FILE, 0, 1, NULL},
     {0},
 };
