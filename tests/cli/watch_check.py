@@ -174,6 +174,13 @@ def a_terminal_that_cannot_be_controlled_is_an_error():
         t.wait(r"^error: this terminal cannot be controlled \(TERM is no-such-terminal\)")
 
 
+def a_dumb_terminal_gets_one_sample():
+    with Terminal(80, 40) as t:
+        t.type(f"clear; TERM=dumb {PROGRAM} watch; echo status=$?")
+        t.wait("^status=[01]$")
+        t.wait("^host$")
+
+
 def a_driver_that_hangs_is_unknown_in_json():
     open(HANGS, "w").close()
     done = subprocess.run([PROGRAM, "watch", "--json", "--once"], env=ENVIRONMENT, capture_output=True, text=True)
@@ -289,7 +296,7 @@ def a_driver_that_hangs_is_absent_from_the_metrics():
 
 TERMINAL = [shows_cards_and_runs, every_size_is_filled, keys_scroll_pause_and_help, without_utf8_and_colour,
             the_terminal_is_restored_after_signals, it_stops_and_goes_on, a_driver_that_hangs_freezes_nothing,
-            a_terminal_that_cannot_be_controlled_is_an_error]
+            a_terminal_that_cannot_be_controlled_is_an_error, a_dumb_terminal_gets_one_sample]
 OTHERS = [a_driver_that_hangs_is_unknown_in_json, prometheus_reads_the_samples, other_requests_are_refused,
           slow_clients_hold_up_nobody, only_this_machine_is_served, a_driver_that_hangs_is_absent_from_the_metrics]
 

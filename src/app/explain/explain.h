@@ -47,7 +47,7 @@ typedef struct {
   uint64_t micro_batch, accumulation;   // PLIM_UNKNOWN: not known
   uint64_t sample_tokens, usual_tokens; // of the failing batch, and the longest before it
   const explain_growth *growth;         // NULL: not known, or there is none
-  const char *command;                  // the training command as it is typed; NULL: not known
+  const char *command;                  // the training command, quoted for a shell; NULL: not known
 } explain_facts;
 
 extern const explain_facts explain_nothing_known;

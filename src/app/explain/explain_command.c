@@ -25,10 +25,11 @@ char *explain_plan_command(const explain_case *c) {
   size_t size = 0;
   FILE *out = open_memstream(&text, &size);
   if (!out) return NULL;
-  const char *command = c->facts->command ? c->facts->command : c->log->facts.command;
+  const char *shown = c->log->facts.command;
+  const char *command = c->facts->command ? c->facts->command : is_plain(shown) ? shown : NULL;
   const char *script = c->message->stack.script.file;
   fputs("plimsoll plan", out);
-  if (is_plain(command)) {
+  if (command) {
     write_gpu(c, out);
     fprintf(out, " -- %s", command);
   } else {

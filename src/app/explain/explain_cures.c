@@ -147,7 +147,8 @@ static void cure_device_library(explain_case *c) {
 static void cure_shortage(explain_case *c) {
   bool is_foreign = c->kind == PLIM_OOM_XLA || c->kind == PLIM_OOM_XLA_COMPILE ||
                     c->kind == PLIM_OOM_TENSORFLOW || c->kind == PLIM_OOM_GGML;
-  bool needs_state = c->out->phase == PLIM_RUN_LOADING || c->log->facts.has_batch_zero;
+  bool needs_state = c->out->phase == PLIM_RUN_LOADING || c->log->facts.has_batch_zero ||
+                     c->kind == PLIM_OOM_DISPATCHED;
   if (c->kind == PLIM_OOM_VLLM_CACHE) cure_vllm_cache(c);
   else if (is_foreign) cure_device_library(c);
   else if (needs_state) cure_loading(c);
@@ -226,19 +227,6 @@ static void cure_other_process(explain_case *c) {
       "CUDA_VISIBLE_DEVICES. The training's settings are not the cause.");
   explain_add_cure(c, EXPLAIN_CURE_LOOK, "plimsoll check",
                    "Before the next start, check that the GPU is free:");
-}
-
-static void cure_leak(explain_case *c) {
-  const char *lines = c->facts->growth->lines;
-  explain_add_cure(
-      c, EXPLAIN_CURE_FIX_CODE, NULL,
-      "Keep no tensors of earlier steps%s%s: add loss.item() to sums and lists in place "
-      "of the loss, detach() what is kept, and empty lists of outputs. A smaller batch "
-      "only delays the failure.",
-      lines ? "; look for what holds those of " : "", lines ? lines : "");
-  if (!lines)
-    explain_add_cure(c, EXPLAIN_CURE_LOOK, NULL,
-                     "plimsoll profile --steps 30 -- COMMAND names the lines whose memory stays.");
 }
 
 static void cure_growth_outside(explain_case *c) {
@@ -346,6 +334,20 @@ static void cure_impossible(explain_case *c) {
         "sample that is not limited in size. A slightly smaller batch does not help.",
         place);
   cure_plan(c, "plimsoll plan chooses attention, loss and lengths that fit:");
+}
+
+static void cure_leak(explain_case *c) {
+  const char *lines = c->growth.lines;
+  explain_add_cure(
+      c, EXPLAIN_CURE_FIX_CODE, NULL,
+      "Find out what keeps the tensors %s%s alive after the step, such as a list that grows; "
+      "store loss.item() or tensor.detach().cpu() instead of the tensor itself. A smaller "
+      "batch only delays the failure.",
+      lines ? "that are made at " : "of each step", lines ? lines : "");
+  if (!lines)
+    explain_add_cure(c, EXPLAIN_CURE_LOOK, NULL,
+                     "To find the line that leaks, start the training with plimsoll run: it "
+                     "records a few steps while memory grows and names the line.");
 }
 
 static void cure_long_sample(explain_case *c) {

@@ -69,8 +69,10 @@ static void show_outside(explain_case *c, plim_notes *notes) {
                   "%s of the GPU belong to other processes, the display or the driver.",
                   BYTES(others));
   if (!explain_is_known(c->process) && explain_exceeds(c->outside, c->total, 0.05))
-    plim_note_add(notes, "outside", NULL, "%s of the GPU are used outside this PyTorch.",
-                  BYTES(c->outside));
+    plim_note_add(
+        notes, "outside", NULL,
+        "%s of the GPU are not PyTorch's: the CUDA context, libraries or other processes.",
+        BYTES(c->outside));
 }
 
 static void show_impossible(explain_case *c, plim_notes *notes) {
@@ -208,6 +210,10 @@ static void show_settings(explain_case *c, plim_notes *notes) {
     plim_note_add(notes, "samples", NULL,
                   "The tokenizer reported a sample of %llu tokens (the model's limit is %llu).",
                   number(f->sample_tokens), number(f->sample_limit));
+  if (explain_is_known(f->growth_bytes))
+    plim_note_add(notes, "growth", NULL, "plimsoll run saw memory grow by %s per step.",
+                  BYTES(f->growth_bytes));
+  if (*f->leak) plim_note_add(notes, "leak", NULL, "%s", f->leak);
   if (explain_is_known(f->deepspeed_reserved_bytes))
     plim_note_add(notes, "deepspeed", NULL, "DeepSpeed's last report: %s allocated, %s reserved.",
                   BYTES(f->deepspeed_allocated_bytes), BYTES(f->deepspeed_reserved_bytes));
@@ -244,11 +250,16 @@ static void show_end(explain_case *c, plim_notes *notes) {
     plim_note_add(notes, "consequence", NULL, "Line %llu is a consequence: %s",
                   number(log->consequence_line), log->consequence);
   if (!is_found && *log->last_error)
-    plim_note_add(notes, "last_error", NULL, "The last error is in line %llu: %s",
-                  number(log->last_error_line), log->last_error);
+    plim_note_add(notes, "last_error", NULL, "The last error is in line %llu: %s%s",
+                  number(log->last_error_line), log->last_error,
+                  strlen(log->last_error) + 1 == sizeof log->last_error ? "..." : "");
   if (!is_found && !*log->last_error && log->lines)
     plim_note_add(notes, "no_error", NULL, "No other error was seen in it.");
-  if (!log->lines) plim_note_add(notes, "empty", NULL, "The log is empty.");
+  if (!log->lines)
+    plim_note_add(
+        notes, "empty", NULL,
+        "The log is empty. Programs write their errors to standard error; to have them in the "
+        "log: python train.py > train.log 2>&1");
 }
 
 void explain_show_evidence(explain_case *c) {

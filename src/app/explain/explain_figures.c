@@ -1,4 +1,5 @@
 // Derives what a message does not say outright.
+#include <stdio.h>
 #include <string.h>
 
 #include "explain_impl.h"
@@ -58,6 +59,24 @@ static void derive_settings(explain_case *c) {
   c->out->moment = c->message->stack.moment;
 }
 
+// What the caller has measured, or else what plimsoll run has written into the log.
+static void derive_growth(explain_case *c) {
+  const plim_oom_facts *seen = &c->log->facts;
+  const char *end = strstr(seen->leak, " leaves ");
+  explain_growth *g = &c->growth;
+  if (c->facts->growth) {
+    *g = *c->facts->growth;
+    return;
+  }
+  *g = (explain_growth){.per_step_bytes = seen->growth_bytes, .grown_bytes = PLIM_UNKNOWN};
+  if (!explain_is_known(seen->growth_bytes)) return;
+  if (explain_is_known(c->out->step) && c->out->step < UINT64_MAX / (seen->growth_bytes + 1))
+    g->grown_bytes = seen->growth_bytes * c->out->step;
+  if (!end) return;
+  snprintf(c->leaking_lines, sizeof c->leaking_lines, "%.*s", (int)(end - seen->leak), seen->leak);
+  g->lines = c->leaking_lines;
+}
+
 // A process that only its exit status tells about.
 static plim_oom_kind kind_of(const explain_case *c) {
   const explain_facts *f = c->facts;
@@ -81,6 +100,7 @@ void explain_derive(explain_case *c) {
   find_own_process(c);
   derive_outside(c);
   derive_settings(c);
+  derive_growth(c);
 }
 
 explain_answer explain_had_steps(const explain_case *c) {

@@ -20,6 +20,8 @@ typedef struct {
 
   uint64_t micro_batch, accumulation;
   uint64_t sample_tokens;
+  explain_growth growth; // of memory from step to step; per_step_bytes is unknown if there is none
+  char leaking_lines[320];
   const char *alloc_conf; // NULL: not known
 } explain_case;
 

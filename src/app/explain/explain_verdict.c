@@ -18,7 +18,10 @@
 // Of the GPU: memory that grew by less is not what filled it; by judgement.
 #define GROWN_SHARE 0.10
 #define LARGEST_GPU (1024 * PLIM_GIB) // for messages that do not say how large the GPU is
-#define ABSURD_FACTOR 16              // a request of so many times the GPU is a mistake in a shape
+// An expandable segment grows by whole pages of this size, so a request may fail although a little more than it asks for
+// is free; PyTorch kLargeBuffer.
+#define PAGE_BYTES (20 * PLIM_MIB)
+#define ABSURD_FACTOR 16 // a request of so many times the GPU is a mistake in a shape
 
 void explain_conclude(explain_case *c, explain_verdict verdict, explain_surety surety,
                       const char *format, ...) {
@@ -122,21 +125,22 @@ static bool decide_other_process(explain_case *c) {
 
 // Without the growth this request would have fitted. Whether another process grew is decided before.
 static bool decide_growth(explain_case *c) {
-  const explain_growth *g = c->facts->growth;
-  if (!g || !explain_exceeds(g->grown_bytes, c->total, GROWN_SHARE)) return false;
-  uint64_t room = g->grown_bytes + (explain_is_known(c->free) ? c->free : 0);
-  if (!explain_is_known(c->wanted) || room < c->wanted) return false;
+  const explain_growth *g = &c->growth;
+  bool has_sum = explain_is_known(g->grown_bytes);
+  uint64_t room = (has_sum ? g->grown_bytes : 0) + (explain_is_known(c->free) ? c->free : 0);
+  if (!explain_is_known(g->per_step_bytes) || !explain_is_known(c->wanted)) return false;
+  if (has_sum && (!explain_exceeds(g->grown_bytes, c->total, GROWN_SHARE) || room < c->wanted))
+    return false;
   c->out->is_by_growth = true;
-  if (g->is_outside)
-    explain_conclude(
-        c, EXPLAIN_LIBRARIES, EXPLAIN_CERTAIN,
-        "GPU memory outside PyTorch's allocator grew by %s with each step, by %s in all",
-        BYTES(g->per_step_bytes), BYTES(g->grown_bytes));
-  else
-    explain_conclude(c, EXPLAIN_LEAK, EXPLAIN_CERTAIN,
-                     "a leak filled the GPU: memory grew by %s with each step, by %s in all%s%s",
-                     BYTES(g->per_step_bytes), BYTES(g->grown_bytes),
-                     g->lines ? "; it is allocated at " : "", g->lines ? g->lines : "");
+  char sum[64] = "";
+  if (has_sum) snprintf(sum, sizeof sum, ", by %s in all", BYTES(g->grown_bytes));
+  explain_conclude(c, g->is_outside ? EXPLAIN_LIBRARIES : EXPLAIN_LEAK,
+                   has_sum ? EXPLAIN_CERTAIN : EXPLAIN_LIKELY, "%s grew by %s with each step%s%s%s",
+                   g->is_outside ? "GPU memory outside PyTorch's allocator"
+                                 : "a leak filled the GPU: memory",
+                   BYTES(g->per_step_bytes), sum, g->lines ? "; it is allocated at " : "",
+                   g->lines ? g->lines : "");
+  if (!has_sum) explain_doubt(c, "the log does not say how many steps were made");
   return true;
 }
 
@@ -192,7 +196,8 @@ static bool decide_cap(explain_case *c) {
 }
 
 static bool decide_transient(explain_case *c) {
-  if (!explain_is_known(c->free) || !explain_is_known(c->wanted) || c->free < c->wanted)
+  if (!explain_is_known(c->free) || !explain_is_known(c->wanted) ||
+      c->free < c->wanted + PAGE_BYTES)
     return false;
   explain_conclude(
       c, EXPLAIN_TRANSIENT, EXPLAIN_LIKELY,
@@ -221,6 +226,26 @@ static void decide_by_lengths(explain_case *c, const char *steps) {
                    "longer: %llu tokens, at most %llu before",
                    steps, tokens, before);
   explain_doubt(c, "memory that grows from step to step (a leak) ends in the same way");
+}
+
+// The optimizer's step needs the same memory each time. Only the caller knows that optimizer steps were counted, and not
+// the micro batches of one.
+static bool decide_late_optimizer(explain_case *c) {
+  if (c->out->moment != PLIM_RUN_IN_OPTIMIZER || explain_had_steps(c) != EXPLAIN_YES) return false;
+  if (!explain_is_known(c->facts->step)) {
+    explain_conclude(c, EXPLAIN_SHORTAGE, EXPLAIN_LIKELY,
+                     "the optimizer's step needs more memory than weights and gradients leave");
+    explain_doubt(c, "if optimizer steps were completed before this one, memory has grown since "
+                     "then (a leak)");
+    return true;
+  }
+  explain_conclude(
+      c, EXPLAIN_LEAK, EXPLAIN_LIKELY,
+      "%llu optimizer steps fitted and the next one did not: memory has grown since then",
+      (unsigned long long)c->out->step);
+  explain_doubt(c, "the log does not show how memory grew; layers that are trained only from this "
+                   "step on need new optimizer state too");
+  return true;
 }
 
 static bool decide_long_sample(explain_case *c) {
@@ -260,7 +285,8 @@ static bool decide_missing(explain_case *c) {
 
 static void decide_shortage(explain_case *c) {
   bool has_numbers = explain_is_known(c->allocated) && explain_is_known(c->total);
-  if (decide_missing(c) || decide_phase(c) || decide_long_sample(c)) return;
+  if (decide_missing(c) || decide_phase(c) || decide_late_optimizer(c) || decide_long_sample(c))
+    return;
   const char *what = "the program needs more memory than the GPU has";
   if (c->out->phase == PLIM_RUN_LOADING) what = "the model does not fit in the memory of the GPU";
   else if (c->out->moment == PLIM_RUN_IN_OPTIMIZER)
@@ -279,7 +305,7 @@ static void decide_mps(explain_case *c) {
   } else if (explain_exceeds(outside, allowed, 0.5)) {
     explain_conclude(c, EXPLAIN_LIBRARIES, EXPLAIN_CERTAIN,
                      "%s are used outside PyTorch's allocator on the GPU", BYTES(outside));
-  } else if (!decide_phase(c) && !decide_long_sample(c)) {
+  } else if (!decide_phase(c) && !decide_growth(c) && !decide_long_sample(c)) {
     explain_conclude(c, EXPLAIN_SHORTAGE, EXPLAIN_CERTAIN,
                      "the program needs more than the %s that PyTorch may use here",
                      BYTES(allowed));
@@ -368,10 +394,10 @@ static void decide_killed(explain_case *c) {
   } else if (is_denied) {
     explain_conclude(
         c, EXPLAIN_UNCLEAR, EXPLAIN_NOT_SURE,
-        "the process was killed (signal 9), but not for lack of memory in its container");
-    explain_doubt(
-        c, "the kernel counted no out-of-memory kill; a person, a time limit or the machine's own "
-           "out-of-memory killer may have done it");
+        "the process was killed (signal 9), but the kernel counted no out-of-memory kill in its "
+        "container");
+    explain_doubt(c, "a person, a time limit or the machine's own out-of-memory killer may have "
+                     "killed it");
   } else {
     explain_conclude(
         c, EXPLAIN_HOST_MEMORY, EXPLAIN_LIKELY,
@@ -446,6 +472,14 @@ static void decide_vllm_cache(explain_case *c) {
   explain_doubt(c, "the message does not say what else uses the GPU");
 }
 
+static void decide_dispatched(explain_case *c) {
+  explain_conclude(c, EXPLAIN_SHORTAGE, EXPLAIN_LIKELY,
+                   "the quantized model does not fit in the GPU memory that was free, so "
+                   "device_map put a part of it on the CPU");
+  explain_doubt(c, "the message does not say what else used the GPU, such as another process or a "
+                   "model that was loaded before; a device_map of your own has the same effect");
+}
+
 static void decide_batch_zero(explain_case *c) {
   explain_conclude(
       c, EXPLAIN_SHORTAGE, EXPLAIN_LIKELY,
@@ -492,6 +526,7 @@ static void (*const deciders[PLIM_OOM_KINDS])(explain_case *) = {
     [PLIM_OOM_GGML] = decide_ggml,
     [PLIM_OOM_VLLM] = decide_vllm,
     [PLIM_OOM_VLLM_CACHE] = decide_vllm_cache,
+    [PLIM_OOM_DISPATCHED] = decide_dispatched,
     [PLIM_OOM_BATCH_ZERO] = decide_batch_zero,
     [PLIM_OOM_ON_CHIP] = decide_on_chip,
     [PLIM_OOM_OTHER] = decide_other,

@@ -27,9 +27,11 @@ void findings_duplicate_text(const plim_duplicate *d, char *text, size_t size) {
     snprintf(sizes, sizeof sizes, " (one copy is twice as large, probably float32)");
   else if (doubled)
     snprintf(sizes, sizeof sizes, " (%zu copies are twice as large, probably float32)", doubled);
+  char times[32] = "twice";
+  if (d->copies.len != 2) snprintf(times, sizeof times, "%zu times", d->copies.len);
   snprintf(text, size,
-           "%s tensors are in memory %zu times%s; keeping one of the smallest copies would free %s",
-           units_count(d->tensors).text, d->copies.len, sizes, units_bytes(d->wasted_bytes).text);
+           "%s tensors are in memory %s%s; keeping only the smallest copy would free %s",
+           units_count(d->tensors).text, times, sizes, units_bytes(d->wasted_bytes).text);
 }
 
 static void leak_text(const plim_leak *leak, size_t steps, const char *line, char *text,

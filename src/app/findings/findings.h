@@ -39,7 +39,7 @@ plim_err findings_of_duplicates(const char *snapshot, findings *out, plim_error 
 plim_err findings_of_leaks(const char *snapshot, findings *out, plim_error *error);
 void findings_clear(findings *found); // NULL is fine
 
-// "290 tensors are in memory 2 times (one copy is twice as large, probably float32); keeping ..."
+// "290 tensors are in memory twice (one copy is twice as large, probably float32); keeping ..."
 void findings_duplicate_text(const plim_duplicate *duplicate, char *text, size_t size);
 
 #endif

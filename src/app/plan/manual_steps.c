@@ -63,13 +63,13 @@ static bool changes(const maker *m, plim_knob knob) {
 
 // ---- packages ---------------------------------------------------------------------------------------
 
-static bool takes_bitsandbytes(const plim_choice *x) {
+bool plan_takes_bitsandbytes(const plim_choice *x) {
   const char *optimizer = plim_knob_value_name(PLIM_KNOB_OPTIMIZER, x->at[PLIM_KNOB_OPTIMIZER]);
   bool is_theirs = optimizer && (strstr(optimizer, "8bit") || strstr(optimizer, "paged"));
   return is_theirs || x->at[PLIM_KNOB_QUANTISATION] != PLIM_WEIGHTS_PLAIN;
 }
 
-static bool takes_deepspeed(const plim_choice *x) {
+bool plan_takes_deepspeed(const plim_choice *x) {
   return x->at[PLIM_KNOB_STRATEGY] >= PLIM_SHARD_ZERO1;
 }
 
@@ -82,8 +82,8 @@ static bool takes_liger(const plim_choice *x) { return x->at[PLIM_KNOB_LIGER]; }
 static const struct {
   const char *name;
   bool (*is_taken)(const plim_choice *x);
-} packages[] = {{"bitsandbytes", takes_bitsandbytes},
-                {"deepspeed", takes_deepspeed},
+} packages[] = {{"bitsandbytes", plan_takes_bitsandbytes},
+                {"deepspeed", plan_takes_deepspeed},
                 {"flash-attn", takes_flash},
                 {"liger-kernel", takes_liger}};
 
@@ -94,7 +94,7 @@ static plim_err add_packages(const maker *m) {
   size_t bare = strlen(line);
   for (size_t i = 0; i < sizeof packages / sizeof *packages; i++) {
     size_t used = strlen(line);
-    if (shards_itself && packages[i].is_taken == takes_deepspeed) continue;
+    if (shards_itself && packages[i].is_taken == plan_takes_deepspeed) continue;
     if (packages[i].is_taken(planned(m)) && !packages[i].is_taken(present(m)))
       snprintf(line + used, sizeof line - used, " %s", packages[i].name);
   }

@@ -21,6 +21,10 @@ plim_err manual_steps_of(const plan_result *r, const plan_for_card *c, size_t ru
                          const plan_edits *edits, manual_steps *out, plim_error *error);
 void manual_steps_clear(manual_steps *steps);
 
+// Whether these settings need the package.
+bool plan_takes_bitsandbytes(const plim_choice *x);
+bool plan_takes_deepspeed(const plim_choice *x);
+
 // ---- for code that adds steps -----------------------------------------------------------------------
 
 // Adds a step with a formatted text; `lines` is copied and may be NULL.

@@ -138,6 +138,7 @@ void run_tell(run *r, run_event event, const char *format, ...) {
     r->is_line_open = false;
   }
   run_record_add_event(r->record, run_clock(), event_names[event], text);
+  r->warnings += event == RUN_WARNING;
   if (event != RUN_DETAIL) run_notify(r, event_names[event], text);
 }
 

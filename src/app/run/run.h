@@ -52,7 +52,9 @@ typedef struct {
   char hook_path[PLIM_PATH_BYTES];
   char *hook_variables[HOOK_VARIABLES + 1]; // "NAME=VALUE"; ends with NULL
   bool has_spilled;
+  uint64_t warnings;  // that were told
   uint64_t oom_kills; // as plim_machine, before the start
+  bool has_notify_failed;
   vec(pid_t) senders; // processes that tell options.notify
 } run;
 

@@ -63,7 +63,8 @@ static void tell(run *r, run_end *end, const run_inquiry *q) {
       continue; // beside a real leak, a number that is kept is none
     list_lines(f, lines, sizeof lines);
     if (f->lines.len && strstr(f->message, f->lines.at[0].name)) *lines = 0; // it is said already
-    run_tell(r, RUN_WARNING, "%s%s%s%s", f->message, *lines ? " (" : "", lines, *lines ? ")" : "");
+    run_tell(r, RUN_WARNING, "%s%s%s%s", f->message, *lines ? " (made at " : "", lines,
+             *lines ? ")" : "");
   }
   if (q->is_leak && !q->err && !q->found.list.len)
     run_tell(r, RUN_DETAIL, "no single line was found that leaves memory behind at every step");

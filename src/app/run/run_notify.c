@@ -38,15 +38,37 @@ static char *configuration(const char *url, const char *body) {
     }
     fputs("\"\n", out);
   }
-  fputs("silent\nmax-time = 10\noutput = /dev/null\n", out);
+  fputs("silent\nfail\nmax-time = 10\noutput = /dev/null\n", out);
   return fclose(out) == 0 ? text : (free(text), NULL);
+}
+
+// Says it once: a webhook that is down would otherwise add a line to each event.
+static void tell_failure(run *r, const char *why) {
+  if (r->has_notify_failed) return;
+  r->has_notify_failed = true;
+  run_tell(r, RUN_DETAIL, "the webhook was not told: %s", why);
+}
+
+// By curl's exit status (its manual, EXIT CODES).
+static void tell_status(run *r, int status) {
+  char other[64];
+  int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  snprintf(other, sizeof other, "curl ended with status %d", code);
+  tell_failure(r, code == 6    ? "its host was not found"
+                  : code == 7  ? "its host does not accept connections"
+                  : code == 22 ? "it answered with an error"
+                  : code == 28 ? "it did not answer within 10 seconds"
+                               : other);
 }
 
 // Reaps those that have ended.
 static void reap(run *r) {
-  for (size_t i = r->senders.len; i-- > 0;)
-    if (waitpid(r->senders.at[i], NULL, WNOHANG) != 0)
-      r->senders.at[i] = r->senders.at[--r->senders.len];
+  for (size_t i = r->senders.len; i-- > 0;) {
+    int status = 0;
+    if (waitpid(r->senders.at[i], &status, WNOHANG) == 0) continue;
+    r->senders.at[i] = r->senders.at[--r->senders.len];
+    if (status) tell_status(r, status);
+  }
 }
 
 static void send(run *r, const char *text) {
@@ -67,12 +89,12 @@ static void send(run *r, const char *text) {
   posix_spawnattr_setsigmask(&attributes, &none);
   posix_spawnattr_setpgroup(&attributes, 0);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
-  if (posix_spawnp(&pid, words[0], &files, &attributes, words, environ) == 0 &&
-      !vec_push(&r->senders, pid))
-    kill(pid, SIGKILL), waitpid(pid, NULL, 0);
+  int why = posix_spawnp(&pid, words[0], &files, &attributes, words, environ);
+  if (!why && !vec_push(&r->senders, pid)) kill(pid, SIGKILL), waitpid(pid, NULL, 0);
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&files);
   close(ends[0]), close(ends[1]);
+  if (why) tell_failure(r, "curl cannot be started; is it installed?");
 }
 
 void run_notify(run *r, const char *event, const char *text) {
@@ -89,8 +111,10 @@ void run_notify(run *r, const char *event, const char *text) {
 
 void run_notify_end(run *r) {
   enum { MOST_TENTHS = 110 }; // of a second: curl gives up after 10 seconds
-  for (int i = 0; reap(r), r->senders.len && i < MOST_TENTHS; i++)
+  for (int i = 0; reap(r), r->senders.len && i < MOST_TENTHS; i++) {
+    if (i == 10) run_tell(r, RUN_DETAIL, "waiting for the webhook, at most 10 seconds");
     nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+  }
   for (size_t i = 0; i < r->senders.len; i++) {
     kill(r->senders.at[i], SIGKILL);
     waitpid(r->senders.at[i], NULL, 0);

@@ -155,7 +155,7 @@ typedef struct {
   char *config;               // path of the model's own config.json; NULL: it has none
   vec(simulate_look) looks;
   vec(simulate_route) routes;
-  bool has_liger;         // Liger-Kernel is installed
+  bool has_liger, has_bitsandbytes, has_deepspeed; // installed
   bool is_without_triton; // libraries that look for Triton run different code
   vec(simulate_version) versions;
 } simulate_process;

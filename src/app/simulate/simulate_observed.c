@@ -198,7 +198,9 @@ static plim_err take_process(const char *path, simulate_process *p, plim_error *
   p->was_ended = json_is_true(json_object_get(seen, "was_ended"));
   size_t fullest = take_counters(p, json_object_get(seen, "devices"));
   take_observed(&p->observed, json_object_get(seen, "observed"));
-  p->has_liger = json_is_true(json_object_get(seen, "liger"));
+  p->has_liger = json_is_true(json_object_get(seen, "liger_kernel"));
+  p->has_bitsandbytes = json_is_true(json_object_get(seen, "bitsandbytes"));
+  p->has_deepspeed = json_is_true(json_object_get(seen, "deepspeed"));
   p->is_without_triton = json_is_false(json_object_get(seen, "triton"));
   bool ok = take_savers(&p->savers, json_object_get(seen, "savers")) &&
             take_measured(p, seen, fullest) && take_looks(p, json_object_get(seen, "looked_at")) &&

@@ -69,7 +69,8 @@ def watch(torch):
         plimsoll_world.install(torch)
     _observed["values"] = has_values
     _observed["triton"] = importlib.util.find_spec("triton") is not None  # without it, libraries run different code
-    _observed["liger"] = importlib.util.find_spec("liger_kernel") is not None
+    for package in "liger_kernel", "bitsandbytes", "deepspeed":  # a plan uses only what is installed
+        _observed[package] = importlib.util.find_spec(package) is not None
     plimsoll_history.install(torch, _is_recorded)
     from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
@@ -79,6 +80,7 @@ def watch(torch):
     torch.autograd.backward = _before_backward(torch.autograd.backward)  # Tensor.backward calls it
     atexit.register(_write)
     os._exit = _before_exit(os._exit)  # forked processes end with it
+    sys.excepthook = _without_our_frames(sys.excepthook)
 
 
 _observed = {}
@@ -150,6 +152,33 @@ def _before_backward(function):
         return function(*args, **kwargs)
 
     return backward
+
+
+def _without_our_frames(function):
+    """The traceback that Python prints is the program's own: frames of our modules that only call what they replace are left out."""
+
+    @functools.wraps(function)
+    def excepthook(kind, error, trace):
+        known, at = set(), error
+        while at is not None and id(at) not in known:
+            known.add(id(at))
+            at.__traceback__ = _thinned(at.__traceback__)
+            at = at.__cause__ or at.__context__
+        function(kind, error, error.__traceback__ or trace)
+
+    return excepthook
+
+
+def _thinned(trace):
+    """The innermost frame stays, whosever it is: there the error was raised."""
+    frames = []
+    while trace is not None:
+        frames.append(trace)
+        trace = trace.tb_next
+    kept = [f for f in frames[:-1] if os.path.dirname(f.tb_frame.f_code.co_filename) != os.path.dirname(__file__)] + frames[-1:]
+    for outer, inner in zip(kept, kept[1:]):
+        outer.tb_next = inner
+    return kept[0] if kept else None
 
 
 def _before_exit(function):

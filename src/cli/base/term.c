@@ -27,7 +27,7 @@ static bool is_set(const char *variable) {
   return value && *value;
 }
 
-static bool is_dumb(void) {
+bool term_is_dumb(void) {
   const char *term = getenv("TERM");
   return term && strcmp(term, "dumb") == 0;
 }
@@ -36,7 +36,7 @@ bool term_has_color(FILE *out) {
   if (color_when != TERM_AUTO) return color_when == TERM_ALWAYS;
   if (is_set("NO_COLOR")) return false;
   if (is_set("CLICOLOR_FORCE") && strcmp(getenv("CLICOLOR_FORCE"), "0") != 0) return true;
-  return isatty(fileno(out)) && !is_dumb();
+  return isatty(fileno(out)) && !term_is_dumb();
 }
 
 int term_width(FILE *out) {
@@ -81,7 +81,7 @@ static void overwrite(const char *line) {
 void term_progress(const char *format, ...) {
   char line[256];
   va_list args;
-  if (!isatty(STDERR_FILENO) || is_dumb()) return;
+  if (!isatty(STDERR_FILENO) || term_is_dumb()) return;
   va_start(args, format);
   vsnprintf(line, sizeof line, format, args);
   va_end(args);

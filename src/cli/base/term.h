@@ -28,6 +28,8 @@ bool term_has_color(FILE *out);
 
 // Columns of `out`: COLUMNS if set, else what the terminal says, else 80.
 int term_width(FILE *out);
+// Whether TERM is "dumb": such a terminal cannot move the cursor.
+bool term_is_dumb(void);
 
 // printf in a style; plain where `out` is not coloured. Colour never carries meaning alone.
 void term_print(FILE *out, term_style style, const char *format, ...)

@@ -1,4 +1,5 @@
 // plimsoll explain: reads a log and says why the training ran out of memory.
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -15,7 +16,9 @@ static const explain_args defaults = {.exit_status = PLIM_UNKNOWN};
 static int say_how(void) {
   plim_error error = {0};
   plim_fail(&error, PLIM_ERR_ARGUMENT, "no log was given");
-  plim_error_hint(&error, "plimsoll explain train.log, or python train.py 2>&1 | plimsoll explain");
+  plim_error_hint(
+      &error, "plimsoll explain train.log, or python train.py 2>&1 | plimsoll explain; to paste "
+              "the text of an error: plimsoll explain -, and Ctrl-D after it");
   return cli_report(&error, NULL);
 }
 
@@ -31,8 +34,13 @@ static int run(const cli_call *call) {
   if (args->exit_status != PLIM_UNKNOWN && args->exit_status > 255)
     return cli_fail("--exit-status must be between 0 and 255");
   if (args->exit_status != PLIM_UNKNOWN) facts.exit_status = (int)args->exit_status;
+  if (is_piped && isatty(STDIN_FILENO))
+    fprintf(stderr, "paste the text of the error, then press Ctrl-D\n");
   plim_err err = plim_oom_log_read(path, &log, &error);
   if (!err) err = explain_log(&log, &facts, &e, &error);
+  if (err == PLIM_ERR_IO && !is_piped && access(path, F_OK) != 0)
+    plim_error_hint(&error,
+                    "to paste the text of an error: plimsoll explain -, and Ctrl-D after it");
   if (err) return cli_report(&error, NULL);
   const char *name = is_piped ? "standard input" : path;
   if (call->common.json) explain_print_json(name, &log, &e);
@@ -45,7 +53,9 @@ static int run(const cli_call *call) {
 // ---- its row ------------------------------------------------------------------------------------------------
 
 static const cli_positional positionals[] = {
-    {"LOG", "what the training printed: a file (plain, .gz or .xz); without it, standard input",
+    {"LOG",
+     "what the training printed: a file (plain, .gz or .xz); without it or with -, standard "
+     "input",
      CLI_FILE, 0, 1, NULL},
     {0},
 };
@@ -72,7 +82,8 @@ static const char *const description[] = {
 
 static const cli_example examples[] = {
     {"plimsoll explain train.log", "why did this run fail?"},
-    {"python train.py 2>&1 | plimsoll explain", "explain a run when it ends"},
+    {"python train.py 2>&1 | tee train.log; plimsoll explain train.log",
+     "see the output while it runs, and explain it at the end"},
     {"plimsoll explain train.log --exit-status 137", "the run was killed"},
     {0},
 };

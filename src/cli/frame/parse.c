@@ -228,14 +228,23 @@ static const char *nearest_option(const parser *p, const char *name) {
   return plim_suggest(name, names, count);
 }
 
+// The row of the user's program; the number of rows if there is none.
+static size_t program_row(const cli_command *command) {
+  size_t rows = cli_positional_count(command->positionals), i = 0;
+  while (i < rows && command->positionals[i].kind != CLI_PROGRAM) i++;
+  return i;
+}
+
 static bool fail_unknown(parser *p, const char *word, size_t bytes) {
   char name[64], command[64];
   snprintf(name, sizeof name, "%.*s", (int)bytes, word);
   FAIL(p, "unknown option %s", name);
   called(p->command, command);
   const char *near = nearest_option(p, name + strspn(name, "-"));
+  bool has_program = program_row(p->command) < cli_positional_count(p->command->positionals);
   if (!near) {
-    HINT(p, "to list the options: %s -h", command);
+    HINT(p, "to list the options: %s -h%s", command,
+         has_program ? "; options of your own program come after its name" : "");
     return false;
   }
   const cli_option *option = find_option(p, near, strlen(near), 0).option;
@@ -271,7 +280,7 @@ static bool read_value(parser *p, match found, const char *attached) {
       *(uint64_t *)(void *)(found.base + found.option->offset) = CLI_LEFT_OUT;
     return true;
   }
-  if (p->at == p->argc || is_known_option(p, p->argv[p->at]))
+  if (p->at == p->argc || strcmp(p->argv[p->at], "--") == 0 || is_known_option(p, p->argv[p->at]))
     return fail_missing_value(p, found.option);
   return set_value(p, found, p->argv[p->at++]);
 }
@@ -310,13 +319,6 @@ static void add_word(parser *p, const char *word) {
 }
 
 static bool is_option(const char *word) { return word[0] == '-' && word[1]; }
-
-// The row of the user's program; the number of rows if there is none.
-static size_t program_row(const cli_command *command) {
-  size_t rows = cli_positional_count(command->positionals), i = 0;
-  while (i < rows && command->positionals[i].kind != CLI_PROGRAM) i++;
-  return i;
-}
 
 // plimsoll simulate python train.py --lr 1e-4: the options of another program are not ours.
 static void read_program(parser *p) {

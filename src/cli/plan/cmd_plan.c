@@ -320,22 +320,11 @@ static plim_err refuse_nothing(plim_error *error) {
   return err;
 }
 
-static bool is_in_path(const char *name) {
-  const char *path = getenv("PATH");
-  bool is_found = false;
-  for (size_t size; path && !is_found; path = path[size] ? path + size + 1 : NULL) {
-    char *file = NULL;
-    size = strcspn(path, ":");
-    if (asprintf(&file, "%.*s/%s", (int)size, path, name) < 0) cli_out_of_memory();
-    is_found = access(file, X_OK) == 0;
-    free(file);
-  }
-  return is_found;
-}
-
 // For files that cannot be read: "plan python train.py" is a command without its "--".
 static void hint_command(const char *first, plim_error *error) {
-  if (strchr(first, '/') || access(first, F_OK) == 0 || !is_in_path(first)) return;
+  plim_error ignored;
+  bool is_file = strchr(first, '/') || access(first, F_OK) == 0;
+  if (is_file || plim_sandbox_find_program(first, &ignored)) return;
   plim_error_hint(error, "to plan a program by running it: plimsoll plan --gpu 24GiB -- %.120s ...",
                   first);
 }

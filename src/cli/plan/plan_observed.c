@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "manual_steps.h"
+
 // ---- the request ------------------------------------------------------------------------------------
 
 // Unless the user fixes the same knob.
@@ -76,7 +78,42 @@ static plim_err hold_unwritable(plan_observed *o, const plan_edits *edits, bool 
   return err;
 }
 
-// Plans again, with what cannot be written held, until the whole plan can be shown to the program.
+static bool lacks(const plan_observed *o, const plim_choice *x, bool (*takes)(const plim_choice *x),
+                  bool is_installed) {
+  return !is_installed && takes(x) && !takes(&o->result.cards[0].plan.before_choice);
+}
+
+bool plan_observed_has_packages(const plan_observed *o, const plim_choice *x) {
+  return !lacks(o, x, plan_takes_bitsandbytes, o->seen->has_bitsandbytes) &&
+         !lacks(o, x, plan_takes_deepspeed, o->seen->has_deepspeed);
+}
+
+static plim_err hold_changed(plan_observed *o, const plim_knob *knobs, size_t count,
+                             const char *why, plim_error *error) {
+  const plim_plan *plan = &o->result.cards[0].plan;
+  plim_err err = PLIM_OK;
+  for (size_t i = 0; !err && i < count; i++)
+    if (plan->rungs.at[0].choice.at[knobs[i]] != plan->before_choice.at[knobs[i]])
+      err = hold(o, knobs[i], why, error);
+  return err;
+}
+
+// A program that is started with a setting whose package is missing fails at once.
+static plim_err hold_uninstalled(plan_observed *o, bool *is_held, plim_error *error) {
+  static const plim_knob theirs[] = {PLIM_KNOB_OPTIMIZER, PLIM_KNOB_QUANTISATION};
+  static const plim_knob shared[] = {PLIM_KNOB_STRATEGY, PLIM_KNOB_OFFLOAD};
+  const plim_choice *x = &o->result.cards[0].plan.rungs.at[0].choice;
+  bool no_bitsandbytes = lacks(o, x, plan_takes_bitsandbytes, o->seen->has_bitsandbytes);
+  bool no_deepspeed = lacks(o, x, plan_takes_deepspeed, o->seen->has_deepspeed);
+  plim_err err = PLIM_OK;
+  if (no_bitsandbytes) err = hold_changed(o, theirs, 2, "bitsandbytes is not installed", error);
+  if (!err && no_deepspeed) err = hold_changed(o, shared, 2, "deepspeed is not installed", error);
+  *is_held |= no_bitsandbytes || no_deepspeed;
+  return err;
+}
+
+// Plans again, with what cannot be written or needs a missing package held, until the whole plan can be shown to the
+// program.
 plim_err plan_observed_edits(plan_observed *o, plan_edits *edits, plim_error *error) {
   plan_for_card *c = &o->result.cards[0];
   bool is_held = false;
@@ -89,6 +126,7 @@ plim_err plan_observed_edits(plan_observed *o, plan_edits *edits, plim_error *er
     if (!err)
       err = plan_edits_of(&o->program->files.project, c, &c->plan.rungs.at[0], edits, error);
     if (!err) err = hold_unwritable(o, edits, &is_held, error);
+    if (!err) err = hold_uninstalled(o, &is_held, error);
   } while (!err && is_held);
   return err;
 }
@@ -103,6 +141,7 @@ void plan_observed_begin(plan_observed *o, const cli_call *call, const plan_args
 
 plim_err plan_observed_make(plan_observed *o, const simulate_process *seen, plim_error *error) {
   const char *source;
+  o->seen = seen;
   plim_err err = request(o, seen, error);
   return err ? err : plan_result_make(&o->args, &o->program->files, &o->result, &source, error);
 }

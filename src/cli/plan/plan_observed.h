@@ -15,6 +15,7 @@
 
 typedef struct {
   trial_program *program;
+  const simulate_process *seen;
   const plan_args *given; // the GPU, --fix, --try and --allow
   plan_args args;
   job_args before; // args.job before files were read
@@ -27,8 +28,11 @@ void plan_observed_begin(plan_observed *o, const cli_call *call, const plan_args
                          trial_program *program);
 // Plans for one GPU. Fails with the reason if plimsoll cannot predict such a program.
 plim_err plan_observed_make(plan_observed *o, const simulate_process *seen, plim_error *error);
-// Plans again, with what cannot be written held, until the whole plan can be written into command and files.
+// Plans again, with what cannot be written or needs a package that is not installed held, until the whole plan can be
+// written into command and files.
 plim_err plan_observed_edits(plan_observed *o, plan_edits *edits, plim_error *error);
+// Whether the program's environment has the packages that these settings need.
+bool plan_observed_has_packages(const plan_observed *o, const plim_choice *x);
 void plan_observed_end(plan_observed *o);
 
 #endif

@@ -12,6 +12,7 @@
 #include "run.h"
 #include "run_plan.h"
 #include "run_show.h"
+#include "sandbox.h"
 #include "simulate_report.h"
 #include "typed_line.h"
 #include "units.h"
@@ -39,6 +40,7 @@ typedef struct {
   char began[64];              // "PLIMSOLL_RESUME=..."
   int status;                  // of the last start
   const char *how;             // it ended
+  char changed[512];           // with what it was started again; empty: as the user typed it
 } work;
 
 // ---- the environment --------------------------------------------------------------------------------
@@ -152,22 +154,29 @@ static plim_err recover(work *w, const run_end *end, uint64_t attempt, bool *is_
   recovery_step step = {0};
   plim_err err = run_explain(&w->r, end, allocator_settings(w), &e, error);
   if (err) return err;
-  bool is_memory = e.verdict != EXPLAIN_NO_OOM;
-  w->how = is_memory ? "out of memory" : "failed";
-  if (!is_memory) run_show_failure(&w->r, end);
+  bool is_killed = e.verdict == EXPLAIN_UNCLEAR && WIFSIGNALED(end->status); // nobody knows why
+  bool is_explained = e.verdict != EXPLAIN_NO_OOM;
+  w->how = is_killed ? "killed" : is_explained ? "out of memory" : "failed";
+  if (!is_explained) run_show_failure(&w->r, end, w->changed);
   else {
-    run_show_cause(&w->r, &e);
+    run_show_cause(&w->r, &e, !is_killed);
     if (w->args->is_kept) err = recovery_restore(&w->recovery, error);
     w->planned.total_bytes = w->r.total_bytes;
     if (!err && attempt < w->args->retries)
       err = recovery_next(&w->recovery, &e, simulate_fullest(&end->observed), &step, error);
     *is_again = !err && step.is_found;
-    if (!err && !step.is_found)
-      run_show_cures(&w->r, &e, w->recovery.has_retried,
-                     attempt < w->args->retries ? step.text : "");
+    if (!err && !step.is_found) {
+      bool has_more = attempt < w->args->retries;
+      const char *why = has_more && *step.text ? step.text
+                        : has_more             ? "plimsoll has no setting that cures this"
+                        : attempt              ? "that was the last of --retries"
+                                               : "";
+      run_show_cures(&w->r, &e, w->recovery.has_retried, is_killed ? "" : why, end);
+    }
   }
   if (*is_again) {
     run_show_recovery(&w->r, step.text, attempt + 1, w->args->retries);
+    snprintf(w->changed, sizeof w->changed, "%s", step.text);
     for (const char *const *at = step.variables; *at; at++) add_variable(w, *at);
   }
   explanation_clear(&e);
@@ -194,6 +203,42 @@ static int exit_code(int status) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+// What the options say that cannot be meant.
+static plim_err check_options(const cli_call *call, plim_error *error) {
+  enum { LEAST_CAP = 2 << 20 }; // the smallest segment of PyTorch's allocator
+  const run_args *args = call->args;
+  const char *url = args->notify;
+  if (url && strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0) {
+    plim_fail(error, PLIM_ERR_ARGUMENT, "--notify: \"%.120s\" is not a web address", url);
+    plim_error_hint(error, "--notify https://example.com/hook");
+    return PLIM_ERR_ARGUMENT;
+  }
+  if (cli_was_given(call, offsetof(run_args, cap_bytes)) && args->cap_bytes < LEAST_CAP) {
+    plim_fail(error, PLIM_ERR_ARGUMENT, "--cap: no program can run in %s of GPU memory",
+              units_bytes(args->cap_bytes).text);
+    bool has_no_unit = args->cap_bytes && args->cap_bytes <= 1024;
+    plim_error_hint(error, "--cap %lluGiB",
+                    has_no_unit ? (unsigned long long)args->cap_bytes : 24ull);
+    return PLIM_ERR_ARGUMENT;
+  }
+  if (!cli_was_given(call, offsetof(run_args, spill_mib)) || args->spill_mib) return PLIM_OK;
+  plim_fail(error, PLIM_ERR_ARGUMENT, "--spill 0 would spill nothing");
+  plim_error_hint(error, "leave it out, or --spill without a number");
+  return PLIM_ERR_ARGUMENT;
+}
+
+// A word before -- was taken for the command: it is the value of an option that takes none, or only a number.
+static plim_err find_program(const char *const *words, plim_error *error) {
+  plim_err err = plim_sandbox_find_program(words[0], error);
+  for (const char *const *at = words; err == PLIM_ERR_IO && *at; at++)
+    if (strcmp(*at, "--") == 0)
+      plim_error_hint(error,
+                      "the command begins at the first word that is not an option, here \"%.60s\"; "
+                      "if it belongs to the option before it, write --option=\"value\"",
+                      words[0]);
+  return err;
+}
+
 static int run_it(const cli_call *call) {
   const run_args *args = call->args;
   const char **words = typed_words(call);
@@ -209,13 +254,18 @@ static int run_it(const cli_call *call) {
   w->planned = (run_planned){words, &args->set, PLIM_UNKNOWN};
   w->recovery.plan = run_plan, w->recovery.plan_context = &w->planned;
   w->recovery.has_chunked_loss = args->savers.chunked_loss;
-  plim_err err = read_resume(w, &error);
+  plim_err err = check_options(call, &error);
+  if (!err) err = find_program(words, &error);
+  if (!err) err = read_resume(w, &error);
   if (!err) err = run_open(&w->r, &options, &error);
   if (!err) run_show_start(&w->r);
   if (!err && !args->has_no_check)
     err = run_show_check(&w->r, words, &args->set, &w->r.options.cards, &error);
   if (!err) err = set_environment(w, &error);
   if (!err) run_show_variables(&w->r, &w->helpful);
+  if (!err && args->cap_bytes)
+    run_tell(&w->r, RUN_DETAIL, "the program may use at most %s of each GPU",
+             units_bytes(args->cap_bytes).text);
   if (!err) err = run_all(w, &error);
   if (recovery_has_files(&w->recovery) && args->is_kept)
     run_tell(&w->r, RUN_DETAIL, "the changed files are kept; plimsoll undo restores them");
@@ -317,6 +367,7 @@ const cli_command cmd_run = {
     .run = run_it,
     .description = description,
     .examples = examples,
-    .ok = "that of your program",
-    .finding = "that of your program",
+    .ok = "your program succeeded; otherwise the status is that of your program, or 128 + N if "
+          "signal "
+          "N ended it",
 };

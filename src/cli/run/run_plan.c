@@ -28,15 +28,23 @@ static bool is_like_the_run(const plan_for_card *c, uint64_t total_bytes) {
          own.interval_bytes[1] >= total_bytes;
 }
 
+// The rung of this number among those that the program's environment can run.
+static const plim_rung *rung_of(const plan_observed *o, size_t number) {
+  const plim_plan *plan = &o->result.cards[0].plan;
+  for (size_t i = 0; i < plan->rungs.len; i++)
+    if (plan_observed_has_packages(o, &plan->rungs.at[i].choice) && number-- == 0)
+      return &plan->rungs.at[i];
+  return NULL;
+}
+
 static bool take(plan_observed *o, const run_planned *p, size_t rung, cli_strings *settings) {
   const plan_for_card *c = &o->result.cards[0];
   plan_edits edits;
   plim_error why;
   if (!is_like_the_run(c, p->total_bytes) || plan_observed_edits(o, &edits, &why)) return false;
-  if (rung >= c->plan.rungs.len) return false;
-  plim_err err =
-      rung ? plan_edits_of(&o->program->files.project, c, &c->plan.rungs.at[rung], &edits, &why)
-           : PLIM_OK;
+  const plim_rung *next = rung_of(o, rung);
+  if (!next) return false;
+  plim_err err = rung ? plan_edits_of(&o->program->files.project, c, next, &edits, &why) : PLIM_OK;
   bool ok = !err && !edits.by_hand_count && edits.write_count;
   for (size_t i = 0; ok && i < edits.write_count; i++) ok = add(settings, &edits.writes[i]);
   return ok;

@@ -13,6 +13,7 @@
 #include "check.h"
 #include "cli_alloc.h"
 #include "nvml.h"
+#include "quoting.h"
 #include "units.h"
 
 // ---- before -----------------------------------------------------------------------------------------
@@ -153,6 +154,8 @@ plim_err run_explain(run *r, const run_end *end, const char *conf, explanation *
   const live_sample *failure = find_failure(end);
   if (failure) facts.sample_tokens = failure->sample_tokens;
   if (failure) facts.usual_tokens = failure->longest_tokens;
+  char *command = plim_shell_line(r->options.command);
+  facts.command = command;
   uint64_t count = find_others(end, others, names);
   if (count != PLIM_UNKNOWN) facts.others = others, facts.other_count = count;
   else
@@ -164,13 +167,20 @@ plim_err run_explain(run *r, const run_end *end, const char *conf, explanation *
   const simulate_process *seen = simulate_fullest(&end->observed);
   if (seen && seen->observed.batch[0]) facts.micro_batch = seen->observed.batch[0];
   if (seen && seen->observed.accumulation) facts.accumulation = seen->observed.accumulation;
-  return explain_log(&log, &facts, out, error);
+  err = explain_log(&log, &facts, out, error);
+  free(command);
+  return err;
 }
 
-void run_show_failure(run *r, const run_end *end) {
+void run_show_failure(run *r, const run_end *end, const char *changed) {
   if (WIFSIGNALED(end->status))
     run_tell(r, RUN_FAILURE, "the program was killed by signal %d (%s)", WTERMSIG(end->status),
              strsignal(WTERMSIG(end->status)));
+  else if (WEXITSTATUS(end->status) && *changed)
+    run_tell(r, RUN_FAILURE,
+             "the program failed with exit status %d, but not because of memory; plimsoll had "
+             "started it with %s, so that may be the cause",
+             WEXITSTATUS(end->status), changed);
   else if (WEXITSTATUS(end->status))
     run_tell(r, RUN_FAILURE, "the program failed with exit status %d, but not because of memory",
              WEXITSTATUS(end->status));
@@ -181,12 +191,13 @@ void run_show_failure(run *r, const run_end *end) {
              simulate_first_failed(&end->observed)->failure.text);
 }
 
-void run_show_cause(run *r, const explanation *e) {
-  run_tell(r, RUN_FAILURE, "out of memory: %s%s%s", e->summary,
+void run_show_cause(run *r, const explanation *e, bool is_memory) {
+  run_tell(r, RUN_FAILURE, "%s%s%s%s", is_memory ? "out of memory: " : "", e->summary,
            e->why_not_sure ? "; not certain: " : "", e->why_not_sure ? e->why_not_sure : "");
 }
 
-void run_show_cures(run *r, const explanation *e, bool has_retried, const char *why) {
+void run_show_cures(run *r, const explanation *e, bool has_retried, const char *why,
+                    const run_end *end) {
   if (*why) run_tell(r, RUN_DETAIL, "it is not started again: %s", why);
   for (size_t i = 0; i < e->cures.len && i < 3; i++) {
     const explain_cure *c = &e->cures.at[i];
@@ -194,9 +205,13 @@ void run_show_cures(run *r, const explanation *e, bool has_retried, const char *
     run_tell(r, RUN_DETAIL, "to fix it: %s", c->text);
     if (c->command) run_tell(r, RUN_DETAIL, "  %s", c->command);
   }
-  if (!e->is_by_growth) run_tell(r, RUN_DETAIL, "all evidence: plimsoll explain %s", r->folder.log);
-  else if (r->id)
+  if (e->is_by_growth && r->id)
     run_tell(r, RUN_DETAIL, "memory over time: plimsoll runs show %lld", (long long)r->id);
+  else if (!WIFSIGNALED(end->status))
+    run_tell(r, RUN_DETAIL, "all evidence: plimsoll explain %s", r->folder.log);
+  else if (e->verdict != EXPLAIN_UNCLEAR) // the log does not say how the process ended
+    run_tell(r, RUN_DETAIL, "all evidence: plimsoll explain %s --exit-status %d", r->folder.log,
+             128 + WTERMSIG(end->status));
 }
 
 void run_show_recovery(run *r, const char *text, uint64_t number, uint64_t most) {
@@ -211,6 +226,11 @@ void run_show_end(run *r, const char *how) {
              units_bytes(r->peak_bytes).text, units_bytes(r->total_bytes).text);
   char steps[80] = "";
   if (r->steps != PLIM_UNKNOWN)
-    snprintf(steps, sizeof steps, " after %s optimizer steps", units_count(r->steps).text);
-  run_tell(r, RUN_END, "%s%s%s", how, steps, peak);
+    snprintf(steps, sizeof steps, " after %s optimizer step%s", units_count(r->steps).text,
+             r->steps == 1 ? "" : "s");
+  char warnings[80] = "";
+  if (r->warnings && r->id)
+    snprintf(warnings, sizeof warnings, "; %s warning%s: plimsoll runs show %lld",
+             units_count(r->warnings).text, r->warnings == 1 ? "" : "s", (long long)r->id);
+  run_tell(r, RUN_END, "%s%s%s%s", how, steps, peak, warnings);
 }

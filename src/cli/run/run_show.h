@@ -19,11 +19,13 @@ plim_err run_show_check(run *r, const char *const *words, const cli_strings *set
 plim_err run_explain(run *r, const run_end *end, const char *conf, explanation *out,
                      plim_error *error);
 
-void run_show_failure(run *r, const run_end *end); // not because of memory
-void run_show_cause(run *r, const explanation *e);
+// Not because of memory. `changed`: with what plimsoll had started it again; empty: as the user typed it.
+void run_show_failure(run *r, const run_end *end, const char *changed);
+void run_show_cause(run *r, const explanation *e, bool is_memory);
 // Why the run does not go on, and what the user can do. `why` may be empty. With `has_retried`, the program was already
 // started again with the same settings.
-void run_show_cures(run *r, const explanation *e, bool has_retried, const char *why);
+void run_show_cures(run *r, const explanation *e, bool has_retried, const char *why,
+                    const run_end *end);
 void run_show_recovery(run *r, const char *text, uint64_t number, uint64_t most);
 void run_show_end(run *r, const char *how);
 

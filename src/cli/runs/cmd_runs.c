@@ -17,7 +17,9 @@ static const runs_args defaults = {.most = 20};
 
 static plim_err read_number(const char *text, uint64_t *id, plim_error *error) {
   if (units_parse_u64(text, id, error) == PLIM_OK && *id <= INT64_MAX) return PLIM_OK;
-  return plim_fail(error, PLIM_ERR_ARGUMENT, "%.40s is not the number of a run", text);
+  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "%.40s is not the number of a run", text);
+  plim_error_hint(error, "plimsoll runs lists them");
+  return err;
 }
 
 // Reads "", "show N" and "N".
@@ -52,6 +54,7 @@ static plim_err show_list(history *h, const cli_call *call, history_found *found
     plim_error_hint(error, "plimsoll runs show 3 --svg memory.svg");
     return err;
   }
+  if (!args->most) return plim_fail(error, PLIM_ERR_ARGUMENT, "--most must be at least 1");
   plim_err err = h ? history_list(h, args->most, found, error) : PLIM_OK;
   if (err) return err;
   if (call->common.json) runs_print_list_json(found);

@@ -158,8 +158,13 @@ static plim_err save(drawn *d, const picture_request *wanted, plim_error *error)
 plim_err runs_draw(const void *context, const picture_request *wanted, plim_error *error) {
   drawn d = {.found = context, .columns = wanted->columns, .rank = runs_fullest_rank(context)};
   const history_run *run = &d.found->runs.at[0];
-  if (!d.found->samples.len)
-    return plim_fail(error, PLIM_ERR_UNSUPPORTED, "run %lld has no samples of memory to draw",
+  bool has_memory = false;
+  for (size_t i = 0; i < d.found->samples.len; i++)
+    has_memory |= d.found->samples.at[i].rank == d.rank && peak_of(&d.found->samples.at[i]);
+  if (!has_memory)
+    return plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                     "run %lld cannot be drawn: memory is recorded after each optimizer step, and "
+                     "it made none",
                      (long long)run->id);
   d.seconds = d.found->samples.at[d.found->samples.len - 1].time - run->began;
   if (!(d.seconds > 0)) d.seconds = 1;

@@ -127,7 +127,7 @@ static int run(const cli_call *call) {
   plim_error error = {0};
   watch *w = NULL;
   bool is_utf8 = shows_utf8(), json = call->common.json;
-  bool is_terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+  bool is_terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && !term_is_dumb();
   if (check_args(args, &error) || watch_new(&options, &w, &error)) return cli_report(&error, NULL);
   int status;
   if (cli_was_given(call, AT(prometheus))) status = serve(w, args, json);
@@ -166,8 +166,8 @@ static const char *const description[] = {
     "rises with longer samples; peaks that swing between steps; memory or GPUs that are used less "
     "than half.",
     "Keys: q quits, the arrow and page keys scroll, p pauses, h explains the view. If the output "
-    "is "
-    "not a terminal, one sample is printed, as with --once. With --json, each sample is one line.",
+    "is not a terminal, or TERM is dumb, one sample is printed, as with --once. With --json, each "
+    "sample is one line.",
     NULL,
 };
 

@@ -178,7 +178,7 @@ static void fill_help(page *p) {
   static const char *const notes[] = {
       "memory: used now, and below it the last samples, the newest on the right",
       "busy: share of the time in which the GPU computed",
-      "peak: the most a run has allocated, of what it can get on its card",
+      "peak: the most a run has allocated, of what it can get on its GPU",
       "headroom: what was left at that peak",
   };
   page_clear(p);

@@ -36,9 +36,10 @@ typedef enum {
   PLIM_OOM_GGML,          // llama.cpp
   PLIM_OOM_VLLM,          // it could not take the memory that it was told to take
   PLIM_OOM_VLLM_CACHE,    // that memory leaves too little for its KV cache
-  PLIM_OOM_BATCH_ZERO,    // accelerate tried ever smaller batches, and none fitted
-  PLIM_OOM_ON_CHIP,       // a kernel needs more shared memory on the chip than there is
-  PLIM_OOM_OTHER,         // some other error that says "out of memory"
+  PLIM_OOM_DISPATCHED, // accelerate put parts of a quantized model on the host, where they cannot be
+  PLIM_OOM_BATCH_ZERO, // accelerate tried ever smaller batches, and none fitted
+  PLIM_OOM_ON_CHIP,    // a kernel needs more shared memory on the chip than there is
+  PLIM_OOM_OTHER,      // some other error that says "out of memory"
   PLIM_OOM_KINDS
 } plim_oom_kind;
 
@@ -146,6 +147,8 @@ typedef struct {
   uint64_t deepspeed_allocated_bytes, deepspeed_reserved_bytes; // the last see_memory_usage
   uint64_t failed_ranks; // ranks that reported a lack of memory; 0 if the log does not number them
   uint64_t survived;     // earlier messages after which the training went on
+  uint64_t growth_bytes; // per step, as plimsoll run has warned
+  char leak[320];        // the line that it found to leave memory behind at each step; else empty
   char alloc_conf[160];  // allocator settings, if the log shows them; else empty
   char snapshot[256];    // a memory snapshot that the log names; else empty
   char command[512];     // the training command, if the log shows it; else empty

@@ -127,8 +127,11 @@ static void watch_alloc_conf(plim_oom_facts *f, log_text line) {
     log_text rest = log_after(line, names[i]);
     size_t before = rest.at ? (size_t)(rest.at - line.at) - strlen(names[i]) : 0;
     log_text head = {line.at, before};
-    if (!rest.at || log_has(head, "setting") || log_has(head, "set ")) continue;
+    bool is_run = log_has(head, "set for this run: "); // a line of plimsoll run
+    if (!rest.at || log_has(head, "setting") || (log_has(head, "set ") && !is_run)) continue;
     copy_word(f->alloc_conf, sizeof f->alloc_conf, rest);
+    size_t length = strlen(f->alloc_conf);
+    if (length && f->alloc_conf[length - 1] == ',') f->alloc_conf[length - 1] = 0;
   }
 }
 
@@ -178,6 +181,20 @@ static void watch_samples(plim_oom_facts *f, log_text line) {
   f->sample_limit = most;
 }
 
+// The warnings of plimsoll run: "memory grows by 2.00 MiB per step; full at about step 510", "train.py:6 (main) leaves 2.00 MiB
+// in memory after each step".
+static void watch_growth(plim_oom_facts *f, log_text line) {
+  static const char mark[] = "plimsoll: ";
+  char text[64];
+  log_text growth = log_after(line, "memory grows by "), leak = log_after(line, mark);
+  if (growth.at && log_has(growth, " per step")) {
+    log_copy(text, sizeof text, growth);
+    log_read_size(text, &f->growth_bytes);
+  }
+  if (!*f->leak && log_has(line, " in memory after each step"))
+    log_copy(f->leak, sizeof f->leak, leak.at ? leak : line);
+}
+
 void log_watch_settings(log_watch *w, log_text line) {
   plim_oom_facts *f = &w->facts;
   if (line.size > 4000) return;                                // no program prints its settings so
@@ -190,6 +207,7 @@ void log_watch_settings(log_watch *w, log_text line) {
   watch_command(f, line);
   watch_deepspeed(f, line);
   watch_samples(f, line);
+  watch_growth(f, line);
   f->has_memcg |= log_has(line, "CONSTRAINT_MEMCG") ||
                   log_has(line, "Memory cgroup out of memory") ||
                   log_has(line, "cgroup out-of-memory");

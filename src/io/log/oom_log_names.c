@@ -22,6 +22,7 @@ static const char *const kinds[PLIM_OOM_KINDS] = {
     [PLIM_OOM_GGML] = "ggml",
     [PLIM_OOM_VLLM] = "vllm",
     [PLIM_OOM_VLLM_CACHE] = "vllm_cache",
+    [PLIM_OOM_DISPATCHED] = "dispatched_to_host",
     [PLIM_OOM_BATCH_ZERO] = "batch_size_zero",
     [PLIM_OOM_ON_CHIP] = "on_chip",
     [PLIM_OOM_OTHER] = "other",

@@ -120,6 +120,7 @@ static const log_phrase phrases[] = {
     {"largerthantheavailablekvcachememory", PLIM_OOM_VLLM_CACHE, LOG_STRONG, 0},
     {"tokensthatcanbestoredinkvcache", PLIM_OOM_VLLM_CACHE, LOG_STRONG, 0},
     {"islessthandesiredgpumemoryutilization", PLIM_OOM_VLLM, LOG_STRONG, 0},
+    {"somemodulesaredispatchedonthecpu", PLIM_OOM_DISPATCHED, LOG_WEAK, 0},
     {"noexecutablebatchsizefound,reachedzero", PLIM_OOM_BATCH_ZERO, LOG_WEAK, 0},
     {"outofresource:", PLIM_OOM_ON_CHIP, LOG_STRONG, 0}, // Triton: shared or tensor memory, threads
     {"outofmemoryerror", PLIM_OOM_OTHER, LOG_HINT, LOG_MENTION},
@@ -159,6 +160,8 @@ static const log_phrase phrases[] = {
     {"vllm", PLIM_OOM_NONE, LOG_NO_MESSAGE, LOG_SETTING},
     {"microsoft-standard", PLIM_OOM_NONE, LOG_NO_MESSAGE, LOG_SETTING},
     {"/mnt/c/", PLIM_OOM_NONE, LOG_NO_MESSAGE, LOG_SETTING},
+    {"memorygrowsby", PLIM_OOM_NONE, LOG_NO_MESSAGE, LOG_SETTING},
+    {"inmemoryaftereachstep", PLIM_OOM_NONE, LOG_NO_MESSAGE, LOG_SETTING},
     {"haverequires_grad", PLIM_OOM_NONE, LOG_NO_MESSAGE, LOG_SETTING},
 };
 

@@ -331,10 +331,20 @@ static void follow_stack(rank_state *state, log_text line, bool is_frame) {
   state->is_after_frame = is_frame;
 }
 
+// A line of `plimsoll run` tells what it has seen; the words for the cause in it are not the program's.
+static void read_own_line(reading *r, log_text line) {
+  if (r->is_collecting) finish_message(r);
+  log_watch_settings(&r->watch, line);
+}
+
 static void read_line(reading *r, log_text line, uint64_t number) {
   uint64_t rank = PLIM_UNKNOWN;
   line = log_strip(line, &rank);
   r->has_begun = false;
+  if (log_starts(line, "plimsoll: ")) {
+    read_own_line(r, line);
+    return;
+  }
   unsigned marks = search(r, line, number, rank);
   if (marks & LOG_KILLED) {
     r->is_cancelled |= log_is_cancelled(line);
@@ -380,6 +390,7 @@ static void begin(reading *r, plim_oom_log *log) {
       .accumulation = PLIM_UNKNOWN,
       .effective_batch = PLIM_UNKNOWN,
       .sample_tokens = PLIM_UNKNOWN,
+      .growth_bytes = PLIM_UNKNOWN,
       .sample_limit = PLIM_UNKNOWN,
       .deepspeed_allocated_bytes = PLIM_UNKNOWN,
       .deepspeed_reserved_bytes = PLIM_UNKNOWN,

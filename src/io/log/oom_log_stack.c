@@ -160,6 +160,10 @@ static bool is_library(const char *file) {
   return false;
 }
 
+// The modules that `plimsoll run` puts into a program call the functions that they replace. Their frames say nothing about
+// what the program does.
+static bool is_plimsolls(const char *file) { return strstr(file, "/python/plimsoll_") != NULL; }
+
 // ---- lines ------------------------------------------------------------------------------------------
 
 // Takes the name that follows, up to a blank or the end of the line.
@@ -218,6 +222,7 @@ static bool read_notebook_frame(log_text line, plim_oom_frame *f) {
 }
 
 static void add_frame(plim_oom_stack *stack, const plim_oom_frame *f) {
+  if (is_plimsolls(f->file)) return;
   if (!is_library(f->file)) {
     if (!*stack->script.file) stack->script = *f;
     stack->own = *f;

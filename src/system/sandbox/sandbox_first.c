@@ -15,6 +15,7 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -107,6 +108,33 @@ plim_err plim_sandbox_not_started(const char *name, int why, plim_error *error) 
     plim_error_hint(error, "for the file in this folder: ./%.200s", name);
   else if (is_of_path)
     plim_error_hint(error, "if it is part of a Python environment, activate that first");
+  return err;
+}
+
+static int why_not(const char *path) {
+  struct stat file;
+  if (stat(path, &file)) return errno;
+  return S_ISREG(file.st_mode) && access(path, X_OK) == 0 ? 0 : EACCES;
+}
+
+plim_err plim_sandbox_find_program(const char *name, plim_error *error) {
+  const char *path = getenv("PATH");
+  int why = ENOENT;
+  if (strchr(name, '/')) why = why_not(name);
+  else if (!path) return PLIM_OK; // execvp has a path of its own
+  else
+    for (size_t size; why && path; path = path[size] ? path + size + 1 : NULL) {
+      char *file = NULL;
+      size = strcspn(path, ":");
+      if (asprintf(&file, "%.*s%s%s", (int)size, path, size ? "/" : "", name) < 0)
+        return plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
+      why = why_not(file);
+      free(file);
+    }
+  if (!why) return PLIM_OK;
+  plim_err err = plim_sandbox_not_started(name, why, error);
+  if (strchr(name, ' '))
+    plim_error_hint(error, "without the quotes around the command: %.200s", name);
   return err;
 }
 

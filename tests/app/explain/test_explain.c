@@ -35,6 +35,17 @@ static const shape shapes[] = {
      "capacity; 9.57 MiB already "
      "allocated; 9.18 GiB free; 5.68 MiB cached)\n",
      PLIM_OOM_ALLOCATOR, EXPLAIN_TRANSIENT, EXPLAIN_LIKELY, EXPLAIN_CURE_RETRY, false},
+    {"a quantized model that does not fit",
+     "ValueError: Some modules are dispatched on the CPU or the disk. Make sure you have enough "
+     "GPU "
+     "RAM to fit the quantized model.\n",
+     PLIM_OOM_DISPATCHED, EXPLAIN_SHORTAGE, EXPLAIN_LIKELY, EXPLAIN_CURE_SMALLER_STATE, false},
+    {"what plimsoll run says about a kill",
+     "plimsoll: the process was killed (signal 9), but the kernel counted no out-of-memory kill\n",
+     PLIM_OOM_NONE, EXPLAIN_NO_OOM, EXPLAIN_CERTAIN, EXPLAIN_CURES, false},
+    {"a little more than the request is free, but less than a page of an expandable segment",
+     NEW("126.00 MiB", "1.83 GiB", "138.00 MiB", "1.69 GiB", "920.00 MiB", "8.00 MiB"),
+     PLIM_OOM_ALLOCATOR, EXPLAIN_SHORTAGE, EXPLAIN_CERTAIN, EXPLAIN_CURE_SMALLER_BATCH, true},
     {"torch 1.3, fragmented",
      "RuntimeError: CUDA out of memory. Tried to allocate 1.50 GiB (GPU 0; 10.92 GiB total "
      "capacity; 5.00 GiB already "
@@ -190,7 +201,21 @@ static const shape shapes[] = {
     {"a late step of the optimizer",
      BAR("40") TRACE FRAME("train.py", "main")
          FRAME(LIB "torch/optim/adamw.py", "_multi_tensor_adamw") FULL,
-     PLIM_OOM_ALLOCATOR, EXPLAIN_SHORTAGE, EXPLAIN_CERTAIN, EXPLAIN_CURE_SMALLER_STATE, false},
+     PLIM_OOM_ALLOCATOR, EXPLAIN_SHORTAGE, EXPLAIN_LIKELY, EXPLAIN_CURE_SMALLER_STATE, false},
+    {"memory that plimsoll run saw growing",
+     "plimsoll: memory grows by 64.0 MiB per step; full at about step 310\n" BAR("306")
+         TRACE TRAINING FRAME(LIB "torch/_tensor.py", "backward") FULL,
+     PLIM_OOM_ALLOCATOR, EXPLAIN_LEAK, EXPLAIN_LIKELY, EXPLAIN_CURE_FIX_CODE, false},
+    {"a leak whose line plimsoll run has found",
+     "plimsoll: memory grows by 64.0 MiB per step; full at about step 310\n"
+     "plimsoll: train.py:6 (main) leaves 64.0 MiB in memory after each step (in 20 of 20 recorded "
+     "steps, 1.25 GiB in 20 tensors so far)\n" BAR("306") TRACE FRAME("train.py", "main")
+         FRAME(LIB "torch/optim/adamw.py", "step") FULL,
+     PLIM_OOM_ALLOCATOR, EXPLAIN_LEAK, EXPLAIN_CERTAIN, EXPLAIN_CURE_FIX_CODE, false},
+    {"growth that is too little to matter",
+     "plimsoll: memory grows by 1.00 MiB per step; full at about step 4,310\n" BAR("2")
+         TRACE TRAINING FRAME(LIB "torch/_tensor.py", "backward") FULL,
+     PLIM_OOM_ALLOCATOR, EXPLAIN_LONG_SAMPLE, EXPLAIN_LIKELY, EXPLAIN_CURE_SMALLER_BATCH, true},
     {"the first step", BAR("0") TRACE TRAINING FRAME(LIB "torch/_tensor.py", "backward") FULL,
      PLIM_OOM_ALLOCATOR, EXPLAIN_SHORTAGE, EXPLAIN_CERTAIN, EXPLAIN_CURE_SMALLER_BATCH, true},
     {"a late step", BAR("306") TRACE TRAINING FRAME(LIB "torch/_tensor.py", "backward") FULL,
@@ -557,12 +582,20 @@ TEST(every_form_of_message_gets_its_verdict) {
 
 // The rows of root causes against which a smaller batch does nothing.
 TEST(a_smaller_batch_is_suggested_only_where_it_helps) {
-  static const explain_verdict without[] = {
-      EXPLAIN_FRAGMENTATION, EXPLAIN_OTHER_PROCESS,     EXPLAIN_LIBRARIES,
-      EXPLAIN_HOST_MEMORY,   EXPLAIN_IMPOSSIBLE_TENSOR, EXPLAIN_EVALUATION,
-      EXPLAIN_SAVING,        EXPLAIN_RESUMING,          EXPLAIN_CAP,
-      EXPLAIN_TRANSIENT,     EXPLAIN_ON_CHIP,           EXPLAIN_UNCLEAR,
-      EXPLAIN_NO_OOM};
+  static const explain_verdict without[] = {EXPLAIN_FRAGMENTATION,
+                                            EXPLAIN_OTHER_PROCESS,
+                                            EXPLAIN_LIBRARIES,
+                                            EXPLAIN_HOST_MEMORY,
+                                            EXPLAIN_IMPOSSIBLE_TENSOR,
+                                            EXPLAIN_EVALUATION,
+                                            EXPLAIN_SAVING,
+                                            EXPLAIN_RESUMING,
+                                            EXPLAIN_CAP,
+                                            EXPLAIN_TRANSIENT,
+                                            EXPLAIN_ON_CHIP,
+                                            EXPLAIN_UNCLEAR,
+                                            EXPLAIN_NO_OOM,
+                                            EXPLAIN_LEAK};
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
     for (size_t j = 0; j < sizeof without / sizeof *without; j++) {
       if (shapes[i].verdict != without[j]) continue;
@@ -596,6 +629,40 @@ TEST(an_exit_status_alone_tells_that_the_process_was_killed) {
   verdict = e.verdict;
   explanation_clear(&e);
   CHECK(verdict == EXPLAIN_UNCLEAR, "%s", explain_verdict_name(verdict));
+}
+
+// After counted optimizer steps, the optimizer's step fails only if something else has grown.
+TEST(a_late_step_of_the_optimizer_is_a_leak_if_optimizer_steps_were_counted) {
+  plim_oom_log log =
+      read_text(TRACE FRAME("train.py", "main") FRAME(LIB "torch/optim/adamw.py", "step") FULL);
+  explain_facts facts = explain_nothing_known;
+  facts.step = 78;
+  explanation e = explain(&log, &facts);
+  bool is_leak = e.verdict == EXPLAIN_LEAK && e.surety == EXPLAIN_LIKELY;
+  bool suggests_state = has_cure(&e, EXPLAIN_CURE_SMALLER_STATE);
+  explanation_clear(&e);
+  CHECK(is_leak && !suggests_state, "leak %d, smaller state %d", is_leak, suggests_state);
+}
+
+TEST(the_users_command_is_the_one_to_plan) {
+  plim_oom_log log = read_text(FULL);
+  explain_facts facts = explain_nothing_known;
+  facts.command = "python train.py --name 'two words'";
+  explanation e = explain(&log, &facts);
+  bool is_said = false;
+  for (size_t i = 0; i < e.cures.len; i++)
+    is_said |= e.cures.at[i].command && strstr(e.cures.at[i].command, "plimsoll plan --gpu ") &&
+               strstr(e.cures.at[i].command, " -- python train.py --name 'two words'");
+  explanation_clear(&e);
+  CHECK(is_said, "the command is not in the cures");
+}
+
+TEST(what_plimsoll_run_has_set_is_in_force) {
+  plim_oom_log log =
+      read_text("plimsoll: set for this run: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:"
+                "True, PYTORCH_ALLOC_CONF=expandable_segments:True, "
+                "TOKENIZERS_PARALLELISM=false\n" FULL);
+  CHECK(strcmp(log.facts.alloc_conf, "expandable_segments:True") == 0, "%s", log.facts.alloc_conf);
 }
 
 TEST(other_processes_are_named) {

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import sqlite3
+import socket
 import subprocess
 import sys
 import tempfile
@@ -93,15 +94,17 @@ def passes_through(b):
     status, out, err = b.run([], ["./torchrun", "--nproc-per-node", "2", "train.py"])
     check("OMP_NUM_THREADS=" in err, "several processes share the cores", err)
     status, out, err = b.run([], TRAIN + ["--end", "kill"])
-    check(status == 128 + signal.SIGKILL and "SIGKILL" in err or "killed" in err, "a killed program", err)
+    check(status == 128 + signal.SIGKILL and "was killed (signal 9)" in err, "a killed program", err)
     one = b.newest()
+    is_counted = "the kernel counted no out-of-memory kill" in err  # the kernel may not tell
+    check(one["end"] == ("killed" if is_counted else "out of memory"), "a kill is called out of memory only if it may have been that", one)
     check(one["steps"] == 6 and one["end"] != "finished" and os.path.exists(one["log"]), "it is in the record", one)
     with open(one["log"]) as f:
         check("step 6: 16 samples" in f.read(), "the log has its output")
     status, out, err = b.run(["--resume=--from $LAST"], TRAIN)
     check(status == 2 and "--resume" in err and not out, "a --resume that only a shell could read", err)
     status, out, err = b.run([], ["no-such-program"])
-    check(status == 2 and "no-such-program" in err, "a program that is missing", err)
+    check(status == 2 and "no-such-program" in err and "plimsoll: " not in err, "a program that is missing is not a run", err)
 
 
 def recovers(b):
@@ -188,10 +191,14 @@ def warns(b):
     steps = ["--max_steps", "60", "--leak-mib", "10", "--card-mib", "1500", "--step-ms", "60"]
     status, out, err = b.run([], TRAIN[:5] + steps)
     check(status == 0 and "memory grows by 10.0 MiB per step" in err, "a leak is announced", err)
+    check("1 warning: plimsoll runs show 1" in err.split("\n")[-2], "the last line says that there was a warning", err)
     status, out, err = b.run([], TRAIN[:5] + ["--max_steps", "40", "--long-every", "3", "--card-mib", "5000", "--step-ms", "30"])
     check(status == 0 and err.count("the peak swings between 500 MiB and 900 MiB from step to step") == 1, "swings between steps are told once", err)
     status, out, err = b.run([], TRAIN[:5] + ["--max_steps", "40", "--card-mib", "5000", "--step-ms", "30"])
     check(status == 0 and "swings" not in err, "equal steps are no swings", err)
+    steps[5] = "900"
+    status, out, err = b.run([], TRAIN[:5] + steps)
+    check(status == 1 and "a leak filled the GPU: memory grew by 10.0 MiB with each step" in err and "starting again" not in err, "a leak that fills the card is the cause", err)
 
 
 def passes_signals(b):
@@ -247,7 +254,10 @@ def notifies(b):
     check(until(lambda: wanted <= {g["event"] for g in Hook.got}), "a webhook is told", Hook.got)
     server.shutdown()
     status, out, err = b.run(["--notify", "http://127.0.0.1:9/"], TRAIN)
-    check(status == 0, "a webhook that does not answer harms nothing", err)
+    check(status == 0 and err.count("the webhook was not told: ") == 1, "a webhook that is down harms nothing, and that is said once", err)
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # accepts, and never answers
+        status, out, err = b.run(["--notify", "http://127.0.0.1:%d/" % silent.getsockname()[1]], TRAIN)
+    check(status == 0 and "waiting for the webhook" in err and "did not answer within 10 seconds" in err, "neither does one that is silent", err)
 
 
 def keeps_going_without_a_record(b):
@@ -385,6 +395,11 @@ def draws(b):
     b.run(["--resume=--resume"], TRAIN + ["--long-step", "4", "--card-mib", "800", "--checkpoint", "last", "--step-ms", "300"])
     subprocess.run([PLIMSOLL, "runs", "show", "2", "--svg", picture], cwd=b.work, env=b.env, stdout=subprocess.DEVNULL)
     check(">start 1</text>" in open(picture).read() and ">start 2</text>" in open(picture).read(), "both starts of a recovered run are marked", open(picture).read())
+    check(done.returncode == 0 and "<svg" in open(picture).read(), "a run is drawn")
+    sample = '{"t": 5, "step": 0, "rank": 0, "world": 1, "phase": "loading", "allocated": 0, "reserved": 0, "free": 1000, "total": 2000}'
+    b.run([], ["sh", "-c", "echo '%s' > $PLIMSOLL_LIVE/$$.live; exit 1" % sample])
+    done = subprocess.run([PLIMSOLL, "runs", "show", "3", "--svg", picture], cwd=b.work, env=b.env, stderr=subprocess.PIPE, text=True)
+    check(done.returncode == 2 and "made none" in done.stderr, "a run without a step has no picture", done.stderr)
     done = subprocess.run([PLIMSOLL, "runs", "99"], env=b.env, stderr=subprocess.PIPE, text=True)
     check(done.returncode == 2 and "there is no run 99" in done.stderr, "a run that is not there", done.stderr)
 

@@ -473,6 +473,21 @@ TEST(the_users_own_line_is_told) {
   CHECK_STR(log.message.stack.own.code, "x()");
 }
 
+TEST(frames_of_plimsolls_modules_do_not_count) {
+  plim_oom_log log = read_text(
+      "Traceback (most recent call last):\n" FRAME("/home/me/train.py", "<module>") FRAME(
+          "/opt/card/python/plimsoll_resume.py", "resumed")
+          FRAME(LIB "torch/_tensor.py", "backward") FRAME(
+              "/opt/card/python/plimsoll_observed.py",
+              "_until_first_step") "RuntimeError: CUDA out of memory. Tried to allocate 1.00 GiB\n"
+                                   "plimsoll: out of memory: the program needs more memory than "
+                                   "the GPU has\n");
+  CHECK_STR(log.message.stack.own.file, "/home/me/train.py");
+  CHECK(log.message.stack.phase == PLIM_RUN_TRAINING, "%s",
+        plim_run_phase_name(log.message.stack.phase));
+  CHECK_STR(log.message.text, "RuntimeError: CUDA out of memory. Tried to allocate 1.00 GiB");
+}
+
 TEST(a_traceback_within_a_json_string_is_read) {
   plim_oom_log log = read_text(
       "{\"log\":\"Traceback (most recent call last):\\n  File \\\"/home/me/train.py\\\", line 12, "
