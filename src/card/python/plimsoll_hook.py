@@ -21,6 +21,7 @@ import plimsoll_history
 import plimsoll_live
 import plimsoll_measured
 import plimsoll_observed
+import plimsoll_ranks
 import plimsoll_resume
 import plimsoll_savers
 import plimsoll_values
@@ -142,9 +143,7 @@ def _write():
     wanted = ("allocated_bytes.all.peak", "reserved_bytes.all.peak", "num_alloc_retries", "num_ooms")
     _observed.update(
         steps=_made(),
-        rank=_number("RANK", 0),
-        world=_number("WORLD_SIZE", 1),
-        local_rank=_number("LOCAL_RANK", 0),
+        **plimsoll_ranks.fields(),
         failure=_failure(),
         is_grouped=plimsoll_world.is_used,
         versions=_versions(),
@@ -173,12 +172,6 @@ def _write():
     with open(path + ".part", "w") as f:
         json.dump(_observed, f, default=str)
     os.replace(path + ".part", path + ".json")  # a process that is killed before leaves no half of it
-
-
-def _number(variable, otherwise):
-    """A number of the environment; some launchers leave such variables empty."""
-    text = os.environ.get(variable, "").strip()
-    return int(text) if text.isdigit() else otherwise
 
 
 def _measured(devices):

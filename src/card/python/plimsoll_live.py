@@ -7,6 +7,8 @@ import os
 import sys
 import time
 
+import plimsoll_ranks
+
 INTERVAL = 0.25  # seconds between lines of the same phase
 _torch = None
 _file = None
@@ -49,7 +51,7 @@ def resume(path, steps):
     """The program resumes from a checkpoint, made after so many steps; or from none."""
     global _first, _step
     _first = _step = steps
-    if os.environ.get("RANK", "0") == "0":
+    if plimsoll_ranks.is_first():
         place = "resuming from %s" % path if path else "this run has no checkpoint yet: training starts from the beginning"
         print("plimsoll: " + place, file=sys.stderr, flush=True)
     _write()
@@ -84,12 +86,11 @@ def _device():
 
 
 def _line(fields):
-    rank, local, world = (int(os.environ.get(name, default)) for name, default in (("RANK", "0"), ("LOCAL_RANK", "0"), ("WORLD_SIZE", "1")))
     try:
         device = _device()
     except Exception:  # the card answers nothing any more
         device = {}
-    return dict({"t": time.time(), "step": _step, "phase": _phase, "rank": rank, "local_rank": local, "world": world}, **dict(device, **fields))
+    return {"t": time.time(), "step": _step, "phase": _phase, **plimsoll_ranks.fields(), **device, **fields}
 
 
 def _write(fields=()):
