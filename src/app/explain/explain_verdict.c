@@ -16,7 +16,9 @@
 #define OUTSIDE_SHARE                                                                              \
   0.15 // of the GPU: libraries and others, where a message does not separate them
 #define LARGEST_GPU (1024 * PLIM_GIB) // for messages that do not say how large the GPU is
-#define ABSURD_FACTOR 16              // a request of so many times the GPU is a mistake in a shape
+// PyTorch asks the driver for more than was requested: with expandable segments for a multiple of this (kLargeBuffer).
+#define SEGMENT_BYTES (20 * PLIM_MIB)
+#define ABSURD_FACTOR 16 // a request of so many times the GPU is a mistake in a shape
 
 void explain_conclude(explain_case *c, explain_verdict verdict, explain_surety surety,
                       const char *format, ...) {
@@ -168,8 +170,8 @@ static bool decide_cap(explain_case *c) {
 }
 
 static bool decide_transient(explain_case *c) {
-  if (!explain_is_known(c->free) || !explain_is_known(c->wanted) || c->free < c->wanted)
-    return false;
+  if (!explain_is_known(c->free) || !explain_is_known(c->wanted)) return false;
+  if (c->free < c->wanted || c->free - c->wanted < SEGMENT_BYTES) return false;
   explain_conclude(
       c, EXPLAIN_TRANSIENT, EXPLAIN_LIKELY,
       "%s were free when the message was written, more than the %s that were requested",
