@@ -4,9 +4,10 @@
 //   run.json   {"pid": of plimsoll, "command": "...", "started": Unix seconds, "limit_bytes": N or null,
 //               "steps": planned steps or null}
 //   PID.live   for each process of the program, one JSON object per line, appended after optimizer steps:
-//              {"t": Unix seconds, "step": n, "rank": r, "local_rank": l, "world": w, "phase": "training",
-//               "device": CUDA's index, "card": "NVIDIA H200", "uuid": "GPU-...", "allocated": bytes, "reserved": bytes,
-//               "peak_allocated": bytes, "peak_reserved": bytes, "free": bytes, "total": bytes}
+//              {"t": Unix seconds, "step": n, "rank": r, "local_rank": l, "world": w, "local_world": ranks of this node,
+//               "phase": "training", "device": CUDA's index, "card": "NVIDIA H200", "uuid": "GPU-...", "allocated": bytes,
+//               "reserved": bytes, "peak_allocated": bytes, "peak_reserved": bytes, "free": bytes, "total": bytes}
+//              and when memory has run out, also {"oom_bytes": requested}
 // The peaks are those since the line before; where they are those since the start, swings between steps are not seen.
 // Any field may be missing or null. The files are written by others while they are read here: a line that is not
 // complete yet is left for later, and a line that cannot be read is skipped.
@@ -34,11 +35,12 @@ extern const char *const live_phase_names[LIVE_PHASES]; // "unknown", "loading",
 // One line. Numbers that are not there are PLIM_UNKNOWN, the time -1, texts empty.
 typedef struct {
   double seconds; // Unix time
-  uint64_t step, rank, local_rank, world, device;
+  uint64_t step, rank, local_rank, world, local_world, device;
   live_phase phase;
   char uuid[96], card[96]; // the card's name
   uint64_t allocated_bytes, reserved_bytes, peak_allocated_bytes, peak_reserved_bytes;
   uint64_t free_bytes, total_bytes; // of the card
+  uint64_t oom_bytes;               // the request that failed; PLIM_UNKNOWN: none did
 } live_sample;
 
 // Reads a line without its line break. False if it is not a JSON object.

@@ -54,6 +54,7 @@ bool live_parse(const char *line, size_t size, live_sample *out) {
                        .rank = count_in(o, "rank"),
                        .local_rank = count_in(o, "local_rank"),
                        .world = count_in(o, "world"),
+                       .local_world = count_in(o, "local_world"),
                        .device = count_in(o, "device"),
                        .phase = phase_in(o),
                        .allocated_bytes = count_in(o, "allocated"),
@@ -61,7 +62,8 @@ bool live_parse(const char *line, size_t size, live_sample *out) {
                        .peak_allocated_bytes = count_in(o, "peak_allocated"),
                        .peak_reserved_bytes = count_in(o, "peak_reserved"),
                        .free_bytes = count_in(o, "free"),
-                       .total_bytes = count_in(o, "total")};
+                       .total_bytes = count_in(o, "total"),
+                       .oom_bytes = count_in(o, "oom_bytes")};
   text_in(o, "uuid", out->uuid, sizeof out->uuid);
   text_in(o, "card", out->card, sizeof out->card);
   json_decref(o);

@@ -131,7 +131,8 @@ static plim_err start(work *w, bool is_again, run_end *end, plim_error *error) {
 // ended.
 static bool is_well(const run_end *end) {
   const simulate_process *failed = simulate_first_failed(&end->observed);
-  if (failed && failed->steps == simulate_steps(&end->observed)) return false;
+  uint64_t last = simulate_steps(&end->observed); // other ranks may be one step ahead
+  if (failed && failed->steps + (failed->world > 1) >= last) return false;
   return WIFEXITED(end->status) && WEXITSTATUS(end->status) == 0;
 }
 
@@ -148,28 +149,31 @@ static const char *allocator_settings(const work *w) {
 // Whether the program is started again.
 static plim_err recover(work *w, const run_end *end, uint64_t attempt, bool *is_again,
                         plim_error *error) {
-  explanation e;
+  run_explained x;
   recovery_step step = {0};
-  plim_err err = run_explain(&w->r, end, allocator_settings(w), &e, error);
+  plim_err err = run_explain(&w->r, end, allocator_settings(w), &x, error);
   if (err) return err;
-  bool is_memory = e.verdict != EXPLAIN_NO_OOM;
+  const explanation *e = &x.cause;
+  bool is_memory = e->verdict != EXPLAIN_NO_OOM;
   w->how = is_memory ? "out of memory" : "failed";
   if (!is_memory) run_show_failure(&w->r, end);
   else {
-    run_show_cause(&w->r, &e);
+    run_show_cause(&w->r, &x);
     if (w->args->is_kept) err = recovery_restore(&w->recovery, error);
     w->planned.total_bytes = w->r.total_bytes;
-    if (!err && attempt < w->args->retries)
-      err = recovery_next(&w->recovery, &e, simulate_fullest(&end->observed), &step, error);
+    bool may_try = attempt < w->args->retries;
+    if (w->r.has_nodes)
+      snprintf(step.text, sizeof step.text,
+               "it also runs on other machines, where plimsoll cannot start it");
+    else if (!err && may_try) err = recovery_next(&w->recovery, e, x.seen, &step, error);
     *is_again = !err && step.is_found;
-    if (!err && !step.is_found)
-      run_show_cures(&w->r, &e, attempt < w->args->retries ? step.text : "");
+    if (!err && !step.is_found) run_show_cures(&w->r, e, may_try ? step.text : "");
   }
   if (*is_again) {
     run_show_recovery(&w->r, step.text, attempt + 1, w->args->retries);
     for (const char *const *at = step.variables; *at; at++) add_variable(w, *at);
   }
-  explanation_clear(&e);
+  explanation_clear(&x.cause);
   return err;
 }
 

@@ -100,7 +100,7 @@ static size_t find_others(const run_end *end, explain_process *out, char names[]
   return found;
 }
 
-plim_err run_explain(const run *r, const run_end *end, const char *conf, explanation *out,
+plim_err run_explain(const run *r, const run_end *end, const char *conf, run_explained *out,
                      plim_error *error) {
   plim_oom_log log;
   plim_machine machine;
@@ -113,17 +113,21 @@ plim_err run_explain(const run *r, const run_end *end, const char *conf, explana
   facts.signal = WIFSIGNALED(end->status) ? WTERMSIG(end->status) : 0;
   facts.exit_status =
       WIFEXITED(end->status) ? WEXITSTATUS(end->status) : 128 + WTERMSIG(end->status);
-  facts.step = end->steps;
+  const live_rank *failed = run_failed(end, log.message.rank);
+  bool has_ranks = failed && live_rank_has_others(failed);
+  out->rank = has_ranks ? failed->oom.rank : log.message.rank;
+  out->seen = run_observed(end, failed);
+  facts.step = failed ? failed->last.step : end->steps;
   facts.machine = &machine;
   facts.alloc_conf = conf;
   if (machine.oom_kills != PLIM_UNKNOWN && r->oom_kills != PLIM_UNKNOWN)
     facts.has_oom_kill = machine.oom_kills > r->oom_kills ? EXPLAIN_YES : EXPLAIN_NO;
   facts.others = others;
   facts.other_count = find_others(end, others, names);
-  const simulate_process *seen = simulate_fullest(&end->observed);
+  const simulate_process *seen = out->seen;
   if (seen && seen->observed.batch[0]) facts.micro_batch = seen->observed.batch[0];
   if (seen && seen->observed.accumulation) facts.accumulation = seen->observed.accumulation;
-  return explain_log(&log, &facts, out, error);
+  return explain_log(&log, &facts, &out->cause, error);
 }
 
 void run_show_failure(run *r, const run_end *end) {
@@ -131,8 +135,9 @@ void run_show_failure(run *r, const run_end *end) {
     run_tell(r, RUN_FAILURE, "the program was killed by signal %d (%s)", WTERMSIG(end->status),
              strsignal(WTERMSIG(end->status)));
   else if (WEXITSTATUS(end->status))
-    run_tell(r, RUN_FAILURE, "the program failed with exit status %d, but not because of memory",
-             WEXITSTATUS(end->status));
+    run_tell(r, RUN_FAILURE, "the program failed with exit status %d, but not because of memory%s",
+             WEXITSTATUS(end->status),
+             r->has_nodes ? " on this machine; the cause may be on another one" : "");
   else
     run_tell(r, RUN_FAILURE,
              "the program failed, but not because of memory: %s (its script lost the "
@@ -140,8 +145,12 @@ void run_show_failure(run *r, const run_end *end) {
              simulate_first_failed(&end->observed)->failure.text);
 }
 
-void run_show_cause(run *r, const explanation *e) {
-  run_tell(r, RUN_FAILURE, "out of memory: %s%s%s", e->summary,
+void run_show_cause(run *r, const run_explained *x) {
+  const explanation *e = &x->cause;
+  char who[32] = "";
+  if (x->rank != PLIM_UNKNOWN)
+    snprintf(who, sizeof who, " on rank %llu", (unsigned long long)x->rank);
+  run_tell(r, RUN_FAILURE, "out of memory%s: %s%s%s", who, e->summary,
            e->why_not_sure ? "; not certain: " : "", e->why_not_sure ? e->why_not_sure : "");
 }
 
@@ -165,8 +174,11 @@ void run_show_end(run *r, const char *how) {
   if (r->peak_bytes != PLIM_UNKNOWN && r->total_bytes != PLIM_UNKNOWN)
     snprintf(peak, sizeof peak, "; peak %s of %s on the fullest GPU",
              units_bytes(r->peak_bytes).text, units_bytes(r->total_bytes).text);
+  char rank[32] = "";
+  if (*peak && r->peak_rank != PLIM_UNKNOWN)
+    snprintf(rank, sizeof rank, " (rank %llu)", (unsigned long long)r->peak_rank);
   char steps[80] = "";
   if (r->steps != PLIM_UNKNOWN)
     snprintf(steps, sizeof steps, " after %s optimizer steps", units_count(r->steps).text);
-  run_tell(r, RUN_END, "%s%s%s", how, steps, peak);
+  run_tell(r, RUN_END, "%s%s%s%s", how, steps, peak, rank);
 }
