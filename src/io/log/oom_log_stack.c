@@ -214,7 +214,11 @@ static bool read_notebook_frame(log_text line, plim_oom_frame *f) {
   return *f->function != 0;
 }
 
+// Under `plimsoll run`, calls pass through functions of its modules (src/card/python), whose names mean nothing here.
+static bool is_plimsolls(const char *file) { return strstr(file, "/python/plimsoll_") != NULL; }
+
 static void add_frame(plim_oom_stack *stack, const plim_oom_frame *f) {
+  if (is_plimsolls(f->file)) return;
   if (!is_library(f->file)) {
     if (!*stack->script.file) stack->script = *f;
     stack->own = *f;

@@ -436,6 +436,25 @@ TEST(the_users_own_line_is_told) {
   CHECK_STR(log.message.stack.own.code, "x()");
 }
 
+// The function resumed of plimsoll_resume.py is on the stack during all of a training that was resumed.
+TEST(the_functions_of_plimsoll_tell_nothing) {
+  plim_oom_log log =
+      read_text("Traceback (most recent call last):\n"
+                "  File \"/home/me/train.py\", line 24, in <module>\n"
+                "    trainer.train()\n"
+                "  File \"/usr/lib/plimsoll/python/plimsoll_resume.py\", line 47, in resumed\n"
+                "    return train(self, resume_from_checkpoint, *args, **kwargs)\n"
+                "  File \"/v/site-packages/transformers/trainer.py\", line 9, in training_step\n"
+                "    loss.backward()\n"
+                "  File \"/usr/lib/plimsoll/python/plimsoll_hook.py\", line 109, in backward\n"
+                "    return function(*args, **kwargs)\n"
+                "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n");
+  const plim_oom_stack *s = &log.message.stack;
+  CHECK(s->phase == PLIM_RUN_TRAINING, "phase %d", s->phase);
+  CHECK_STR(s->own.file, "/home/me/train.py");
+  CHECK_STR(s->own.code, "trainer.train()");
+}
+
 TEST(a_traceback_within_a_json_string_is_read) {
   plim_oom_log log = read_text(
       "{\"log\":\"Traceback (most recent call last):\\n  File \\\"/home/me/train.py\\\", line 12, "
