@@ -167,11 +167,11 @@ def deepspeed(stage, launcher):
     """Its micro batch is in a dict of the program, without an accumulation, so it is not started again."""
     run = Run(2, "1200MiB", [], launcher, "zero.py", ["--stage", str(stage)])
     name = "DeepSpeed, ZeRO %d by %s" % (stage, launcher[0])
-    run.ends(name, None, 6, 2, worst=1)
+    run.ends(name, None, 6, 2)
     check(run.status not in (0, 2), "%s: the exit status is the launcher's (%d)" % (name, run.status))
     run.says("out of memory on rank 1: 4 steps fitted", "%s: the failure is explained" % name)
     run.says("it is not started again: the program has no accumulation", "%s: it says why it is not started again" % name)
-    run = Run(2, "3GiB", [], launcher, "zero.py", ["--stage", str(stage)])
+    run = Run(2, "6GiB", [], launcher, "zero.py", ["--stage", str(stage)])
     run.ends(name + " with enough memory", 0, 6, 2, worst=1)
 
 

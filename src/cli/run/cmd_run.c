@@ -286,7 +286,11 @@ static const char *const description[] = {
     "Afterwards your files are as before, unless you give --keep. If the cause is another (another "
     "process on the GPU, host memory), it stops and says so.",
     "A warning is printed when memory grows from step to step, with the step at which the GPU will "
-    "be full.",
+    "be full. With several ranks (torchrun, accelerate, deepspeed and others) each rank reports, "
+    "and the one with the least room decides.",
+    "If a training runs on several machines, start `plimsoll run` on each of them. Each one sees "
+    "only the ranks of its own machine: it warns and explains, but does not start the program "
+    "again.",
     "After the first step it reports a model that is in memory twice, with the lines that made the "
     "copies. If memory leaks, it records a few steps and names the lines.",
     "--chunked-loss, --empty-cache-every and --gc-every save memory without a change to your code; "
