@@ -24,6 +24,8 @@ while read -r version packages; do
 done <"$here/versions.txt"
 # Apart, because peft runs other code where it is installed.
 pip install --no-deps --target "$folder/bitsandbytes" bitsandbytes==0.50.2 || exit 3
+# Apart as well: the other programs are measured without it.
+pip install --no-deps --target "$folder/lightning" lightning==2.6.6 lightning-utilities==0.15.3 torchmetrics==1.9.0 || exit 3
 # Headers of CUDA, to compare layouts with.
 pip install --no-deps --target "$folder/headers/11" nvidia-cuda-runtime-cu11==11.8.89 || exit 3
 pip install --no-deps --target "$folder/headers/12" nvidia-cuda-runtime-cu12==12.1.105 || exit 3

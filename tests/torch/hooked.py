@@ -26,6 +26,18 @@ for step in range(3):
 print("retries", torch.cuda.memory_stats()["num_alloc_retries"])
 print("copied", torch.arange(5, device="cuda").tolist(), optimizer.state[model[-1].weight]["exp_avg"].device)
 """
+# Likewise, resumed from a checkpoint.
+RESUMED = PROGRAM.replace(
+    "for step in range(3):",
+    """
+values = {i: {"step": torch.tensor(5.0), "exp_avg": torch.zeros(p.shape), "exp_avg_sq": torch.zeros(p.shape)} for i, p in enumerate(model.parameters())}
+optimizer.load_state_dict({"state": values, "param_groups": optimizer.state_dict()["param_groups"]})
+del values
+for step in range(3):""",
+    1,
+)
+# The passes within the optimizer's step, as Lightning has them.
+CLOSURE = PROGRAM.replace("    loss = model", "    def passes():\n        loss = model").replace("    loss.backward()\n    optimizer.step()", "        loss.backward()\n        return loss\n\n    optimizer.step(passes)")
 ONE = "import torch\nprint('step', torch.ones(9, device='cuda').device)"
 CAP, SPILL = 1500 * MIB, 4096 * MIB
 passed = failed = 0
@@ -92,16 +104,22 @@ def check_cap(bench, expandable):
     check(run.processes[0]["peak_bytes"] <= CAP and run.processes[0]["refusals"] == 2, "%s: asked twice, refused twice" % kind)
 
 
-def check_spill(bench, expandable):
+def check_cold(bench, kind, program, expandable):
     """What is cold goes to the host and stays there; PyTorch never has to release its cache."""
-    kind = "expandable segments" if expandable else "segments"
-    cold = Run(bench, PROGRAM, ["--cap", CAP, "--spill", SPILL], expandable)
+    cold = Run(bench, program, ["--cap", CAP, "--spill", SPILL], expandable)
     check(len(cold.said("step")) == 3 and cold.said("retries") == [0], "%s: the run goes on, without retries: %s" % (kind, cold.said("retries")))
     spilled, phases = cold.processes[0]["spilled_bytes"], [i for i, e in enumerate(cold.events) if e["kind"] == "phase"]
     check(0 < spilled <= 680 * MIB, "%s: %d MiB of the state are spilled, with 20 MiB to round up to" % (kind, spilled // MIB))
-    others = cold.events[: phases[0]] + cold.events[phases[-1] :]
+    others = cold.events[: phases[0]] + cold.events[phases[-1] :] if phases else []
     check(len(phases) == 2 and not any(e["kind"] == "spill" for e in others), "%s: and nothing but the state" % kind)
-    check("copied [0, 1, 2, 3, 4] cuda:0" in cold.log, "%s: its tensors are on the card" % kind)
+    check("copied [0, 1, 2, 3, 4] cuda:0" in cold.log, "%s: its tensors are on the card%s" % (kind, "" if "cuda:0" in cold.log else ": " + cold.log[-800:]))
+
+
+def check_spill(bench, expandable):
+    kind = "expandable segments" if expandable else "segments"
+    check_cold(bench, kind, PROGRAM, expandable)
+    check_cold(bench, "%s, resumed" % kind, RESUMED, expandable)
+    check_cold(bench, "%s, passes in a closure" % kind, CLOSURE, expandable)
     hot = Run(bench, PROGRAM, ["--cap", CAP, "--spill", SPILL, "--no-cold"], expandable)
     check(len(hot.said("step")) == 3 and hot.said("retries") > [0], "%s: without the rule, after PyTorch released its cache" % kind)
     kinds = [e["kind"] for e in hot.events]

@@ -5,9 +5,9 @@
 //               "steps": planned steps or null}
 //   PID.live   for each process of the program, one JSON object per line, appended after optimizer steps and when a phase
 //              begins or ends:
-//              {"t": Unix seconds, "step": n, "rank": r, "local_rank": l, "world": w, "phase": "training",
-//               "device": CUDA's index, "card": "NVIDIA H200", "uuid": "GPU-...", "allocated": bytes, "reserved": bytes,
-//               "peak_allocated": bytes, "peak_reserved": bytes, "free": bytes, "total": bytes}
+//              {"t": Unix seconds, "step": n, "rank": r, "local_rank": l, "world": w, "local_world": ranks of this machine,
+//               "phase": "training", "device": CUDA's index, "card": "NVIDIA H200", "uuid": "GPU-...", "allocated": bytes,
+//               "reserved": bytes, "peak_allocated": bytes, "peak_reserved": bytes, "free": bytes, "total": bytes}
 //              and when memory has run out, also
 //              {"oom_bytes": requested, "sample_tokens": of the failing batch, "longest_tokens": of all batches before}
 // The peaks are those since the line before, in the phase of the line.
@@ -37,7 +37,7 @@ extern const char *const live_phase_names[LIVE_PHASES]; // "unknown", "loading",
 // One line. Numbers that are not there are PLIM_UNKNOWN, the time -1, texts empty.
 typedef struct {
   double seconds; // Unix time
-  uint64_t step, rank, local_rank, world, device;
+  uint64_t step, rank, local_rank, world, local_world, device;
   live_phase phase;
   char uuid[96], card[96]; // the card's name
   uint64_t allocated_bytes, reserved_bytes, peak_allocated_bytes, peak_reserved_bytes;

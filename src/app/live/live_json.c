@@ -54,6 +54,7 @@ bool live_parse(const char *line, size_t size, live_sample *out) {
                        .rank = count_in(o, "rank"),
                        .local_rank = count_in(o, "local_rank"),
                        .world = count_in(o, "world"),
+                       .local_world = count_in(o, "local_world"),
                        .device = count_in(o, "device"),
                        .phase = phase_in(o),
                        .allocated_bytes = count_in(o, "allocated"),

@@ -39,13 +39,35 @@ static uint64_t outside_of(const live_sample *s) {
   return used > s->reserved_bytes ? used - s->reserved_bytes : 0;
 }
 
+uint64_t live_room(uint64_t total_bytes, uint64_t used_bytes) {
+  if (used_bytes == PLIM_UNKNOWN) return PLIM_UNKNOWN;
+  return total_bytes > used_bytes ? total_bytes - used_bytes : 0;
+}
+
+// In use on the card at the peak: what is in use now, and what this process has released since.
+static uint64_t used_at_peak(const live_sample *s) {
+  if (s->total_bytes == PLIM_UNKNOWN || s->free_bytes == PLIM_UNKNOWN)
+    return s->peak_reserved_bytes;
+  bool is_known = s->peak_reserved_bytes != PLIM_UNKNOWN && s->reserved_bytes != PLIM_UNKNOWN;
+  uint64_t used = live_room(s->total_bytes, s->free_bytes);
+  uint64_t released = is_known ? live_room(s->peak_reserved_bytes, s->reserved_bytes) : 0;
+  return released < s->total_bytes - used ? used + released : s->total_bytes;
+}
+
+static void take_use(live_rank *r, const live_sample *s) {
+  uint64_t used = used_at_peak(s);
+  if (live_room(s->total_bytes, used) >= live_room(r->total_bytes, r->used_bytes)) return;
+  r->used_bytes = used;
+  r->total_bytes = s->total_bytes;
+}
+
 static void take_sample(live_rank *r, const live_run *run, const live_sample *s) {
   r->last = *s;
   r->has_sample = true;
   r->limit_bytes = limit_of(run, s);
   r->peak_bytes = higher_known(r->peak_bytes, peak_in(s));
   r->recent_peak_bytes = higher_known(r->recent_peak_bytes, peak_in(s));
-  r->peak_reserved_bytes = higher_known(r->peak_reserved_bytes, s->peak_reserved_bytes);
+  take_use(r, s);
   if (s->oom_bytes != PLIM_UNKNOWN) r->has_oom = true, r->oom = *s;
   if (!is_step(s)) return;
   plim_history_add(&r->history, &(plim_step_memory){.step = s->step,
@@ -87,12 +109,16 @@ live_rank *live_rank_new(const char *folder, const live_run *run, unsigned pid) 
   live_rank *r = calloc(1, sizeof *r);
   if (!r) return NULL;
   r->pid = pid;
-  r->limit_bytes = r->peak_bytes = r->peak_reserved_bytes = PLIM_UNKNOWN;
-  r->recent_peak_bytes = r->headroom_bytes = PLIM_UNKNOWN;
+  r->limit_bytes = r->peak_bytes = r->recent_peak_bytes = r->headroom_bytes = PLIM_UNKNOWN;
+  r->used_bytes = r->total_bytes = PLIM_UNKNOWN;
   r->steps_per_second = -1;
   if (live_path(r->reader.path, folder, run, pid)) return r;
   free(r);
   return NULL;
+}
+
+bool live_rank_has_others(const live_rank *r) {
+  return r->has_sample && r->last.world != PLIM_UNKNOWN && r->last.world > 1;
 }
 
 // When a process runs out of memory; the highest number if it does not.

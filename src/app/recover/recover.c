@@ -70,7 +70,7 @@ static plim_err copy_settings(const cli_strings *from, cli_strings *to, plim_err
 
 // Makes the program with the settings in force.
 static plim_err make(recovery *v, plim_error *error) {
-  trial_options options = {.words = v->typed, .sets = v->sets};
+  trial_options options = {.words = v->typed, .sets = v->sets, .world = v->world};
   if (v->has_with) trial_with_clear(&v->with);
   plim_err err = trial_with_make(&v->with, &options, &v->settings, error);
   v->has_with = !err;
@@ -82,7 +82,7 @@ static plim_err make(recovery *v, plim_error *error) {
 
 // The largest micro batch that is at most half of the present one, with the accumulation that keeps the effective batch.
 static plim_err smaller_batch(recovery *v, recovery_step *step, plim_error *error) {
-  trial_options options = {.words = v->typed, .sets = v->sets};
+  trial_options options = {.words = v->typed, .sets = v->sets, .world = v->world};
   trial_program p = {0};
   plim_error why = {0};
   plim_err err = trial_program_open(&p, &options, &why);
@@ -186,6 +186,7 @@ static plim_err try_cure(recovery *v, explain_cure_kind kind, const simulate_pro
 plim_err recovery_next(recovery *v, const explanation *e, const simulate_process *seen,
                        recovery_step *step, plim_error *error) {
   char reason[sizeof step->text] = "";
+  if (seen && seen->world > 1) v->world = (uint64_t)seen->world;
   for (size_t i = 0; i < e->cures.len; i++) {
     cli_strings before;
     *step = (recovery_step){0};

@@ -26,6 +26,7 @@ typedef struct {
   void *plan_context;
   size_t plans;            // that were tried
   const cli_strings *sets; // values of --set; or NULL
+  uint64_t world;          // ranks that were observed; 0: what the command says
   cli_strings settings;    // KNOB=V in force; owned
   bool has_expandable, has_chunked_loss, has_retried;
   trial_with with; // the program with them

@@ -59,7 +59,7 @@ static void begin_history(run *r, char *command) {
 
 plim_err run_open(run *r, const run_options *options, plim_error *error) {
   *r = (run){.options = *options, .log = -1, .began = run_clock()};
-  r->peak_bytes = r->total_bytes = r->steps = PLIM_UNKNOWN;
+  r->peak_bytes = r->total_bytes = r->steps = r->peak_rank = PLIM_UNKNOWN;
   plim_err err = PLIM_OK;
   if (options->modules) snprintf(r->modules, sizeof r->modules, "%s", options->modules);
   else err = simulate_find_stand_ins(r->modules, error);
@@ -201,12 +201,30 @@ void run_end_clear(run_end *end) {
   simulate_result_clear(&end->observed);
 }
 
+const live_rank *run_failed(const run_end *end, uint64_t rank) {
+  const live_rank *first = NULL;
+  for (size_t i = 0; i < end->processes.len; i++) {
+    const live_rank *p = end->processes.at[i].rank;
+    bool has_failed = p->has_oom && p->last.step == p->oom.step;
+    if (!has_failed || (rank != PLIM_UNKNOWN && p->oom.rank != rank)) continue;
+    if (!first || p->oom.seconds < first->oom.seconds) first = p;
+  }
+  return first;
+}
+
+const simulate_process *run_observed(const run_end *end, const live_rank *rank) {
+  for (size_t i = 0; rank && i < end->observed.processes.len; i++)
+    if (end->observed.processes.at[i].pid == rank->pid) return &end->observed.processes.at[i];
+  return simulate_fullest(&end->observed);
+}
+
 const live_rank *run_fullest(const run_end *end) {
   const live_rank *found = NULL;
   for (size_t i = 0; i < end->processes.len; i++) {
     const live_rank *rank = end->processes.at[i].rank;
-    if (rank->peak_reserved_bytes == PLIM_UNKNOWN) continue;
-    if (!found || rank->peak_reserved_bytes > found->peak_reserved_bytes) found = rank;
+    uint64_t room = live_room(rank->total_bytes, rank->used_bytes);
+    if (room == PLIM_UNKNOWN) continue;
+    if (!found || room < live_room(found->total_bytes, found->used_bytes)) found = rank;
   }
   return found;
 }

@@ -46,7 +46,9 @@ typedef struct {
   char no_history[400];                    // why
   launch *launched;                        // while the program runs
   bool is_line_open;                       // it has ended in the middle of a line
-  uint64_t peak_bytes, total_bytes, steps; // so far; PLIM_UNKNOWN: not known
+  uint64_t peak_bytes, total_bytes, steps; // so far, of the fullest GPU; PLIM_UNKNOWN: not known
+  uint64_t peak_rank;                      // whose GPU that is; PLIM_UNKNOWN: there is one rank
+  bool has_nodes;                          // ranks run on other machines
   char card[96];
   hook_record *hook; // NULL: none
   char hook_path[PLIM_PATH_BYTES];
@@ -123,6 +125,12 @@ typedef struct {
 // Fails if the program cannot be started. Whatever the outcome, clear the end.
 plim_err run_once(run *r, const run_settings *settings, run_end *end, plim_error *error);
 void run_end_clear(run_end *end);
+
+// The process that ran out of memory and made no step after that: that of this rank, or if it is PLIM_UNKNOWN the one that said
+// so first. NULL: none did.
+const live_rank *run_failed(const run_end *end, uint64_t rank);
+// What was observed of this process, or, if it is NULL or left nothing, of the one that needed the most; NULL: nothing.
+const simulate_process *run_observed(const run_end *end, const live_rank *rank);
 
 // The process that reserved the most; NULL if none used a card.
 const live_rank *run_fullest(const run_end *end);

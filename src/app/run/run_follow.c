@@ -43,7 +43,7 @@ static bool is_due(const run *r, const run_process *p) {
 
 static uint64_t used_of(const live_sample *s) {
   bool is_known_here = s->total_bytes != PLIM_UNKNOWN && s->free_bytes != PLIM_UNKNOWN;
-  return is_known_here ? s->total_bytes - s->free_bytes : PLIM_UNKNOWN;
+  return is_known_here ? live_room(s->total_bytes, s->free_bytes) : PLIM_UNKNOWN;
 }
 
 static void store(run *r, run_process *p) {
@@ -62,12 +62,25 @@ static void store(run *r, run_process *p) {
 
 // ---- warnings ---------------------------------------------------------------------------------------
 
+// A launcher may start a rank again: its earlier process has ended.
+static bool is_replaced(const run_end *end, const live_rank *rank) {
+  for (size_t i = 0; i < end->processes.len; i++) {
+    const live_rank *other = end->processes.at[i].rank;
+    bool is_same = other->has_sample && other->last.device != PLIM_UNKNOWN &&
+                   other->last.rank == rank->last.rank && other->pid != rank->pid;
+    if (is_same && other->last.seconds > rank->last.seconds) return true;
+  }
+  return false;
+}
+
 // A forecast that reaches the limit is announced once for each process, and so are swings that fit. The worst rank rules.
 static void warn(run *r, run_end *end) {
   run_process *worst = NULL;
-  for (size_t i = 0; i < end->processes.len; i++)
-    if (!worst || live_rank_is_worse(end->processes.at[i].rank, worst->rank))
-      worst = &end->processes.at[i];
+  for (size_t i = 0; i < end->processes.len; i++) {
+    const live_rank *rank = end->processes.at[i].rank;
+    bool may_be = !worst || live_rank_is_worse(rank, worst->rank);
+    if (may_be && rank->has_sample && !is_replaced(end, rank)) worst = &end->processes.at[i];
+  }
   if (!worst || worst->has_warned) return;
   const live_rank *rank = worst->rank;
   bool is_warning = plim_trend_is_warning(&rank->trend);
@@ -77,7 +90,7 @@ static void warn(run *r, run_end *end) {
   worst->has_warned = is_warning;
   worst->has_told_swings |= has_swings;
   plim_trend_say(&rank->trend, text, sizeof text);
-  if (end->processes.len > 1 && rank->last.rank != PLIM_UNKNOWN)
+  if (live_rank_has_others(rank) && rank->last.rank != PLIM_UNKNOWN)
     snprintf(who, sizeof who, "rank %llu: ", (unsigned long long)rank->last.rank);
   run_tell(r, is_warning ? RUN_WARNING : RUN_DETAIL, "%s%s", who, text);
   if (rank->trend.kind == PLIM_TREND_CREEPING) run_suspect_leak(r, end, rank->pid);
@@ -89,14 +102,31 @@ static void raise(uint64_t *most, uint64_t value) {
   if (value != PLIM_UNKNOWN && (*most == PLIM_UNKNOWN || value > *most)) *most = value;
 }
 
+// True: no GPU was as full before.
+static bool take_peak(run *r, const live_rank *p) {
+  if (r->total_bytes == PLIM_UNKNOWN) r->total_bytes = p->last.total_bytes;
+  uint64_t room = live_room(p->total_bytes, p->used_bytes);
+  if (room >= live_room(r->total_bytes, r->peak_bytes)) return false;
+  r->peak_bytes = p->used_bytes;
+  r->total_bytes = p->total_bytes;
+  r->peak_rank = live_rank_has_others(p) ? p->last.rank : PLIM_UNKNOWN;
+  if (*p->last.card) snprintf(r->card, sizeof r->card, "%s", p->last.card);
+  return true;
+}
+
+static void take_nodes(run *r, const live_sample *s) {
+  bool is_known_here = s->world != PLIM_UNKNOWN && s->local_world != PLIM_UNKNOWN;
+  if (r->has_nodes || !is_known_here || s->world <= s->local_world) return;
+  r->has_nodes = true;
+  run_tell(r, RUN_DETAIL, "%llu of the %llu ranks run on this machine; plimsoll sees only these",
+           (unsigned long long)s->local_world, (unsigned long long)s->world);
+}
+
 static void take(run *r, run_process *p) {
   const live_sample *s = &p->rank->last;
-  uint64_t used = used_of(s);
-  if (s->total_bytes != PLIM_UNKNOWN) r->total_bytes = s->total_bytes;
-  if (*s->card) snprintf(r->card, sizeof r->card, "%s", s->card);
-  raise(&r->peak_bytes, used == PLIM_UNKNOWN ? p->rank->peak_reserved_bytes : used);
   raise(&r->steps, s->step);
-  if (is_due(r, p)) store(r, p);
+  take_nodes(r, s);
+  if (take_peak(r, p->rank) || is_due(r, p)) store(r, p);
 }
 
 void run_follow(run *r, run_end *end) {

@@ -21,6 +21,7 @@ import plimsoll_history
 import plimsoll_live
 import plimsoll_measured
 import plimsoll_observed
+import plimsoll_ranks
 import plimsoll_resume
 import plimsoll_savers
 import plimsoll_values
@@ -216,9 +217,7 @@ def _write():
     wanted = ("allocated_bytes.all.peak", "reserved_bytes.all.peak", "num_alloc_retries", "num_ooms")
     _observed.update(
         steps=_made(),
-        rank=plimsoll_live.number("RANK", 0),
-        world=plimsoll_live.number("WORLD_SIZE", 1),
-        local_rank=plimsoll_live.number("LOCAL_RANK", 0),
+        **plimsoll_ranks.fields(),
         failure=_failure(),
         is_grouped=plimsoll_world.is_used,
         versions=_versions(),

@@ -9,6 +9,7 @@ import sys
 import time
 
 import plimsoll_peaks
+import plimsoll_ranks
 
 INTERVAL = 0.25  # seconds between lines of the same phase
 STEP = ("training", "optimizer")  # one phase here: a step has both
@@ -68,7 +69,7 @@ def resume(path, steps):
     """The program resumes from a checkpoint, made after so many steps; or from none."""
     global _first, _step
     _first = _step = steps
-    if number("RANK", 0) == 0:
+    if plimsoll_ranks.is_first():
         place = "resuming from %s" % path if path else "this run has no checkpoint yet: training starts from the beginning"
         print("plimsoll: " + place, file=sys.stderr, flush=True)
     _write()
@@ -113,12 +114,11 @@ def number(variable, otherwise):
 
 
 def _line(fields):
-    rank, local, world = number("RANK", 0), number("LOCAL_RANK", 0), number("WORLD_SIZE", 1)
     try:
         device = _device()
     except Exception:  # the card answers nothing any more
         device = {}
-    return dict({"t": time.time(), "step": _step, "phase": _phase, "rank": rank, "local_rank": local, "world": world}, **dict(device, **fields))
+    return {"t": time.time(), "step": _step, "phase": _phase, **plimsoll_ranks.fields(), **device, **fields}
 
 
 def _write(fields=()):

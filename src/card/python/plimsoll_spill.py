@@ -4,9 +4,14 @@ once a step, rather than activations and weights, which are used all the time.
 An optimizer makes its state in its first step, when a forward and a backward pass have already taken what they need. The state
 gets a memory pool of its own, so that it does not take their memory, and the hook library serves from the host at once what
 does not fit beside it. It would otherwise first refuse: PyTorch would release the memory of the passes, and the next forward
-pass would have to go to the host. Later steps need a little more than the first, so some memory is left free for them."""
+pass would have to go to the host. Later steps need a little more than the first, so some memory is left free for them.
+
+State that a program loads from a checkpoint before its first step stays in host memory until that step, and then gets its memory
+in the same way. It would otherwise take the card's memory first and leave the host's to the passes."""
 import ctypes
+import functools
 import os
+import weakref
 
 _OTHER, _COLD = 0, 1  # hook_phase in hook_record.h
 
@@ -24,15 +29,41 @@ def install(torch):
     state = _State(torch, lambda phase, spare: function(phase, ctypes.c_uint64(spare)))
     register_optimizer_step_pre_hook(state.begin)
     register_optimizer_step_post_hook(state.end)
+    optimizer = torch.optim.Optimizer
+    if hasattr(optimizer, "_process_value_according_to_param_policy"):  # not before PyTorch 2.0
+        optimizer.load_state_dict = state.around_loading(optimizer.load_state_dict)
 
 
 class _State:
     def __init__(self, torch, say):
         self.torch, self.say, self.open = torch, say, None
+        self.waiting = weakref.WeakSet()  # optimizers whose state was loaded, and may not be on the card yet
 
     def begin(self, optimizer, args, kwargs):
+        """Before a step. Lightning gives it a function that makes the passes; the state comes after them."""
         self.end()  # of a step that failed
-        if optimizer.state or not self.torch.cuda.is_initialized():
+        if optimizer.state and optimizer not in self.waiting:
+            return None
+        if callable(kwargs.get("closure")):
+            return args, dict(kwargs, closure=self.after_passes(optimizer, kwargs["closure"]))
+        if len(args) > 1 and callable(args[1]):
+            return (args[0], self.after_passes(optimizer, args[1]), *args[2:]), kwargs
+        return self.enter(optimizer)
+
+    def after_passes(self, optimizer, closure):
+        @functools.wraps(closure)
+        def passes(*args, **kwargs):
+            self.end()  # a step may call it several times
+            result = closure(*args, **kwargs)
+            self.enter(optimizer)
+            return result
+
+        return passes
+
+    def enter(self, optimizer):
+        is_loaded = optimizer in self.waiting
+        self.waiting.discard(optimizer)
+        if (optimizer.state and not is_loaded) or not self.torch.cuda.is_initialized():
             return
         spare = self.spare(optimizer)
         pool = self.torch.cuda.MemPool()
@@ -40,6 +71,39 @@ class _State:
         context.__enter__()
         self.open = pool, context
         self.say(_COLD, spare)
+        for parameter, values in optimizer.state.items() if is_loaded else ():
+            if self.torch.is_tensor(parameter) and parameter.is_cuda:
+                values.update({name: self.moved(value, parameter.device) for name, value in values.items() if name != "step"})
+
+    def moved(self, value, device):
+        """Tensors of the host, also in dicts and lists, on the device."""
+        if self.torch.is_tensor(value):
+            return value if value.is_cuda else value.to(device)
+        if isinstance(value, dict):
+            return {name: self.moved(v, device) for name, v in value.items()}
+        return type(value)(self.moved(v, device) for v in value) if type(value) in (list, tuple) else value
+
+    def around_loading(self, load):
+        """load_state_dict, with state left where the checkpoint has it. PyTorch asks one function where each value belongs."""
+        owner, tensor = self.torch.optim.Optimizer, self.torch.Tensor
+        place = owner._process_value_according_to_param_policy
+
+        def leave(param, value, param_id, param_groups, key=None):
+            stays = type(param) in (tensor, self.torch.nn.Parameter) and param.is_cuda and type(value) is tensor and not value.is_cuda
+            if stays and key != "step":  # one number
+                param = self.torch.empty(0, dtype=param.dtype)
+            return place(param, value, param_id, param_groups, key)
+
+        @functools.wraps(load)
+        def loaded(optimizer, *args, **kwargs):
+            owner._process_value_according_to_param_policy = staticmethod(leave)
+            try:
+                self.waiting.add(optimizer)
+                return load(optimizer, *args, **kwargs)
+            finally:
+                owner._process_value_according_to_param_policy = staticmethod(place)
+
+        return loaded
 
     def end(self, *_):
         """The pool goes, and with it what the step needed beside the state; the state keeps its memory."""

@@ -133,7 +133,8 @@ static plim_err start(work *w, bool is_again, run_end *end, plim_error *error) {
 // ended.
 static bool is_well(const run_end *end) {
   const simulate_process *failed = simulate_first_failed(&end->observed);
-  if (failed && failed->steps == simulate_steps(&end->observed)) return false;
+  uint64_t last = simulate_steps(&end->observed); // other ranks may be one step ahead
+  if (failed && failed->steps + (failed->world > 1) >= last) return false;
   return WIFEXITED(end->status) && WEXITSTATUS(end->status) == 0;
 }
 
@@ -150,28 +151,31 @@ static const char *allocator_settings(const work *w) {
 // Whether the program is started again.
 static plim_err recover(work *w, const run_end *end, uint64_t attempt, bool *is_again,
                         plim_error *error) {
-  explanation e;
+  run_explained x;
   recovery_step step = {0};
-  plim_err err = run_explain(&w->r, end, allocator_settings(w), &e, error);
+  plim_err err = run_explain(&w->r, end, allocator_settings(w), &x, error);
   if (err) return err;
-  bool is_killed = e.verdict == EXPLAIN_UNCLEAR && WIFSIGNALED(end->status); // nobody knows why
-  bool is_explained = e.verdict != EXPLAIN_NO_OOM;
+  const explanation *e = &x.cause;
+  bool is_killed = e->verdict == EXPLAIN_UNCLEAR && WIFSIGNALED(end->status); // nobody knows why
+  bool is_explained = e->verdict != EXPLAIN_NO_OOM;
   w->how = is_killed ? "killed" : is_explained ? "out of memory" : "failed";
   if (!is_explained) run_show_failure(&w->r, end, w->changed);
   else {
-    run_show_cause(&w->r, &e, !is_killed);
+    run_show_cause(&w->r, &x, !is_killed);
     if (w->args->is_kept) err = recovery_restore(&w->recovery, error);
     w->planned.total_bytes = w->r.total_bytes;
-    if (!err && attempt < w->args->retries)
-      err = recovery_next(&w->recovery, &e, simulate_fullest(&end->observed), &step, error);
+    bool may_try = attempt < w->args->retries;
+    if (w->r.has_nodes)
+      snprintf(step.text, sizeof step.text,
+               "it also runs on other machines, where plimsoll cannot start it");
+    else if (!err && may_try) err = recovery_next(&w->recovery, e, x.seen, &step, error);
     *is_again = !err && step.is_found;
     if (!err && !step.is_found) {
-      bool has_more = attempt < w->args->retries;
-      const char *why = has_more && *step.text ? step.text
-                        : has_more             ? "plimsoll has no setting that cures this"
-                        : attempt              ? "that was the last of --retries"
-                                               : "";
-      run_show_cures(&w->r, &e, w->recovery.has_retried, is_killed ? "" : why, end);
+      const char *why = may_try && *step.text ? step.text
+                        : may_try             ? "plimsoll has no setting that cures this"
+                        : attempt             ? "that was the last of --retries"
+                                              : "";
+      run_show_cures(&w->r, e, w->recovery.has_retried, is_killed ? "" : why, end);
     }
   }
   if (*is_again) {
@@ -179,7 +183,7 @@ static plim_err recover(work *w, const run_end *end, uint64_t attempt, bool *is_
     snprintf(w->changed, sizeof w->changed, "%s", step.text);
     for (const char *const *at = step.variables; *at; at++) add_variable(w, *at);
   }
-  explanation_clear(&e);
+  explanation_clear(&x.cause);
   return err;
 }
 
@@ -333,7 +337,11 @@ static const char *const description[] = {
     "Afterwards your files are as before, unless you give --keep. If the cause is another (another "
     "process on the GPU, host memory), it stops and says so.",
     "A warning is printed when memory grows from step to step, with the step at which the GPU will "
-    "be full. Peaks that swing between steps are reported too.",
+    "be full. Peaks that swing between steps are reported too. With several ranks (torchrun, "
+    "accelerate, deepspeed and others) each rank reports, and the one with the least room decides.",
+    "If a training runs on several machines, start `plimsoll run` on each of them. Each one sees "
+    "only the ranks of its own machine: it warns and explains, but does not start the program "
+    "again.",
     "After the first step it reports a model that is in memory twice, with the lines that made the "
     "copies. If memory leaks, it records a few steps and names the lines.",
     "--chunked-loss, --empty-cache-every and --gc-every save memory without a change to your code; "

@@ -58,6 +58,7 @@ bool run_plan(void *context, const simulate_process *seen, size_t rung, cli_stri
   plim_error why;
   trial_program program = {0};
   trial_options options = {.words = p->words, .sets = p->sets};
+  if (seen->world > 1) options.world = (uint64_t)seen->world;
   if (p->total_bytes == PLIM_UNKNOWN || trial_program_open(&program, &options, &why)) return false;
   snprintf(gpu, sizeof gpu, "%llu", (unsigned long long)p->total_bytes);
   given.job.gpu = gpu;

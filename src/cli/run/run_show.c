@@ -103,16 +103,6 @@ static uint64_t find_others(const run_end *end, explain_process *out, char names
   return state == PLIM_NVML_SILENT ? PLIM_UNKNOWN : found;
 }
 
-// What the process saw that ran out of memory first; NULL: none reported it.
-static const live_sample *find_failure(const run_end *end) {
-  const live_sample *found = NULL;
-  for (size_t i = 0; i < end->processes.len; i++) {
-    const live_rank *rank = end->processes.at[i].rank;
-    if (rank->has_oom && (!found || rank->oom.seconds < found->seconds)) found = &rank->oom;
-  }
-  return found;
-}
-
 // Of the process whose memory was heading for the limit first.
 static bool find_growth(const run_end *end, explain_growth *out) {
   const live_rank *worst = NULL;
@@ -133,7 +123,7 @@ static bool find_growth(const run_end *end, explain_growth *out) {
   return true;
 }
 
-plim_err run_explain(run *r, const run_end *end, const char *conf, explanation *out,
+plim_err run_explain(run *r, const run_end *end, const char *conf, run_explained *out,
                      plim_error *error) {
   plim_oom_log log;
   plim_machine machine;
@@ -146,14 +136,17 @@ plim_err run_explain(run *r, const run_end *end, const char *conf, explanation *
   facts.signal = WIFSIGNALED(end->status) ? WTERMSIG(end->status) : 0;
   facts.exit_status =
       WIFEXITED(end->status) ? WEXITSTATUS(end->status) : 128 + WTERMSIG(end->status);
-  facts.step = end->steps;
+  const live_rank *failed = run_failed(end, log.message.rank);
+  bool has_ranks = failed && live_rank_has_others(failed);
+  out->rank = has_ranks ? failed->oom.rank : log.message.rank;
+  out->seen = run_observed(end, failed);
+  facts.step = failed ? failed->last.step : end->steps;
   facts.machine = &machine;
   facts.alloc_conf = conf;
   if (machine.oom_kills != PLIM_UNKNOWN && r->oom_kills != PLIM_UNKNOWN)
     facts.has_oom_kill = machine.oom_kills > r->oom_kills ? EXPLAIN_YES : EXPLAIN_NO;
-  const live_sample *failure = find_failure(end);
-  if (failure) facts.sample_tokens = failure->sample_tokens;
-  if (failure) facts.usual_tokens = failure->longest_tokens;
+  if (failed && failed->has_oom) facts.sample_tokens = failed->oom.sample_tokens;
+  if (failed && failed->has_oom) facts.usual_tokens = failed->oom.longest_tokens;
   char *command = plim_shell_line(r->options.command);
   facts.command = command;
   uint64_t count = find_others(end, others, names);
@@ -164,10 +157,10 @@ plim_err run_explain(run *r, const run_end *end, const char *conf, explanation *
              "GPU");
   explain_growth growth;
   if (find_growth(end, &growth)) facts.growth = &growth;
-  const simulate_process *seen = simulate_fullest(&end->observed);
+  const simulate_process *seen = out->seen;
   if (seen && seen->observed.batch[0]) facts.micro_batch = seen->observed.batch[0];
   if (seen && seen->observed.accumulation) facts.accumulation = seen->observed.accumulation;
-  err = explain_log(&log, &facts, out, error);
+  err = explain_log(&log, &facts, &out->cause, error);
   free(command);
   return err;
 }
@@ -182,8 +175,9 @@ void run_show_failure(run *r, const run_end *end, const char *changed) {
              "started it with %s, so that may be the cause",
              WEXITSTATUS(end->status), changed);
   else if (WEXITSTATUS(end->status))
-    run_tell(r, RUN_FAILURE, "the program failed with exit status %d, but not because of memory",
-             WEXITSTATUS(end->status));
+    run_tell(r, RUN_FAILURE, "the program failed with exit status %d, but not because of memory%s",
+             WEXITSTATUS(end->status),
+             r->has_nodes ? " on this machine; the cause may be on another one" : "");
   else
     run_tell(r, RUN_FAILURE,
              "the program failed, but not because of memory: %s (its script lost the "
@@ -191,9 +185,14 @@ void run_show_failure(run *r, const run_end *end, const char *changed) {
              simulate_first_failed(&end->observed)->failure.text);
 }
 
-void run_show_cause(run *r, const explanation *e, bool is_memory) {
-  run_tell(r, RUN_FAILURE, "%s%s%s%s", is_memory ? "out of memory: " : "", e->summary,
-           e->why_not_sure ? "; not certain: " : "", e->why_not_sure ? e->why_not_sure : "");
+void run_show_cause(run *r, const run_explained *x, bool is_memory) {
+  const explanation *e = &x->cause;
+  char who[32] = "";
+  if (x->rank != PLIM_UNKNOWN)
+    snprintf(who, sizeof who, " on rank %llu", (unsigned long long)x->rank);
+  run_tell(r, RUN_FAILURE, "%s%s%s%s%s%s", is_memory ? "out of memory" : "", is_memory ? who : "",
+           is_memory ? ": " : "", e->summary, e->why_not_sure ? "; not certain: " : "",
+           e->why_not_sure ? e->why_not_sure : "");
 }
 
 void run_show_cures(run *r, const explanation *e, bool has_retried, const char *why,
@@ -224,6 +223,9 @@ void run_show_end(run *r, const char *how) {
   if (r->peak_bytes != PLIM_UNKNOWN && r->total_bytes != PLIM_UNKNOWN)
     snprintf(peak, sizeof peak, "; peak %s of %s on the fullest GPU",
              units_bytes(r->peak_bytes).text, units_bytes(r->total_bytes).text);
+  char rank[32] = "";
+  if (*peak && r->peak_rank != PLIM_UNKNOWN)
+    snprintf(rank, sizeof rank, " (rank %llu)", (unsigned long long)r->peak_rank);
   char steps[80] = "";
   if (r->steps != PLIM_UNKNOWN)
     snprintf(steps, sizeof steps, " after %s optimizer step%s", units_count(r->steps).text,
@@ -232,5 +234,5 @@ void run_show_end(run *r, const char *how) {
   if (r->warnings && r->id)
     snprintf(warnings, sizeof warnings, "; %s warning%s: plimsoll runs show %lld",
              units_count(r->warnings).text, r->warnings == 1 ? "" : "s", (long long)r->id);
-  run_tell(r, RUN_END, "%s%s%s%s", how, steps, peak, warnings);
+  run_tell(r, RUN_END, "%s%s%s%s%s", how, steps, peak, rank, warnings);
 }

@@ -14,14 +14,21 @@ void run_show_variables(run *r, const run_variables *helpful);
 plim_err run_show_check(run *r, const char *const *words, const cli_strings *sets, uint64_t *cards,
                         plim_error *error);
 
+// Why a program failed, and who ran out of memory.
+typedef struct {
+  explanation cause;
+  uint64_t rank;                // PLIM_UNKNOWN: there is one rank, or it is not known
+  const simulate_process *seen; // what was observed of it, or of another rank; NULL: nothing
+} run_explained;
+
 // Reads the log of a program that failed. Fails only if memory runs out; otherwise clear the explanation.
 // `conf`: the allocator's settings that are in force; NULL: not known.
-plim_err run_explain(run *r, const run_end *end, const char *conf, explanation *out,
+plim_err run_explain(run *r, const run_end *end, const char *conf, run_explained *out,
                      plim_error *error);
 
 // Not because of memory. `changed`: with what plimsoll had started it again; empty: as the user typed it.
 void run_show_failure(run *r, const run_end *end, const char *changed);
-void run_show_cause(run *r, const explanation *e, bool is_memory);
+void run_show_cause(run *r, const run_explained *x, bool is_memory);
 // Why the run does not go on, and what the user can do. `why` may be empty. With `has_retried`, the program was already
 // started again with the same settings.
 void run_show_cures(run *r, const explanation *e, bool has_retried, const char *why,

@@ -44,11 +44,21 @@ int64_t runs_fullest_rank(const history_found *found) {
   uint64_t most = 0;
   for (size_t i = 0; i < found->samples.len; i++) {
     const history_sample *s = &found->samples.at[i];
-    bool is_more = s->reserved_bytes != PLIM_UNKNOWN && s->reserved_bytes > most;
+    uint64_t used = s->used_bytes == PLIM_UNKNOWN ? s->reserved_bytes : s->used_bytes;
+    bool is_more = used != PLIM_UNKNOWN && used > most;
     if (is_more || rank < 0) rank = s->rank;
-    if (is_more) most = s->reserved_bytes;
+    if (is_more) most = used;
   }
   return rank;
+}
+
+// " of rank 1" if there are several.
+static units_text fullest_of_several(const history_found *found) {
+  units_text text = {""};
+  for (size_t i = 1; i < found->samples.len; i++)
+    if (found->samples.at[i].rank != found->samples.at[0].rank)
+      snprintf(text.text, sizeof text.text, " of rank %lld", (long long)runs_fullest_rank(found));
+  return text;
 }
 
 // ---- text -------------------------------------------------------------------------------------------
@@ -120,10 +130,11 @@ void runs_print_one(const history_found *found) {
   printf("  log      %s%s\n", r->log ? r->log : "", has_log(r) ? "" : " (it was removed)");
   if (r->card && *r->card) printf("  GPU      %s\n", r->card);
   if (r->peak_bytes != PLIM_UNKNOWN && r->total_bytes != PLIM_UNKNOWN)
-    printf("  memory   at most %s of %s were in use on the GPU\n", bytes_of(r->peak_bytes).text,
-           bytes_of(r->total_bytes).text);
+    printf("  memory   at most %s of %s were in use on the GPU%s\n", bytes_of(r->peak_bytes).text,
+           bytes_of(r->total_bytes).text, fullest_of_several(found).text);
   else if (r->peak_bytes != PLIM_UNKNOWN)
-    printf("  memory   at most %s were in use on the GPU\n", bytes_of(r->peak_bytes).text);
+    printf("  memory   at most %s were in use on the GPU%s\n", bytes_of(r->peak_bytes).text,
+           fullest_of_several(found).text);
   if (r->steps != PLIM_UNKNOWN) printf("  steps    %s\n", count_of(r->steps).text);
   for (size_t i = 0; i < found->events.len; i++) {
     const history_event *e = &found->events.at[i];
@@ -183,6 +194,8 @@ void runs_print_one_json(const history_found *found) {
   jsonw_object(&j, NULL);
   jsonw_u64(&j, "format_version", 1);
   put_run(&j, &found->runs.at[0]);
+  if (found->samples.len) jsonw_i64(&j, "fullest_rank", runs_fullest_rank(found));
+  else jsonw_null(&j, "fullest_rank");
   jsonw_array(&j, "events");
   for (size_t i = 0; i < found->events.len; i++) {
     jsonw_object(&j, NULL);

@@ -151,18 +151,13 @@ static plim_run_phase phase_of(const plim_oom_frame *f, const phase_row *rows, s
 
 static bool is_library(const char *file) {
   static const char *const parts[] = {
-      "site-packages",    "dist-packages", "/lib/python3",    "\\lib\\",
-      "<frozen",          "/bin/",         "<string>",        "/src/transformers/",
-      "/src/accelerate/", "/src/peft/",    "/src/lightning/", "/python/plimsoll_",
-      "torch/_",          "torch/nn/",     "torch/autograd/"};
+      "site-packages",   "dist-packages", "/lib/python3",       "\\lib\\",          "<frozen",
+      "/bin/",           "<string>",      "/src/transformers/", "/src/accelerate/", "/src/peft/",
+      "/src/lightning/", "torch/_",       "torch/nn/",          "torch/autograd/"};
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
     if (strstr(file, parts[i])) return true;
   return false;
 }
-
-// The modules that `plimsoll run` puts into a program call the functions that they replace. Their frames say nothing about
-// what the program does.
-static bool is_plimsolls(const char *file) { return strstr(file, "/python/plimsoll_") != NULL; }
 
 // ---- lines ------------------------------------------------------------------------------------------
 
@@ -220,6 +215,9 @@ static bool read_notebook_frame(log_text line, plim_oom_frame *f) {
   copy_name(f, name);
   return *f->function != 0;
 }
+
+// Under `plimsoll run`, calls pass through functions of its modules (src/card/python), whose names mean nothing here.
+static bool is_plimsolls(const char *file) { return strstr(file, "/python/plimsoll_") != NULL; }
 
 static void add_frame(plim_oom_stack *stack, const plim_oom_frame *f) {
   if (is_plimsolls(f->file)) return;

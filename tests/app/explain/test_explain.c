@@ -138,6 +138,9 @@ static const shape shapes[] = {
     {"free memory left",
      NEW("1.00 GiB", "24.00 GiB", "3.00 GiB", "20.50 GiB", "19.90 GiB", "100.00 MiB"),
      PLIM_OOM_ALLOCATOR, EXPLAIN_TRANSIENT, EXPLAIN_LIKELY, EXPLAIN_CURE_RETRY, false},
+    {"less free than PyTorch asks for",
+     NEW("128.00 MiB", "24.00 GiB", "134.00 MiB", "23.80 GiB", "23.00 GiB", "100.00 MiB"),
+     PLIM_OOM_ALLOCATOR, EXPLAIN_SHORTAGE, EXPLAIN_CERTAIN, EXPLAIN_CURE_SMALLER_BATCH, true},
     {"WSL's impossible number",
      "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 96.00 MiB. GPU 0 has a "
      "total capacity of 8.00 GiB of which "

@@ -232,6 +232,28 @@ TEST(runs_that_are_over_are_not_listed) {
   CHECK_STR(path, "/x/b-running/7.live");
 }
 
+// Memory that a process has released again was in use before, and the GPU of which least is left counts.
+TEST(the_fullest_moment_of_a_process_is_kept) {
+  live_run run = {.name = "run", .limit_bytes = PLIM_UNKNOWN, .steps = PLIM_UNKNOWN};
+  folder_make();
+  folder_write_text(
+      "run/7.live",
+      "{\"step\": 1, \"rank\": 3, \"world\": 4, \"local_world\": 2}\n"
+      "{\"step\": 1, \"rank\": 3, \"world\": 4, \"reserved\": 20, \"peak_reserved\": 50, "
+      "\"free\": 70, \"total\": 100}\n"
+      "{\"step\": 1, \"rank\": 3, \"world\": 4, \"reserved\": 20, \"peak_reserved\": 20, "
+      "\"free\": 70, \"total\": 100, \"oom_bytes\": 90}\n");
+  live_rank *r = live_rank_new(folder_path(""), &run, 7);
+  live_rank_read(r, &run);
+  folder_remove();
+  CHECK(r->used_bytes == 60 && r->total_bytes == 100, "%llu", (unsigned long long)r->used_bytes);
+  CHECK(r->has_oom && r->oom.oom_bytes == 90 && r->oom.rank == 3, "the failure is not kept");
+  CHECK(live_rank_has_others(r), "it is one of four ranks");
+  free(r);
+  CHECK_U64(live_room(PLIM_UNKNOWN, PLIM_UNKNOWN), PLIM_UNKNOWN);
+  CHECK_U64(live_room(10, 20), 0);
+}
+
 TEST(a_missing_folder_has_no_runs) {
   live_run runs[1];
   CHECK(live_runs("/nonexistent", "", runs, 1) == 0, "runs");

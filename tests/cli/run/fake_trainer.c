@@ -57,21 +57,28 @@ static double seconds(void) {
   return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
+static const char *number_in(const char *variable, const char *otherwise) {
+  return getenv(variable) ? getenv(variable) : otherwise;
+}
+
 // As the module in a real program does (src/card/python/plimsoll_live.py). `more` are further members.
 static void tell(const flags *f, long step, long allocated, long peak, const char *more) {
   char path[4096];
-  const char *folder = getenv("PLIMSOLL_LIVE"), *rank = getenv("RANK");
+  const char *folder = getenv("PLIMSOLL_LIVE");
   const long mib = 1 << 20;
   if (!folder) return;
   snprintf(path, sizeof path, "%s/%d.live", folder, getpid());
   FILE *out = fopen(path, "a");
   if (!out) return;
-  fprintf(out,
-          "{\"t\": %.3f, \"step\": %ld, \"rank\": %s, \"world\": 1, \"phase\": \"training\", "
-          "\"allocated\": %ld, \"reserved\": %ld, \"peak_allocated\": %ld, \"peak_reserved\": %ld, "
-          "\"free\": %ld, \"total\": %ld%s}\n",
-          seconds(), step, rank ? rank : "0", allocated * mib, peak * mib, peak * mib, peak * mib,
-          (f->card - peak) * mib, f->card * mib, more);
+  fprintf(
+      out,
+      "{\"t\": %.3f, \"step\": %ld, \"rank\": %s, \"world\": %s, \"local_world\": %s, \"phase\": "
+      "\"training\", "
+      "\"allocated\": %ld, \"reserved\": %ld, \"peak_allocated\": %ld, \"peak_reserved\": %ld, "
+      "\"free\": %ld, \"total\": %ld%s}\n",
+      seconds(), step, number_in("RANK", "0"), number_in("WORLD_SIZE", "1"),
+      number_in("LOCAL_WORLD_SIZE", "null"), allocated * mib, peak * mib, peak * mib, peak * mib,
+      (f->card - peak) * mib, f->card * mib, more);
   fclose(out);
 }
 

@@ -201,6 +201,35 @@ def warns(b):
     check(status == 1 and "a leak filled the GPU: memory grew by 10.0 MiB with each step" in err and "starting again" not in err, "a leak that fills the card is the cause", err)
 
 
+def ranks(world, steps, of_rank_1):
+    """A shell command that starts ranks 0 and 1, the second with other flags, and fails if one of them does."""
+    start = "RANK=%%d WORLD_SIZE=%d LOCAL_WORLD_SIZE=2 ./trainer %s %%s & a%%d=$!;" % (world, " ".join(steps))
+    return ["sh", "-c", start % (0, "", 0) + start % (1, of_rank_1, 1) + " wait $a0; x=$?; wait $a1 && exit $x"]
+
+
+def follows_ranks(b):
+    steps = ["--max_steps", "8", "--step-ms", "200"]
+    status, out, err = b.run([], ranks(2, steps, "--sample-mib 70"))
+    check(status == 0 and "finished after 8 optimizer steps; peak 660 MiB of 1000 MiB on the fullest GPU (rank 1)" in err, "the fullest rank is named at the end", err)
+    newest = b.newest()
+    check(newest["fullest_rank"] == 1 and {s["rank"] for s in newest["samples"]} == {0, 1}, "the record has both ranks", newest)
+    shown = subprocess.run([PLIMSOLL, "runs", "show", str(newest["run"])], env=b.env, stdout=subprocess.PIPE, text=True).stdout
+    check("at most 660 MiB of 1000 MiB were in use on the GPU of rank 1" in shown, "runs names it too", shown)
+    status, out, err = b.run([], ranks(2, steps, "--card-mib 600"))
+    check(status == 0 and "peak 500 MiB of 600 MiB on the fullest GPU (rank 1)" in err, "a smaller GPU with as much on it is fuller", err)
+    steps = ["--max_steps", "60", "--card-mib", "1500", "--step-ms", "60"]
+    status, out, err = b.run([], ranks(2, steps, "--leak-mib 10"))
+    check(status == 0 and "rank 1: memory grows by 10.0 MiB per step" in err and "rank 0:" not in err, "the leak of one rank is announced with its number", err)
+
+
+def stays_on_its_machine(b):
+    status, out, err = b.run([], ranks(4, ["--max_steps", "4"], "--long-step 3 --sample-mib 70"))
+    check("2 of the 4 ranks run on this machine; plimsoll sees only these" in err, "a training on two machines is recognised", err)
+    check(status == 1 and "it is not started again: it also runs on other machines" in err and "starting again" not in err, "and not started again on one of them", err)
+    status, out, err = b.run([], ranks(4, ["--max_steps", "4"], "--end error"))
+    check(status == 1 and "not because of memory on this machine; the cause may be on another one" in err, "a failure that may come from elsewhere", err)
+
+
 def passes_signals(b):
     process = b.start([], TRAIN + ["--end", "wait"])
     log = until(lambda: b.runs()["runs"] and "step 6" in open(b.newest()["log"]).read())
@@ -406,7 +435,7 @@ def draws(b):
 
 def main():
     names = sys.argv[3:]
-    for test in passes_through, recovers, recovers_in_files, says_json, restores_after_a_kill, stops_where_nothing_helps, cures_fragmentation, warns, survives_a_silent_driver, passes_signals, notifies, draws, keeps_going_without_a_record, is_not_held_up_by_its_record, keeps_a_record_of_runs_side_by_side, says_that_a_run_was_killed, lists_thousands, refuses_records_that_are_not_its_own, reads_a_record_that_may_not_be_written, reads_a_record_of_the_first_version:
+    for test in passes_through, recovers, recovers_in_files, says_json, restores_after_a_kill, stops_where_nothing_helps, cures_fragmentation, warns, survives_a_silent_driver, follows_ranks, stays_on_its_machine, passes_signals, notifies, draws, keeps_going_without_a_record, is_not_held_up_by_its_record, keeps_a_record_of_runs_side_by_side, says_that_a_run_was_killed, lists_thousands, refuses_records_that_are_not_its_own, reads_a_record_that_may_not_be_written, reads_a_record_of_the_first_version:
         if names and test.__name__ not in names:
             continue
         with tempfile.TemporaryDirectory(prefix="plimsoll-run-") as folder:
