@@ -18,11 +18,12 @@ typedef struct {
   const char *const *command;     // ends with NULL; the first is looked up in PATH
   const char *const *environment; // ends with NULL
   int log;                        // gets a copy of the output; -1: none
-  // Called in another process: before the program starts, and when everything has ended, also if the caller was killed.
+  // Called in another process: before the program starts, and when everything has ended, also if the caller was killed. If that
+  // process is killed instead, the caller calls `after`.
   // Each may be NULL. If `before` fails, nothing is started; what `after` says is in launch_problem.
   plim_err (*before)(void *context, plim_error *error);
   plim_err (*after)(void *context, plim_error *error);
-  void *context;
+  void *context; // until launch_end
 } launch_request;
 
 typedef struct launch launch; // one at a time in a process
@@ -42,7 +43,11 @@ void launch_signal(launch *l, int signal);
 // The last signal that asks a program to end and was passed on to it: SIGINT, SIGTERM, SIGHUP or SIGQUIT; 0: none.
 int launch_was_asked(const launch *l);
 
-// What `after` of the request failed with; "": nothing. For a program that has ended.
+// The errno with which the log ended before the output did (the disk is full); 0: it has everything so far.
+int launch_log_error(const launch *l);
+
+// What `after` of the request failed with, or that the program was killed together with our own process beside it; "": nothing.
+// For a program that has ended.
 const char *launch_problem(const launch *l);
 
 // Ends what the program left behind, and restores terminal and signals.

@@ -80,10 +80,8 @@ static void reap(void) {
   while (waitpid(-1, NULL, WNOHANG) > 0) continue;
 }
 
-// Ends all processes that descend from the program: at once or, with `wait_seconds`, if they do not end by themselves in that
-// time. The parent of those whose own parent ends is this process, a subreaper, so that after some rounds none is left. One
-// that may not be killed (sudo) is left alone.
-static void end_descendants(double wait_seconds) {
+// The parent of those whose own parent ends is this process, a subreaper, so that after some rounds none is left.
+void launch_end_descendants(double wait_seconds) {
   double begin = now(), asked = begin + wait_seconds, forced = asked + GRACE_SECONDS;
   bool has_asked = false;
   for (;;) {
@@ -109,12 +107,13 @@ static bool wait_for_end(const launch_keeper *k, pid_t program, launch_report *l
   for (;;) {
     int status;
     pid_t changed;
-    while ((changed = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
+    while ((changed = waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED)) > 0) {
       if (changed != program) continue;
       *last = (launch_report){.news = LAUNCH_ENDED, .status = status};
-      if (!WIFSTOPPED(status)) return true;
+      if (WIFEXITED(status) || WIFSIGNALED(status)) return true;
       last->news = LAUNCH_STOPPED;
-      tell(k, last);
+      if (WIFSTOPPED(status)) tell(k, last);
+      else kill(getppid(), SIGCONT); // somebody continued the program alone
     }
     if (poll(events, 2, -1) < 0 && errno != EINTR) return false;
     if (events[0].revents) return false;
@@ -164,8 +163,8 @@ noreturn void launch_keep(const launch_keeper *k) {
   if (err && request->after) (void)!request->after(request->context, &ignored);
   if (err) _exit(1);
   bool has_ended = wait_for_end(k, program, &report);
-  end_descendants(has_ended ? LEFT_SECONDS : 0);
-  if (!has_ended) restore_terminal(k);
+  if (!has_ended) restore_terminal(k); // at once: the shell has the terminal again
+  launch_end_descendants(has_ended ? LEFT_SECONDS : 0);
   if (request->after) (void)!request->after(request->context, &report.error);
   if (has_ended) tell(k, &report);
   if (has_ended) restore_terminal(k);
