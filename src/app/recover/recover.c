@@ -7,7 +7,7 @@
 _Static_assert(SAVERS_CHUNK_TOKENS == 512, "the texts below say 512");
 
 void recovery_begin(recovery *v, const char *const *typed, const cli_strings *sets) {
-  *v = (recovery){.typed = typed, .sets = sets};
+  *v = (recovery){.typed = typed, .sets = sets, .lent = -1};
 }
 
 const char *const *recovery_command(const recovery *v) {

@@ -27,6 +27,8 @@ typedef struct {
 
 static const run_args defaults = {.retries = 3};
 
+#define OUT_OF_MEMORY "out of memory"
+
 typedef struct {
   const run_args *args;
   run r;
@@ -101,12 +103,6 @@ static void set_command(work *w, bool is_again) {
   if (!vec_push(&w->words, NULL)) cli_out_of_memory();
 }
 
-// The last settings stay; those that failed do not.
-static plim_err keep(void *context, plim_error *error) {
-  (void)context, (void)error;
-  return PLIM_OK;
-}
-
 static plim_err start(work *w, bool is_again, run_end *end, plim_error *error) {
   set_command(w, is_again);
   if (is_again) {
@@ -118,7 +114,7 @@ static plim_err start(work *w, bool is_again, run_end *end, plim_error *error) {
                            .variables = w->variables.at,
                            .savers = &w->args->savers,
                            .before = recovery_put,
-                           .after = w->args->is_kept ? keep : recovery_restore,
+                           .after = recovery_restore,
                            .context = &w->recovery};
   plim_err err = run_once(&w->r, &settings, end, error);
   if (!err) w->status = end->status;
@@ -153,13 +149,12 @@ static plim_err recover(work *w, const run_end *end, uint64_t attempt, bool *is_
   plim_err err = run_explain(&w->r, end, allocator_settings(w), &e, error);
   if (err) return err;
   bool is_memory = e.verdict != EXPLAIN_NO_OOM;
-  w->how = is_memory ? "out of memory" : "failed";
+  w->how = is_memory ? OUT_OF_MEMORY : "failed";
   if (!is_memory) run_show_failure(&w->r, end);
   else {
     run_show_cause(&w->r, &e);
-    if (w->args->is_kept) err = recovery_restore(&w->recovery, error);
     w->planned.total_bytes = w->r.total_bytes;
-    if (!err && attempt < w->args->retries)
+    if (attempt < w->args->retries)
       err = recovery_next(&w->recovery, &e, simulate_fullest(&end->observed), &step, error);
     *is_again = !err && step.is_found;
     if (!err && !step.is_found)
@@ -189,6 +184,27 @@ static plim_err run_all(work *w, plim_error *error) {
   return err;
 }
 
+// A run that was killed together with everything that could clean up has left its settings in the user's files.
+static void clean_up(work *w) {
+  char files[400];
+  plim_error error = {0};
+  if (recovery_clean_up(files, sizeof files, &error))
+    run_tell(&w->r, RUN_WARNING, "the files of this folder are left as they are: %s",
+             error.message);
+  else if (*files)
+    run_tell(&w->r, RUN_WARNING, "a killed run had changed files, which are restored now: %s",
+             files);
+}
+
+// Every start takes its settings back. Those of the last one are written for good, unless it failed with them.
+static plim_err keep(work *w, plim_error *error) {
+  if (!w->args->is_kept || !recovery_has_files(&w->recovery) || strcmp(w->how, OUT_OF_MEMORY) == 0)
+    return PLIM_OK;
+  plim_err err = recovery_keep(&w->recovery, error);
+  if (!err) run_tell(&w->r, RUN_DETAIL, "the changed files are kept; plimsoll undo restores them");
+  return err;
+}
+
 static int exit_code(int status) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
@@ -211,13 +227,13 @@ static int run_it(const cli_call *call) {
   plim_err err = read_resume(w, &error);
   if (!err) err = run_open(&w->r, &options, &error);
   if (!err) run_show_start(&w->r);
+  if (!err) clean_up(w);
   if (!err && !args->has_no_check)
     err = run_show_check(&w->r, words, &args->set, &w->r.options.cards, &error);
   if (!err) err = set_environment(w, &error);
   if (!err) run_show_variables(&w->r, &w->helpful);
   if (!err) err = run_all(w, &error);
-  if (recovery_has_files(&w->recovery) && args->is_kept)
-    run_tell(&w->r, RUN_DETAIL, "the changed files are kept; plimsoll undo restores them");
+  if (!err) err = keep(w, &error);
   recovery_end(&w->recovery);
   if (w->status >= 0) run_show_end(&w->r, w->how);
   run_close(&w->r, w->status, w->how);

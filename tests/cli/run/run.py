@@ -145,6 +145,63 @@ def restores_after_a_kill(b):
     check(until(lambda: not running(b)), "and no process", running(b))
 
 
+def write_script(b, name, more):
+    path = os.path.join(b.work, name)
+    with open(path, "w") as f:
+        f.write("#!/bin/sh\n" + " ".join(TRAIN) + " " + more + "\n")
+    return path
+
+
+def restores_after_everything_was_killed(b):
+    """As when a container is killed: nobody is left to clean up, so the next run does."""
+    script = write_script(b, "train.sh", "--card-mib 400 --end wait")
+    before = b.files()
+    process = b.start([], ["sh", "train.sh"])
+    changed = until(lambda: "batch_size 4" in open(script).read() and "step 6" in log_of(b))
+    for number in signal.SIGSTOP, signal.SIGKILL:
+        for pid in running(b):
+            os.kill(int(pid), number)
+    process.communicate()
+    check(changed and b.files() != before, "everything is killed")
+    done = subprocess.run([PLIMSOLL, "check", "train.sh"], cwd=b.work, env=b.env, stdout=subprocess.PIPE, text=True)
+    check("plimsoll run was killed in this folder" in done.stdout, "check says so", done.stdout)
+    status, out, err = b.run([], ["true"])
+    check(status == 0 and "restored now: train.sh" in err, "the next run restores the files, and says so", err)
+    check(b.files() == before, "they are as they were", set(b.files()) ^ set(before))
+
+
+def log_of(b):
+    runs = b.runs()["runs"]
+    return open(runs[0]["log"]).read() if runs else ""
+
+
+def restores_beside_others(b):
+    """Two runs in one folder, which end in the order in which they began."""
+    for names in ["a.sh", "b.sh"], ["a.sh", "a.sh"]:
+        scripts = [write_script(b, name, "--card-mib $CARD --end wait") for name in names]
+        before = b.files()
+        first = b.start([], ["sh", names[0]], CARD="400")
+        ready = until(lambda: "4 at a time" in log_of(b))
+        second = b.start([], ["sh", names[1]], CARD="250")
+        ready = ready and until(lambda: "2 at a time" in log_of(b))
+        first.send_signal(signal.SIGTERM)
+        first.communicate(timeout=MOST_SECONDS)
+        check(ready and "batch_size 2" in open(scripts[1]).read(), "the second run goes on with its settings: %s" % names)
+        if names[0] != names[1]:
+            check("batch_size 8" in open(scripts[0]).read(), "the first has restored its file")
+        second.send_signal(signal.SIGTERM)
+        second.communicate(timeout=MOST_SECONDS)
+        check(b.files() == before, "in the end all files are as they were: %s" % names, set(b.files()) ^ set(before))
+
+
+def keeps_no_settings_that_failed(b):
+    script = write_script(b, "train.sh", "--card-mib 210")
+    before = b.files()
+    status, out, err = b.run(["--keep", "--retries", "1"], ["sh", "train.sh"])
+    check(status == 1 and "starting again" in err and "kept" not in err, "--keep after a failure claims nothing", err)
+    check(b.files() == before, "and the files are as before", set(b.files()) ^ set(before))
+
+
 def running(b):
     """Processes that were started in the folder."""
     found = []
@@ -236,13 +293,13 @@ def draws(b):
 
 
 def main():
-    for test in passes_through, recovers, recovers_in_files, says_json, restores_after_a_kill, stops_where_nothing_helps, cures_fragmentation, warns, passes_signals, notifies, draws, keeps_going_without_a_record:
+    for test in passes_through, recovers, recovers_in_files, says_json, restores_after_a_kill, restores_after_everything_was_killed, restores_beside_others, keeps_no_settings_that_failed, stops_where_nothing_helps, cures_fragmentation, warns, passes_signals, notifies, draws, keeps_going_without_a_record:
         with tempfile.TemporaryDirectory(prefix="plimsoll-run-") as folder:
             bench = Bench(os.path.realpath(folder))
             os.makedirs(os.path.join(bench.state, "plimsoll"), exist_ok=True)
             test(bench)
             left = [n for n in os.listdir(os.path.join(bench.state, "plimsoll", "run")) if os.listdir(os.path.join(bench.state, "plimsoll", "run", n)) != ["log"]]
-            if test is not restores_after_a_kill:
+            if not test.__name__.startswith("restores_after"):
                 check(not left and not running(bench), "%s: nothing is left but the log" % test.__name__, (left, running(bench)))
     print("%d passed, %d failed" % (passed, failed))
     return 1 if failed else 0
