@@ -75,7 +75,7 @@ plim_err run_open(run *r, const run_options *options, plim_error *error) {
   return options->has_hook ? run_hook_begin(r, error) : PLIM_OK;
 }
 
-// Removes the files whose name has this end.
+// Removes the files whose names have this end.
 static void remove_files(const char *folder, const char *end) {
   char path[PLIM_PATH_BYTES];
   DIR *open = opendir(folder);
@@ -104,8 +104,6 @@ void run_close(run *r, int status, const char *how) {
   r->history = NULL;
   if (r->log >= 0) close(r->log);
   if (!*r->folder.path) return;
-  forget_processes(r);
-  remove_files(r->folder.path, "run.json");
   simulate_folder_remove(r->folder.path, true);
   if (r->folder.lock >= 0) close(r->folder.lock);
 }

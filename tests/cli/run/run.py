@@ -156,7 +156,7 @@ def restores_after_everything_was_killed(b):
     """As when a container is killed: nobody is left to clean up, so the next run does."""
     script = write_script(b, "train.sh", "--card-mib 400 --end wait")
     before = b.files()
-    process = b.start([], ["sh", "train.sh"])
+    process = b.start(["--hook"], ["sh", "train.sh"])
     changed = until(lambda: "batch_size 4" in open(script).read() and "step 6" in log_of(b))
     for number in signal.SIGSTOP, signal.SIGKILL:
         for pid in running(b):
@@ -168,6 +168,13 @@ def restores_after_everything_was_killed(b):
     status, out, err = b.run([], ["true"])
     check(status == 0 and "restored now: train.sh" in err, "the next run restores the files, and says so", err)
     check(b.files() == before, "they are as they were", set(b.files()) ^ set(before))
+    check(not leftovers(b), "and only the log of the killed run stays", leftovers(b))
+
+
+def leftovers(b):
+    """What runs have left in the state folder beside their logs."""
+    runs = os.path.join(b.state, "plimsoll", "run")
+    return [os.path.join(n, f) for n in os.listdir(runs) for f in os.listdir(os.path.join(runs, n)) if f != "log"]
 
 
 def log_of(b):
@@ -298,9 +305,8 @@ def main():
             bench = Bench(os.path.realpath(folder))
             os.makedirs(os.path.join(bench.state, "plimsoll"), exist_ok=True)
             test(bench)
-            left = [n for n in os.listdir(os.path.join(bench.state, "plimsoll", "run")) if os.listdir(os.path.join(bench.state, "plimsoll", "run", n)) != ["log"]]
             if not test.__name__.startswith("restores_after"):
-                check(not left and not running(bench), "%s: nothing is left but the log" % test.__name__, (left, running(bench)))
+                check(not leftovers(bench) and not running(bench), "%s: nothing is left but the log" % test.__name__, (leftovers(bench), running(bench)))
     print("%d passed, %d failed" % (passed, failed))
     return 1 if failed else 0
 
