@@ -7,7 +7,7 @@
 //   if (!err) err = run_once(&r, &(run_settings){.command = words}, &end, &error);
 //   ... end.status, end.processes: what was observed ...
 //   run_end_clear(&end);
-//   run_close(&r, "finished");
+//   run_close(&r, end.status, "finished");
 #ifndef PLIM_APP_RUN_H
 #define PLIM_APP_RUN_H
 

@@ -1,23 +1,23 @@
 #include "runs_show.h"
 
-#include <errno.h>
-#include <signal.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "json_writer.h"
+#include "process.h"
 #include "term.h"
+#include "text.h"
 #include "units.h"
 
 // ---- words ------------------------------------------------------------------------------------------
 
-// A process number may belong to another process by now; then the run seems to go on.
-static bool is_alive(int64_t pid) { return kill((pid_t)pid, 0) == 0 || errno == EPERM; }
-
 const char *runs_end_of(const history_run *run) {
   if (run->end) return run->end;
-  return is_alive(run->pid) ? "running" : "killed";
+  bool is_number = run->pid > 0 && run->pid <= INT_MAX;
+  return is_number && plim_process_runs("", (unsigned)run->pid, run->began) ? "running" : "killed";
 }
 
 static void time_text(double seconds, char *text, size_t size) {
@@ -74,6 +74,7 @@ void runs_print_list(const history_found *found) {
     const history_run *r = &found->runs.at[i];
     time_text(r->began, began, sizeof began);
     picture_shorten(r->command ? r->command : "", command, sizeof command, room);
+    plim_text_disarm(command);
     term_table_cell(t, TERM_PLAIN, "%lld", (long long)r->id);
     term_table_cell(t, TERM_PLAIN, "%s", began);
     term_table_cell(t, TERM_PLAIN, "%s", duration_of(r).text);
@@ -86,15 +87,23 @@ void runs_print_list(const history_found *found) {
   term_table_free(t);
 }
 
+// Paths and words may contain anything that the system allows.
+static void print_text(const char *name, const char *text) {
+  char *shown = text ? strdup(text) : NULL;
+  if (shown) plim_text_disarm(shown);
+  printf("  %-7s  %s\n", name, shown ? shown : "");
+  free(shown);
+}
+
 void runs_print_one(const history_found *found) {
   const history_run *r = &found->runs.at[0];
   char began[64];
   time_text(r->began, began, sizeof began);
   printf("run %lld: %s, began %s, took %s\n", (long long)r->id, runs_end_of(r), began,
          duration_of(r).text);
-  printf("  command  %s\n", r->command ? r->command : "");
-  printf("  folder   %s\n", r->folder ? r->folder : "");
-  printf("  log      %s\n", r->log ? r->log : "");
+  print_text("command", r->command);
+  print_text("folder", r->folder);
+  print_text("log", r->log);
   if (r->peak_bytes != PLIM_UNKNOWN)
     printf("  memory   at most %s of %s were in use on the GPU\n", bytes_of(r->peak_bytes).text,
            bytes_of(r->total_bytes).text);

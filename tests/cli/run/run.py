@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -290,6 +291,37 @@ def keeps_going_without_a_record(b):
     check(status == 0 and "not be listed" in err, "a damaged record harms nothing", err)
 
 
+def survives_its_readers(b):
+    process = b.start([], ["sh", "-c", "grep SigIgn /proc/self/status; sleep 0.5; exit 3"])
+    first = process.stderr.readline()
+    ignored = int(process.stdout.readline().split()[1], 16)
+    process.stderr.close()
+    status = process.wait(timeout=MOST_SECONDS)
+    check(first.startswith("plimsoll: run") and status == 3 and b.newest()["end"] == "failed", "nobody reads what is told: the run goes on, and its end is recorded", (status, b.newest()))
+    check(not ignored >> (signal.SIGPIPE - 1) & 1, "the program does not inherit it", hex(ignored))
+
+
+def takes_any_bytes(b):
+    odd = b"a\xffb\x1b[31m\n"
+    words = [PLIMSOLL, "run", "--json", "--", "sh", "-c", "cat \"$PLIMSOLL_LIVE/run.json\"; printf '\\377\\000'; exit 5", odd]
+    done = subprocess.run(words, cwd=b.work, env=b.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    about, end, rest = done.stdout.partition(b"}")
+    check(done.returncode == 5 and rest == b"\xff\x00", "output that is no text", done.stdout)
+    check("a?b" in json.loads(about + end)["command"], "watch finds a run whose command is no text", about)
+    for words in ["runs"], ["runs", "1"]:
+        done = subprocess.run([PLIMSOLL] + words, cwd=b.work, env=b.env, stdout=subprocess.PIPE)
+        check(b"\x1b" not in done.stdout and b"\xff" not in done.stdout, "%s does not control the terminal" % words, done.stdout)
+
+
+def knows_what_still_runs(b):
+    """A process with the number of a run that was killed long ago is another one."""
+    b.run([], ["true"])
+    with sqlite3.connect(os.path.join(b.state, "plimsoll", "runs.sqlite")) as db:
+        db.execute("INSERT INTO run(began, pid, command) VALUES(1e9, ?, 'old')", [os.getpid()])
+        db.execute("INSERT INTO run(began, pid, command) VALUES(?, ?, 'new')", [time.time(), os.getpid()])
+    check([r["end"] for r in b.runs()["runs"]][:2] == ["running", "killed"], "what still runs", b.runs())
+
+
 def draws(b):
     b.run([], TRAIN)
     picture = os.path.join(b.folder, "memory.svg")
@@ -300,7 +332,7 @@ def draws(b):
 
 
 def main():
-    for test in passes_through, recovers, recovers_in_files, says_json, restores_after_a_kill, restores_after_everything_was_killed, restores_beside_others, keeps_no_settings_that_failed, stops_where_nothing_helps, cures_fragmentation, warns, passes_signals, notifies, draws, keeps_going_without_a_record:
+    for test in passes_through, recovers, recovers_in_files, says_json, restores_after_a_kill, restores_after_everything_was_killed, restores_beside_others, keeps_no_settings_that_failed, stops_where_nothing_helps, cures_fragmentation, warns, passes_signals, notifies, survives_its_readers, takes_any_bytes, knows_what_still_runs, draws, keeps_going_without_a_record:
         with tempfile.TemporaryDirectory(prefix="plimsoll-run-") as folder:
             bench = Bench(os.path.realpath(folder))
             os.makedirs(os.path.join(bench.state, "plimsoll"), exist_ok=True)
