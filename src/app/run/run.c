@@ -170,6 +170,7 @@ static plim_err go(run *r, const run_settings *settings, char **environment, run
   launch_request request = {.command = settings->command,
                             .environment = (const char *const *)environment,
                             .log = r->log,
+                            .not_started = &end->not_started,
                             .before = settings->before,
                             .after = settings->after,
                             .context = settings->context};

@@ -102,8 +102,9 @@ typedef struct run_inquiry run_inquiry; // a snapshot that is being read (run_fi
 typedef enum { RUN_LEAK_NONE, RUN_LEAK_RECORDED, RUN_LEAK_WRITTEN, RUN_LEAK_NAMED } run_leak;
 
 typedef struct {
-  int status; // as waitpid gives it
-  int asked;  // the signal by which the user ended the program; 0: none
+  int status;      // as waitpid gives it
+  int asked;       // the signal by which the user ended the program; 0: none
+  int not_started; // as in launch_request; 0: it was started, or something else failed
   double began, seconds;
   off_t log_begin; // where its output begins in the log
   vec(run_process) processes;

@@ -39,7 +39,7 @@ typedef struct {
   vec(char *) resume;          // the words of --resume; owned
   vec(const char *) words;     // of the command, with those
   char began[64];              // "PLIMSOLL_RESUME=..."
-  int status;                  // of the last start
+  int status, not_started;     // of the last start
   const char *how;             // it ended
 } work;
 
@@ -118,6 +118,7 @@ static plim_err start(work *w, bool is_again, run_end *end, plim_error *error) {
                            .context = &w->recovery};
   plim_err err = run_once(&w->r, &settings, end, error);
   if (!err) w->status = end->status;
+  w->not_started = end->not_started;
   return err;
 }
 
@@ -205,8 +206,11 @@ static plim_err keep(work *w, plim_error *error) {
   return err;
 }
 
-static int exit_code(int status) {
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+// As a shell's.
+static int exit_code(const work *w, plim_err err, const plim_error *error) {
+  int failed = err ? cli_report(error, NULL) : 0;
+  if (err) return w->not_started ? w->not_started : failed;
+  return WIFEXITED(w->status) ? WEXITSTATUS(w->status) : 128 + WTERMSIG(w->status);
 }
 
 static int run_it(const cli_call *call) {
@@ -237,7 +241,7 @@ static int run_it(const cli_call *call) {
   recovery_end(&w->recovery);
   if (w->status >= 0) run_show_end(&w->r, w->how);
   run_close(&w->r, w->status, w->how);
-  int status = err ? cli_report(&error, NULL) : exit_code(w->status);
+  int status = exit_code(w, err, &error);
   run_variables_clear(&w->helpful);
   vec_free(&w->variables);
   vec_free(&w->words);
@@ -308,6 +312,9 @@ static const char *const description[] = {
     "PYTORCH_CUDA_ALLOC_CONF and PYTORCH_ALLOC_CONF (expandable segments), "
     "TOKENIZERS_PARALLELISM and, for several GPUs, OMP_NUM_THREADS. `plimsoll runs` lists "
     "earlier runs.",
+    "The exit status is that of your program; 128 and the signal's number if a signal ended it; "
+    "127 "
+    "if there is no such program, 126 if it cannot be run.",
     "Standard output is your program's. What plimsoll says goes to standard error; with --json, as "
     "one JSON object for each line.",
     NULL,

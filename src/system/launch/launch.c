@@ -169,7 +169,10 @@ static plim_err start_keeper(launch *l, launch_keeper *k, plim_error *error) {
     return plim_fail(error, PLIM_ERR_IO, "cannot start a process: %s", strerror(why));
   if (!next_report(l, &first))
     return plim_fail(error, PLIM_ERR_IO, "the program's keeper was killed");
-  if (first.news == LAUNCH_FAILED) return *error = first.error, first.error.code;
+  if (first.news == LAUNCH_FAILED) {
+    if (l->request.not_started) *l->request.not_started = first.status;
+    return *error = first.error, first.error.code;
+  }
   l->program = first.program;
   return PLIM_OK;
 }

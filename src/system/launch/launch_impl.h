@@ -15,7 +15,7 @@ typedef enum { LAUNCH_STARTED, LAUNCH_FAILED, LAUNCH_STOPPED, LAUNCH_ENDED } lau
 typedef struct {
   launch_news news;
   pid_t program;    // of STARTED
-  int status;       // of STOPPED and ENDED
+  int status;       // of STOPPED and ENDED; of FAILED: as launch_request.not_started
   plim_error error; // of FAILED; of ENDED: what request.after failed with
 } launch_report;
 

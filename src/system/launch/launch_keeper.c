@@ -40,7 +40,9 @@ noreturn static void become_program(const launch_keeper *k, int failed) {
   _exit(127);
 }
 
-static plim_err start_program(const launch_keeper *k, pid_t *program, plim_error *error) {
+static plim_err start_program(const launch_keeper *k, launch_report *report) {
+  plim_error *error = &report->error;
+  pid_t *program = &report->program;
   int failed[2], why = 0;
   if (pipe2(failed, O_CLOEXEC) != 0)
     return plim_fail(error, PLIM_ERR_IO, "cannot make a pipe: %s", strerror(errno));
@@ -50,6 +52,7 @@ static plim_err start_program(const launch_keeper *k, pid_t *program, plim_error
   close(failed[1]);
   while (*program > 0 && read(failed[0], &why, sizeof why) < 0 && errno == EINTR) continue;
   close(failed[0]);
+  report->status = why == ENOENT ? 127 : why ? 126 : 0;
   return why ? plim_sandbox_not_started(k->request->command[0], why, error) : PLIM_OK;
 }
 
@@ -151,18 +154,16 @@ static void restore_terminal(const launch_keeper *k) {
 noreturn void launch_keep(const launch_keeper *k) {
   launch_report report = {.news = LAUNCH_STARTED};
   const launch_request *request = k->request;
-  pid_t program = -1;
   keep_only(k);
   plim_err err = request->before ? request->before(request->context, &report.error) : PLIM_OK;
-  if (!err) err = start_program(k, &program, &report.error);
-  report.program = program;
+  if (!err) err = start_program(k, &report);
   if (err) report.news = LAUNCH_FAILED;
   leave_files(k);
   tell(k, &report);
   plim_error ignored;
   if (err && request->after) (void)!request->after(request->context, &ignored);
   if (err) _exit(1);
-  bool has_ended = wait_for_end(k, program, &report);
+  bool has_ended = wait_for_end(k, report.program, &report);
   if (!has_ended) restore_terminal(k); // at once: the shell has the terminal again
   launch_end_descendants(has_ended ? LEFT_SECONDS : 0);
   if (request->after) (void)!request->after(request->context, &report.error);

@@ -97,7 +97,10 @@ def passes_through(b):
     status, out, err = b.run(["--resume=--from $LAST"], TRAIN)
     check(status == 2 and "--resume" in err and not out, "a --resume that only a shell could read", err)
     status, out, err = b.run([], ["no-such-program"])
-    check(status == 2 and "no-such-program" in err, "a program that is missing", err)
+    check(status == 127 and "no-such-program" in err, "a program that is missing", err)
+    for path in "./train.py", "./":
+        status, out, err = b.run([], [path])
+        check(status == 126 and "cannot run " + path in err, "a program that cannot be run: " + path, err)
 
 
 def recovers(b):
