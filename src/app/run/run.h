@@ -77,6 +77,9 @@ typedef vec(run_variable) run_variables;
 plim_err run_helpful(const run_options *options, run_variables *out, plim_error *error);
 void run_variables_clear(run_variables *v);
 
+// The option of `python -I train.py` by which Python loads none of our modules (-I, -E, -S); NULL: there is none.
+const char *run_isolated_python(const char *const *command);
+
 // ---- once -------------------------------------------------------------------------------------------
 
 typedef struct {

@@ -213,6 +213,11 @@ static int exit_code(const work *w, plim_err err, const plim_error *error) {
   return WIFEXITED(w->status) ? WEXITSTATUS(w->status) : 128 + WTERMSIG(w->status);
 }
 
+static uint64_t spill_bytes(uint64_t mib) {
+  if (mib == CLI_LEFT_OUT) return RUN_SPILL_DEFAULT;
+  return mib <= UINT64_MAX / PLIM_MIB ? mib * PLIM_MIB : RUN_SPILL_DEFAULT - 1;
+}
+
 static int run_it(const cli_call *call) {
   const run_args *args = call->args;
   const char **words = typed_words(call);
@@ -222,8 +227,7 @@ static int run_it(const cli_call *call) {
   run_options options = {.command = words, .notify = args->notify, .cap_bytes = args->cap_bytes};
   options.is_json = call->common.json;
   options.has_hook = args->has_hook || args->cap_bytes || args->spill_mib;
-  options.spill_bytes =
-      args->spill_mib == CLI_LEFT_OUT ? RUN_SPILL_DEFAULT : args->spill_mib * PLIM_MIB;
+  options.spill_bytes = spill_bytes(args->spill_mib);
   recovery_begin(&w->recovery, words, &args->set);
   w->planned = (run_planned){words, &args->set, PLIM_UNKNOWN};
   w->recovery.plan = run_plan, w->recovery.plan_context = &w->planned;

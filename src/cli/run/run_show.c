@@ -31,6 +31,13 @@ void run_show_variables(run *r, const run_variables *helpful) {
     snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", helpful->at[i].setting);
   }
   if (*list) run_tell(r, RUN_DETAIL, "set for this run: %s", list);
+  const char *isolated = run_isolated_python(r->options.command);
+  if (isolated)
+    run_tell(
+        r, RUN_WARNING,
+        "Python does not load plimsoll's module because of its option %s: steps and their memory "
+        "are not seen, and memory savers do nothing",
+        isolated);
 }
 
 plim_err run_show_check(run *r, const char *const *words, const cli_strings *sets, uint64_t *cards,
@@ -165,7 +172,7 @@ void run_show_end(run *r, const char *how) {
   if (r->peak_bytes != PLIM_UNKNOWN && r->total_bytes != PLIM_UNKNOWN)
     snprintf(peak, sizeof peak, "; peak %s of %s on the fullest GPU",
              units_bytes(r->peak_bytes).text, units_bytes(r->total_bytes).text);
-  char steps[80] = "";
+  char steps[80] = "; no optimizer step was seen";
   if (r->steps != PLIM_UNKNOWN)
     snprintf(steps, sizeof steps, " after %s optimizer steps", units_count(r->steps).text);
   run_tell(r, RUN_END, "%s%s%s", how, steps, peak);

@@ -325,6 +325,23 @@ def knows_what_still_runs(b):
     check([r["end"] for r in b.runs()["runs"]][:2] == ["running", "killed"], "what still runs", b.runs())
 
 
+def says_what_it_cannot_see(b):
+    for options in ["-I"], ["-uE"], ["-W", "error", "-S"], ["-Xdev", "-IS"]:
+        status, out, err = b.run([], ["python3"] + options + ["-c", "pass"])
+        check(status == 0 and "because of its option %s:" % options[-1] in err and "no optimizer step was seen" in err, "python %s" % options, err)
+    for options in ["-u"], ["-W", "Ignore"], ["-WIgnore"]:
+        status, out, err = b.run([], ["python3"] + options + ["-c", "import sys; sys.argv", "-I"])
+        check(status == 0 and "because of its option" not in err, "python %s" % options, err)
+
+
+def takes_any_numbers(b):
+    status, out, err = b.run(["--spill", "99999999999999999"], ["sh", "-c", "echo $PLIMSOLL_HOOK_SPILL"])
+    check(out == "%d\n" % (2**64 - 2), "--spill of more than there can be", (out, err))
+    sample = '{"t": 1, "step": 3, "reserved": 50, "peak_reserved": 50, "free": 200, "total": 100}'
+    status, out, err = b.run([], ["sh", "-c", "echo '%s' >$PLIMSOLL_LIVE/$$.live" % sample])
+    check(b.newest()["peak_bytes"] == 50, "a card with more free memory than it has", b.newest())
+
+
 def draws(b):
     b.run([], TRAIN)
     picture = os.path.join(b.folder, "memory.svg")
@@ -335,7 +352,7 @@ def draws(b):
 
 
 def main():
-    for test in passes_through, recovers, recovers_in_files, says_json, restores_after_a_kill, restores_after_everything_was_killed, restores_beside_others, keeps_no_settings_that_failed, stops_where_nothing_helps, cures_fragmentation, warns, passes_signals, notifies, survives_its_readers, takes_any_bytes, knows_what_still_runs, draws, keeps_going_without_a_record:
+    for test in passes_through, recovers, recovers_in_files, says_json, restores_after_a_kill, restores_after_everything_was_killed, restores_beside_others, keeps_no_settings_that_failed, stops_where_nothing_helps, cures_fragmentation, warns, passes_signals, notifies, survives_its_readers, takes_any_bytes, knows_what_still_runs, says_what_it_cannot_see, takes_any_numbers, draws, keeps_going_without_a_record:
         with tempfile.TemporaryDirectory(prefix="plimsoll-run-") as folder:
             bench = Bench(os.path.realpath(folder))
             os.makedirs(os.path.join(bench.state, "plimsoll"), exist_ok=True)
