@@ -70,7 +70,7 @@ static plim_err copy_settings(const cli_strings *from, cli_strings *to, plim_err
 
 // Makes the program with the settings in force.
 static plim_err make(recovery *v, plim_error *error) {
-  trial_options options = {.words = v->typed, .sets = v->sets};
+  trial_options options = {.words = v->typed, .sets = v->sets, .parent = v->scratch};
   if (v->has_with) trial_with_clear(&v->with);
   plim_err err = trial_with_make(&v->with, &options, &v->settings, error);
   v->has_with = !err;

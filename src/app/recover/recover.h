@@ -24,6 +24,8 @@ typedef struct {
   const char *const *typed; // the user's command; ends with NULL
   recovery_plan *plan;      // or NULL
   void *plan_context;
+  const char *
+      scratch; // the folder for edited copies, which somebody removes even if we are killed; NULL: that for temporary files
   size_t plans;            // that were tried
   const cli_strings *sets; // values of --set; or NULL
   cli_strings settings;    // KNOB=V in force; owned

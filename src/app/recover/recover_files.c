@@ -1,4 +1,5 @@
 // Edited copies of the user's files take their place, and give it back.
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,8 @@ static plim_err read_pair(const plim_sandbox_replaced *pair, plim_file_change *o
                           plim_error *error) {
   size_t old_size, new_size;
   int why = plim_disk_read_file(pair->path, &texts[0], &old_size);
-  if (why) return plim_disk_fail(error, "read", pair->path, why);
+  if (why == ENOENT) texts[0] = NULL, old_size = 0; // a new file
+  else if (why) return plim_disk_fail(error, "read", pair->path, why);
   why = plim_disk_read_file(pair->with, &texts[1], &new_size);
   if (why) return plim_disk_fail(error, "read", pair->with, why);
   *out = (plim_file_change){pair->path, plim_content_of(texts[0], old_size), texts[1], new_size};

@@ -234,6 +234,7 @@ static int run_it(const cli_call *call) {
   w->recovery.has_chunked_loss = args->savers.chunked_loss;
   plim_err err = read_resume(w, &error);
   if (!err) err = run_open(&w->r, &options, &error);
+  w->recovery.scratch = w->r.folder.scratch;
   if (!err) run_show_start(&w->r);
   if (!err) clean_up(w);
   if (!err && !args->has_no_check)

@@ -160,12 +160,15 @@ def restores_after_everything_was_killed(b):
     """As when a container is killed: nobody is left to clean up, so the next run does."""
     script = write_script(b, "train.sh", "--card-mib 400 --end wait")
     before = b.files()
-    process = b.start(["--hook"], ["sh", "train.sh"])
+    temporary = os.path.join(b.folder, "tmp")
+    os.mkdir(temporary)
+    process = b.start(["--hook"], ["sh", "train.sh"], TMPDIR=temporary)
     changed = until(lambda: "batch_size 4" in open(script).read() and "step 6" in log_of(b))
     for number in signal.SIGSTOP, signal.SIGKILL:
         for pid in running(b):
             os.kill(int(pid), number)
     process.communicate()
+    check(os.listdir(temporary) == [], "it has left nothing among the temporary files", os.listdir(temporary))
     check(changed and b.files() != before, "everything is killed")
     done = subprocess.run([PLIMSOLL, "check", "train.sh"], cwd=b.work, env=b.env, stdout=subprocess.PIPE, text=True)
     check("plimsoll run was killed in this folder" in done.stdout, "check says so", done.stdout)
