@@ -78,7 +78,7 @@ static void pass_signals(launch *l) {
     int number = (int)info.ssi_signo;
     if (number == SIGWINCH) copy_size(l);
     else if (number == SIGCONT) take_terminal(l);
-    else launch_signal(l, number);
+    else if (!l->has_ended) launch_signal(l, number);
     if (number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT)
       l->asked = number;
   }
@@ -330,7 +330,10 @@ const char *launch_problem(const launch *l) { return l->problem; }
 
 int launch_log_error(const launch *l) { return l->log_error; }
 
-int launch_was_asked(const launch *l) { return l->asked; }
+int launch_was_asked(launch *l) {
+  pass_signals(l);
+  return l->asked;
+}
 
 // ---- the end ----------------------------------------------------------------------------------------
 

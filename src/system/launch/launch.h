@@ -43,8 +43,9 @@ void launch_say(launch *l, const char *line);
 // Sends a signal to the program, as kill does.
 void launch_signal(launch *l, int signal);
 
-// The last signal that asks a program to end and was passed on to it: SIGINT, SIGTERM, SIGHUP or SIGQUIT; 0: none.
-int launch_was_asked(const launch *l);
+// The last signal that asks a program to end and was passed on to it, or has come after its end: SIGINT, SIGTERM, SIGHUP or
+// SIGQUIT; 0: none.
+int launch_was_asked(launch *l);
 
 // The errno with which the log ended before the output did (the disk is full); 0: it has everything so far.
 int launch_log_error(const launch *l);

@@ -58,6 +58,7 @@ static void call(const char *command) {
                             .context = after_path};
   if (launch_start(&request, &l, &error)) _exit(99);
   while (!launch_turn(l, 1000, &status)) continue;
+  if (getenv("LATE")) raise(SIGTERM);
   launch_say(l, "said");
   launch_say(l, launch_problem(l));
   if (launch_log_error(l) == ENOSPC) launch_say(l, "the log is full");
@@ -215,6 +216,15 @@ TEST(signals_are_passed_on_while_nobody_reads) {
   CHECK(end(&c, text, 1 << 20) == 3, "its status");
   free(text);
   unlink(go_path);
+}
+
+// The caller is still at work for a program that has ended. It is not killed, and knows that it is to stop.
+TEST(a_signal_after_the_end_is_not_lost) {
+  char text[256];
+  setenv("LATE", "1", 1);
+  caller c = start("exit 3");
+  unsetenv("LATE");
+  CHECK(end(&c, text, sizeof text) == 3 && strstr(text, "asked to end"), "%s", text);
 }
 
 // As nohup does. A program that a signal does not reach was not asked to end by it.
