@@ -58,15 +58,15 @@ const char *const *recovery_variables(const recovery *v);
 // Whether the settings are in files, which the program reads while they are changed.
 bool recovery_has_files(const recovery *v);
 // Writes the settings into the user's files, and takes that back; the context is the recovery. Files that somebody else has
-// changed meanwhile are left alone, which is an error. If the process that wrote them is killed, anyone's `restore` or `clean_up`
-// takes it back.
+// changed meanwhile are left alone, which is an error. If the process that wrote them is killed, anyone's `restore` or
+// `clean_up` takes it back.
 plim_err recovery_put(void *context, plim_error *error);
 plim_err recovery_restore(void *context, plim_error *error);
 // Writes them for good; plimsoll undo takes that back.
 plim_err recovery_keep(const recovery *v, plim_error *error);
 
-// Restores the files of this folder that a killed run has left changed, and names them: "train.sh, conf/train.yaml"; "" if there
-// are none.
+// Restores the files of this folder that a killed run has left changed, and names them: "train.sh, conf/train.yaml"; "" if
+// there are none.
 plim_err recovery_clean_up(char *files, size_t size, plim_error *error);
 
 void recovery_end(recovery *v);

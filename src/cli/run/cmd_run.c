@@ -142,6 +142,13 @@ static const char *allocator_settings(const work *w) {
   return users ? users : "";
 }
 
+// Killed by somebody, and nothing says that it was for memory.
+static bool is_killed(const run_end *end, const explanation *e) {
+  bool is_by_signal = WIFSIGNALED(end->status) ? WTERMSIG(end->status) == SIGKILL
+                                               : WEXITSTATUS(end->status) == 128 + SIGKILL;
+  return is_by_signal && e->verdict == EXPLAIN_UNCLEAR;
+}
+
 // Whether the program is started again.
 static plim_err recover(work *w, const run_end *end, uint64_t attempt, bool *is_again,
                         plim_error *error) {
@@ -150,10 +157,10 @@ static plim_err recover(work *w, const run_end *end, uint64_t attempt, bool *is_
   plim_err err = run_explain(&w->r, end, allocator_settings(w), &e, error);
   if (err) return err;
   bool is_memory = e.verdict != EXPLAIN_NO_OOM;
-  w->how = is_memory ? OUT_OF_MEMORY : "failed";
+  w->how = is_killed(end, &e) ? "killed" : is_memory ? OUT_OF_MEMORY : "failed";
   if (!is_memory) run_show_failure(&w->r, end);
   else {
-    run_show_cause(&w->r, &e);
+    run_show_cause(&w->r, &e, !is_killed(end, &e));
     w->planned.total_bytes = w->r.total_bytes;
     if (attempt < w->args->retries)
       err = recovery_next(&w->recovery, &e, simulate_fullest(&end->observed), &step, error);

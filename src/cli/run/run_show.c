@@ -147,8 +147,8 @@ void run_show_failure(run *r, const run_end *end) {
              simulate_first_failed(&end->observed)->failure.text);
 }
 
-void run_show_cause(run *r, const explanation *e) {
-  run_tell(r, RUN_FAILURE, "out of memory: %s%s%s", e->summary,
+void run_show_cause(run *r, const explanation *e, bool is_memory) {
+  run_tell(r, RUN_FAILURE, "%s%s%s%s", is_memory ? "out of memory: " : "", e->summary,
            e->why_not_sure ? "; not certain: " : "", e->why_not_sure ? e->why_not_sure : "");
 }
 

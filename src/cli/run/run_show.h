@@ -20,7 +20,7 @@ plim_err run_explain(const run *r, const run_end *end, const char *conf, explana
                      plim_error *error);
 
 void run_show_failure(run *r, const run_end *end); // not because of memory
-void run_show_cause(run *r, const explanation *e);
+void run_show_cause(run *r, const explanation *e, bool is_memory);
 // Why the run does not go on, and what the user can do. `why` may be empty.
 void run_show_cures(run *r, const explanation *e, const char *why);
 void run_show_recovery(run *r, const char *text, uint64_t number, uint64_t most);

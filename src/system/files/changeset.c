@@ -77,8 +77,8 @@ static plim_err return_lent(const plim_change_store *p, unsigned number,
   return err == PLIM_ERR_UNSUPPORTED ? PLIM_OK : err;
 }
 
-// The newest first: an older one may be below it. Only the newest decides about success, as it is the one that apply and undo go
-// on with.
+// The newest first: an older one may be below it. Only the newest decides about success, as it is the one that apply and
+// undo go on with.
 static plim_err recover_records(const plim_change_store *p, plim_changes *out, plim_error *error) {
   plim_error ignored;
   plim_err first = PLIM_OK;

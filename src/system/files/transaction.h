@@ -104,7 +104,8 @@ plim_err plim_store_load_record(const plim_change_store *p, unsigned number, pli
                                 plim_error *error);
 plim_err plim_store_load_last(const plim_change_store *p, plim_transaction *out, plim_error *error);
 
-// A lent set belongs to the process that has its record open and locked. `hold` returns the descriptor; -1: it cannot be locked.
+// A lent set belongs to the process that has its record open and locked. `hold` returns the descriptor; -1: it cannot be
+// opened.
 int plim_store_hold(const plim_change_store *p, unsigned number);
 bool plim_store_is_held(const plim_change_store *p, unsigned number);
 

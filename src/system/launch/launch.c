@@ -86,8 +86,10 @@ static void pass_signals(launch *l) {
 
 // The program is stopped: so is the caller, until the shell or the keeper continues it.
 static void stop(launch *l) {
+  sigset_t pending;
+  bool is_over = sigpending(&pending) == 0 && sigismember(&pending, SIGCONT) == 1;
   give_terminal(l);
-  raise(SIGSTOP);
+  if (!is_over) raise(SIGSTOP); // which would discard that signal
   take_terminal(l);
   launch_signal(l, SIGCONT);
 }

@@ -18,12 +18,12 @@ typedef struct {
   const char *const *command;     // ends with NULL; the first is looked up in PATH
   const char *const *environment; // ends with NULL
   int log;                        // gets a copy of the output; -1: none
-  int *
-      not_started; // or NULL. If the program cannot be started, gets the exit status that a shell has then: 127 if there is no such
-                   // program, otherwise 126
-  // Called in another process: before the program starts, and when everything has ended, also if the caller was killed. If that
-  // process is killed instead, the caller calls `after`.
-  // Each may be NULL. If `before` fails, nothing is started; what `after` says is in launch_problem.
+  // Or NULL. If the program cannot be started, gets the exit status that a shell has then: 127 if there is no such program,
+  // otherwise 126.
+  int *not_started;
+  // Called in another process: before the program starts, and when everything has ended, also if the caller was killed. If
+  // that process is killed instead, the caller calls `after`. Each may be NULL. If `before` fails, nothing is started; what
+  // `after` says is in launch_problem.
   plim_err (*before)(void *context, plim_error *error);
   plim_err (*after)(void *context, plim_error *error);
   void *context; // until launch_end

@@ -38,8 +38,8 @@ typedef struct {
 // Starts as a copy of the process that calls it.
 noreturn void launch_keep(const launch_keeper *keeper);
 
-// Ends all children of this process and what they have started: at once or, with `wait_seconds`, if they do not end by themselves
-// in that time. One that may not be killed (sudo) is left alone.
+// Ends all children of this process and what they have started: at once or, with `wait_seconds`, if they do not end by
+// themselves in that time. One that may not be killed (sudo) is left alone.
 void launch_end_descendants(double wait_seconds);
 
 #endif

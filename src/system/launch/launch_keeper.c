@@ -107,16 +107,18 @@ static bool wait_for_end(const launch_keeper *k, pid_t program, launch_report *l
   sigaddset(&child, SIGCHLD);
   struct pollfd events[] = {{.fd = k->life, .events = POLLIN},
                             {.fd = signalfd(-1, &child, SFD_CLOEXEC), .events = POLLIN}};
-  for (;;) {
+  for (bool is_stopped = false;;) {
     int status;
     pid_t changed;
     while ((changed = waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED)) > 0) {
       if (changed != program) continue;
       *last = (launch_report){.news = LAUNCH_ENDED, .status = status};
-      if (WIFEXITED(status) || WIFSIGNALED(status)) return true;
+      bool has_ended = WIFEXITED(status) || WIFSIGNALED(status);
+      if (is_stopped) kill(getppid(), SIGCONT); // somebody continued or killed the program alone
+      is_stopped = WIFSTOPPED(status);
+      if (has_ended) return true;
       last->news = LAUNCH_STOPPED;
-      if (WIFSTOPPED(status)) tell(k, last);
-      else kill(getppid(), SIGCONT); // somebody continued the program alone
+      if (is_stopped) tell(k, last);
     }
     if (poll(events, 2, -1) < 0 && errno != EINTR) return false;
     if (events[0].revents) return false;

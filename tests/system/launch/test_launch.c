@@ -254,6 +254,19 @@ TEST(a_program_that_somebody_stops_and_continues_goes_on) {
   CHECK(end(&c, text, sizeof text) == 3 && strstr(text, "got hello"), "%s", text);
 }
 
+TEST(a_stopped_program_that_somebody_kills_has_ended) {
+  char text[256];
+  int status, program;
+  caller c = start("echo $$; read line");
+  ssize_t got = read(c.out, text, sizeof text - 1);
+  text[got > 0 ? got : 0] = 0;
+  program = atoi(text);
+  CHECK(program > 0 && kill(program, SIGSTOP) == 0, "%s", text);
+  CHECK(waitpid(c.pid, &status, WUNTRACED) == c.pid && WIFSTOPPED(status), "it stops, too");
+  kill(program, SIGKILL);
+  CHECK(end(&c, text, sizeof text) == 128 + SIGKILL, "%s", text);
+}
+
 TEST(a_full_disk_ends_the_log_and_not_the_program) {
   char text[256];
   caller c = start_with("echo out; echo again; exit 3", "/dev/full");
