@@ -329,6 +329,19 @@ TEST(a_thread_without_a_context_gets_the_drivers_error) {
   end();
 }
 
+TEST(what_the_driver_refuses_is_no_peak) {
+  begin(NULL, NULL);
+  uint64_t a, b;
+  CHECK(CALL(cuMemAlloc_v2)(&a, 60 * MIB) == 0, "fits");
+  CHECK(CALL(cuMemAlloc_v2)(&b, 2048 * MIB) == 2, "more than the card has");
+  CHECK(CALL(cuMemAlloc_v2)(&b, UINT64_MAX) == 2, "much more");
+  CHECK(CALL(cuMemCreate)(&b, 2048 * MIB, &on_device, 0) == 2, "pages");
+  CHECK_U64(held(0)->peak_bytes, 60 * MIB);
+  CHECK_U64(held(0)->current_bytes, 60 * MIB);
+  CHECK(CALL(cuMemFree_v2)(a) == 0, "free");
+  end();
+}
+
 // ---- the cap ------------------------------------------------------------------------------------
 
 TEST(beyond_the_cap_the_driver_is_not_asked) {
@@ -588,6 +601,7 @@ TEST(what_is_cold_leaves_the_drivers_memory_free_too) {
   plimsoll_hook_phase(HOOK_PHASE_COLD, 100 * MIB);
   CHECK(CALL(cuMemAlloc_v2)(&b, 25 * MIB) == 0, "would leave 99 MiB");
   CHECK_U64(held(0)->spilled_bytes, 25 * MIB);
+  CHECK(CALL(cuMemAlloc_v2)(&c, UINT64_MAX) == 2, "a number that would wrap around");
   setenv("FAKE_NO_HOST", "1", 1);
   CHECK(CALL(cuMemAlloc_v2)(&c, 25 * MIB) == 2, "the host has none");
   CHECK(CALL(cuMemAlloc_v2)(&c, 25 * MIB) == 0, "the second try is the card's");

@@ -46,7 +46,7 @@ uint64_t live_room(uint64_t total_bytes, uint64_t used_bytes) {
 
 // In use on the card at the peak: what is in use now, and what this process has released since.
 static uint64_t used_at_peak(const live_sample *s) {
-  if (s->total_bytes == PLIM_UNKNOWN || s->free_bytes == PLIM_UNKNOWN)
+  if (s->total_bytes == PLIM_UNKNOWN || s->free_bytes > s->total_bytes) // or not known
     return s->peak_reserved_bytes;
   bool is_known = s->peak_reserved_bytes != PLIM_UNKNOWN && s->reserved_bytes != PLIM_UNKNOWN;
   uint64_t used = live_room(s->total_bytes, s->free_bytes);

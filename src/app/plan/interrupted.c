@@ -24,10 +24,11 @@ static void list_files(const plim_changes *c, interrupted *out) {
 
 static void describe(const plim_changes *c, interrupted *out) {
   bool is_undo = c->kind == PLIM_CHANGES_UNDO;
-  snprintf(out->what, sizeof out->what, "plimsoll %s was interrupted in this folder",
-           is_undo ? "undo" : "apply");
-  snprintf(out->fix, sizeof out->fix, "to %s: plimsoll undo",
-           is_undo ? "complete it" : "roll it back");
+  const char *command = c->is_lent ? "run" : is_undo ? "undo" : "apply";
+  const char *fix = c->is_lent ? "restore the files" : is_undo ? "complete it" : "roll it back";
+  snprintf(out->what, sizeof out->what, "plimsoll %s was %s in this folder", command,
+           c->is_lent ? "killed" : "interrupted");
+  snprintf(out->fix, sizeof out->fix, "to %s: plimsoll undo", fix);
   list_files(c, out);
 }
 

@@ -7,7 +7,7 @@
 _Static_assert(SAVERS_CHUNK_TOKENS == 512, "the texts below say 512");
 
 void recovery_begin(recovery *v, const char *const *typed, const cli_strings *sets) {
-  *v = (recovery){.typed = typed, .sets = sets};
+  *v = (recovery){.typed = typed, .sets = sets, .lent = -1};
 }
 
 const char *const *recovery_command(const recovery *v) {
@@ -70,7 +70,8 @@ static plim_err copy_settings(const cli_strings *from, cli_strings *to, plim_err
 
 // Makes the program with the settings in force.
 static plim_err make(recovery *v, plim_error *error) {
-  trial_options options = {.words = v->typed, .sets = v->sets, .world = v->world};
+  trial_options options = {
+      .words = v->typed, .sets = v->sets, .world = v->world, .parent = v->scratch};
   if (v->has_with) trial_with_clear(&v->with);
   plim_err err = trial_with_make(&v->with, &options, &v->settings, error);
   v->has_with = !err;

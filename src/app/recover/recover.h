@@ -24,6 +24,8 @@ typedef struct {
   const char *const *typed; // the user's command; ends with NULL
   recovery_plan *plan;      // or NULL
   void *plan_context;
+  const char *
+      scratch; // the folder for edited copies, which somebody removes even if we are killed; NULL: that for temporary files
   size_t plans;            // that were tried
   const cli_strings *sets; // values of --set; or NULL
   uint64_t world;          // ranks that were observed; 0: what the command says
@@ -31,6 +33,7 @@ typedef struct {
   bool has_expandable, has_chunked_loss, has_retried;
   trial_with with; // the program with them
   bool has_with;
+  int lent; // of plim_changeset_options; -1: none
 } recovery;
 
 // What the next start changes.
@@ -56,9 +59,16 @@ const char *const *recovery_variables(const recovery *v);
 // Whether the settings are in files, which the program reads while they are changed.
 bool recovery_has_files(const recovery *v);
 // Writes the settings into the user's files, and takes that back; the context is the recovery. Files that somebody else has
-// changed meanwhile are left alone, which is an error.
+// changed meanwhile are left alone, which is an error. If the process that wrote them is killed, anyone's `restore` or
+// `clean_up` takes it back.
 plim_err recovery_put(void *context, plim_error *error);
 plim_err recovery_restore(void *context, plim_error *error);
+// Writes them for good; plimsoll undo takes that back.
+plim_err recovery_keep(const recovery *v, plim_error *error);
+
+// Restores the files of this folder that a killed run has left changed, and names them: "train.sh, conf/train.yaml"; "" if
+// there are none.
+plim_err recovery_clean_up(char *files, size_t size, plim_error *error);
 
 void recovery_end(recovery *v);
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@
 #include "machine.h"
 #include "quoting.h"
 #include "run_impl.h"
+#include "text.h"
 
 enum { KEPT_LOGS = 200, TURN_MILLISECONDS = 500 };
 
@@ -30,14 +32,26 @@ double run_clock(void) {
 
 // ---- the run ----------------------------------------------------------------------------------------
 
-// For `plimsoll watch`, which finds runs by this file (live.h).
+static void do_nothing(int number) { (void)number; }
+
+// If nobody reads what we say any more, the run goes on. A handler, unlike SIG_IGN, is not passed on to the program.
+static void survive_readers(bool begins) {
+  struct sigaction now, quiet = {.sa_handler = begins ? do_nothing : SIG_DFL};
+  if (sigaction(SIGPIPE, NULL, &now)) return;
+  if (now.sa_handler == (begins ? SIG_DFL : do_nothing)) sigaction(SIGPIPE, &quiet, NULL);
+}
+
+// For `plimsoll watch`, which finds runs by this file (live.h). JSON has no bytes that are not UTF-8.
 static void announce(const run *r, const char *command) {
   char path[PLIM_PATH_BYTES];
-  json_t *about = json_pack("{s:i, s:s, s:f}", "pid", (int)getpid(), "command",
-                            command ? command : "", "started", r->began);
+  char *shown = strdup(command ? command : "");
+  if (shown) plim_text_disarm(shown);
+  json_t *about = json_pack("{s:i, s:s, s:f}", "pid", (int)getpid(), "command", shown ? shown : "",
+                            "started", r->began);
   if (about && plim_path_join(path, r->folder.path, "run.json"))
     (void)!json_dump_file(about, path, JSON_COMPACT);
   json_decref(about);
+  free(shown);
 }
 
 // A run goes on without its record.
@@ -60,6 +74,7 @@ static void begin_history(run *r, char *command) {
 plim_err run_open(run *r, const run_options *options, plim_error *error) {
   *r = (run){.options = *options, .log = -1, .began = run_clock()};
   r->peak_bytes = r->total_bytes = r->steps = r->peak_rank = PLIM_UNKNOWN;
+  survive_readers(true);
   plim_err err = PLIM_OK;
   if (options->modules) snprintf(r->modules, sizeof r->modules, "%s", options->modules);
   else err = simulate_find_stand_ins(r->modules, error);
@@ -75,7 +90,7 @@ plim_err run_open(run *r, const run_options *options, plim_error *error) {
   return options->has_hook ? run_hook_begin(r, error) : PLIM_OK;
 }
 
-// Removes the files whose name has this end.
+// Removes the files whose names have this end.
 static void remove_files(const char *folder, const char *end) {
   char path[PLIM_PATH_BYTES];
   DIR *open = opendir(folder);
@@ -103,10 +118,9 @@ void run_close(run *r, int status, const char *how) {
   if (run_record_end(record, &end, &error))
     run_tell(r, RUN_WARNING, "the record of this run is not complete: %s", error.message);
   run_notify_end(r);
+  survive_readers(false);
   if (r->log >= 0) close(r->log);
   if (!*r->folder.path) return;
-  forget_processes(r);
-  remove_files(r->folder.path, "run.json");
   simulate_folder_remove(r->folder.path, true);
   if (r->folder.lock >= 0) close(r->folder.lock);
 }
@@ -128,6 +142,7 @@ void run_tell(run *r, run_event event, const char *format, ...) {
   va_start(values, format);
   vsnprintf(text, sizeof text, format, values);
   va_end(values);
+  plim_text_disarm(text); // it may quote the program, and may be cut inside a character
   if (!r->options.is_json || !json_line(r, event_names[event], text, line, sizeof line))
     snprintf(line, sizeof line, "plimsoll: %s", text);
   if (r->launched) launch_say(r->launched, line);
@@ -144,23 +159,35 @@ void run_tell(run *r, run_event event, const char *format, ...) {
 
 // ---- once -------------------------------------------------------------------------------------------
 
+// Once for each start: the disk is full.
+static void tell_of_log(run *r, bool *is_told) {
+  int why = launch_log_error(r->launched);
+  if (!why || *is_told) return;
+  *is_told = true;
+  run_tell(r, RUN_WARNING, "the log ends here: %s (%s)", strerror(why), r->folder.log);
+}
+
 static plim_err go(run *r, const run_settings *settings, char **environment, run_end *end,
                    plim_error *error) {
   launch_request request = {.command = settings->command,
                             .environment = (const char *const *)environment,
                             .log = r->log,
+                            .not_started = &end->not_started,
                             .before = settings->before,
                             .after = settings->after,
                             .context = settings->context};
   plim_err err = launch_start(&request, &r->launched, error);
   if (err) return err;
+  bool is_told = false;
   for (double next = 0; !launch_turn(r->launched, TURN_MILLISECONDS, &end->status);) {
     if (run_clock() < next) continue; // a program that prints much must not be slowed down
     run_follow(r, end);
+    tell_of_log(r, &is_told);
     next = run_clock() + TURN_MILLISECONDS / 1000.0;
   }
   run_follow_last(r, end);
   run_inquire_last(r, end);
+  tell_of_log(r, &is_told);
   end->asked = launch_was_asked(r->launched);
   if (*launch_problem(r->launched)) run_tell(r, RUN_WARNING, "%s", launch_problem(r->launched));
   r->is_line_open = launch_is_line_open(r->launched);

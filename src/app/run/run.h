@@ -7,7 +7,7 @@
 //   if (!err) err = run_once(&r, &(run_settings){.command = words}, &end, &error);
 //   ... end.status, end.processes: what was observed ...
 //   run_end_clear(&end);
-//   run_close(&r, "finished");
+//   run_close(&r, end.status, "finished");
 #ifndef PLIM_APP_RUN_H
 #define PLIM_APP_RUN_H
 
@@ -82,6 +82,9 @@ typedef vec(run_variable) run_variables;
 plim_err run_helpful(const run_options *options, run_variables *out, plim_error *error);
 void run_variables_clear(run_variables *v);
 
+// The option of `python -I train.py` by which Python loads none of our modules (-I, -E, -S); NULL: there is none.
+const char *run_isolated_python(const char *const *command);
+
 // ---- once -------------------------------------------------------------------------------------------
 
 typedef struct {
@@ -107,8 +110,9 @@ typedef struct run_inquiry run_inquiry; // a snapshot that is being read (run_fi
 typedef enum { RUN_LEAK_NONE, RUN_LEAK_RECORDED, RUN_LEAK_WRITTEN, RUN_LEAK_NAMED } run_leak;
 
 typedef struct {
-  int status; // as waitpid gives it
-  int asked;  // the signal by which the user ended the program; 0: none
+  int status;      // as waitpid gives it
+  int asked;       // the signal by which the user ended the program; 0: none
+  int not_started; // as in launch_request; 0: it was started, or something else failed
   double began, seconds;
   off_t log_begin; // where its output begins in the log
   vec(run_process) processes;

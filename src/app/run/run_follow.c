@@ -42,8 +42,8 @@ static bool is_due(const run *r, const run_process *p) {
 }
 
 static uint64_t used_of(const live_sample *s) {
-  bool is_known_here = s->total_bytes != PLIM_UNKNOWN && s->free_bytes != PLIM_UNKNOWN;
-  return is_known_here ? live_room(s->total_bytes, s->free_bytes) : PLIM_UNKNOWN;
+  bool is_known_here = s->total_bytes != PLIM_UNKNOWN && s->free_bytes <= s->total_bytes;
+  return is_known_here ? s->total_bytes - s->free_bytes : PLIM_UNKNOWN;
 }
 
 static void store(run *r, run_process *p) {

@@ -11,14 +11,18 @@
 #include <unistd.h>
 
 #include "run_impl.h"
+#include "text.h"
 
 // Discord and Slack want the text under a name of their own, and refuse documents without it.
 static json_t *document(const char *url, const char *event, const char *text, const run *r) {
   if (strstr(url, "discord.com/") || strstr(url, "discordapp.com/"))
     return json_pack("{s:s}", "content", text);
   if (strstr(url, "hooks.slack.com/")) return json_pack("{s:s}", "text", text);
+  char log[PLIM_PATH_BYTES];
+  snprintf(log, sizeof log, "%s", r->folder.log);
+  plim_text_disarm(log); // JSON has no bytes that are not UTF-8
   return json_pack("{s:s, s:s, s:I, s:s, s:f}", "event", event, "text", text, "run",
-                   (json_int_t)r->id, "log", r->folder.log, "began", r->began);
+                   (json_int_t)r->id, "log", log, "began", r->began);
 }
 
 // The document goes through a pipe: arguments of a process can be read by everybody on the machine, and so can the URL,
@@ -79,8 +83,12 @@ static void send(run *r, const char *text) {
   posix_spawnattr_t attributes;
   sigset_t none;
   sigemptyset(&none);
-  if (strlen(text) > 60000 || pipe2(ends, O_CLOEXEC) != 0) return; // what a pipe holds
-  (void)!write(ends[1], text, strlen(text));
+  if (pipe2(ends, O_CLOEXEC) != 0) return;
+  fcntl(ends[1], F_SETFL, O_NONBLOCK); // a pipe holds 64 KiB or, for a user who has many, one page
+  if (write(ends[1], text, strlen(text)) != (ssize_t)strlen(text)) {
+    close(ends[0]), close(ends[1]);
+    return;
+  }
   posix_spawn_file_actions_init(&files);
   posix_spawn_file_actions_adddup2(&files, ends[0], STDIN_FILENO);
   posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);

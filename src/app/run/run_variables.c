@@ -60,6 +60,26 @@ plim_err run_helpful(const run_options *options, run_variables *out, plim_error 
   return err ? err : add_threads(options, out, error);
 }
 
+// python, python3, python3.11
+static bool is_python(const char *word) {
+  const char *slash = strrchr(word, '/'), *name = slash ? slash + 1 : word;
+  return strncmp(name, "python", 6) == 0 && name[6 + strspn(name + 6, "0123456789.")] == 0;
+}
+
+const char *run_isolated_python(const char *const *command) {
+  if (!command[0] || !is_python(command[0])) return NULL;
+  for (const char *const *at = command + 1; *at && at[0][0] == '-'; at++) {
+    size_t before =
+        strcspn(*at + 1, "IESWXcm"); // the last four have an argument, which ends the letters
+    char letter = at[0][1 + before];
+    if (at[0][1] == '-' || letter == 'c' || letter == 'm') return NULL;
+    if (letter == 'I' || letter == 'E' || letter == 'S') return *at;
+    bool is_apart = letter && !at[0][2 + before]; // -W error
+    if (is_apart && !*++at) return NULL;
+  }
+  return NULL;
+}
+
 void run_variables_clear(run_variables *v) {
   for (size_t i = 0; i < v->len; i++) free(v->at[i].setting);
   vec_free(v);

@@ -46,13 +46,24 @@ static int remove_one(const char *path, const struct stat *status, int kind, str
   return 0;
 }
 
+static int is_part(const struct dirent *entry) {
+  static const char *const others[] = {".", "..", "log"};
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+    if (strcmp(entry->d_name, others[i]) == 0) return 0;
+  return 1;
+}
+
 void simulate_folder_remove(const char *path, bool has_log) {
-  static const char *const parts[] = {"names", "out", "scratch"};
   enum { OPEN_FOLDERS = 16 };
   char part[PLIM_PATH_BYTES];
-  for (size_t i = 0; has_log && i < sizeof parts / sizeof *parts; i++)
-    if (plim_path_join(part, path, parts[i]))
+  struct dirent **parts;
+  int count = scandir(path, &parts, is_part, NULL);
+  for (int i = 0; i < count; i++) {
+    if (plim_path_join(part, path, parts[i]->d_name))
       nftw(part, remove_one, OPEN_FOLDERS, FTW_DEPTH | FTW_PHYS);
+    free(parts[i]);
+  }
+  if (count >= 0) free(parts);
   if (!has_log) nftw(path, remove_one, OPEN_FOLDERS, FTW_DEPTH | FTW_PHYS);
 }
 

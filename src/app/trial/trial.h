@@ -25,6 +25,7 @@ typedef struct {
   uint64_t world;           // GPUs; 0: what the command says
   uint64_t effective;       // effective batch to keep; 0: that of the program
   bool is_any_batch;        // the effective batch may change
+  const char *parent;       // of the folder with edited copies; NULL: that for temporary files
 } trial_options;
 
 typedef enum {

@@ -12,7 +12,7 @@ plim_err trial_read_command(project_job *files, const char *const *words, const 
                             plim_error *error);
 
 // The command and copies of its files with these edits. `words` is the command as it was typed.
-plim_err trial_version_of(const plim_project *p, const char *const *words,
+plim_err trial_version_of(const plim_project *p, const char *const *words, const char *parent,
                           const plim_edit_set *edits, trial_version *out, plim_error *error);
 
 #endif

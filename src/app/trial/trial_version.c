@@ -61,9 +61,9 @@ static plim_err cannot_write(const char *path, plim_error *error) {
   return plim_fail(error, PLIM_ERR_IO, "cannot write %.200s: %s", path, strerror(errno));
 }
 
-static plim_err make_folder(trial_version *v, plim_error *error) {
-  const char *parent = getenv("TMPDIR");
+static plim_err make_folder(trial_version *v, const char *parent, plim_error *error) {
   if (*v->folder) return PLIM_OK;
+  if (!parent) parent = getenv("TMPDIR");
   if (!plim_path_join(v->folder, parent && *parent ? parent : "/tmp", "plimsoll-trial-XXXXXX") ||
       !mkdtemp(v->folder)) {
     plim_err err = cannot_write(v->folder, error);
@@ -96,10 +96,10 @@ static plim_err write_copy(const char *path, const char *of, const char *text, s
 }
 
 // Shows the program this text at `at`; `of` is the original there, or NULL for a new file.
-static plim_err show(trial_version *v, const char *at, const char *of, const char *text,
-                     size_t size, plim_error *error) {
+static plim_err show(trial_version *v, const char *parent, const char *at, const char *of,
+                     const char *text, size_t size, plim_error *error) {
   char path[PLIM_PATH_BYTES], name[24];
-  plim_err err = make_folder(v, error);
+  plim_err err = make_folder(v, parent, error);
   if (err) return err;
   snprintf(name, sizeof name, "%zu", v->replaced.len);
   if (!plim_path_join(path, v->folder, name))
@@ -115,20 +115,21 @@ static plim_err show(trial_version *v, const char *at, const char *of, const cha
 
 // ---- all of it --------------------------------------------------------------------------------------
 
-static plim_err show_new(trial_version *v, const plim_edit_set *edits, plim_error *error) {
+static plim_err show_new(trial_version *v, const char *parent, const plim_edit_set *edits,
+                         plim_error *error) {
   plim_err err = PLIM_OK;
   for (size_t i = 0; !err && i < edits->files.len; i++) {
     const plim_new_file *f = &edits->files.at[i];
-    if (!f->is_there) err = show(v, f->path, NULL, f->text, strlen(f->text), error);
+    if (!f->is_there) err = show(v, parent, f->path, NULL, f->text, strlen(f->text), error);
   }
   return err;
 }
 
 // The first file is the command line.
-plim_err trial_version_of(const plim_project *project, const char *const *words,
+plim_err trial_version_of(const plim_project *project, const char *const *words, const char *parent,
                           const plim_edit_set *edits, trial_version *v, plim_error *error) {
   *v = (trial_version){0};
-  plim_err err = show_new(v, edits, error);
+  plim_err err = show_new(v, parent, edits, error);
   for (size_t i = 0; !err && i < project->files.len; i++) {
     const plim_project_file *f = project->files.at[i];
     char *text = NULL;
@@ -137,7 +138,7 @@ plim_err trial_version_of(const plim_project *project, const char *const *words,
     bool is_same = err || (size == f->size && memcmp(text, f->text, size) == 0);
     if (!err && i == 0)
       err = is_same ? copy_words(v, words, error) : read_words(v, text, size, error);
-    else if (!is_same) err = show(v, f->path, f->path, text, size, error);
+    else if (!is_same) err = show(v, parent, f->path, f->path, text, size, error);
     free(text);
   }
   return err;
@@ -150,7 +151,7 @@ plim_err trial_version_make(const trial_program *p, const plim_knob_change *chan
   if (!count) return copy_words(out, p->words, error);
   plim_err err = plim_project_set(&p->files.project, changes, count, &edits, error);
   if (err) return err;
-  err = trial_version_of(&p->files.project, p->words, &edits, out, error);
+  err = trial_version_of(&p->files.project, p->words, NULL, &edits, out, error);
   plim_edit_set_clear(&edits);
   return err;
 }

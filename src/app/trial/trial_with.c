@@ -190,7 +190,7 @@ static plim_err make_version(trial_with *w, const plim_project *p, const trial_o
     plim_error_hint(error, "the command names no script or configuration file that exists here; "
                            "if the program has a flag for it, add the flag to the command");
   if (err) return err;
-  err = trial_version_of(p, options->words, &edits, &w->version, error);
+  err = trial_version_of(p, options->words, options->parent, &edits, &w->version, error);
   if (!err) err = plim_project_edited(p, &edits, &q, error);
   if (!err && !list_changed(w, p, &q, list)) err = plim_no_memory(error);
   if (!err) w->effective_before = effective_of(p, world_of(p, options));

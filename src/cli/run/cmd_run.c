@@ -1,4 +1,5 @@
 // plimsoll run: starts a training program, follows it, explains why it ran out of memory, and goes on with other settings.
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +8,7 @@
 #include "cli_alloc.h"
 #include "command.h"
 #include "command_words.h"
+#include "launch.h"
 #include "quoting.h"
 #include "recover.h"
 #include "run.h"
@@ -28,6 +30,8 @@ typedef struct {
 
 static const run_args defaults = {.retries = 3};
 
+#define OUT_OF_MEMORY "out of memory"
+
 typedef struct {
   const run_args *args;
   run r;
@@ -38,7 +42,7 @@ typedef struct {
   vec(char *) resume;          // the words of --resume; owned
   vec(const char *) words;     // of the command, with those
   char began[64];              // "PLIMSOLL_RESUME=..."
-  int status;                  // of the last start
+  int status, not_started;     // of the last start
   const char *how;             // it ended
   char changed[512];           // with what it was started again; empty: as the user typed it
 } work;
@@ -103,12 +107,6 @@ static void set_command(work *w, bool is_again) {
   if (!vec_push(&w->words, NULL)) cli_out_of_memory();
 }
 
-// The last settings stay; those that failed do not.
-static plim_err keep(void *context, plim_error *error) {
-  (void)context, (void)error;
-  return PLIM_OK;
-}
-
 static plim_err start(work *w, bool is_again, run_end *end, plim_error *error) {
   set_command(w, is_again);
   if (is_again) {
@@ -120,10 +118,11 @@ static plim_err start(work *w, bool is_again, run_end *end, plim_error *error) {
                            .variables = w->variables.at,
                            .savers = &w->args->savers,
                            .before = recovery_put,
-                           .after = w->args->is_kept ? keep : recovery_restore,
+                           .after = recovery_restore,
                            .context = &w->recovery};
   plim_err err = run_once(&w->r, &settings, end, error);
   if (!err) w->status = end->status;
+  w->not_started = end->not_started;
   return err;
 }
 
@@ -148,6 +147,13 @@ static const char *allocator_settings(const work *w) {
   return users ? users : "";
 }
 
+// Killed by somebody, and nothing says that it was for memory.
+static bool is_killed(const run_end *end, const explanation *e) {
+  bool is_by_signal = WIFSIGNALED(end->status) ? WTERMSIG(end->status) == SIGKILL
+                                               : WEXITSTATUS(end->status) == 128 + SIGKILL;
+  return is_by_signal && e->verdict == EXPLAIN_UNCLEAR;
+}
+
 // Whether the program is started again.
 static plim_err recover(work *w, const run_end *end, uint64_t attempt, bool *is_again,
                         plim_error *error) {
@@ -156,26 +162,24 @@ static plim_err recover(work *w, const run_end *end, uint64_t attempt, bool *is_
   plim_err err = run_explain(&w->r, end, allocator_settings(w), &x, error);
   if (err) return err;
   const explanation *e = &x.cause;
-  bool is_killed = e->verdict == EXPLAIN_UNCLEAR && WIFSIGNALED(end->status); // nobody knows why
-  bool is_explained = e->verdict != EXPLAIN_NO_OOM;
-  w->how = is_killed ? "killed" : is_explained ? "out of memory" : "failed";
+  bool was_killed = is_killed(end, e), is_explained = e->verdict != EXPLAIN_NO_OOM;
+  w->how = was_killed ? "killed" : is_explained ? OUT_OF_MEMORY : "failed";
   if (!is_explained) run_show_failure(&w->r, end, w->changed);
   else {
-    run_show_cause(&w->r, &x, !is_killed);
-    if (w->args->is_kept) err = recovery_restore(&w->recovery, error);
+    run_show_cause(&w->r, &x, !was_killed);
     w->planned.total_bytes = w->r.total_bytes;
     bool may_try = attempt < w->args->retries;
     if (w->r.has_nodes)
       snprintf(step.text, sizeof step.text,
                "it also runs on other machines, where plimsoll cannot start it");
-    else if (!err && may_try) err = recovery_next(&w->recovery, e, x.seen, &step, error);
+    else if (may_try) err = recovery_next(&w->recovery, e, x.seen, &step, error);
     *is_again = !err && step.is_found;
     if (!err && !step.is_found) {
       const char *why = may_try && *step.text ? step.text
                         : may_try             ? "plimsoll has no setting that cures this"
                         : attempt             ? "that was the last of --retries"
                                               : "";
-      run_show_cures(&w->r, e, w->recovery.has_retried, is_killed ? "" : why, end);
+      run_show_cures(&w->r, e, w->recovery.has_retried, was_killed ? "" : why, end);
     }
   }
   if (*is_again) {
@@ -203,8 +207,37 @@ static plim_err run_all(work *w, plim_error *error) {
   return err;
 }
 
-static int exit_code(int status) {
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+// A run that was killed together with everything that could clean up has left its settings in the user's files.
+static void clean_up(work *w) {
+  char files[400];
+  plim_error error = {0};
+  if (recovery_clean_up(files, sizeof files, &error))
+    run_tell(&w->r, RUN_WARNING, "the files of this folder are left as they are: %s",
+             error.message);
+  else if (*files)
+    run_tell(&w->r, RUN_WARNING, "a killed run had changed files, which are restored now: %s",
+             files);
+}
+
+// Every start takes its settings back. Those of the last one are written for good, unless it failed with them.
+static plim_err keep(work *w, plim_error *error) {
+  if (!w->args->is_kept || !recovery_has_files(&w->recovery) || strcmp(w->how, OUT_OF_MEMORY) == 0)
+    return PLIM_OK;
+  plim_err err = recovery_keep(&w->recovery, error);
+  if (!err) run_tell(&w->r, RUN_DETAIL, "the changed files are kept; plimsoll undo restores them");
+  return err;
+}
+
+// As a shell's.
+static int exit_code(const work *w, plim_err err, const plim_error *error) {
+  int failed = err ? cli_report(error, NULL) : 0;
+  if (err) return w->not_started ? w->not_started : failed;
+  return WIFEXITED(w->status) ? WEXITSTATUS(w->status) : 128 + WTERMSIG(w->status);
+}
+
+static uint64_t spill_bytes(uint64_t mib) {
+  if (mib == CLI_LEFT_OUT) return RUN_SPILL_DEFAULT;
+  return mib <= UINT64_MAX / PLIM_MIB ? mib * PLIM_MIB : RUN_SPILL_DEFAULT - 1;
 }
 
 // What the options say that cannot be meant.
@@ -232,8 +265,9 @@ static plim_err check_options(const cli_call *call, plim_error *error) {
 }
 
 // A word before -- was taken for the command: it is the value of an option that takes none, or only a number.
-static plim_err find_program(const char *const *words, plim_error *error) {
+static plim_err find_program(work *w, const char *const *words, plim_error *error) {
   plim_err err = plim_sandbox_find_program(words[0], error);
+  if (err == PLIM_ERR_IO) w->not_started = launch_exit_status(errno);
   for (const char *const *at = words; err == PLIM_ERR_IO && *at; at++)
     if (strcmp(*at, "--") == 0)
       plim_error_hint(error,
@@ -252,17 +286,18 @@ static int run_it(const cli_call *call) {
   run_options options = {.command = words, .notify = args->notify, .cap_bytes = args->cap_bytes};
   options.is_json = call->common.json;
   options.has_hook = args->has_hook || args->cap_bytes || args->spill_mib;
-  options.spill_bytes =
-      args->spill_mib == CLI_LEFT_OUT ? RUN_SPILL_DEFAULT : args->spill_mib * PLIM_MIB;
+  options.spill_bytes = spill_bytes(args->spill_mib);
   recovery_begin(&w->recovery, words, &args->set);
   w->planned = (run_planned){words, &args->set, PLIM_UNKNOWN};
   w->recovery.plan = run_plan, w->recovery.plan_context = &w->planned;
   w->recovery.has_chunked_loss = args->savers.chunked_loss;
   plim_err err = check_options(call, &error);
-  if (!err) err = find_program(words, &error);
+  if (!err) err = find_program(w, words, &error);
   if (!err) err = read_resume(w, &error);
   if (!err) err = run_open(&w->r, &options, &error);
+  w->recovery.scratch = w->r.folder.scratch;
   if (!err) run_show_start(&w->r);
+  if (!err) clean_up(w);
   if (!err && !args->has_no_check)
     err = run_show_check(&w->r, words, &args->set, &w->r.options.cards, &error);
   if (!err) err = set_environment(w, &error);
@@ -271,12 +306,11 @@ static int run_it(const cli_call *call) {
     run_tell(&w->r, RUN_DETAIL, "the program may use at most %s of each GPU",
              units_bytes(args->cap_bytes).text);
   if (!err) err = run_all(w, &error);
-  if (recovery_has_files(&w->recovery) && args->is_kept)
-    run_tell(&w->r, RUN_DETAIL, "the changed files are kept; plimsoll undo restores them");
+  if (!err) err = keep(w, &error);
   recovery_end(&w->recovery);
   if (w->status >= 0) run_show_end(&w->r, w->how);
   run_close(&w->r, w->status, w->how);
-  int status = err ? cli_report(&error, NULL) : exit_code(w->status);
+  int status = exit_code(w, err, &error);
   run_variables_clear(&w->helpful);
   vec_free(&w->variables);
   vec_free(&w->words);
@@ -351,6 +385,9 @@ static const char *const description[] = {
     "PYTORCH_CUDA_ALLOC_CONF and PYTORCH_ALLOC_CONF (expandable segments), "
     "TOKENIZERS_PARALLELISM and, for several GPUs, OMP_NUM_THREADS. `plimsoll runs` lists "
     "earlier runs.",
+    "The exit status is that of your program; 128 and the signal's number if a signal ended it; "
+    "127 "
+    "if there is no such program, 126 if it cannot be run.",
     "Standard output is your program's. What plimsoll says goes to standard error; with --json, as "
     "one JSON object for each line.",
     NULL,

@@ -32,6 +32,13 @@ void run_show_variables(run *r, const run_variables *helpful) {
     snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", helpful->at[i].setting);
   }
   if (*list) run_tell(r, RUN_DETAIL, "set for this run: %s", list);
+  const char *isolated = run_isolated_python(r->options.command);
+  if (isolated)
+    run_tell(
+        r, RUN_WARNING,
+        "Python does not load plimsoll's module because of its option %s: steps and their memory "
+        "are not seen, and memory savers do nothing",
+        isolated);
 }
 
 plim_err run_show_check(run *r, const char *const *words, const cli_strings *sets, uint64_t *cards,
@@ -226,7 +233,7 @@ void run_show_end(run *r, const char *how) {
   char rank[32] = "";
   if (*peak && r->peak_rank != PLIM_UNKNOWN)
     snprintf(rank, sizeof rank, " (rank %llu)", (unsigned long long)r->peak_rank);
-  char steps[80] = "";
+  char steps[80] = "; no optimizer step was seen";
   if (r->steps != PLIM_UNKNOWN)
     snprintf(steps, sizeof steps, " after %s optimizer step%s", units_count(r->steps).text,
              r->steps == 1 ? "" : "s");

@@ -1,6 +1,8 @@
 #include "runs_show.h"
 
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -8,13 +10,15 @@
 #include "json_writer.h"
 #include "process.h"
 #include "term.h"
+#include "text.h"
 #include "units.h"
 
 // ---- words ------------------------------------------------------------------------------------------
 
 const char *runs_end_of(const history_run *run) {
   if (run->end) return run->end;
-  return plim_process_runs("", (unsigned)run->pid, run->began) ? "running" : "killed";
+  bool is_number = run->pid > 0 && run->pid <= INT_MAX;
+  return is_number && plim_process_runs("", (unsigned)run->pid, run->began) ? "running" : "killed";
 }
 
 // Only the newest logs are kept.
@@ -84,6 +88,7 @@ void runs_print_list(const history_found *found) {
     const history_run *r = &found->runs.at[i];
     time_text(r->began, began, sizeof began);
     picture_shorten(r->command ? r->command : "", command, sizeof command, room);
+    plim_text_disarm(command);
     term_table_cell(t, TERM_PLAIN, "%lld", (long long)r->id);
     term_table_cell(t, TERM_PLAIN, "%s", began);
     term_table_cell(t, TERM_PLAIN, "%s", duration_of(r).text);
@@ -122,13 +127,22 @@ static void print_title(const history_found *found) {
   else printf("; the last report came after %s\n", units_seconds(last_seen(found)).text);
 }
 
+// Paths and words may contain anything that the system allows.
+static void print_text(const char *name, const char *text) {
+  char *shown = text ? strdup(text) : NULL;
+  if (shown) plim_text_disarm(shown);
+  printf("  %-7s  %s\n", name, shown ? shown : "");
+  free(shown);
+}
+
 void runs_print_one(const history_found *found) {
   const history_run *r = &found->runs.at[0];
   print_title(found);
-  printf("  command  %s\n", r->command ? r->command : "");
-  printf("  folder   %s\n", r->folder ? r->folder : "");
-  printf("  log      %s%s\n", r->log ? r->log : "", has_log(r) ? "" : " (it was removed)");
-  if (r->card && *r->card) printf("  GPU      %s\n", r->card);
+  print_text("command", r->command);
+  print_text("folder", r->folder);
+  print_text("log", r->log);
+  if (!has_log(r)) printf("           (it was removed)\n");
+  if (r->card && *r->card) print_text("GPU", r->card);
   if (r->peak_bytes != PLIM_UNKNOWN && r->total_bytes != PLIM_UNKNOWN)
     printf("  memory   at most %s of %s were in use on the GPU%s\n", bytes_of(r->peak_bytes).text,
            bytes_of(r->total_bytes).text, fullest_of_several(found).text);

@@ -43,6 +43,7 @@ bool hook_end(const hook_attempt *attempt, int result, hook_space space, uint64_
   const hook_request *r = &attempt->request;
   if (result == CU_OK) {
     hook_spill_succeeded(r);
+    hook_count_peak(r->device);
     hook_remember(
         &(hook_piece){.space = space, .key = key, .bytes = r->bytes, .device = r->device});
     return false;

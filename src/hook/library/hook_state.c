@@ -41,14 +41,6 @@ static uint64_t bytes_of(const char *text) {
   return bytes && *end == 0 ? bytes : 0;
 }
 
-// "1" is no number of bytes but leaves it to us: half of the machine's memory, as pinned memory cannot be swapped.
-static uint64_t spill_most(const char *text) {
-  uint64_t bytes = bytes_of(text);
-  long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-  if (bytes != 1) return bytes;
-  return pages > 0 && page > 0 ? (uint64_t)pages / 2 * (uint64_t)page : 0;
-}
-
 // A forked process has nothing of its own on the card, and cannot use its parent's context.
 static void after_fork(void) {
   pthread_mutex_init(&lock, NULL);
@@ -76,7 +68,7 @@ bool hook_start(const char *path, const char *cap, const char *spill) {
   record = path && *path && is_in_front() ? hook_record_map(path) : NULL;
   after_fork();
   cap_bytes = bytes_of(cap);
-  spill_most_bytes = spill_most(spill);
+  spill_most_bytes = bytes_of(spill);
   if (record && !is_told_of_forks) is_told_of_forks = !pthread_atfork(NULL, NULL, after_fork);
   return record;
 }
@@ -156,20 +148,20 @@ static bool has_room_to_spill(uint64_t bytes) {
          bytes <= spill_most_bytes - spilled;
 }
 
-// Whether the driver has so much; true if it does not say.
-static bool has_driver(uint32_t device, uint64_t bytes) {
+// Whether the driver has so much, and something to spare; true if it does not say.
+static bool has_driver(uint32_t device, uint64_t bytes, uint64_t spare) {
   size_t left, total;
   uint32_t here;
   hook_type_cuMemGetInfo_v2 *ask = REAL(cuMemGetInfo_v2);
   if (!ask || !hook_device_here(&here) || here != device) return true;
-  return ask(&left, &total) != CU_OK || left >= bytes;
+  return ask(&left, &total) != CU_OK || (left >= spare && left - spare >= bytes);
 }
 
 bool hook_count(uint32_t device, uint64_t bytes) {
   process_here(); // which takes the lock
   bool is_cold = hook_phase_now() == HOOK_PHASE_COLD && has_room_to_spill(bytes);
   uint64_t spare = is_cold ? load(&spare_bytes) : 0;
-  if (spare && !has_driver(device, bytes + spare)) return false;
+  if (spare && !has_driver(device, bytes, spare)) return false;
   hook_lock();
   uint64_t used = cap_bytes ? hook_used(device) : 0, room = used < cap_bytes ? cap_bytes - used : 0;
   bool fits = !cap_bytes || (bytes <= room && spare <= room - bytes);
@@ -183,8 +175,12 @@ void hook_uncount(uint32_t device, uint64_t bytes) {
 }
 
 void hook_count_more(uint32_t device, uint64_t bytes) {
+  add(&process_here()->devices[device].current_bytes, (int64_t)bytes);
+}
+
+void hook_count_peak(uint32_t device) {
   hook_holding *mine = &process_here()->devices[device];
-  raise_to(&mine->peak_bytes, add(&mine->current_bytes, (int64_t)bytes));
+  raise_to(&mine->peak_bytes, load(&mine->current_bytes));
 }
 
 bool hook_count_spill(uint32_t device, uint64_t bytes) {

@@ -72,6 +72,8 @@ bool hook_count(uint32_t device, uint64_t bytes);
 void hook_uncount(uint32_t device, uint64_t bytes);
 // More than was counted turned out to be held.
 void hook_count_more(uint32_t device, uint64_t bytes);
+// The driver has agreed to what was counted: only that can be a peak.
+void hook_count_peak(uint32_t device);
 
 // Likewise of the host's memory: false if so much may not be spilled. Uncount what the host refused, and say so.
 bool hook_count_spill(uint32_t device, uint64_t bytes);

@@ -2,11 +2,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "transaction.h"
@@ -14,6 +16,7 @@
 #define FOLDER "/.plimsoll"
 #define RECORD "applied."
 #define LOCK_TRIES 1000 // each try may be lost to another process that is just ending
+#define WAIT_MILLISECONDS 10
 
 static char *join(const char *a, const char *b) {
   char *text = NULL;
@@ -65,7 +68,12 @@ static int try_lock(plim_change_store *p) {
 
 static int take_lock(plim_change_store *p) {
   int number = EAGAIN;
-  for (int i = 0; i < LOCK_TRIES && number == EAGAIN; i++) number = try_lock(p);
+  for (int i = 0; i < LOCK_TRIES; i++) {
+    number = try_lock(p);
+    if (number == EBUSY && p->waits)
+      nanosleep(&(struct timespec){.tv_nsec = WAIT_MILLISECONDS * 1000000}, NULL);
+    else if (number != EAGAIN) break;
+  }
   return number == EAGAIN ? EBUSY : number;
 }
 
@@ -85,9 +93,12 @@ static plim_err fail_lock(const plim_change_store *p, int number, plim_error *er
   return PLIM_ERR_UNSUPPORTED;
 }
 
-plim_err plim_store_open(plim_change_store *p, const char *root, const plim_disk *disk,
-                         plim_error *error) {
-  *p = (plim_change_store){.disk = disk ? disk : &plim_real_disk, .lock_fd = -1};
+plim_err plim_store_open(plim_change_store *p, const char *root,
+                         const plim_changeset_options *options, plim_error *error) {
+  *p = (plim_change_store){.disk = options->disk ? options->disk : &plim_real_disk,
+                           .lock_fd = -1,
+                           .trusts_outside = options->outside,
+                           .waits = options->waits};
   if (!name_parts(p, root)) return plim_disk_fail(error, "open", root, errno);
   int number = take_lock(p);
   if (number) return fail_lock(p, number, error);
@@ -221,15 +232,19 @@ static unsigned record_number(const char *name) {
   return *end || number >= INT32_MAX ? 0 : (unsigned)number;
 }
 
-unsigned plim_store_last_record(const plim_change_store *p) {
+unsigned plim_store_record_below(const plim_change_store *p, unsigned limit) {
   unsigned last = 0;
   DIR *folder = opendir(p->folder);
   for (struct dirent *entry; folder && (entry = readdir(folder));) {
     unsigned number = record_number(entry->d_name);
-    if (number > last) last = number;
+    if (number > last && number < limit) last = number;
   }
   if (folder) closedir(folder);
   return last;
+}
+
+unsigned plim_store_last_record(const plim_change_store *p) {
+  return plim_store_record_below(p, UINT_MAX);
 }
 
 char *plim_store_record_path(const plim_change_store *p, unsigned number) {
@@ -237,12 +252,39 @@ char *plim_store_record_path(const plim_change_store *p, unsigned number) {
   return asprintf(&path, "%s/" RECORD "%u", p->folder, number) < 0 ? NULL : path;
 }
 
-plim_err plim_store_load_last(const plim_change_store *p, plim_transaction *out,
-                              plim_error *error) {
+plim_err plim_store_load_record(const plim_change_store *p, unsigned number, plim_transaction *out,
+                                plim_error *error) {
   *out = (plim_transaction){0};
-  char *path = plim_store_record_path(p, plim_store_last_record(p));
+  char *path = plim_store_record_path(p, number);
   plim_err err = path ? plim_store_load(p, path, out, error)
                       : plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
   free(path);
   return err;
+}
+
+plim_err plim_store_load_last(const plim_change_store *p, plim_transaction *out,
+                              plim_error *error) {
+  return plim_store_load_record(p, plim_store_last_record(p), out, error);
+}
+
+// ---- lent sets --------------------------------------------------------------------------------
+
+static int lock_record(const plim_change_store *p, unsigned number, bool *is_taken) {
+  char *path = plim_store_record_path(p, number);
+  int fd = path ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1;
+  free(path);
+  *is_taken = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK;
+  return fd;
+}
+
+int plim_store_hold(const plim_change_store *p, unsigned number) {
+  bool is_taken;
+  return lock_record(p, number, &is_taken);
+}
+
+bool plim_store_is_held(const plim_change_store *p, unsigned number) {
+  bool is_taken;
+  int fd = lock_record(p, number, &is_taken);
+  if (fd >= 0) close(fd);
+  return is_taken;
 }

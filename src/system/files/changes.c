@@ -32,7 +32,7 @@ static bool describe_step(const plim_file_step *s, bool is_done, plim_changed_fi
 // The changes are made already; if memory runs out, the list is only shorter.
 void plim_changes_describe(const plim_transaction *t, plim_changes_way way,
                            const plim_file_side *found, plim_changes *out) {
-  *out = (plim_changes){.kind = t->kind, .way = way};
+  *out = (plim_changes){.kind = t->kind, .way = way, .is_lent = t->is_lent};
   out->files = calloc(t->steps.len + 1, sizeof *out->files);
   for (size_t i = 0; i < t->steps.len && out->files; i++) {
     plim_changed_file *file = &out->files[out->count++];
@@ -57,12 +57,28 @@ static plim_err look(const plim_change_store *p, plim_changes *out, plim_error *
   return err;
 }
 
+// A lent set whose process has ended, and whose files nobody has changed since.
+static void look_for_lent(const plim_change_store *p, plim_changes *out) {
+  plim_error ignored;
+  for (unsigned n = plim_store_last_record(p); n > 0 && !out->count;
+       n = plim_store_record_below(p, n)) {
+    plim_transaction t;
+    bool is_left = !plim_store_load_record(p, n, &t, &ignored) && t.is_lent &&
+                   plim_step_side(&t.steps.at[0]) == PLIM_FILE_NEW && !plim_store_is_held(p, n);
+    if (is_left) plim_changes_describe(&t, PLIM_CHANGES_INTERRUPTED, NULL, out);
+    for (size_t i = 0; i < out->count; i++) out->files[i].found = plim_step_side(&t.steps.at[i]);
+    plim_transaction_clear(&t);
+  }
+}
+
 plim_err plim_changeset_look(const char *root, plim_changes *out, plim_error *error) {
   plim_change_store p;
   *out = (plim_changes){0};
   if (!plim_store_exists(root)) return PLIM_OK;
   plim_err err = plim_store_peek(&p, root, error);
-  if (!err && !plim_store_is_busy(&p)) err = look(&p, out, error);
+  bool is_busy = !err && plim_store_is_busy(&p);
+  if (!err && !is_busy) err = look(&p, out, error);
+  if (!err && !is_busy && !out->count) look_for_lent(&p, out);
   plim_store_close(&p);
   return err;
 }

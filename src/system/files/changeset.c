@@ -58,24 +58,50 @@ static plim_err finish_undo(const plim_change_store *p, const plim_transaction *
   return PLIM_OK;
 }
 
+static plim_err undo_record(const plim_change_store *p, unsigned number,
+                            const plim_transaction *applied, bool force, plim_changes *out,
+                            plim_error *error);
+
+// Undoes a lent set whose process has ended. If a file has been changed since, the set stays.
+static plim_err return_lent(const plim_change_store *p, unsigned number,
+                            const plim_transaction *lent, plim_changes *out, plim_error *error) {
+  plim_changes returned = {0};
+  if (plim_store_is_held(p, number)) return PLIM_OK;
+  plim_err err = undo_record(p, number, lent, false, &returned, error);
+  if (!err) {
+    plim_changes_clear(out);
+    *out = returned;
+    out->kind = PLIM_CHANGES_APPLY, out->way = PLIM_CHANGES_ROLLED_BACK, out->is_lent = true;
+    for (size_t i = 0; i < out->count; i++) out->files[i].found = PLIM_FILE_NEW;
+  }
+  return err == PLIM_ERR_UNSUPPORTED ? PLIM_OK : err;
+}
+
+// The newest first: an older one may be below it. Only the newest decides about success, as it is the one that apply and
+// undo go on with.
+static plim_err recover_records(const plim_change_store *p, plim_changes *out, plim_error *error) {
+  plim_error ignored;
+  plim_err first = PLIM_OK;
+  unsigned last = plim_store_last_record(p);
+  for (unsigned n = last; n > 0; n = plim_store_record_below(p, n)) {
+    plim_transaction t;
+    plim_error *why = n == last ? error : &ignored;
+    plim_err err = plim_store_load_record(p, n, &t, why);
+    if (!err && t.kind == PLIM_CHANGES_UNDO) err = finish_undo(p, &t, out, why);
+    else if (!err && t.is_lent) err = return_lent(p, n, &t, out, why);
+    plim_transaction_clear(&t);
+    if (n == last) first = err;
+  }
+  return first;
+}
+
 static plim_err recover(const plim_change_store *p, bool force, plim_changes *out,
                         plim_error *error) {
-  plim_transaction t, last;
+  plim_transaction t;
   plim_err err = plim_store_load(p, p->journal, &t, error);
   if (!err && t.steps.len) err = recover_journal(p, &t, force, out, error);
   plim_transaction_clear(&t);
-  if (err) return err;
-  err = plim_store_load_last(p, &last, error);
-  if (!err && last.kind == PLIM_CHANGES_UNDO) err = finish_undo(p, &last, out, error);
-  plim_transaction_clear(&last);
-  return err;
-}
-
-static plim_err open_project(plim_change_store *p, const char *root,
-                             const plim_changeset_options *o, plim_error *error) {
-  plim_err err = plim_store_open(p, root, o->disk, error);
-  p->trusts_outside = o->outside;
-  return err;
+  return err ? err : recover_records(p, out, error);
 }
 
 plim_err plim_changeset_recover(const char *root, const plim_changeset_options *options,
@@ -84,7 +110,7 @@ plim_err plim_changeset_recover(const char *root, const plim_changeset_options *
   plim_change_store p;
   *result = (plim_changeset_result){0};
   if (!plim_store_exists(root)) return PLIM_OK;
-  plim_err err = open_project(&p, root, o, error);
+  plim_err err = plim_store_open(&p, root, o, error);
   if (!err) err = recover(&p, o->force, &result->earlier, error);
   plim_store_close(&p);
   return err;
@@ -147,10 +173,9 @@ static plim_err choose_backup(plim_file_step *s, const char *target, plim_error 
   return PLIM_OK;
 }
 
-static plim_err begin(const plim_change_store *p, plim_changes_kind kind, plim_transaction *t,
+static plim_err begin(plim_changes_kind kind, unsigned record, plim_transaction *t,
                       plim_error *error) {
-  *t = (plim_transaction){.kind = kind, .record = plim_store_last_record(p)};
-  if (kind == PLIM_CHANGES_APPLY) t->record++;
+  *t = (plim_transaction){.kind = kind, .record = record};
   if (getrandom(&t->id, sizeof t->id, 0) == sizeof t->id) return PLIM_OK;
   return plim_disk_fail(error, "read", "random numbers", errno);
 }
@@ -256,7 +281,7 @@ static plim_err add_change(const plim_change_store *p, const plim_file_change *c
 
 static plim_err plan_apply(const plim_change_store *p, const plim_file_change *changes,
                            size_t count, plim_transaction *t, plim_error *error) {
-  plim_err err = begin(p, PLIM_CHANGES_APPLY, t, error);
+  plim_err err = begin(PLIM_CHANGES_APPLY, plim_store_last_record(p) + 1, t, error);
   for (size_t i = 0; i < count && !err; i++) {
     char *target = NULL;
     err = resolve(changes[i].path, &target, error);
@@ -284,11 +309,13 @@ static plim_err run(const plim_change_store *p, plim_transaction *t, plim_change
 }
 
 static plim_err apply(const plim_change_store *p, const plim_file_change *changes, size_t count,
-                      plim_changes *out, plim_error *error) {
+                      int *lent, plim_changes *out, plim_error *error) {
   plim_transaction t;
   plim_err err = plan_apply(p, changes, count, &t, error);
+  t.is_lent = lent;
   if (!err) leave_out_unchanged(&t);
   if (!err) err = run(p, &t, out, error);
+  if (!err && lent && t.steps.len) *lent = plim_store_hold(p, t.record);
   plim_transaction_clear(&t);
   return err;
 }
@@ -299,9 +326,10 @@ plim_err plim_changeset_apply(const char *root, const plim_file_change *changes,
   const plim_changeset_options *o = options ? options : &no_options;
   plim_change_store p;
   *result = (plim_changeset_result){0};
-  plim_err err = open_project(&p, root, o, error);
+  if (o->lent) *o->lent = -1;
+  plim_err err = plim_store_open(&p, root, o, error);
   if (!err) err = recover(&p, o->force, &result->earlier, error);
-  if (!err) err = apply(&p, changes, count, &result->done, error);
+  if (!err) err = apply(&p, changes, count, o->lent, &result->done, error);
   plim_store_close(&p);
   return err;
 }
@@ -363,9 +391,10 @@ static plim_err plan_restore(const plim_file_step *applied, bool force, plim_fil
   return !err && s->from.exists && !is_ours ? choose_backup(s, applied->target, error) : err;
 }
 
-static plim_err plan_undo(const plim_change_store *p, const plim_transaction *applied, bool force,
-                          plim_transaction *t, plim_error *error) {
-  plim_err err = begin(p, PLIM_CHANGES_UNDO, t, error);
+static plim_err plan_undo(const plim_change_store *p, unsigned number,
+                          const plim_transaction *applied, bool force, plim_transaction *t,
+                          plim_error *error) {
+  plim_err err = begin(PLIM_CHANGES_UNDO, number, t, error);
   for (size_t i = 0; i < applied->steps.len && !err; i++) {
     const plim_file_step *before = &applied->steps.at[i];
     plim_file_step fresh = {
@@ -381,10 +410,11 @@ static plim_err plan_undo(const plim_change_store *p, const plim_transaction *ap
   return err;
 }
 
-static plim_err undo_record(const plim_change_store *p, const plim_transaction *applied, bool force,
-                            plim_changes *out, plim_error *error) {
+static plim_err undo_record(const plim_change_store *p, unsigned number,
+                            const plim_transaction *applied, bool force, plim_changes *out,
+                            plim_error *error) {
   plim_transaction t;
-  plim_err err = plan_undo(p, applied, force, &t, error);
+  plim_err err = plan_undo(p, number, applied, force, &t, error);
   if (!err) err = run(p, &t, out, error);
   plim_transaction_clear(&t);
   return err;
@@ -392,8 +422,9 @@ static plim_err undo_record(const plim_change_store *p, const plim_transaction *
 
 static plim_err undo(const plim_change_store *p, bool force, plim_changes *out, plim_error *error) {
   plim_transaction applied;
-  plim_err err = plim_store_load_last(p, &applied, error);
-  if (!err && applied.steps.len) err = undo_record(p, &applied, force, out, error);
+  unsigned last = plim_store_last_record(p);
+  plim_err err = plim_store_load_record(p, last, &applied, error);
+  if (!err && applied.steps.len) err = undo_record(p, last, &applied, force, out, error);
   plim_transaction_clear(&applied);
   return err;
 }
@@ -411,7 +442,7 @@ plim_err plim_changeset_undo(const char *root, const plim_changeset_options *opt
   plim_change_store p;
   *result = (plim_changeset_result){0};
   if (!plim_store_exists(root)) return PLIM_OK;
-  plim_err err = open_project(&p, root, o, error);
+  plim_err err = plim_store_open(&p, root, o, error);
   if (!err) err = recover(&p, o->force, &result->earlier, error);
   if (!err && !is_undone_already(&result->earlier)) err = undo(&p, o->force, &result->done, error);
   plim_store_close(&p);

@@ -16,10 +16,14 @@
 //   set is refused. Between the last check of a file and its replacement, another program still has some
 //   microseconds to write to it. Two calls on the same project exclude each other.
 //
+// - A set may be lent (`lend`): it is undone when the process that made it says so or has ended, however that
+//   happened. The next call by anybody does it, unless a file has been changed since.
+//
 // How: `root` is the project's folder; for the command line it is the current folder. It contains .plimsoll/ with
 //   lock       flock()ed during a call; a second call fails at once instead of waiting
 //   journal    what is being done; it is on the disk before any file is changed
-//   applied.N  the N-th set that was applied, for undo: the journal, renamed after the last step
+//   applied.N  the N-th set that was applied, for undo: the journal, renamed after the last step; of a lent set,
+//              flock()ed by the process to which it belongs
 // The folder is removed when there is nothing left to undo.
 // During a call, NAME.plimsoll-ID (the new content) and NAME.plimsoll-ID-old (the old content) exist next to
 // a changed file NAME. Afterwards the backup remains: NAME.backup, or if that exists NAME.backup.1,
@@ -53,8 +57,11 @@ typedef struct {
 } plim_file_change;
 
 typedef struct {
-  bool force;            // see undo and recover
-  bool outside;          // see recover
+  bool force;   // see undo and recover
+  bool outside; // see recover
+  bool waits;   // for another call on the project, some seconds, instead of failing at once
+  int *
+      lent; // apply: not NULL: the set is lent. Gets a descriptor; closing it returns the set. -1: nothing changed
   const plim_disk *disk; // NULL: the real one
 } plim_changeset_options;
 
@@ -85,6 +92,7 @@ typedef struct {
 typedef struct {
   plim_changes_kind kind;
   plim_changes_way way;
+  bool is_lent; // the set was lent
   plim_changed_file *files;
   size_t count; // 0: nothing was done
 } plim_changes;
@@ -116,7 +124,8 @@ plim_err plim_changeset_apply(const char *root, const plim_file_change *changes,
 plim_err plim_changeset_undo(const char *root, const plim_changeset_options *options,
                              plim_changeset_result *result, plim_error *error);
 
-// Completes or rolls back an interrupted call, if there is one: see result->earlier. Fails if a file has been
+// Completes or rolls back an interrupted call, if there is one, and undoes lent sets whose process has ended: see
+// result->earlier. Fails if a file of an interrupted call has been
 // changed since; with `force` it is left as it is (its backup stays), and the others are completed or rolled
 // back.
 //
@@ -131,8 +140,8 @@ bool plim_changeset_made(const char *root, const char *path, const plim_content 
 // there is no backup.
 char *plim_changeset_backup(const char *root, const char *path, const plim_content *now);
 
-// Finds an interrupted call that was not recovered yet, and the state of its files; changes nothing. A call
-// that is still running does not count. out->count is 0 if there is none; always clear it.
+// Finds an interrupted call that was not recovered yet, or a lent set whose process has ended, and the state of its
+// files; changes nothing. A call that is still running does not count. out->count is 0 if there is none; always clear it.
 plim_err plim_changeset_look(const char *root, plim_changes *out, plim_error *error);
 
 #endif

@@ -10,8 +10,13 @@
 #define TITLE "plimsoll journal 1\n"
 #define HEX_BYTES (2 * PLIM_SHA256_BYTES)
 
-static const char *const kind_names[] = {"apply", "undo"};
+enum { APPLY, UNDO, LEND, KINDS };
+static const char *const kind_names[KINDS] = {"apply", "undo", "lend"};
 static const char *const state_names[] = {"preparing", "ready"};
+
+static int kind_of(const plim_transaction *t) {
+  return t->kind == PLIM_CHANGES_UNDO ? UNDO : t->is_lent ? LEND : APPLY;
+}
 
 // ---- writing ----------------------------------------------------------------------------------
 
@@ -47,7 +52,7 @@ static void write_step(FILE *out, const plim_file_step *step) {
 }
 
 static void write_all(FILE *out, const plim_transaction *t) {
-  fprintf(out, TITLE "kind %s\nstate %s\nid %08x\nrecord %u\n", kind_names[t->kind],
+  fprintf(out, TITLE "kind %s\nstate %s\nid %08x\nrecord %u\n", kind_names[kind_of(t)],
           state_names[t->is_ready], t->id, t->record);
   for (size_t i = 0; i < t->steps.len; i++) write_step(out, &t->steps.at[i]);
 }
@@ -99,10 +104,10 @@ static bool is_word(word value, const char *text) {
   return value.size == strlen(text) && memcmp(value.at, text, value.size) == 0;
 }
 
-static bool take_name(reader *r, const char *key, const char *const names[2], int *out) {
+static bool take_name(reader *r, const char *key, const char *const *names, int count, int *out) {
   word value;
   if (!take(r, key, &value)) return false;
-  for (*out = 0; *out < 2; ++*out)
+  for (*out = 0; *out < count; ++*out)
     if (is_word(value, names[*out])) return true;
   return false;
 }
@@ -208,10 +213,12 @@ static bool take_head(reader *r, plim_transaction *t) {
   size_t title = strlen(TITLE);
   if ((size_t)(r->end - r->at) < title || memcmp(r->at, TITLE, title) != 0) return false;
   r->at += title;
-  bool ok = take_name(r, "kind", kind_names, &kind) && take_name(r, "state", state_names, &state) &&
-            take(r, "id", &value) && number_of(value, 16, UINT32_MAX, &id) &&
-            take(r, "record", &value) && number_of(value, 10, INT32_MAX, &record);
-  t->kind = (plim_changes_kind)kind;
+  bool ok = take_name(r, "kind", kind_names, KINDS, &kind) &&
+            take_name(r, "state", state_names, 2, &state) && take(r, "id", &value) &&
+            number_of(value, 16, UINT32_MAX, &id) && take(r, "record", &value) &&
+            number_of(value, 10, INT32_MAX, &record);
+  t->kind = kind == UNDO ? PLIM_CHANGES_UNDO : PLIM_CHANGES_APPLY;
+  t->is_lent = kind == LEND;
   t->is_ready = state;
   t->id = (uint32_t)id;
   t->record = (unsigned)record;

@@ -28,6 +28,7 @@ typedef struct {
 
 typedef struct {
   plim_changes_kind kind;
+  bool is_lent;    // of an apply: until the process that made it ends
   bool is_ready;   // all staged files and backups are on the disk; from now on files are replaced
   uint32_t id;     // in the names of temporary files
   unsigned record; // the number N of applied.N
@@ -70,11 +71,12 @@ typedef struct {
   char *lock, *journal, *journal_new;
   int lock_fd;
   bool trusts_outside; // see plim_changeset_options.outside
+  bool waits;          // for a lock that is taken
 } plim_change_store;
 
-// Opens the folder and takes its lock; fails if the lock is taken.
-plim_err plim_store_open(plim_change_store *p, const char *root, const plim_disk *disk,
-                         plim_error *error);
+// Opens the folder and takes its lock; fails if the lock is taken and, with `waits`, stays taken.
+plim_err plim_store_open(plim_change_store *p, const char *root,
+                         const plim_changeset_options *options, plim_error *error);
 // The same without the lock, for reading only; close it too.
 plim_err plim_store_peek(plim_change_store *p, const char *root, plim_error *error);
 // Whether another process has the lock.
@@ -94,10 +96,18 @@ plim_err plim_store_write_journal(const plim_change_store *p, const plim_transac
 plim_err plim_store_load(const plim_change_store *p, const char *path, plim_transaction *out,
                          plim_error *error);
 
-// The highest number of a record; 0: none.
+// The highest number of a record; 0: none. The second: of those below a number.
 unsigned plim_store_last_record(const plim_change_store *p);
+unsigned plim_store_record_below(const plim_change_store *p, unsigned limit);
 char *plim_store_record_path(const plim_change_store *p, unsigned number); // the caller frees it
+plim_err plim_store_load_record(const plim_change_store *p, unsigned number, plim_transaction *out,
+                                plim_error *error);
 plim_err plim_store_load_last(const plim_change_store *p, plim_transaction *out, plim_error *error);
+
+// A lent set belongs to the process that has its record open and locked. `hold` returns the descriptor; -1: it cannot be
+// opened.
+int plim_store_hold(const plim_change_store *p, unsigned number);
+bool plim_store_is_held(const plim_change_store *p, unsigned number);
 
 // ---- running ----------------------------------------------------------------------------------
 

@@ -160,7 +160,8 @@ plim_err history_open(const char *path, bool may_create, history **out, plim_err
   plim_err err = PLIM_OK;
   if (sqlite3_open_v2(path, &h->db, flags, NULL) != SQLITE_OK) err = failed(h, error);
   sqlite3_busy_timeout(h->db, WAIT_MILLISECONDS);
-  if (!err && (may_create || is_version_1(h))) err = make_tables(h, error);
+  if (!err && (may_create || is_version_1(h)))
+    err = make_tables(h, error); // another run may have made them a moment ago
   if (!err) err = check_tables(h, error);
   if (err) history_close(h), *out = NULL;
   return err;

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <pty.h>
 #include <signal.h>
@@ -10,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <termios.h>
@@ -20,12 +22,16 @@
 enum { INPUT, OUTPUT, ERROR };
 
 struct launch {
+  launch_request request;
   pid_t keeper, program;
-  int life, report, signals, log;
+  int life, report, signals;
+  int log, log_error; // the log, -1: none, or not any more; and the errno with which it ended
   int terminal;       // our end of the program's terminal; -1: none
   int pipes[3];       // our ends of what is no terminal; -1: none. The first is not used
   bool is_raw_wanted; // standard input, output and error are all terminals
   bool is_raw, has_input_ended, has_ended;
+  char typed[4096]; // what the program's terminal has no room for yet
+  size_t typed_size;
   struct termios was; // the mode of the user's terminal, when it was taken
   int status, asked;
   sigset_t mask_was;
@@ -36,17 +42,6 @@ struct launch {
 
 static const int passed_on[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT,  SIGUSR1,
                                 SIGUSR2, SIGTSTP, SIGCONT, SIGWINCH, SIGALRM};
-
-// False: the disk is full, or the reader is gone.
-static bool write_all(int fd, const char *text, size_t size) {
-  while (fd >= 0 && size) {
-    ssize_t done = write(fd, text, size);
-    if (done < 0 && errno == EAGAIN) poll(&(struct pollfd){.fd = fd, .events = POLLOUT}, 1, -1);
-    else if (done < 0 && errno != EINTR) return false;
-    if (done > 0) text += done, size -= (size_t)done;
-  }
-  return true;
-}
 
 // ---- the terminal -----------------------------------------------------------------------------------
 
@@ -74,6 +69,34 @@ static void give_terminal(launch *l) {
   l->is_raw = false;
 }
 
+// ---- signals ----------------------------------------------------------------------------------------
+
+int launch_exit_status(int why) { return why == ENOENT ? 127 : 126; }
+
+void launch_signal(launch *l, int number) { kill(-l->program, number); }
+
+static void pass_signals(launch *l) {
+  struct signalfd_siginfo info;
+  while (read(l->signals, &info, sizeof info) == (ssize_t)sizeof info) {
+    int number = (int)info.ssi_signo;
+    if (number == SIGWINCH) copy_size(l);
+    else if (number == SIGCONT) take_terminal(l);
+    else if (!l->has_ended) launch_signal(l, number);
+    if (number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT)
+      l->asked = number;
+  }
+}
+
+// The program is stopped: so is the caller, until the shell or the keeper continues it.
+static void stop(launch *l) {
+  sigset_t pending;
+  bool is_over = sigpending(&pending) == 0 && sigismember(&pending, SIGCONT) == 1;
+  give_terminal(l);
+  if (!is_over) raise(SIGSTOP); // which would discard that signal
+  take_terminal(l);
+  launch_signal(l, SIGCONT);
+}
+
 // ---- starting ---------------------------------------------------------------------------------------
 
 static plim_err failed(const char *what, plim_error *error) {
@@ -95,6 +118,7 @@ static plim_err make_files(launch *l, launch_keeper *k, plim_error *error) {
     if (openpty(&l->terminal, &k->terminal, NULL, has_mode ? &l->was : NULL, NULL) != 0)
       return failed("terminal", error);
     fcntl(l->terminal, F_SETFD, FD_CLOEXEC);
+    fcntl(l->terminal, F_SETFL, fcntl(l->terminal, F_GETFL) | O_NONBLOCK);
     fcntl(k->terminal, F_SETFD, FD_CLOEXEC);
     copy_size(l);
   }
@@ -114,7 +138,12 @@ static plim_err make_files(launch *l, launch_keeper *k, plim_error *error) {
 static plim_err make_signals(launch *l, plim_error *error) {
   sigset_t set;
   sigemptyset(&set);
-  for (size_t i = 0; i < sizeof passed_on / sizeof *passed_on; i++) sigaddset(&set, passed_on[i]);
+  for (size_t i = 0; i < sizeof passed_on / sizeof *passed_on; i++) {
+    struct sigaction
+        now; // one that the user has us ignore (nohup) does not concern the program either
+    bool is_ignored = sigaction(passed_on[i], NULL, &now) == 0 && now.sa_handler == SIG_IGN;
+    if (!is_ignored) sigaddset(&set, passed_on[i]);
+  }
   sigprocmask(SIG_BLOCK, &set, &l->mask_was);
   sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, &l->pipe_was);
   l->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -146,7 +175,10 @@ static plim_err start_keeper(launch *l, launch_keeper *k, plim_error *error) {
     return plim_fail(error, PLIM_ERR_IO, "cannot start a process: %s", strerror(why));
   if (!next_report(l, &first))
     return plim_fail(error, PLIM_ERR_IO, "the program's keeper was killed");
-  if (first.news == LAUNCH_FAILED) return *error = first.error, first.error.code;
+  if (first.news == LAUNCH_FAILED) {
+    if (l->request.not_started) *l->request.not_started = first.status;
+    return *error = first.error, first.error.code;
+  }
   l->program = first.program;
   return PLIM_OK;
 }
@@ -155,7 +187,9 @@ plim_err launch_start(const launch_request *request, launch **out, plim_error *e
   launch *l = *out = malloc(sizeof *l);
   if (!l) return plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
   *l = (launch){.keeper = -1, .life = -1, .report = -1, .signals = -1, .log = request->log};
+  l->request = *request;
   l->terminal = l->pipes[0] = l->pipes[1] = l->pipes[2] = -1;
+  prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
   launch_keeper keeper = {.request = request, .terminal = -1, .users = -1};
   keeper.mode = &l->was, keeper.mask = &l->mask_was, keeper.pipe_action = &l->pipe_was;
   for (int i = 0; i < 3; i++) keeper.files[i] = -1;
@@ -174,6 +208,29 @@ plim_err launch_start(const launch_request *request, launch **out, plim_error *e
 
 // ---- copying ----------------------------------------------------------------------------------------
 
+// False: the disk is full, or the reader is gone. Signals are passed on while the reader does not read: a write of PIPE_BUF
+// bytes does not wait when there is room.
+static bool write_out(launch *l, int fd, const char *text, size_t size) {
+  struct pollfd events[] = {{.fd = fd, .events = POLLOUT}, {.fd = l->signals, .events = POLLIN}};
+  while (size) {
+    if (poll(events, 2, -1) < 0) continue; // EINTR
+    if (events[1].revents) pass_signals(l);
+    if (!events[0].revents) continue;
+    ssize_t done = write(fd, text, size < PIPE_BUF ? size : PIPE_BUF);
+    if (done < 0 && errno != EINTR && errno != EAGAIN) return false;
+    if (done > 0) text += done, size -= (size_t)done;
+  }
+  return true;
+}
+
+static void write_log(launch *l, const char *text, size_t size) {
+  while (l->log >= 0 && size) {
+    ssize_t done = write(l->log, text, size);
+    if (done < 0 && errno != EINTR) l->log_error = errno, l->log = -1;
+    if (done > 0) text += done, size -= (size_t)done;
+  }
+}
+
 // False: there is nothing to read now. At its end the descriptor is closed.
 static bool copy_output(launch *l, int *from, int to) {
   char text[65536];
@@ -181,8 +238,8 @@ static bool copy_output(launch *l, int *from, int to) {
   do size = read(*from, text, sizeof text);
   while (size < 0 && errno == EINTR);
   if (size > 0) {
-    bool has_reader = write_all(to, text, (size_t)size);
-    if (!write_all(l->log, text, (size_t)size)) l->log = -1;
+    bool has_reader = write_out(l, to, text, (size_t)size);
+    write_log(l, text, (size_t)size);
     l->is_line_open = text[size - 1] != '\n';
     if (has_reader) return true; // otherwise the program is to see that its reader is gone
   }
@@ -204,39 +261,38 @@ static void look_for_signals(launch *l, const char *keys, size_t size) {
   }
 }
 
+// A program that does not read what is typed must not keep us from reading what it prints.
+static void write_typed(launch *l) {
+  ssize_t done = l->typed_size ? write(l->terminal, l->typed, l->typed_size) : 0;
+  if (done < 0 && errno != EINTR && errno != EAGAIN) done = (ssize_t)l->typed_size; // it is gone
+  if (done <= 0) return;
+  l->typed_size -= (size_t)done;
+  memmove(l->typed, l->typed + done, l->typed_size);
+}
+
 static void copy_input(launch *l) {
-  char text[4096];
-  ssize_t size = read(STDIN_FILENO, text, sizeof text);
-  if (size > 0) look_for_signals(l, text, (size_t)size);
-  if (size > 0) write_all(l->terminal, text, (size_t)size);
+  ssize_t size = read(STDIN_FILENO, l->typed, sizeof l->typed);
+  if (size > 0) look_for_signals(l, l->typed, (size_t)size);
+  if (size > 0) l->typed_size = (size_t)size;
   else if (size == 0 || (errno != EINTR && errno != EAGAIN)) l->has_input_ended = true;
+  write_typed(l);
 }
 
-void launch_signal(launch *l, int number) { kill(-l->program, number); }
-
-// The program is stopped: so is the caller, until the shell continues it.
-static void stop(launch *l) {
-  give_terminal(l);
-  raise(SIGSTOP);
-  take_terminal(l);
-  launch_signal(l, SIGCONT);
-}
-
-static void pass_signals(launch *l) {
-  struct signalfd_siginfo info;
-  while (read(l->signals, &info, sizeof info) == (ssize_t)sizeof info) {
-    int number = (int)info.ssi_signo;
-    if (number == SIGWINCH) copy_size(l);
-    else if (number == SIGCONT) take_terminal(l);
-    else launch_signal(l, number);
-    if (number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT)
-      l->asked = number;
-  }
+// The keeper was killed, and the program with it. What the keeper would do now is done here, where everything that the program
+// has started ends up (PR_SET_CHILD_SUBREAPER).
+static launch_report end_without_keeper(launch *l) {
+  launch_report last = {.news = LAUNCH_ENDED, .status = SIGKILL};
+  plim_fail(&last.error, PLIM_ERR_IO,
+            "the process that plimsoll keeps beside the program was killed, and the program ended "
+            "with it");
+  launch_end_descendants(0);
+  if (l->request.after) (void)!l->request.after(l->request.context, &last.error);
+  return last;
 }
 
 static void take_news(launch *l) {
   launch_report news;
-  if (!next_report(l, &news)) news = (launch_report){.news = LAUNCH_ENDED, .status = SIGKILL};
+  if (!next_report(l, &news)) news = end_without_keeper(l);
   if (news.news == LAUNCH_STOPPED) stop(l);
   if (news.news != LAUNCH_ENDED) return;
   l->has_ended = true;
@@ -257,11 +313,11 @@ static void drain(launch *l) {
 
 bool launch_turn(launch *l, int milliseconds, int *status) {
   take_terminal(l); // a shell's fg does not tell a program that was running in the background
-  bool reads_input = l->is_raw && !l->has_input_ended && l->terminal >= 0;
+  bool reads_input = l->is_raw && !l->has_input_ended && l->terminal >= 0 && !l->typed_size;
   struct pollfd events[] = {
       {.fd = l->report, .events = POLLIN},
       {.fd = l->signals, .events = POLLIN},
-      {.fd = l->terminal, .events = POLLIN},
+      {.fd = l->terminal, .events = l->typed_size ? POLLIN | POLLOUT : POLLIN},
       {.fd = l->pipes[OUTPUT], .events = POLLIN},
       {.fd = l->pipes[ERROR], .events = POLLIN},
       {.fd = reads_input ? STDIN_FILENO : -1, .events = POLLIN},
@@ -269,7 +325,8 @@ bool launch_turn(launch *l, int milliseconds, int *status) {
   int terminal_to = isatty(STDOUT_FILENO) ? STDOUT_FILENO : STDERR_FILENO;
   if (!l->has_ended && poll(events, 6, milliseconds) > 0) {
     if (events[1].revents) pass_signals(l);
-    if (events[2].revents) copy_output(l, &l->terminal, terminal_to);
+    if (events[2].revents & POLLOUT) write_typed(l);
+    if (events[2].revents & ~POLLOUT) copy_output(l, &l->terminal, terminal_to);
     if (events[3].revents) copy_output(l, &l->pipes[OUTPUT], STDOUT_FILENO);
     if (events[4].revents) copy_output(l, &l->pipes[ERROR], STDERR_FILENO);
     if (events[5].revents) copy_input(l);
@@ -291,7 +348,12 @@ void launch_say(launch *l, const char *line) {
 
 const char *launch_problem(const launch *l) { return l->problem; }
 
-int launch_was_asked(const launch *l) { return l->asked; }
+int launch_log_error(const launch *l) { return l->log_error; }
+
+int launch_was_asked(launch *l) {
+  pass_signals(l);
+  return l->asked;
+}
 
 bool launch_is_line_open(const launch *l) { return l->is_line_open; }
 
@@ -299,7 +361,7 @@ bool launch_is_line_open(const launch *l) { return l->is_line_open; }
 
 void launch_end(launch *l) {
   give_terminal(l);
-  if (l->life >= 0) write_all(l->life, "", 1), close(l->life);
+  if (l->life >= 0) (void)!write(l->life, "", 1), close(l->life);
   while (l->keeper > 0 && waitpid(l->keeper, NULL, 0) < 0 && errno == EINTR) continue;
   close_one(l->report), close_one(l->terminal);
   for (int i = OUTPUT; i <= ERROR; i++) close_one(l->pipes[i]);
@@ -308,5 +370,6 @@ void launch_end(launch *l) {
     sigaction(SIGPIPE, &l->pipe_was, NULL);
     sigprocmask(SIG_SETMASK, &l->mask_was, NULL);
   }
+  prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0);
   free(l);
 }

@@ -15,7 +15,7 @@ typedef enum { LAUNCH_STARTED, LAUNCH_FAILED, LAUNCH_STOPPED, LAUNCH_ENDED } lau
 typedef struct {
   launch_news news;
   pid_t program;    // of STARTED
-  int status;       // of STOPPED and ENDED
+  int status;       // of STOPPED and ENDED; of FAILED: as launch_request.not_started
   plim_error error; // of FAILED; of ENDED: what request.after failed with
 } launch_report;
 
@@ -37,5 +37,9 @@ typedef struct {
 
 // Starts as a copy of the process that calls it.
 noreturn void launch_keep(const launch_keeper *keeper);
+
+// Ends all children of this process and what they have started: at once or, with `wait_seconds`, if they do not end by
+// themselves in that time. One that may not be killed (sudo) is left alone.
+void launch_end_descendants(double wait_seconds);
 
 #endif

@@ -40,7 +40,9 @@ noreturn static void become_program(const launch_keeper *k, int failed) {
   _exit(127);
 }
 
-static plim_err start_program(const launch_keeper *k, pid_t *program, plim_error *error) {
+static plim_err start_program(const launch_keeper *k, launch_report *report) {
+  plim_error *error = &report->error;
+  pid_t *program = &report->program;
   int failed[2], why = 0;
   if (pipe2(failed, O_CLOEXEC) != 0)
     return plim_fail(error, PLIM_ERR_IO, "cannot make a pipe: %s", strerror(errno));
@@ -50,6 +52,7 @@ static plim_err start_program(const launch_keeper *k, pid_t *program, plim_error
   close(failed[1]);
   while (*program > 0 && read(failed[0], &why, sizeof why) < 0 && errno == EINTR) continue;
   close(failed[0]);
+  report->status = why ? launch_exit_status(why) : 0;
   return why ? plim_sandbox_not_started(k->request->command[0], why, error) : PLIM_OK;
 }
 
@@ -80,10 +83,8 @@ static void reap(void) {
   while (waitpid(-1, NULL, WNOHANG) > 0) continue;
 }
 
-// Ends all processes that descend from the program: at once or, with `wait_seconds`, if they do not end by themselves in that
-// time. The parent of those whose own parent ends is this process, a subreaper, so that after some rounds none is left. One
-// that may not be killed (sudo) is left alone.
-static void end_descendants(double wait_seconds) {
+// The parent of those whose own parent ends is this process, a subreaper, so that after some rounds none is left.
+void launch_end_descendants(double wait_seconds) {
   double begin = now(), asked = begin + wait_seconds, forced = asked + GRACE_SECONDS;
   bool has_asked = false;
   for (;;) {
@@ -106,15 +107,18 @@ static bool wait_for_end(const launch_keeper *k, pid_t program, launch_report *l
   sigaddset(&child, SIGCHLD);
   struct pollfd events[] = {{.fd = k->life, .events = POLLIN},
                             {.fd = signalfd(-1, &child, SFD_CLOEXEC), .events = POLLIN}};
-  for (;;) {
+  for (bool is_stopped = false;;) {
     int status;
     pid_t changed;
-    while ((changed = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
+    while ((changed = waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED)) > 0) {
       if (changed != program) continue;
       *last = (launch_report){.news = LAUNCH_ENDED, .status = status};
-      if (!WIFSTOPPED(status)) return true;
+      bool has_ended = WIFEXITED(status) || WIFSIGNALED(status);
+      if (is_stopped) kill(getppid(), SIGCONT); // somebody continued or killed the program alone
+      is_stopped = WIFSTOPPED(status);
+      if (has_ended) return true;
       last->news = LAUNCH_STOPPED;
-      tell(k, last);
+      if (is_stopped) tell(k, last);
     }
     if (poll(events, 2, -1) < 0 && errno != EINTR) return false;
     if (events[0].revents) return false;
@@ -152,20 +156,18 @@ static void restore_terminal(const launch_keeper *k) {
 noreturn void launch_keep(const launch_keeper *k) {
   launch_report report = {.news = LAUNCH_STARTED};
   const launch_request *request = k->request;
-  pid_t program = -1;
   keep_only(k);
   plim_err err = request->before ? request->before(request->context, &report.error) : PLIM_OK;
-  if (!err) err = start_program(k, &program, &report.error);
-  report.program = program;
+  if (!err) err = start_program(k, &report);
   if (err) report.news = LAUNCH_FAILED;
   leave_files(k);
   tell(k, &report);
   plim_error ignored;
   if (err && request->after) (void)!request->after(request->context, &ignored);
   if (err) _exit(1);
-  bool has_ended = wait_for_end(k, program, &report);
-  end_descendants(has_ended ? LEFT_SECONDS : 0);
-  if (!has_ended) restore_terminal(k);
+  bool has_ended = wait_for_end(k, report.program, &report);
+  if (!has_ended) restore_terminal(k); // at once: the shell has the terminal again
+  launch_end_descendants(has_ended ? LEFT_SECONDS : 0);
   if (request->after) (void)!request->after(request->context, &report.error);
   if (has_ended) tell(k, &report);
   if (has_ended) restore_terminal(k);

@@ -66,7 +66,8 @@ bool plim_sandbox_wait(plim_sandbox_run *run, int milliseconds, int *status);
 // Ends the program and everything it started, and removes what it wrote. Returns when that is done.
 void plim_sandbox_end(plim_sandbox_run *run);
 
-// Fails if the program of that name cannot be run. It is looked up in PATH unless it has a slash.
+// Fails if the program of that name cannot be run, and leaves the reason in errno. It is looked up in PATH unless it has a
+// slash.
 plim_err plim_sandbox_find_program(const char *name, plim_error *error);
 // Fails with why a program could not be started (an errno of exec), and with what to type instead.
 plim_err plim_sandbox_not_started(const char *name, int why, plim_error *error);

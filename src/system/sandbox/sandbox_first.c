@@ -135,6 +135,7 @@ plim_err plim_sandbox_find_program(const char *name, plim_error *error) {
   plim_err err = plim_sandbox_not_started(name, why, error);
   if (strchr(name, ' '))
     plim_error_hint(error, "without the quotes around the command: %.200s", name);
+  errno = why;
   return err;
 }
 

@@ -104,7 +104,10 @@ def passes_through(b):
     status, out, err = b.run(["--resume=--from $LAST"], TRAIN)
     check(status == 2 and "--resume" in err and not out, "a --resume that only a shell could read", err)
     status, out, err = b.run([], ["no-such-program"])
-    check(status == 2 and "no-such-program" in err and "plimsoll: " not in err, "a program that is missing is not a run", err)
+    check(status == 127 and "no-such-program" in err and "plimsoll: " not in err, "a program that is missing is not a run", err)
+    for path in "./train.py", "./":
+        status, out, err = b.run([], [path])
+        check(status == 126 and "cannot run " + path in err, "a program that cannot be run: " + path, err)
 
 
 def recovers(b):
@@ -152,6 +155,73 @@ def restores_after_a_kill(b):
     process.communicate()
     check(changed and until(lambda: b.files() == before), "a killed run leaves the files as they were", set(b.files()) ^ set(before))
     check(until(lambda: not running(b)), "and no process", running(b))
+
+
+def write_script(b, name, more):
+    path = os.path.join(b.work, name)
+    with open(path, "w") as f:
+        f.write("#!/bin/sh\n" + " ".join(TRAIN) + " " + more + "\n")
+    return path
+
+
+def restores_after_everything_was_killed(b):
+    """As when a container is killed: nobody is left to clean up, so the next run does."""
+    script = write_script(b, "train.sh", "--card-mib 400 --end wait")
+    before = b.files()
+    temporary = os.path.join(b.folder, "tmp")
+    os.mkdir(temporary)
+    process = b.start(["--hook"], ["sh", "train.sh"], TMPDIR=temporary)
+    changed = until(lambda: "batch_size 4" in open(script).read() and "step 6" in log_of(b))
+    for number in signal.SIGSTOP, signal.SIGKILL:
+        for pid in running(b):
+            os.kill(int(pid), number)
+    process.communicate()
+    check(os.listdir(temporary) == [], "it has left nothing among the temporary files", os.listdir(temporary))
+    check(changed and b.files() != before, "everything is killed")
+    done = subprocess.run([PLIMSOLL, "check", "train.sh"], cwd=b.work, env=b.env, stdout=subprocess.PIPE, text=True)
+    check("plimsoll run was killed in this folder" in done.stdout, "check says so", done.stdout)
+    status, out, err = b.run([], ["true"])
+    check(status == 0 and "restored now: train.sh" in err, "the next run restores the files, and says so", err)
+    check(b.files() == before, "they are as they were", set(b.files()) ^ set(before))
+    check(not leftovers(b), "and only the log of the killed run stays", leftovers(b))
+
+
+def leftovers(b):
+    """What runs have left in the state folder beside their logs."""
+    runs = os.path.join(b.state, "plimsoll", "run")
+    return [os.path.join(n, f) for n in os.listdir(runs) for f in os.listdir(os.path.join(runs, n)) if f != "log"]
+
+
+def log_of(b):
+    runs = b.runs()["runs"]
+    return open(runs[0]["log"]).read() if runs else ""
+
+
+def restores_beside_others(b):
+    """Two runs in one folder, which end in the order in which they began."""
+    for names in ["a.sh", "b.sh"], ["a.sh", "a.sh"]:
+        scripts = [write_script(b, name, "--card-mib $CARD --end wait") for name in names]
+        before = b.files()
+        first = b.start([], ["sh", names[0]], CARD="400")
+        ready = until(lambda: "4 at a time" in log_of(b))
+        second = b.start([], ["sh", names[1]], CARD="250")
+        ready = ready and until(lambda: "2 at a time" in log_of(b))
+        first.send_signal(signal.SIGTERM)
+        first.communicate(timeout=MOST_SECONDS)
+        check(ready and "batch_size 2" in open(scripts[1]).read(), "the second run goes on with its settings: %s" % names)
+        if names[0] != names[1]:
+            check("batch_size 8" in open(scripts[0]).read(), "the first has restored its file")
+        second.send_signal(signal.SIGTERM)
+        second.communicate(timeout=MOST_SECONDS)
+        check(b.files() == before, "in the end all files are as they were: %s" % names, set(b.files()) ^ set(before))
+
+
+def keeps_no_settings_that_failed(b):
+    script = write_script(b, "train.sh", "--card-mib 210")
+    before = b.files()
+    status, out, err = b.run(["--keep", "--retries", "1"], ["sh", "train.sh"])
+    check(status == 1 and "starting again" in err and "kept" not in err, "--keep after a failure claims nothing", err)
+    check(b.files() == before, "and the files are as before", set(b.files()) ^ set(before))
 
 
 def running(b):
@@ -416,6 +486,54 @@ def reads_a_record_of_the_first_version(b):
     check(status == 0 and b.newest()["samples"][-1]["peak_bytes"] == 500 << 20, "and written", err)
 
 
+def survives_its_readers(b):
+    process = b.start([], ["sh", "-c", "grep SigIgn /proc/self/status; sleep 0.5; exit 3"])
+    first = process.stderr.readline()
+    ignored = int(process.stdout.readline().split()[1], 16)
+    process.stderr.close()
+    status = process.wait(timeout=MOST_SECONDS)
+    check(first.startswith("plimsoll: run") and status == 3 and b.newest()["end"] == "failed", "nobody reads what is told: the run goes on, and its end is recorded", (status, b.newest()))
+    check(not ignored >> (signal.SIGPIPE - 1) & 1, "the program does not inherit it", hex(ignored))
+
+
+def takes_any_bytes(b):
+    odd = b"a\xffb\x1b[31m\n"
+    words = [PLIMSOLL, "run", "--json", "--", "sh", "-c", "cat \"$PLIMSOLL_LIVE/run.json\"; printf '\\377\\000'; exit 5", odd]
+    done = subprocess.run(words, cwd=b.work, env=b.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    about, end, rest = done.stdout.partition(b"}")
+    check(done.returncode == 5 and rest == b"\xff\x00", "output that is no text", done.stdout)
+    check("a?b" in json.loads(about + end)["command"], "watch finds a run whose command is no text", about)
+    for words in ["runs"], ["runs", "1"]:
+        done = subprocess.run([PLIMSOLL] + words, cwd=b.work, env=b.env, stdout=subprocess.PIPE)
+        check(b"\x1b" not in done.stdout and b"\xff" not in done.stdout, "%s does not control the terminal" % words, done.stdout)
+
+
+def knows_what_still_runs(b):
+    """A process with the number of a run that was killed long ago is another one."""
+    b.run([], ["true"])
+    with sqlite3.connect(os.path.join(b.state, "plimsoll", "runs.sqlite")) as db:
+        db.execute("INSERT INTO run(began, pid, command) VALUES(1e9, ?, 'old')", [os.getpid()])
+        db.execute("INSERT INTO run(began, pid, command) VALUES(?, ?, 'new')", [time.time(), os.getpid()])
+    check([r["end"] for r in b.runs()["runs"]][:2] == ["running", "killed"], "what still runs", b.runs())
+
+
+def says_what_it_cannot_see(b):
+    for options in ["-I"], ["-uE"], ["-W", "error", "-S"], ["-Xdev", "-IS"]:
+        status, out, err = b.run([], ["python3"] + options + ["-c", "pass"])
+        check(status == 0 and "because of its option %s:" % options[-1] in err and "no optimizer step was seen" in err, "python %s" % options, err)
+    for options in ["-u"], ["-W", "Ignore"], ["-WIgnore"]:
+        status, out, err = b.run([], ["python3"] + options + ["-c", "import sys; sys.argv", "-I"])
+        check(status == 0 and "because of its option" not in err, "python %s" % options, err)
+
+
+def takes_any_numbers(b):
+    status, out, err = b.run(["--spill", "99999999999999999"], ["sh", "-c", "echo $PLIMSOLL_HOOK_SPILL"])
+    check(out == "%d\n" % (2**64 - 2), "--spill of more than there can be", (out, err))
+    sample = '{"t": 1, "step": 3, "reserved": 50, "peak_reserved": 50, "free": 200, "total": 100}'
+    status, out, err = b.run([], ["sh", "-c", "echo '%s' >$PLIMSOLL_LIVE/$$.live" % sample])
+    check(b.newest()["peak_bytes"] == 50, "a card with more free memory than it has", b.newest())
+
+
 def draws(b):
     b.run([], TRAIN)
     picture = os.path.join(b.folder, "memory.svg")
@@ -435,16 +553,15 @@ def draws(b):
 
 def main():
     names = sys.argv[3:]
-    for test in passes_through, recovers, recovers_in_files, says_json, restores_after_a_kill, stops_where_nothing_helps, cures_fragmentation, warns, survives_a_silent_driver, follows_ranks, stays_on_its_machine, passes_signals, notifies, draws, keeps_going_without_a_record, is_not_held_up_by_its_record, keeps_a_record_of_runs_side_by_side, says_that_a_run_was_killed, lists_thousands, refuses_records_that_are_not_its_own, reads_a_record_that_may_not_be_written, reads_a_record_of_the_first_version:
+    for test in passes_through, recovers, recovers_in_files, says_json, restores_after_a_kill, restores_after_everything_was_killed, restores_beside_others, keeps_no_settings_that_failed, stops_where_nothing_helps, cures_fragmentation, warns, survives_a_silent_driver, follows_ranks, stays_on_its_machine, passes_signals, notifies, survives_its_readers, takes_any_bytes, knows_what_still_runs, says_what_it_cannot_see, takes_any_numbers, draws, keeps_going_without_a_record, is_not_held_up_by_its_record, keeps_a_record_of_runs_side_by_side, says_that_a_run_was_killed, lists_thousands, refuses_records_that_are_not_its_own, reads_a_record_that_may_not_be_written, reads_a_record_of_the_first_version:
         if names and test.__name__ not in names:
             continue
         with tempfile.TemporaryDirectory(prefix="plimsoll-run-") as folder:
             bench = Bench(os.path.realpath(folder))
             os.makedirs(os.path.join(bench.state, "plimsoll"), exist_ok=True)
             test(bench)
-            left = [n for n in os.listdir(os.path.join(bench.state, "plimsoll", "run")) if os.listdir(os.path.join(bench.state, "plimsoll", "run", n)) not in (["log"], [])]
-            if test not in (restores_after_a_kill, says_that_a_run_was_killed):
-                check(not left and not running(bench), "%s: nothing is left but the log" % test.__name__, (left, running(bench)))
+            if not test.__name__.startswith("restores_after") and test is not says_that_a_run_was_killed:
+                check(not leftovers(bench) and not running(bench), "%s: nothing is left but the log" % test.__name__, (leftovers(bench), running(bench)))
     print("%d passed, %d failed" % (passed, failed))
     return 1 if failed else 0
 

@@ -445,4 +445,76 @@ TEST(changeset_is_refused_while_another_is_at_work) {
   set_end();
 }
 
+// ---- lent sets --------------------------------------------------------------------------------
+
+static plim_err lend(const char *name, const char *before, const char *after, int *lent) {
+  plim_file_change change = set_change_of(name, before, after);
+  plim_changeset_options options = {.lent = lent, .waits = true};
+  plim_changeset_result_clear(&set_result);
+  return plim_changeset_apply(folder_path(""), &change, 1, &options, &set_result, &set_error);
+}
+
+static plim_err look_after(void) {
+  plim_changeset_options options = {.waits = true};
+  plim_changeset_result_clear(&set_result);
+  return plim_changeset_recover(folder_path(""), &options, &set_result, &set_error);
+}
+
+TEST(changeset_lent_is_returned_when_its_process_is_gone) {
+  int lent;
+  plim_changes left;
+  set_begin();
+  folder_write_text("a", "old");
+  CHECK(!lend("a", "old", "new", &lent) && lent >= 0, "%s", set_error.message);
+  CHECK(!look_after() && !set_result.earlier.count, "it is in use");
+  CHECK(!plim_changeset_look(folder_path(""), &left, &set_error) && !left.count, "likewise");
+  CHECK_STR(set_content("a"), "new");
+  close(lent); // as when the process is killed
+  CHECK(!plim_changeset_look(folder_path(""), &left, &set_error) && left.count == 1 && left.is_lent,
+        "it is seen");
+  plim_changes_clear(&left);
+  CHECK(!look_after() && set_result.earlier.count == 1 && set_result.earlier.is_lent, "%s",
+        set_error.message);
+  CHECK_STR(set_content("a"), "old");
+  CHECK(!set_is_there("a.backup") && !set_is_there(".plimsoll"), "something is left");
+  set_end();
+}
+
+TEST(changeset_lent_sets_are_returned_in_any_order) {
+  int first, second, third;
+  set_begin();
+  folder_write_text("a", "1");
+  folder_write_text("b", "x");
+  CHECK(!lend("a", "1", "2", &first) && !lend("b", "x", "y", &second), "%s", set_error.message);
+  CHECK(!lend("a", "2", "3", &third), "%s", set_error.message);
+  close(first);
+  CHECK(!look_after() && !set_result.earlier.count, "what is in use stays");
+  CHECK_STR(set_content("a"), "3");
+  close(third);
+  CHECK(!look_after(), "%s", set_error.message);
+  CHECK_STR(set_content("a"), "1");
+  CHECK_STR(set_content("b"), "y");
+  close(second);
+  CHECK(!look_after(), "%s", set_error.message);
+  CHECK_STR(set_content("b"), "x");
+  CHECK(!set_is_there("a.backup") && !set_is_there(".plimsoll"), "something is left");
+  set_end();
+}
+
+TEST(changeset_lent_is_left_alone_once_somebody_has_changed_the_file) {
+  int lent;
+  set_begin();
+  folder_write_text("a", "old");
+  folder_write_text("b", "b");
+  CHECK(!lend("a", "old", "new", &lent), "%s", set_error.message);
+  close(lent);
+  folder_write_text("a", "mine");
+  CHECK(!set_apply_one("b", "b", "B"), "others are not kept from working: %s", set_error.message);
+  CHECK_STR(set_content("a"), "mine");
+  CHECK_STR(set_content("a.backup"), "old");
+  CHECK(!set_undo(false), "%s", set_error.message);
+  CHECK_STR(set_content("b"), "b");
+  set_end();
+}
+
 TEST_MAIN

@@ -1,6 +1,7 @@
 // The record of runs keeps what was written, through several writers, and refuses files that are not its own.
 #include "run_history.h"
 
+#include <sqlite3.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -119,6 +120,22 @@ TEST(other_files_are_left_alone) {
   folder_write_text("cut", "");
   CHECK(!history_open(folder_path("cut"), true, &h, &error), "an empty file becomes a record");
   history_close(h);
+}
+
+TEST(reading_does_not_wait_for_a_writer) {
+  plim_error error = {0};
+  history_found found = {0};
+  sqlite3 *writer;
+  history *h = open_new("written");
+  CHECK(begin(h, "one") == 1, "begin");
+  history_close(h);
+  CHECK(sqlite3_open(folder_path("written"), &writer) == SQLITE_OK, "open");
+  CHECK(sqlite3_exec(writer, "BEGIN IMMEDIATE", NULL, NULL, NULL) == SQLITE_OK, "lock");
+  CHECK(!history_open(folder_path("written"), false, &h, &error), "%s", error.message);
+  CHECK(!history_list(h, 9, &found, &error) && found.runs.len == 1, "%s", error.message);
+  history_found_clear(&found);
+  history_close(h);
+  sqlite3_close(writer);
 }
 
 int main(int argc, char **argv) {

@@ -27,7 +27,7 @@ static void nap(void) { nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL)
 
 // ---- the caller -------------------------------------------------------------------------------------
 
-static char log_path[4096], before_path[4096], after_path[4096];
+static char log_path[4096], before_path[4096], after_path[4096], go_path[4096];
 
 static plim_err write_before(void *context, plim_error *error) {
   (void)context;
@@ -58,8 +58,11 @@ static void call(const char *command) {
                             .context = after_path};
   if (launch_start(&request, &l, &error)) _exit(99);
   while (!launch_turn(l, 1000, &status)) continue;
+  if (getenv("LATE")) raise(SIGTERM);
   launch_say(l, "said");
   launch_say(l, launch_problem(l));
+  if (launch_log_error(l) == ENOSPC) launch_say(l, "the log is full");
+  if (launch_was_asked(l)) launch_say(l, "asked to end");
   launch_end(l);
   _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
 }
@@ -69,10 +72,11 @@ typedef struct {
   int in, out; // its standard input and output; or one terminal
 } caller;
 
-static caller start(const char *command) {
+static caller start_with(const char *command, const char *log) {
   int in[2], out[2];
   unlink(after_path);
   unlink(log_path);
+  if (log && symlink(log, log_path)) return (caller){.pid = -1};
   if (pipe2(in, O_CLOEXEC) || pipe2(out, O_CLOEXEC)) return (caller){.pid = -1};
   caller c = {fork(), in[1], out[0]};
   if (c.pid == 0) {
@@ -83,6 +87,8 @@ static caller start(const char *command) {
   close(in[0]), close(out[1]);
   return c;
 }
+
+static caller start(const char *command) { return start_with(command, NULL); }
 
 static caller start_on_terminal(const char *command, const struct winsize *size) {
   unlink(after_path);
@@ -199,6 +205,75 @@ TEST(signals_are_passed_on) {
   }
 }
 
+TEST(signals_are_passed_on_while_nobody_reads) {
+  caller c =
+      start("trap 'touch \"$GO\"; exit 3' TERM; echo ready; yes & while :; do sleep 0.01; done");
+  CHECK(await(&c, "ready"), "it starts");
+  nanosleep(&(struct timespec){.tv_nsec = 500000000}, NULL); // until the pipes are full
+  kill(c.pid, SIGTERM);
+  CHECK(exists(go_path), "the signal has reached the program");
+  char *text = malloc(1 << 20);
+  CHECK(end(&c, text, 1 << 20) == 3, "its status");
+  free(text);
+  unlink(go_path);
+}
+
+// The caller is still at work for a program that has ended. It is not killed, and knows that it is to stop.
+TEST(a_signal_after_the_end_is_not_lost) {
+  char text[256];
+  setenv("LATE", "1", 1);
+  caller c = start("exit 3");
+  unsetenv("LATE");
+  CHECK(end(&c, text, sizeof text) == 3 && strstr(text, "asked to end"), "%s", text);
+}
+
+// As nohup does. A program that a signal does not reach was not asked to end by it.
+TEST(an_ignored_signal_is_not_passed_on) {
+  char text[256];
+  signal(SIGHUP, SIG_IGN);
+  caller c = start("echo ready; read line; echo got $line; exit 3");
+  signal(SIGHUP, SIG_DFL);
+  CHECK(await(&c, "ready"), "it starts");
+  kill(c.pid, SIGHUP);
+  CHECK(write(c.in, "hello\n", 6) == 6, "write");
+  CHECK(end(&c, text, sizeof text) == 3 && strstr(text, "got hello"), "%s", text);
+  CHECK(!strstr(text, "asked"), "%s", text);
+}
+
+TEST(a_program_that_somebody_stops_and_continues_goes_on) {
+  char text[256];
+  int status, program;
+  caller c = start("echo $$; read line; echo got $line; exit 3");
+  ssize_t got = read(c.out, text, sizeof text - 1);
+  text[got > 0 ? got : 0] = 0;
+  program = atoi(text);
+  CHECK(program > 0 && kill(program, SIGSTOP) == 0, "%s", text);
+  CHECK(waitpid(c.pid, &status, WUNTRACED) == c.pid && WIFSTOPPED(status), "it stops, too");
+  kill(program, SIGCONT);
+  CHECK(write(c.in, "hello\n", 6) == 6, "write");
+  CHECK(end(&c, text, sizeof text) == 3 && strstr(text, "got hello"), "%s", text);
+}
+
+TEST(a_stopped_program_that_somebody_kills_has_ended) {
+  char text[256];
+  int status, program;
+  caller c = start("echo $$; read line");
+  ssize_t got = read(c.out, text, sizeof text - 1);
+  text[got > 0 ? got : 0] = 0;
+  program = atoi(text);
+  CHECK(program > 0 && kill(program, SIGSTOP) == 0, "%s", text);
+  CHECK(waitpid(c.pid, &status, WUNTRACED) == c.pid && WIFSTOPPED(status), "it stops, too");
+  kill(program, SIGKILL);
+  CHECK(end(&c, text, sizeof text) == 128 + SIGKILL, "%s", text);
+}
+
+TEST(a_full_disk_ends_the_log_and_not_the_program) {
+  char text[256];
+  caller c = start_with("echo out; echo again; exit 3", "/dev/full");
+  CHECK(end(&c, text, sizeof text) == 3 && strstr(text, "again\n"), "%s", text);
+  CHECK(strstr(text, "the log is full"), "%s", text);
+}
+
 TEST(a_reader_that_goes_away_is_noticed_by_the_program) {
   caller c = start("trap '' INT; echo ready; yes 2>/dev/null; exit 5");
   CHECK(await(&c, "ready"), "it starts");
@@ -231,6 +306,36 @@ TEST(all_ends_when_the_caller_is_killed) {
   CHECK(sscanf(text, "%d %d", &left, &program) == 2, "%s", text);
   kill(c.pid, SIGKILL);
   CHECK(end(&c, text, sizeof text) == 128 + SIGKILL, "killed");
+  CHECK(is_gone(left) && is_gone(program), "processes %d and %d", left, program);
+  CHECK(exists(after_path) && access(before_path, F_OK) != 0, "what follows the end");
+}
+
+// The process between the caller and the program.
+static pid_t parent_of(pid_t pid) {
+  char path[64];
+  int parent = 0;
+  snprintf(path, sizeof path, "/proc/%d/stat", pid);
+  FILE *in = fopen(path, "r");
+  if (in && fscanf(in, "%*d (%*[^)]) %*c %d", &parent) != 1) parent = 0;
+  if (in) fclose(in);
+  return parent;
+}
+
+TEST(all_ends_when_the_keeper_is_killed) {
+  caller c = start("setsid sleep 1000 & echo $! $$ ready; wait");
+  char text[256] = "";
+  int left = 0, program = 0;
+  size_t used = 0;
+  while (!strstr(text, "ready")) {
+    ssize_t got = read(c.out, text + used, sizeof text - used - 1);
+    CHECK(got > 0, "it starts");
+    text[used += (size_t)got] = 0;
+  }
+  CHECK(sscanf(text, "%d %d", &left, &program) == 2, "%s", text);
+  pid_t keeper = parent_of(program);
+  CHECK(parent_of(keeper) == c.pid, "the keeper, %d", keeper);
+  kill(keeper, SIGKILL);
+  CHECK(end(&c, text, sizeof text) == 128 + SIGKILL, "%s", text);
   CHECK(is_gone(left) && is_gone(program), "processes %d and %d", left, program);
   CHECK(exists(after_path) && access(before_path, F_OK) != 0, "what follows the end");
 }
@@ -314,11 +419,50 @@ TEST(the_terminal_is_restored_when_the_caller_is_killed) {
   close(c.in);
 }
 
+// The keeper waits for the program, but not before it has restored the terminal: the shell has it again.
+TEST(the_terminal_is_restored_before_the_program_ends) {
+  struct termios mode;
+  char text[64];
+  int status, program;
+  caller c =
+      start_on_terminal("trap '' TERM HUP; echo $$ ready; while :; do sleep 0.1; done", &size);
+  ssize_t got = read(c.out, text, sizeof text - 1);
+  text[got > 0 ? got : 0] = 0;
+  program = atoi(text);
+  CHECK(program > 0, "%s", text);
+  kill(c.pid, SIGKILL);
+  CHECK(waitpid(c.pid, &status, 0) == c.pid, "killed");
+  bool is_restored = false;
+  for (double until = seconds() + MOST_SECONDS; seconds() < until && !is_restored; nap())
+    is_restored = tcgetattr(c.in, &mode) == 0 && mode.c_lflag & ICANON;
+  CHECK(is_restored && kill(program, 0) == 0, "the mode is as before, and the program there");
+  CHECK(exists(after_path) && is_gone(program), "the keeper cleans up");
+  close(c.in);
+}
+
+TEST(output_goes_on_while_nobody_reads_what_is_typed) {
+  char text[4096], typed[1024];
+  memset(typed, 'x', sizeof typed);
+  caller c = start_on_terminal("stty raw -echo; echo ready; while [ ! -e \"$GO\" ]; do sleep 0.01; "
+                               "done; echo done; exit 4",
+                               &size);
+  CHECK(await(&c, "ready"), "it starts");
+  fcntl(c.in, F_SETFL, fcntl(c.in, F_GETFL) | O_NONBLOCK);
+  for (int full = 0; full < 50; nap()) // nothing was taken for half a second
+    full = write(c.in, typed, sizeof typed) > 0 ? 0 : full + 1;
+  fcntl(c.in, F_SETFL, fcntl(c.in, F_GETFL) & ~O_NONBLOCK);
+  close(open(go_path, O_WRONLY | O_CREAT, 0600));
+  CHECK(end(&c, text, sizeof text) == 4 && strstr(text, "done"), "%s", text);
+  unlink(go_path);
+}
+
 int main(int argc, char **argv) {
   folder_make();
   snprintf(log_path, sizeof log_path, "%s", folder_path("log"));
   snprintf(before_path, sizeof before_path, "%s", folder_path("before"));
   snprintf(after_path, sizeof after_path, "%s", folder_path("after"));
+  snprintf(go_path, sizeof go_path, "%s", folder_path("go"));
+  setenv("GO", go_path, 1);
   int result = test_main(argc, argv);
   folder_remove();
   return result;
