@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""watched.py PLIMSOLL ENVIRONMENT: `plimsoll watch` beside a training of real PyTorch that runs under `plimsoll run` on a simulated
-card, and leaks. What watch shows is compared with what the program knows about itself, its forecast with that of run and with
+"""watched.py PLIMSOLL ENVIRONMENT|PYTHON --real: `plimsoll watch` beside a training of real PyTorch that runs under `plimsoll run`
+on a simulated card, or with --real on the GPU of this machine, and leaks. What watch shows is compared with what the program knows about itself, its forecast with that of run and with
 the step at which memory does run out.
 The last line is "N passed, N failed"."""
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -71,10 +72,10 @@ def prometheus(plimsoll):
     return said
 
 
-def look(plimsoll, python):
+def look(plimsoll, python, options):
     """Starts the training, looks at it, and writes what was seen to `seen`."""
     with open("errors", "w") as errors:
-        run = subprocess.Popen([plimsoll, "run", "--no-check", "--retries", "0", "--", python, "train.py"], stdout=subprocess.DEVNULL, stderr=errors)
+        run = subprocess.Popen([plimsoll, "run", "--no-check", "--retries", "0", *options, "--", python, "train.py"], stdout=subprocess.DEVNULL, stderr=errors)
         until(lambda: os.path.exists("knows") and "full at about step" in open("errors").read() or run.poll() is not None)
         seen = {"once": watch(plimsoll, "--once"), "json": watch(plimsoll, "--json", "--once"), "prometheus": prometheus(plimsoll)}
         with open("seen.part", "w") as f:
@@ -86,7 +87,7 @@ def look(plimsoll, python):
 # ---- the tests --------------------------------------------------------------------------------------
 
 
-def compare(seen, knows, said):
+def compare(seen, knows, said, card):
     sample = json.loads(seen["json"]["said"])
     check(len(sample["runs"]) == 1 and len(sample["runs"][0]["ranks"]) == 1, "watch finds the run and its process", sample)
     rank = sample["runs"][0]["ranks"][0]
@@ -103,23 +104,26 @@ def compare(seen, knows, said):
     check("WARNING run " in text and "full at about step %d" % full in text and "progress  step %d" % rank["step"] in text, "the text says the same", text)
     series = dict(re.findall(r"^plimsoll_run_(\w+)\{.*\} (\S+)$", seen["prometheus"], re.M))
     check(int(float(series.get("full_step", 0))) == full and int(float(series.get("step", 0))) == rank["step"], "and so does the endpoint", seen["prometheus"])
-    check(sample["cards"] and sample["cards"][0]["name"].endswith("4090"), "the card is shown", sample["cards"])
+    check(sample["cards"] and card in sample["cards"][0]["name"], "the card is shown", sample["cards"])
 
 
 def main():
-    plimsoll, python = os.path.abspath(sys.argv[1]), os.path.join(sys.argv[2], "bin", "python")
-    if sys.argv[3:] == ["look"]:
-        return look(plimsoll, python)
+    plimsoll, is_real = os.path.abspath(sys.argv[1]), "--real" in sys.argv[3:]
+    python = shutil.which(sys.argv[2]) if is_real else os.path.join(sys.argv[2], "bin", "python")
+    if "look" in sys.argv[3:]:
+        return look(plimsoll, python, ["--cap", "1500MiB"] if is_real else [])
     with tempfile.TemporaryDirectory(prefix="plimsoll-watched-") as folder:
         with open(os.path.join(folder, "train.py"), "w") as f:
             f.write(PROGRAM)
         outer = [plimsoll, "simulate", "--gpu", "4090", "--limit", "1500MiB", "--steps", "0", "--writable", folder, "-v", "--"]
-        inner = [sys.executable, os.path.abspath(__file__), plimsoll, sys.argv[2], "look"]
+        inner = [sys.executable, os.path.abspath(__file__), plimsoll, *sys.argv[2:], "look"]
         env = dict(os.environ, XDG_STATE_HOME=os.path.join(folder, "state"))
-        done = subprocess.run(outer + inner, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        done = subprocess.run(inner if is_real else outer + inner, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         try:
             seen, knows = (json.load(open(os.path.join(folder, name))) for name in ("seen", "knows"))
-            compare(seen, knows, open(os.path.join(folder, "errors")).read())
+            if is_real:
+                print(seen["once"]["said"], open(os.path.join(folder, "errors")).read(), sep="\n")
+            compare(seen, knows, open(os.path.join(folder, "errors")).read(), "" if is_real else "4090")
         except (OSError, ValueError, KeyError, IndexError, TypeError) as error:
             check(False, "watch beside a run: %r" % error, done.stdout)
     print("%d passed, %d failed" % (passed, failed))

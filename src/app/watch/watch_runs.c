@@ -14,6 +14,13 @@ static live_rank *find_rank(watch_run *run, const char *folder, unsigned pid) {
   return NULL;
 }
 
+// The process that starts the ranks, such as torchrun's: it is no rank itself.
+static bool is_launcher(const watch_run *run, const live_rank *r) {
+  bool has_ranks = false;
+  for (size_t i = 0; i < run->ranks.len; i++) has_ranks |= live_rank_has_others(run->ranks.at[i]);
+  return has_ranks && !live_rank_has_others(r) && r->last.device == PLIM_UNKNOWN;
+}
+
 static void read_ranks(watch *w, watch_run *run) {
   unsigned pids[WATCH_RANKS];
   size_t count = live_processes(w->folder, &run->run, pids, WATCH_RANKS);
@@ -26,6 +33,8 @@ static void read_ranks(watch *w, watch_run *run) {
     r->is_there = true;
     live_rank_read(r, &run->run);
   }
+  for (size_t i = 0; i < run->ranks.len; i++)
+    if (is_launcher(run, run->ranks.at[i])) run->ranks.at[i]->is_there = false;
   size_t kept = 0;
   run->worst = NULL;
   for (size_t i = 0; i < run->ranks.len; i++) {

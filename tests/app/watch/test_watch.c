@@ -260,6 +260,22 @@ TEST(a_card_that_fills_up_is_a_sign) {
   CHECK(strncmp(text, "memory grows by 360 MiB per minute; full in about ", 50) == 0, "%s", text);
 }
 
+TEST(a_launcher_is_no_rank) {
+  begin("/nonexistent", FOREVER);
+  write_run("a", "");
+  char path[128];
+  snprintf(path, sizeof path, "plimsoll/run/a/%d.live", (int)getppid());
+  folder_write_text(path, "{\"t\": 1, \"step\": 0, \"rank\": 0, \"world\": 1}\n");
+  snprintf(path, sizeof path, "plimsoll/run/a/%d.live", (int)getpid());
+  folder_write_text(path, "{\"t\": 1, \"step\": 0, \"rank\": 1, \"world\": 2}\n");
+  watch_take(w, FOREVER);
+  watch_take(w, FOREVER);
+  size_t ranks = w->runs.len ? w->runs.at[0]->ranks.len : 0;
+  uint64_t rank = ranks ? w->runs.at[0]->worst->last.rank : PLIM_UNKNOWN;
+  end();
+  CHECK(ranks == 1 && rank == 1, "%zu ranks, rank %llu", ranks, (unsigned long long)rank);
+}
+
 TEST(a_run_that_is_over_disappears) {
   begin("/nonexistent", FOREVER);
   write_run("a", "");
