@@ -979,6 +979,25 @@ TEST(attention_has_the_workspace_that_was_recorded) {
   CHECK(bytes == 256, "a mask has no heads: %" PRId64, bytes);
 }
 
+// As many queries and keys as a head is wide: nothing shows which tensors are transposed.
+TEST(square_attention_has_its_workspace) {
+  enum { QUERIES = 8, KEYS = 4, SIDE = 256 };
+  CHECK(open_card(1), "a card");
+  for (int is_backward = 0; is_backward < 2; is_backward++)
+    for (int key_heads = KEYS; key_heads <= QUERIES; key_heads += QUERIES - KEYS) {
+      void *all[9] = {tensor(1, 1, SIDE, SIDE)}; // a bias
+      size_t count = 1;
+      for (int i = 0; i < 2 + 2 * is_backward; i++) {
+        all[count++] = tensor(1, QUERIES, SIDE, SIDE);
+        all[count++] = tensor(1, key_heads, SIDE, SIDE);
+      }
+      int64_t bytes = workspace(all, count);
+      bool has_sums = is_backward && key_heads < QUERIES;
+      CHECK(bytes == 256 + (has_sums ? QUERIES * SIDE * SIDE * 4 : 0),
+            "backward %d, %d heads: %" PRId64, is_backward, key_heads, bytes);
+    }
+}
+
 // ---- recurrent layers -------------------------------------------------------------------------------------------
 
 int cudnnCreateTensorDescriptor(void **);

@@ -132,15 +132,18 @@ static bool decide_growth(explain_case *c) {
   if (has_sum && (!explain_exceeds(g->grown_bytes, c->total, GROWN_SHARE) || room < c->wanted))
     return false;
   c->out->is_by_growth = true;
+  bool is_certain = has_sum && (c->facts->growth || g->lines);
   char sum[64] = "";
   if (has_sum) snprintf(sum, sizeof sum, ", by %s in all", BYTES(g->grown_bytes));
-  explain_conclude(c, g->is_outside ? EXPLAIN_LIBRARIES : EXPLAIN_LEAK,
-                   has_sum ? EXPLAIN_CERTAIN : EXPLAIN_LIKELY, "%s grew by %s with each step%s%s%s",
-                   g->is_outside ? "GPU memory outside PyTorch's allocator"
-                                 : "a leak filled the GPU: memory",
-                   BYTES(g->per_step_bytes), sum, g->lines ? "; it is allocated at " : "",
-                   g->lines ? g->lines : "");
-  if (!has_sum) explain_doubt(c, "the log does not say how many steps were made");
+  explain_conclude(
+      c, g->is_outside ? EXPLAIN_LIBRARIES : EXPLAIN_LEAK,
+      is_certain ? EXPLAIN_CERTAIN : EXPLAIN_LIKELY, "%s grew by %s with each step%s%s%s",
+      g->is_outside ? "GPU memory outside PyTorch's allocator" : "a leak filled the GPU: memory",
+      BYTES(g->per_step_bytes), sum, g->lines ? "; it is allocated at " : "",
+      g->lines ? g->lines : "");
+  if (!is_certain)
+    explain_doubt(c, has_sum ? "no line was found that leaves memory behind at every step"
+                             : "the log does not say how many steps were made");
   return true;
 }
 

@@ -184,7 +184,8 @@ static bool has_pair(const contents *c, int64_t heads) {
 }
 
 static attention attention_of(const contents *c) {
-  int64_t batch = 0, heads = 0, key_heads = 0, keys = 0, width = 0, tables = 0, queries = 0;
+  int64_t batch = 0, heads = 0, key_heads = 0, keys = 0, width = 0, products = 0, queries = 0;
+  int64_t tables = 0;
   for (size_t i = 0; i < c->tensors.len; i++) {
     const int64_t *size = size_of(c, i);
     bool is_table = size[3] > 1 && size[1] >= heads;
@@ -198,14 +199,19 @@ static attention attention_of(const contents *c) {
     const int64_t *size = size_of(c, i);
     // Transposed. Queries look the same if they are as many as a head is wide, but do not have fewer heads.
     bool is_keys = size[3] > 1 && size[2] == width && has_pair(c, size[1]);
+    bool is_fewer = is_keys && (!key_heads || size[1] < key_heads);
     tables += size[3] > 1;
-    if (is_keys && (!key_heads || size[1] < key_heads)) key_heads = size[1], keys = size[3];
+    if (is_fewer) products = 0;
+    products += is_keys && (is_fewer || size[1] == key_heads);
+    if (is_fewer) key_heads = size[1], keys = size[3];
   }
   for (size_t i = 0; i < c->tensors.len; i++) {
     const int64_t *size = size_of(c, i);
     if (size[1] == heads && size[3] == width) queries = size[2];
   }
-  return (attention){batch, heads, queries, key_heads, keys, width, tables >= TABLES_OF_BACKWARD};
+  // Backward multiplies by keys and by values, both transposed; squares do not show whether they are.
+  bool is_backward = keys == width ? tables >= TABLES_OF_BACKWARD : products > 1;
+  return (attention){batch, heads, queries, key_heads, keys, width, is_backward};
 }
 
 static int64_t attention_workspace(const contents *c) {
