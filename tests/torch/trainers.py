@@ -108,7 +108,7 @@ class Run:
 # ---- programs ----------------------------------------------------------------------------------------------
 
 BATCH = ["--per_device_train_batch_size", "16", "--gradient_accumulation_steps", "1"]
-AGAIN = "starting again with micro batch 8 with 2 accumulation steps (was 16 with 1)"
+AGAIN = "starting again with micro batch 8 and 2 accumulation steps instead of 16 and 1"
 TWO = ["torchrun", "--nproc-per-node", "2"]
 
 

@@ -54,6 +54,16 @@ static void add_variable(work *w, const char *setting) {
   if (!vec_push(&w->variables, setting) || !vec_push(&w->variables, NULL)) cli_out_of_memory();
 }
 
+// In force for the program.
+static const char *allocator_settings(const work *w) {
+  static const char name[] = "PYTORCH_CUDA_ALLOC_CONF=";
+  const char *users = getenv("PYTORCH_CUDA_ALLOC_CONF");
+  for (size_t i = w->variables.len; i-- > 0;) // the last one counts
+    if (w->variables.at[i] && strncmp(w->variables.at[i], name, sizeof name - 1) == 0)
+      return w->variables.at[i] + sizeof name - 1;
+  return users ? users : "";
+}
+
 static plim_err set_environment(work *w, plim_error *error) {
   plim_err err = run_helpful(&w->r.options, &w->helpful, error);
   if (err) return err;
@@ -61,11 +71,8 @@ static plim_err set_environment(work *w, plim_error *error) {
   add_variable(w,
                "PLIMSOLL_FIRST=1"); // a model that is in memory twice is found after the first step
   for (char **at = w->r.hook_variables; *at; at++) add_variable(w, *at);
-  for (size_t i = 0; i < w->helpful.len; i++) {
-    add_variable(w, w->helpful.at[i].setting);
-    if (strstr(w->helpful.at[i].setting, "expandable_segments:True"))
-      w->recovery.has_expandable = true;
-  }
+  for (size_t i = 0; i < w->helpful.len; i++) add_variable(w, w->helpful.at[i].setting);
+  w->recovery.has_expandable = strstr(allocator_settings(w), "expandable_segments:True");
   return PLIM_OK;
 }
 
@@ -135,16 +142,6 @@ static bool is_well(const run_end *end) {
   uint64_t last = simulate_steps(&end->observed); // other ranks may be one step ahead
   if (failed && failed->steps + (failed->world > 1) >= last) return false;
   return WIFEXITED(end->status) && WEXITSTATUS(end->status) == 0;
-}
-
-// In force for the program.
-static const char *allocator_settings(const work *w) {
-  static const char name[] = "PYTORCH_CUDA_ALLOC_CONF=";
-  const char *users = getenv("PYTORCH_CUDA_ALLOC_CONF");
-  for (size_t i = w->variables.len; i-- > 0;) // the last one counts
-    if (w->variables.at[i] && strncmp(w->variables.at[i], name, sizeof name - 1) == 0)
-      return w->variables.at[i] + sizeof name - 1;
-  return users ? users : "";
 }
 
 // Killed by somebody, and nothing says that it was for memory.

@@ -115,7 +115,7 @@ def recovers(b):
     check(status == 0, "a run that fails, is explained, goes on and finishes", err)
     check("note: two words." in err, "--resume is read as a shell would", err)
     check("out of memory: 3 steps fitted, then a batch was longer than all before it: 1024 tokens per sample, at most 512 before" in err, "the lengths are told", err)
-    check("micro batch 4 with 4 accumulation steps (was 8 with 2)" in err, "the cause and the cure are told", err)
+    check("micro batch 4 and 4 accumulation steps instead of 8 and 2" in err, "the cause and the cure are told", err)
     steps = [line for line in out.split("\n") if line.startswith("step")]
     check(steps == ["step %d: 16 samples of %d at a time" % (n, 8 if n < 4 else 4) for n in range(1, 7)], "it resumes, with the same effective batch", out)
     kinds = [e["kind"] for e in b.newest()["events"]]
