@@ -793,7 +793,7 @@ TEST(the_hosts_memory_is_evidence_against_the_host_only) {
     bool is_said;
   } cases[] = {
       {"Killed\n", "64.0 GiB of memory, unknown of it available", true},
-      {"Killed\n", "The container may use 16.0 GiB", true},
+      {"Killed\n", "The container or job may use 16.0 GiB", true},
       {"exits with return code = -7\n", "/dev/shm has 64.0 MiB, 0 B of it free", true},
       {FULL, "64.0 GiB of memory", false},
   };
@@ -816,7 +816,7 @@ TEST(the_batch_is_halved_and_the_effective_batch_kept) {
   explanation e = explain(&log, &facts);
   bool is_said = false;
   for (size_t i = 0; i < e.cures.len; i++)
-    is_said |= strstr(e.cures.at[i].text, "from 8 to 4 and accumulate 8 times") != NULL;
+    is_said |= strstr(e.cures.at[i].text, "from 8 to 4 and use 8 accumulation steps") != NULL;
   explanation_clear(&e);
   CHECK(is_said, "the numbers are missing");
 }
