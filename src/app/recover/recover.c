@@ -95,10 +95,9 @@ static plim_err smaller_batch(recovery *v, recovery_step *step, plim_error *erro
   bool is_kept = p.how == TRIAL_ACCUMULATION_WRITTEN || p.how == TRIAL_ACCUMULATION_DIVIDED;
   if (err) snprintf(step->text, sizeof step->text, "%s", why.message);
   else if (!is_kept)
-    snprintf(
-        step->text, sizeof step->text,
-        "the program has no accumulation setting that plimsoll can change, and a smaller micro "
-        "batch alone would change what the model learns");
+    snprintf(step->text, sizeof step->text,
+             "it has no accumulation setting that plimsoll can change, and a smaller micro batch "
+             "alone would change what the model learns");
   else if (!then || !steps)
     snprintf(step->text, sizeof step->text, "the micro batch is %lld and cannot be halved",
              (long long)now);

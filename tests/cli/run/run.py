@@ -295,7 +295,7 @@ def follows_ranks(b):
 def stays_on_its_machine(b):
     status, out, err = b.run([], ranks(4, ["--max_steps", "4"], "--long-step 3 --sample-mib 70"))
     check("2 of the 4 ranks run on this machine; plimsoll sees only these" in err, "a training on two machines is recognised", err)
-    check(status == 1 and "it is not started again: it also runs on other machines" in err and "starting again" not in err, "and not started again on one of them", err)
+    check(status == 1 and "the program is not started again: it also runs on other machines" in err and "starting again" not in err, "and not started again on one of them", err)
     status, out, err = b.run([], ranks(4, ["--max_steps", "4"], "--end error"))
     check(status == 1 and "not because of memory on this machine; the cause may be on another one" in err, "a failure that may come from elsewhere", err)
 
@@ -353,7 +353,7 @@ def notifies(b):
     check(until(lambda: wanted <= {g["event"] for g in Hook.got}), "a webhook is told", Hook.got)
     server.shutdown()
     status, out, err = b.run(["--notify", "http://127.0.0.1:9/"], TRAIN)
-    check(status == 0 and err.count("the webhook was not told: ") == 1, "a webhook that is down harms nothing, and that is said once", err)
+    check(status == 0 and err.count("the webhook could not be notified: ") == 1, "a webhook that is down harms nothing, and that is said once", err)
     with socket.create_server(("127.0.0.1", 0)) as silent:  # accepts, and never answers
         status, out, err = b.run(["--notify", "http://127.0.0.1:%d/" % silent.getsockname()[1]], TRAIN)
     check(status == 0 and "waiting for the webhook" in err and "did not answer within 10 seconds" in err, "neither does one that is silent", err)
