@@ -42,6 +42,20 @@ progress() {
   fi
 }
 
+# What run says is folded on the terminal, and whole in its log.
+run_lines() {
+  local found log
+  (cd "$work" && XDG_STATE_HOME=$work/runs PLIMSOLL_NVML=/nowhere env -u COLUMNS TERM=xterm python3 "$here/on_terminal.py" 80 \
+    "$work/run" "$program" run -- "$(dirname "$program")/fake_trainer" --max_steps 3 --end kill >/dev/null 2>&1)
+  found=$(grep '^  ' "$work/run")
+  log=$(cat "$work"/runs/plimsoll/run/*/log)
+  if [ -z "$found" ] && grep -q '^plimsoll: the process was killed (signal 9).* because .*killed it' <<<"$log"; then
+    passed=$((passed + 1)) && echo "ok   what run says on 80 columns"
+  else
+    failed=$((failed + 1)) && printf '%s\n%s\nFAIL what run says on 80 columns\n' "$found" "$log"
+  fi
+}
+
 if ! python3 -c 'import pty; pty.openpty()' 2>/dev/null; then
   printf 'skipped: no terminal can be opened here\n0 passed, 0 failed, 1 skipped\n'
   exit 0
@@ -54,6 +68,7 @@ on_terminal 80 150 {help,command,undo}_*.sh watch_once.sh check_{broken,machine,
   plan_{fsdp_of_trainer,mistakes,nothing_fits,try}.sh
 on_terminal 60 60 help_{full,short}.sh command_*.sh check_{ready,verdicts}.sh estimate_{fits,names}.sh plan_try.sh
 progress
+run_lines
 
 # explain without a file reads standard input; on a terminal it says what to type instead of waiting.
 said=$(timeout 600 python3 -c 'import pty, subprocess, sys

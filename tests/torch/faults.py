@@ -111,7 +111,7 @@ def a_leak_of_the_program(b):
     check("train.py:19 (<module>) leaves 32.0 MiB" in announced, "the line is named before it", said)
     check("a leak filled the GPU" in failed_with and "train.py:19" in failed_with, "the failure is explained by the leak", said)
     check("starting again" not in said, "a smaller batch would not cure it", said)
-    check("memory over time: plimsoll runs show 1" in said and "plimsoll explain" not in said, "the record shows it; the log alone does not", said)
+    check("to draw memory over time: plimsoll runs show 1 --svg" in said and "plimsoll explain" not in said, "the record shows it; the log alone does not", said)
 
 
 def a_leak_outside(b):

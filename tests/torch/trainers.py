@@ -108,7 +108,7 @@ class Run:
 # ---- programs ----------------------------------------------------------------------------------------------
 
 BATCH = ["--per_device_train_batch_size", "16", "--gradient_accumulation_steps", "1"]
-AGAIN = "starting again with micro batch 8 with 2 accumulation steps (was 16 with 1)"
+AGAIN = "starting again with micro batch 8 and 2 accumulation steps instead of 16 and 1"
 TWO = ["torchrun", "--nproc-per-node", "2"]
 
 
@@ -170,7 +170,7 @@ def deepspeed(stage, launcher):
     run.ends(name, None, 6, 2)
     check(run.status not in (0, 2), "%s: the exit status is the launcher's (%d)" % (name, run.status))
     run.says("out of memory on rank 1: 4 steps fitted", "%s: the failure is explained" % name)
-    run.says("it is not started again: the program has no accumulation", "%s: it says why it is not started again" % name)
+    run.says("the program is not started again: it has no accumulation setting", "%s: it says why it is not started again" % name)
     run = Run(2, "6GiB", [], launcher, "zero.py", ["--stage", str(stage)])
     run.ends(name + " with enough memory", 0, 6, 2, worst=1)
 

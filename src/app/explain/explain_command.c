@@ -20,13 +20,25 @@ static void write_gpu(const explain_case *c, FILE *out) {
     fprintf(out, " --gpu %.2fGiB", (double)c->total / (double)PLIM_GIB); // as the message has it
 }
 
+// NULL: not known.
+static const char *command_of(const explain_case *c) {
+  const char *shown = c->log->facts.command;
+  return c->facts->command ? c->facts->command : is_plain(shown) ? shown : NULL;
+}
+
+char *explain_run_command(const explain_case *c, const char *option) {
+  const char *command = command_of(c);
+  char *text = NULL;
+  int length = asprintf(&text, "plimsoll run %s -- %s", option, command ? command : "COMMAND");
+  return length < 0 ? NULL : text;
+}
+
 char *explain_plan_command(const explain_case *c) {
   char *text = NULL;
   size_t size = 0;
   FILE *out = open_memstream(&text, &size);
   if (!out) return NULL;
-  const char *shown = c->log->facts.command;
-  const char *command = c->facts->command ? c->facts->command : is_plain(shown) ? shown : NULL;
+  const char *command = command_of(c);
   const char *script = c->message->stack.script.file;
   fputs("plimsoll plan", out);
   if (command) {

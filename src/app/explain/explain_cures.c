@@ -36,9 +36,8 @@ static void cure_segments(explain_case *c) {
     bool is_npu = says(c, "NPU");
     explain_add_cure(c, EXPLAIN_CURE_EXPANDABLE_SEGMENTS,
                      is_npu ? "export PYTORCH_NPU_ALLOC_CONF=expandable_segments:True" : NULL,
-                     "Let PyTorch's segments grow instead of splitting them "
-                     "(expandable_segments:True), if this device's "
-                     "version of PyTorch supports it.");
+                     "Turn on expandable segments (expandable_segments:True), which avoid most "
+                     "fragmentation, if this device's version of PyTorch supports them.");
     return;
   }
   if (is_old && says(c, "max_split_size_mb"))
@@ -52,13 +51,12 @@ static void cure_segments(explain_case *c) {
                      "update it, then set "
                      "expandable_segments:True.");
   else
-    explain_add_cure(
-        c, EXPLAIN_CURE_EXPANDABLE_SEGMENTS, BOTH_SETTINGS("expandable_segments:True"),
-        "Let PyTorch's segments grow instead of splitting them. Set both variables: PyTorch 2.9.1 "
-        "ignores the new name.%s",
-        c->message->device == PLIM_OOM_HIP
-            ? " On ROCm, watch the first steps: crashes were reported."
-            : "");
+    explain_add_cure(c, EXPLAIN_CURE_EXPANDABLE_SEGMENTS, BOTH_SETTINGS("expandable_segments:True"),
+                     "Turn on expandable segments, which avoid most fragmentation. Set both "
+                     "variables: versions of PyTorch differ in which name they read.%s",
+                     c->message->device == PLIM_OOM_HIP
+                         ? " On ROCm, watch the first steps: crashes were reported."
+                         : "");
 }
 
 static void cure_batch(explain_case *c, const char *reason) {
@@ -66,16 +64,14 @@ static void cure_batch(explain_case *c, const char *reason) {
   if (micro == 1 || c->log->facts.has_batch_zero) return;
   if (explain_is_known(micro) && micro % 2 == 0 && explain_is_known(times) && times < 1u << 30)
     explain_add_cure(c, EXPLAIN_CURE_SMALLER_BATCH, NULL,
-                     "Halve the micro batch from %llu to %llu and accumulate %llu times instead of "
-                     "%llu: the effective "
-                     "batch stays the same.%s",
+                     "Halve the micro batch from %llu to %llu and use %llu accumulation steps "
+                     "instead of %llu: the effective batch stays the same%s.",
                      (unsigned long long)micro, (unsigned long long)micro / 2,
                      (unsigned long long)times * 2, (unsigned long long)times, reason);
   else
     explain_add_cure(c, EXPLAIN_CURE_SMALLER_BATCH, NULL,
-                     "Halve the micro batch and double the accumulation: the effective batch stays "
-                     "the same. If the "
-                     "micro batch is 1 already, go on with the next point.%s",
+                     "Halve the micro batch and double the accumulation steps: the effective batch "
+                     "stays the same%s. If the micro batch is already 1, skip this.",
                      reason);
 }
 
@@ -86,12 +82,20 @@ static void cure_plan(explain_case *c, const char *text) {
   free(command);
 }
 
+static void cure_by_run(explain_case *c, explain_cure_kind kind, const char *option,
+                        const char *text) {
+  char *command = explain_run_command(c, option);
+  if (command) explain_add_cure(c, kind, command, "%s", text);
+  else c->out->has_no_memory = true;
+  free(command);
+}
+
 static void cure_moment(explain_case *c) {
   if (c->out->moment == PLIM_RUN_IN_LOSS)
-    explain_add_cure(c, EXPLAIN_CURE_CHUNKED_LOSS, "plimsoll help chunked_loss",
-                     "Compute the loss in chunks, so that the full logits (batch x length x "
-                     "vocabulary, in float32) "
-                     "never exist.");
+    cure_by_run(c, EXPLAIN_CURE_CHUNKED_LOSS, "--chunked-loss",
+                "Compute the loss in chunks, so that the full logits (batch x length x vocabulary, "
+                "in float32) never exist. plimsoll run does this for language models of "
+                "transformers, without a change to your code:");
   if (c->out->moment == PLIM_RUN_IN_ATTENTION)
     explain_add_cure(c, EXPLAIN_CURE_FUSED_ATTENTION, NULL,
                      "Use a fused attention kernel: attn_implementation=\"sdpa\" or "
@@ -235,8 +239,9 @@ static void cure_growth_outside(explain_case *c) {
       "Find what allocates GPU memory in every step without PyTorch: an extension that "
       "calls cudaMalloc, CUDA graphs or process groups that are created again and "
       "again, another library on the same GPU. The batch is not the cause.");
-  explain_add_cure(c, EXPLAIN_CURE_LOOK, NULL,
-                   "plimsoll run --hook -- COMMAND records every allocation of the driver.");
+  cure_by_run(c, EXPLAIN_CURE_LOOK, "--hook",
+              "To see how much GPU memory the program requests from the driver in all, with "
+              "every library:");
 }
 
 static void cure_libraries(explain_case *c) {
@@ -253,11 +258,10 @@ static void cure_libraries(explain_case *c) {
   if (is_nccl || c->kind == PLIM_OOM_ALLOCATOR)
     explain_add_cure(c, EXPLAIN_CURE_HEADROOM,
                      is_nccl ? "export NCCL_MAX_NCHANNELS=4 NCCL_BUFFSIZE=2097152" : NULL,
-                     "Leave 1 to 2 GiB free for communication: %screate the process groups before "
-                     "the GPU is full.",
-                     is_nccl ? "fewer and smaller buffers help, and "
-                             : "with NCCL, NCCL_MAX_NCHANNELS and "
-                               "NCCL_BUFFSIZE make it smaller; ");
+                     "Leave 1 to 2 GiB free for communication: %s, and create the process groups "
+                     "before the GPU is full.",
+                     is_nccl ? "use fewer and smaller buffers"
+                             : "with NCCL, lower NCCL_MAX_NCHANNELS and NCCL_BUFFSIZE");
   if (c->kind == PLIM_OOM_ALLOCATOR)
     explain_add_cure(c, EXPLAIN_CURE_FIX_CODE, NULL,
                      "Check that every process uses only its own GPU: a second CUDA context takes "
@@ -265,8 +269,8 @@ static void cure_libraries(explain_case *c) {
                      "torch.cuda.set_device(local_rank) first.");
   if (c->kind == PLIM_OOM_BLAS)
     explain_add_cure(c, EXPLAIN_CURE_LOOK, "CUDA_LAUNCH_BLOCKING=1",
-                     "Run once with this variable: if the error moves to an index or embedding, it "
-                     "was not memory.");
+                     "Run the program once with this variable. If the error then comes from an "
+                     "index or an embedding, memory is not the cause.");
   if (c->kind == PLIM_OOM_BLAS || is_nccl) cure_plan(c, "Plan the training with room to spare:");
   if (c->kind == PLIM_OOM_MPS)
     explain_add_cure(c, EXPLAIN_CURE_OTHER_PROCESS, NULL,
@@ -276,8 +280,8 @@ static void cure_libraries(explain_case *c) {
 static void cure_host(explain_case *c) {
   if (c->out->phase == PLIM_RUN_EVALUATION && c->kind == PLIM_OOM_HOST_REQUEST)
     explain_add_cure(c, EXPLAIN_CURE_EVALUATION, "--prediction_loss_only true",
-                     "Do not collect the logits of the whole evaluation in host memory: "
-                     "prediction_loss_only, or preprocess_logits_for_metrics.");
+                     "Do not collect the logits of the whole evaluation in host memory: set "
+                     "prediction_loss_only, or reduce them with preprocess_logits_for_metrics.");
   if (c->kind == PLIM_OOM_SHARED_MEMORY) {
     explain_add_cure(c, EXPLAIN_CURE_SHARED_MEMORY, NULL,
                      "Give the container more shared memory (docker run --shm-size=16g or "
@@ -304,12 +308,12 @@ static void cure_host(explain_case *c) {
   else
     explain_add_cure(
         c, EXPLAIN_CURE_HOST_MEMORY, NULL,
-        "Use less host memory: fewer data loader workers, load weights with low_cpu_mem_usage or "
-        "one rank "
-        "at a time, less offload; or give the job more memory%s. GPU settings do not matter.",
+        "Use less host memory: start fewer data loader workers, load weights with "
+        "low_cpu_mem_usage or one rank at a time, offload less; or give the job more memory%s. GPU "
+        "settings do not matter.",
         c->log->facts.has_memcg ? " (raise the limit of the container or of the Slurm job)" : "");
   explain_add_cure(c, EXPLAIN_CURE_LOOK, "plimsoll check",
-                   "See what memory, container limits and /dev/shm allow on this machine:");
+                   "Check the free memory, the container's limits and /dev/shm of this machine:");
 }
 
 static void cure_impossible(explain_case *c) {
@@ -344,7 +348,9 @@ static void cure_leak(explain_case *c) {
       "store loss.item() or tensor.detach().cpu() instead of the tensor itself. A smaller "
       "batch only delays the failure.",
       lines ? "that are made at " : "of each step", lines ? lines : "");
-  if (!lines)
+  bool is_measured =
+      explain_is_known(c->growth.per_step_bytes); // plimsoll run has looked for the line
+  if (!lines && !is_measured)
     explain_add_cure(c, EXPLAIN_CURE_LOOK, NULL,
                      "To find the line that leaks, start the training with plimsoll run: it "
                      "records a few steps while memory grows and names the line.");
@@ -352,7 +358,7 @@ static void cure_leak(explain_case *c) {
 
 static void cure_long_sample(explain_case *c) {
   cure_moment(c);
-  cure_batch(c, " It makes the longest batch smaller too.");
+  cure_batch(c, ", and the longest batch gets smaller too");
   explain_add_cure(
       c, EXPLAIN_CURE_SHORTER_SAMPLES, NULL,
       "Limit the length of samples (max_length, cutoff_len, sequence_len), if losing the rest is "
@@ -365,13 +371,13 @@ static void cure_long_sample(explain_case *c) {
 }
 
 static void cure_evaluation(explain_case *c) {
-  explain_add_cure(
-      c, EXPLAIN_CURE_EVALUATION, "--prediction_loss_only true --per_device_eval_batch_size 1",
-      "Do not keep the logits of the whole evaluation on the GPU: prediction_loss_only, or "
-      "preprocess_logits_for_metrics; then a smaller evaluation batch. eval_accumulation_steps "
-      "moves "
-      "them to host memory. In your own loop, use torch.no_grad(). The training batch is not the "
-      "cause.");
+  explain_add_cure(c, EXPLAIN_CURE_EVALUATION,
+                   "--prediction_loss_only true --per_device_eval_batch_size 1",
+                   "Do not keep the logits of the whole evaluation on the GPU: set "
+                   "prediction_loss_only, or reduce them with preprocess_logits_for_metrics; then "
+                   "use a smaller evaluation batch. eval_accumulation_steps moves them to host "
+                   "memory. In your own loop, use torch.no_grad(). The training batch is not the "
+                   "cause.");
 }
 
 static void cure_saving(explain_case *c) {
@@ -403,7 +409,8 @@ static void cure_cap(explain_case *c) {
 static void cure_transient(explain_case *c) {
   bool is_wsl = c->log->facts.has_wsl || c->message->is_impossible[PLIM_OOM_PROCESS];
   explain_add_cure(c, EXPLAIN_CURE_RETRY, NULL,
-                   "Start it again without any change, and watch what else uses the GPU.");
+                   "Start the program again without any change, and watch what else uses the GPU "
+                   "(plimsoll watch).");
   if (is_wsl)
     explain_add_cure(
         c, EXPLAIN_CURE_HOST_MEMORY, NULL,
@@ -438,7 +445,7 @@ static void cure_unclear(explain_case *c) {
                      "settings.");
   if (c->kind == PLIM_OOM_SIGKILL)
     explain_add_cure(c, EXPLAIN_CURE_LOOK, "dmesg | grep -i 'killed process'",
-                     "Ask the kernel who was killed:");
+                     "See whether the kernel killed a process because memory ran out:");
 }
 
 static void cure_nothing(explain_case *c) { (void)c; }

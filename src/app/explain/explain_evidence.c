@@ -158,11 +158,12 @@ static void show_stack(explain_case *c, plim_notes *notes) {
   const plim_oom_stack *s = &c->message->stack;
   show_frame(notes, "line", &s->own, "Your code was at");
   if (s->phase != PLIM_RUN_UNKNOWN && s->phase != PLIM_RUN_TRAINING)
-    plim_note_add(notes, "phase", NULL, "%s shows that it failed in %s.", s->sign.function,
-                  s->phase == PLIM_RUN_LOADING      ? "loading the model"
-                  : s->phase == PLIM_RUN_EVALUATION ? "evaluation"
-                  : s->phase == PLIM_RUN_SAVING     ? "saving a checkpoint"
-                                                    : "loading a checkpoint");
+    plim_note_add(notes, "phase", NULL, "The function %s in the traceback shows that it failed %s.",
+                  s->sign.function,
+                  s->phase == PLIM_RUN_LOADING      ? "while loading the model"
+                  : s->phase == PLIM_RUN_EVALUATION ? "during evaluation"
+                  : s->phase == PLIM_RUN_SAVING     ? "while saving a checkpoint"
+                                                    : "while loading a checkpoint");
   if (s->moment != PLIM_RUN_IN_UNKNOWN)
     plim_note_add(notes, "moment", NULL, "It failed %s.", moment_words[s->moment]);
 }
@@ -172,16 +173,18 @@ static void show_progress(explain_case *c, plim_notes *notes) {
   uint64_t step = c->out->step;
   if (explain_is_known(step))
     plim_note_add(notes, "step", NULL,
-                  step ? "%llu steps were completed before."
-                       : "It was the first step (%llu completed).",
+                  step > 1 ? "%llu steps were completed before."
+                  : step   ? "%llu step was completed before."
+                           : "It failed in the first step (%llu were completed).",
                   number(step));
   if (explain_is_known(f->later_step))
     plim_note_add(notes, "survived", NULL,
-                  "The training went on after it, to step %llu: the program caught the error.",
+                  "The program caught the error, and the training went on to step %llu.",
                   number(f->later_step));
   if (f->survived)
-    plim_note_add(notes, "earlier", NULL, "%llu earlier out-of-memory errors were survived.",
-                  number(f->survived));
+    plim_note_add(notes, "earlier", NULL,
+                  "The program survived %llu earlier out-of-memory error%s.", number(f->survived),
+                  f->survived == 1 ? "" : "s");
   if (f->failed_ranks > 1)
     plim_note_add(notes, "ranks", NULL, "%llu ranks ran out of memory; this one was the first.",
                   number(f->failed_ranks));
@@ -196,8 +199,8 @@ static void show_progress(explain_case *c, plim_notes *notes) {
 static void show_settings(explain_case *c, plim_notes *notes) {
   const plim_oom_facts *f = &c->log->facts;
   if (explain_is_known(c->micro_batch) && explain_is_known(c->accumulation))
-    plim_note_add(notes, "batch", NULL, "The micro batch is %llu, accumulated %llu times.",
-                  number(c->micro_batch), number(c->accumulation));
+    plim_note_add(notes, "batch", NULL, "The micro batch is %llu, with %llu accumulation step%s.",
+                  number(c->micro_batch), number(c->accumulation), c->accumulation == 1 ? "" : "s");
   else if (explain_is_known(c->micro_batch))
     plim_note_add(notes, "batch", NULL, "The micro batch is %llu.", number(c->micro_batch));
   if (c->alloc_conf && *c->alloc_conf)
@@ -228,8 +231,8 @@ static void show_machine(explain_case *c, plim_notes *notes) {
   if (c->out->verdict != EXPLAIN_HOST_MEMORY) return;
   if (c->log->facts.has_memcg)
     plim_note_add(notes, "limit", NULL,
-                  "The kernel names a control group's limit (container or Slurm), not the "
-                  "whole machine's memory.");
+                  "The limit of a container or a Slurm job (a control group) was reached, not that "
+                  "of the whole machine.");
   if (c->facts->exit_status == 137 || c->facts->signal == 9)
     plim_note_add(notes, "exit", NULL, "The process ended by signal 9 (exit status 137).");
   if (!m) return;
@@ -239,7 +242,8 @@ static void show_machine(explain_case *c, plim_notes *notes) {
     plim_note_add(notes, "shm", NULL, "/dev/shm has %s, %s of it free now.",
                   BYTES(m->shm_total_bytes), BYTES(m->shm_free_bytes));
   if (explain_is_known(m->limit_bytes))
-    plim_note_add(notes, "container", NULL, "The container may use %s and uses %s.",
+    plim_note_add(notes, "container", NULL,
+                  "The container or job may use %s of host memory, and now uses %s.",
                   BYTES(m->limit_bytes), BYTES(m->limit_used_bytes));
 }
 
@@ -247,14 +251,14 @@ static void show_end(explain_case *c, plim_notes *notes) {
   const plim_oom_log *log = c->log;
   bool is_found = c->kind != PLIM_OOM_NONE;
   if (is_found && *log->consequence)
-    plim_note_add(notes, "consequence", NULL, "Line %llu is a consequence: %s",
+    plim_note_add(notes, "consequence", NULL, "Line %llu is only a consequence of this: %s",
                   number(log->consequence_line), log->consequence);
   if (!is_found && *log->last_error)
     plim_note_add(notes, "last_error", NULL, "The last error is in line %llu: %s%s",
                   number(log->last_error_line), log->last_error,
                   strlen(log->last_error) + 1 == sizeof log->last_error ? "..." : "");
   if (!is_found && !*log->last_error && log->lines)
-    plim_note_add(notes, "no_error", NULL, "No other error was seen in it.");
+    plim_note_add(notes, "no_error", NULL, "The log shows no other error either.");
   if (!log->lines)
     plim_note_add(
         notes, "empty", NULL,

@@ -56,6 +56,7 @@ void explain_add_cure(explain_case *c, explain_cure_kind kind, const char *comma
 
 // explain_command.c: "plimsoll plan train.py --gpu 23.65GiB", with what the log shows. The caller frees it; NULL when out
 // of memory.
+char *explain_run_command(const explain_case *c, const char *option);
 char *explain_plan_command(const explain_case *c);
 char *explain_replay_command(const explain_case *c);
 

@@ -56,11 +56,11 @@ static bool decide_phase(explain_case *c) {
     break;
   case PLIM_RUN_SAVING:
     explain_conclude(c, EXPLAIN_SAVING, surety,
-                     "saving a checkpoint needs memory that training has taken");
+                     "saving a checkpoint needs more memory than training leaves free");
     break;
   case PLIM_RUN_RESUMING:
     explain_conclude(c, EXPLAIN_RESUMING, surety,
-                     "a checkpoint was loaded to the GPU beside the model that it belongs to");
+                     "a checkpoint was loaded to the GPU while the model was already there");
     break;
   default: return false;
   }
@@ -183,7 +183,7 @@ static bool decide_outside(explain_case *c) {
       c->outside <= LIBRARY_BYTES)
     return false;
   explain_conclude(c, EXPLAIN_OTHER_PROCESS, EXPLAIN_LIKELY,
-                   "%s of the GPU are used outside this PyTorch", BYTES(c->outside));
+                   "%s of the GPU are used outside PyTorch's allocator", BYTES(c->outside));
   explain_doubt(
       c, "the message does not say whether another process or a library of this process uses it");
   return true;
@@ -193,8 +193,8 @@ static bool decide_cap(explain_case *c) {
   if (!explain_is_known(c->message->bytes[PLIM_OOM_ALLOWED])) return false;
   uint64_t allowed = c->message->bytes[PLIM_OOM_ALLOWED];
   if (explain_is_known(c->total) && allowed >= c->total) return false;
-  explain_conclude(c, EXPLAIN_CAP, EXPLAIN_CERTAIN, "PyTorch may use only %s: a limit was set",
-                   BYTES(allowed));
+  explain_conclude(c, EXPLAIN_CAP, EXPLAIN_CERTAIN,
+                   "a limit was set: PyTorch may use only %s of the GPU", BYTES(allowed));
   return true;
 }
 
@@ -236,8 +236,9 @@ static void decide_by_lengths(explain_case *c, const char *steps) {
 static bool decide_late_optimizer(explain_case *c) {
   if (c->out->moment != PLIM_RUN_IN_OPTIMIZER || explain_had_steps(c) != EXPLAIN_YES) return false;
   if (!explain_is_known(c->facts->step)) {
-    explain_conclude(c, EXPLAIN_SHORTAGE, EXPLAIN_LIKELY,
-                     "the optimizer's step needs more memory than weights and gradients leave");
+    explain_conclude(
+        c, EXPLAIN_SHORTAGE, EXPLAIN_LIKELY,
+        "the optimizer's step needs more memory than weights and gradients leave free");
     explain_doubt(c, "if optimizer steps were completed before this one, memory has grown since "
                      "then (a leak)");
     return true;
@@ -293,7 +294,7 @@ static void decide_shortage(explain_case *c) {
   const char *what = "the program needs more memory than the GPU has";
   if (c->out->phase == PLIM_RUN_LOADING) what = "the model does not fit in the memory of the GPU";
   else if (c->out->moment == PLIM_RUN_IN_OPTIMIZER)
-    what = "the optimizer's step needs more memory than weights and gradients leave";
+    what = "the optimizer's step needs more memory than weights and gradients leave free";
   explain_conclude(c, EXPLAIN_SHORTAGE, has_numbers ? EXPLAIN_CERTAIN : EXPLAIN_LIKELY, "%s", what);
   if (!has_numbers) explain_doubt(c, "the message does not say how the memory was used");
 }
@@ -388,7 +389,7 @@ static void decide_killed(explain_case *c) {
   bool is_denied = c->facts->has_oom_kill == EXPLAIN_NO;
   if (is_said) {
     explain_conclude(c, EXPLAIN_HOST_MEMORY, EXPLAIN_CERTAIN,
-                     "the host ran out of memory, and a process was killed for it");
+                     "the host ran out of memory, so the system killed a process");
   } else if (*c->log->earlier_error) {
     explain_conclude(
         c, EXPLAIN_UNCLEAR, EXPLAIN_NOT_SURE,

@@ -96,16 +96,16 @@ static plim_err smaller_batch(recovery *v, recovery_step *step, plim_error *erro
   if (err) snprintf(step->text, sizeof step->text, "%s", why.message);
   else if (!is_kept)
     snprintf(step->text, sizeof step->text,
-             "the program has no accumulation that plimsoll can change, so a smaller micro batch "
-             "would change what the model learns");
+             "it has no accumulation setting that plimsoll can change, and a smaller micro batch "
+             "alone would change what the model learns");
   else if (!then || !steps)
     snprintf(step->text, sizeof step->text, "the micro batch is %lld and cannot be halved",
              (long long)now);
   else {
     step->is_found = true;
     snprintf(step->text, sizeof step->text,
-             "micro batch %lld with %lld accumulation steps (was %lld with %lld)", (long long)then,
-             (long long)steps, (long long)now, (long long)steps_before);
+             "micro batch %lld and %lld accumulation steps instead of %lld and %lld",
+             (long long)then, (long long)steps, (long long)now, (long long)steps_before);
   }
   bool is_written = p.how == TRIAL_ACCUMULATION_WRITTEN;
   trial_program_clear(&p);
@@ -115,24 +115,45 @@ static plim_err smaller_batch(recovery *v, recovery_step *step, plim_error *erro
   return err || !is_written ? err : set_number(v, "accumulate", steps, error);
 }
 
-// The next rung of a plan, in place of all settings before.
+// Whether a start with the setting KNOB=V would differ from the last one.
+static bool is_change(const recovery *v, const char *knob, const char *value) {
+  const char *now = value_of(v, knob);
+  bool is_in_environment = v->has_expandable && strcmp(knob, "alloc_conf") == 0 &&
+                           strcmp(value, "expandable_segments:True") == 0;
+  return !is_in_environment && (!now || strcmp(now, value) != 0);
+}
+
+// Puts the settings of a plan in force, and lists those that change something.
+static plim_err take_plan(recovery *v, const cli_strings *settings, recovery_step *step,
+                          plim_error *error) {
+  plim_err err = PLIM_OK;
+  for (size_t i = 0; !err && i < settings->len; i++) {
+    char knob[48];
+    size_t n = strcspn(settings->at[i], "="), used = strlen(step->text);
+    const char *value = settings->at[i] + n + 1;
+    snprintf(knob, sizeof knob, "%.*s", (int)n, settings->at[i]);
+    if (is_change(v, knob, value)) {
+      snprintf(step->text + used, sizeof step->text - used, "%s %s",
+               step->is_found ? "," : "the planned settings", settings->at[i]);
+      step->is_found = true;
+    }
+    err = set(v, knob, value, error);
+  }
+  return err;
+}
+
+// The next rung of a plan that changes something.
 static plim_err planned(recovery *v, const simulate_process *seen, recovery_step *step,
                         plim_error *error) {
-  cli_strings settings = {0};
   plim_err err = PLIM_OK;
-  if (v->plan && seen && v->plan(v->plan_context, seen, v->plans, &settings)) {
-    step->is_found = true;
-    snprintf(step->text, sizeof step->text, "the planned settings");
-    for (size_t i = 0; !err && i < settings.len; i++) {
-      char knob[48];
-      size_t n = strcspn(settings.at[i], "="), used = strlen(step->text);
-      snprintf(knob, sizeof knob, "%.*s", (int)n, settings.at[i]);
-      snprintf(step->text + used, sizeof step->text - used, "%s %s", i ? "," : "", settings.at[i]);
-      err = set(v, knob, settings.at[i] + n + 1, error);
-    }
-    v->plans++;
+  bool has_plan = v->plan && seen;
+  while (!err && has_plan && !step->is_found) {
+    cli_strings settings = {0};
+    has_plan = v->plan(v->plan_context, seen, v->plans, &settings);
+    if (has_plan) err = take_plan(v, &settings, step, error);
+    v->plans += has_plan;
+    clear_settings(&settings);
   }
-  clear_settings(&settings);
   return err;
 }
 

@@ -39,7 +39,8 @@ typedef struct {
 // What the next start changes.
 typedef struct {
   bool is_found;
-  char text[400]; // "micro batch 2 with accumulation 8 (was 4 with 4)"; or why there is nothing
+  char text
+      [400]; // "micro batch 2 and 8 accumulation steps instead of 4 and 4"; or why there is nothing
   const char *variables[3]; // "NAME=VALUE" to add to the environment; ends with NULL
 } recovery_step;
 

@@ -145,13 +145,16 @@ void run_tell(run *r, run_event event, const char *format, ...) {
   plim_text_disarm(text); // it may quote the program, and may be cut inside a character
   if (!r->options.is_json || !json_line(r, event_names[event], text, line, sizeof line))
     snprintf(line, sizeof line, "plimsoll: %s", text);
-  if (r->launched) launch_say(r->launched, line);
+  char *folded = r->options.fold && !r->options.is_json ? r->options.fold(line) : NULL;
+  const char *shown = folded ? folded : line;
+  if (r->launched) launch_say_folded(r->launched, line, shown);
   else {
     const char *begin = r->is_line_open ? "\n" : "";
-    dprintf(STDERR_FILENO, "%s%s\n", begin, line);
+    dprintf(STDERR_FILENO, "%s%s\n", begin, shown);
     if (r->log >= 0) dprintf(r->log, "%s%s\n", begin, line);
     r->is_line_open = false;
   }
+  free(folded);
   run_record_add_event(r->record, run_clock(), event_names[event], text);
   r->warnings += event == RUN_WARNING;
   if (event != RUN_DETAIL) run_notify(r, event_names[event], text);

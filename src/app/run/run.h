@@ -26,11 +26,13 @@ typedef struct {
   const char *const *command; // as the user typed it; ends with NULL
   const char *modules;        // the folder with python/, our modules; NULL: beside this program
   const char *notify;         // a URL that gets a JSON document for each event; NULL: none
-  bool is_json;               // what run_tell writes to standard error is a JSON object per line
-  uint64_t cards;             // that the program uses, for its thread count; 0: not known
-  bool has_hook;              // load the hook library; the two below need it
-  uint64_t cap_bytes;         // of each card; 0: no cap
-  uint64_t spill_bytes;       // of host memory for each process; 0: nothing; RUN_SPILL_DEFAULT
+  char *(*fold)(
+      const char *line); // a copy of a line with breaks for the user's terminal; NULL: as it is
+  bool is_json;          // what run_tell writes to standard error is a JSON object per line
+  uint64_t cards;        // that the program uses, for its thread count; 0: not known
+  bool has_hook;         // load the hook library; the two below need it
+  uint64_t cap_bytes;    // of each card; 0: no cap
+  uint64_t spill_bytes;  // of host memory for each process; 0: nothing; RUN_SPILL_DEFAULT
 } run_options;
 
 #define RUN_SPILL_DEFAULT UINT64_MAX // half of the host memory that is free

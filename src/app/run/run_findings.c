@@ -67,8 +67,12 @@ static void tell(run *r, run_end *end, const run_inquiry *q) {
              *lines ? ")" : "");
   }
   if (q->is_leak && !q->err && !q->found.list.len)
-    run_tell(r, RUN_DETAIL, "no single line was found that leaves memory behind at every step");
-  if (q->err) run_tell(r, RUN_DETAIL, "a snapshot could not be read: %s", q->error.message);
+    run_tell(r, RUN_DETAIL,
+             "memory grows, but no single line was found that leaves memory behind at every step");
+  if (q->err)
+    run_tell(r, RUN_DETAIL,
+             "the memory snapshot that plimsoll made of the program could not be read: %s",
+             q->error.message);
 }
 
 static void finish(run *r, run_end *end) {

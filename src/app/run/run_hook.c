@@ -61,8 +61,8 @@ void run_hook_look(run *r) {
   if (!spilled) return;
   r->has_spilled = true;
   run_tell(r, RUN_WARNING,
-           "SPILLED: %s of GPU memory are in host memory, because the GPU is full; steps that use "
-           "them are slower",
+           "SPILLED: the GPU is full, so %s that belong on it are in host memory; steps that use "
+           "this memory are slower",
            units_bytes(spilled).text);
 }
 
@@ -71,9 +71,13 @@ void run_hook_end(run *r) {
   if (r->hook) {
     sum(r->hook, &spilled, &refused, &peak);
     if (peak)
-      run_tell(r, RUN_DETAIL,
-               "the hook saw at most %s in one process, refused %s requests and spilled %s",
-               units_bytes(peak).text, units_count(refused).text, units_bytes(spilled).text);
+      run_tell(
+          r, RUN_DETAIL,
+          "hook library: one process used at most %s of GPU memory; %s request%s failed%s; %s were "
+          "spilled to host memory",
+          units_bytes(peak).text, units_count(refused).text, refused == 1 ? "" : "s",
+          refused ? " (PyTorch then releases its cache and asks again)" : "",
+          units_bytes(spilled).text);
     hook_record_unmap(r->hook);
   }
   r->hook = NULL;

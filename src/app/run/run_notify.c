@@ -50,7 +50,7 @@ static char *configuration(const char *url, const char *body) {
 static void tell_failure(run *r, const char *why) {
   if (r->has_notify_failed) return;
   r->has_notify_failed = true;
-  run_tell(r, RUN_DETAIL, "the webhook was not told: %s", why);
+  run_tell(r, RUN_DETAIL, "the webhook could not be notified: %s", why);
 }
 
 // By curl's exit status (its manual, EXIT CODES).

@@ -29,8 +29,8 @@ static void add_low_memory(watch *w, watch_sign sign) {
   const plim_trend *t = &sign.trend;
   sign.kind = WATCH_LOW_MEMORY;
   snprintf(sign.text, sizeof sign.text,
-           "only %.0f %% of the memory is used (%s of %s): a larger micro batch would fit, see "
-           "plimsoll plan",
+           "only %.0f %% of the memory is used (%s of %s): a larger micro batch would probably "
+           "fit; to choose one: plimsoll plan -- COMMAND",
            100 * (double)t->highest_bytes / (double)t->limit_bytes,
            units_bytes(t->highest_bytes).text, units_bytes(t->limit_bytes).text);
   add(w, &sign);

@@ -45,7 +45,7 @@ def _call(function, module):
             raise
         if os.environ.get("RANK") in (None, "", "0") and sys.stderr:
             reason = "%s: %s" % (type(error).__name__, error)
-            print("plimsoll: the program runs, but it cannot be watched after importing %s: %s" % (module.__name__, reason), file=sys.stderr, flush=True)
+            print("plimsoll: %s cannot be watched (%s); the program runs on, but its steps and memory may not be seen" % (module.__name__, reason), file=sys.stderr, flush=True)
 
 
 def after(name, function):

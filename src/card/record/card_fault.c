@@ -72,8 +72,7 @@ plim_err card_fault_parse(const char *text, card_fault *out, plim_error *error) 
   char *moment = strchr(parts, '@');
   if (moment) *moment++ = 0;
   if (moment && !read_moment(moment, out))
-    return refuse(text, error,
-                  "the moment after @ is step=N, allocation=N or used=SIZE, from 1 on");
+    return refuse(text, error, "after @ comes step=N, allocation=N or used=SIZE, each at least 1");
   char *amount = split(parts);
   int kind = 0;
   while (kind < CARD_FAULT_KINDS && strcmp(parts, kinds[kind].name) != 0) kind++;
@@ -82,9 +81,9 @@ plim_err card_fault_parse(const char *text, card_fault *out, plim_error *error) 
                   "the faults are refuse, other-process, leak, driver-hangs and driver-fails");
   out->kind = (card_fault_kind)kind;
   if (!read_amount(kinds[kind].amount, amount, &out->amount)) {
-    static const char *const wanted[] = {[NO_AMOUNT] = "this fault has no amount",
+    static const char *const wanted[] = {[NO_AMOUNT] = "this fault takes no value",
                                          [COUNT_OR_ALL] =
-                                             "refuse takes a number of requests or all",
+                                             "refuse takes a number of requests, or all",
                                          [BYTES] = "this fault needs a size, such as =20MiB"};
     return refuse(text, error, wanted[kinds[kind].amount]);
   }

@@ -26,7 +26,9 @@ char *apply_describe_earlier(const plim_changes *earlier) {
                              earlier->files[i].path);
   plim_text_disarm(files);
   if (earlier->is_lent)
-    return cli_format("a killed run had changed files, which are restored now (%s)", files);
+    return cli_format(
+        "an earlier run was killed before it could restore these files; they are restored now: %s",
+        files);
   return cli_format("the interrupted %s was %s (%s)",
                     earlier->kind == PLIM_CHANGES_UNDO ? "undo" : "apply",
                     earlier->way == PLIM_CHANGES_COMPLETED ? "completed" : "rolled back", files);

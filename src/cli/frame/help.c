@@ -27,10 +27,10 @@ static char *append(char *text, char *more) {
   return joined;
 }
 
-// A program begins after -- where other words may come before it.
-static char *synopsis_part(const cli_positional *row, bool has_earlier) {
-  bool has_dashes = row->kind == CLI_PROGRAM && has_earlier;
-  return has_dashes ? cli_format("[-- %s...]", row->name) : help_positional_label(row);
+// A program's command is shown after --, so that its own options are not taken for plimsoll's.
+static char *synopsis_part(const cli_positional *row) {
+  if (row->kind != CLI_PROGRAM) return help_positional_label(row);
+  return cli_format(row->min ? "-- %s..." : "[-- %s...]", row->name);
 }
 
 char *help_synopsis(const cli_command *command) {
@@ -38,7 +38,7 @@ char *help_synopsis(const cli_command *command) {
   char *text = cli_format(command->name ? "%s [OPTIONS]" : "%s COMMAND [OPTIONS] [...]", called);
   free(called);
   for (size_t i = 0; i < cli_positional_count(command->positionals); i++)
-    text = append(text, synopsis_part(&command->positionals[i], i > 0));
+    text = append(text, synopsis_part(&command->positionals[i]));
   return text;
 }
 

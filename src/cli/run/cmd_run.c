@@ -54,6 +54,16 @@ static void add_variable(work *w, const char *setting) {
   if (!vec_push(&w->variables, setting) || !vec_push(&w->variables, NULL)) cli_out_of_memory();
 }
 
+// In force for the program.
+static const char *allocator_settings(const work *w) {
+  static const char name[] = "PYTORCH_CUDA_ALLOC_CONF=";
+  const char *users = getenv("PYTORCH_CUDA_ALLOC_CONF");
+  for (size_t i = w->variables.len; i-- > 0;) // the last one counts
+    if (w->variables.at[i] && strncmp(w->variables.at[i], name, sizeof name - 1) == 0)
+      return w->variables.at[i] + sizeof name - 1;
+  return users ? users : "";
+}
+
 static plim_err set_environment(work *w, plim_error *error) {
   plim_err err = run_helpful(&w->r.options, &w->helpful, error);
   if (err) return err;
@@ -61,11 +71,8 @@ static plim_err set_environment(work *w, plim_error *error) {
   add_variable(w,
                "PLIMSOLL_FIRST=1"); // a model that is in memory twice is found after the first step
   for (char **at = w->r.hook_variables; *at; at++) add_variable(w, *at);
-  for (size_t i = 0; i < w->helpful.len; i++) {
-    add_variable(w, w->helpful.at[i].setting);
-    if (strstr(w->helpful.at[i].setting, "expandable_segments:True"))
-      w->recovery.has_expandable = true;
-  }
+  for (size_t i = 0; i < w->helpful.len; i++) add_variable(w, w->helpful.at[i].setting);
+  w->recovery.has_expandable = strstr(allocator_settings(w), "expandable_segments:True");
   return PLIM_OK;
 }
 
@@ -93,9 +100,13 @@ static plim_err read_resume(work *w, plim_error *error) {
   if (!text) return PLIM_OK;
   plim_err err = plim_command_words(PLIM_FORMAT_SHELL, text, strlen(text), take_word, &r);
   if (!err && !r.is_odd) return PLIM_OK;
-  return plim_fail(error, PLIM_ERR_ARGUMENT,
-                   "--resume: \"%.120s\" is not a list of words without variables and redirections",
-                   text);
+  plim_fail(
+      error, PLIM_ERR_ARGUMENT,
+      "--resume: \"%.120s\" is not a list of plain words; variables, redirections and several "
+      "commands are not possible here",
+      text);
+  plim_error_hint(error, "--resume=\"--resume-from last.pt\"");
+  return PLIM_ERR_ARGUMENT;
 }
 
 static void set_command(work *w, bool is_again) {
@@ -137,16 +148,6 @@ static bool is_well(const run_end *end) {
   return WIFEXITED(end->status) && WEXITSTATUS(end->status) == 0;
 }
 
-// In force for the program.
-static const char *allocator_settings(const work *w) {
-  static const char name[] = "PYTORCH_CUDA_ALLOC_CONF=";
-  const char *users = getenv("PYTORCH_CUDA_ALLOC_CONF");
-  for (size_t i = w->variables.len; i-- > 0;) // the last one counts
-    if (w->variables.at[i] && strncmp(w->variables.at[i], name, sizeof name - 1) == 0)
-      return w->variables.at[i] + sizeof name - 1;
-  return users ? users : "";
-}
-
 // Killed by somebody, and nothing says that it was for memory.
 static bool is_killed(const run_end *end, const explanation *e) {
   bool is_by_signal = WIFSIGNALED(end->status) ? WTERMSIG(end->status) == SIGKILL
@@ -177,7 +178,7 @@ static plim_err recover(work *w, const run_end *end, uint64_t attempt, bool *is_
     if (!err && !step.is_found) {
       const char *why = may_try && *step.text ? step.text
                         : may_try             ? "plimsoll has no setting that cures this"
-                        : attempt             ? "that was the last of --retries"
+                        : attempt             ? "it was started again as often as --retries allows"
                                               : "";
       run_show_cures(&w->r, e, w->recovery.has_retried, was_killed ? "" : why, end);
     }
@@ -212,11 +213,14 @@ static void clean_up(work *w) {
   char files[400];
   plim_error error = {0};
   if (recovery_clean_up(files, sizeof files, &error))
-    run_tell(&w->r, RUN_WARNING, "the files of this folder are left as they are: %s",
+    run_tell(&w->r, RUN_WARNING,
+             "files in this folder that an earlier run may have changed are not restored: %s",
              error.message);
   else if (*files)
-    run_tell(&w->r, RUN_WARNING, "a killed run had changed files, which are restored now: %s",
-             files);
+    run_tell(
+        &w->r, RUN_WARNING,
+        "an earlier run was killed before it could restore these files; they are restored now: %s",
+        files);
 }
 
 // Every start takes its settings back. Those of the last one are written for good, unless it failed with them.
@@ -224,7 +228,8 @@ static plim_err keep(work *w, plim_error *error) {
   if (!w->args->is_kept || !recovery_has_files(&w->recovery) || strcmp(w->how, OUT_OF_MEMORY) == 0)
     return PLIM_OK;
   plim_err err = recovery_keep(&w->recovery, error);
-  if (!err) run_tell(&w->r, RUN_DETAIL, "the changed files are kept; plimsoll undo restores them");
+  if (!err)
+    run_tell(&w->r, RUN_DETAIL, "the changed files are kept; to restore them: plimsoll undo");
   return err;
 }
 
@@ -260,7 +265,7 @@ static plim_err check_options(const cli_call *call, plim_error *error) {
   }
   if (!cli_was_given(call, offsetof(run_args, spill_mib)) || args->spill_mib) return PLIM_OK;
   plim_fail(error, PLIM_ERR_ARGUMENT, "--spill 0 would spill nothing");
-  plim_error_hint(error, "leave it out, or --spill without a number");
+  plim_error_hint(error, "--spill, for the default limit, or --spill 4096 for 4 GiB");
   return PLIM_ERR_ARGUMENT;
 }
 
@@ -285,6 +290,7 @@ static int run_it(const cli_call *call) {
   *w = (work){.args = args, .how = "not started", .status = -1, .r.log = -1};
   run_options options = {.command = words, .notify = args->notify, .cap_bytes = args->cap_bytes};
   options.is_json = call->common.json;
+  options.fold = run_show_folded;
   options.has_hook = args->has_hook || args->cap_bytes || args->spill_mib;
   options.spill_bytes = spill_bytes(args->spill_mib);
   recovery_begin(&w->recovery, words, &args->set);
@@ -334,14 +340,16 @@ static const cli_option options[] = {
      "last.pt\"; not needed for the trainers of transformers and Lightning",
      NULL},
     {"keep", 0, NULL, CLI_FLAG, AT(is_kept),
-     "leave changed files as they are at the end; plimsoll undo restores them", NULL},
+     "keep the settings that plimsoll changed in your files; plimsoll undo restores them", NULL},
     {"notify", 0, "URL", CLI_STRING, AT(notify),
      "post JSON to this webhook (Discord, Slack or any other) at start, warning, failure, recovery "
      "and end",
      NULL},
     SAVER_OPTIONS(SAVERS_AT),
     {"hook", 0, NULL, CLI_FLAG, AT(has_hook),
-     "load a library into the program that records every allocation of GPU memory", NULL},
+     "load a library into the program that records every allocation of GPU memory, and report the "
+     "peak at the end",
+     NULL},
     {"cap", 0, "SIZE", CLI_BYTES, AT(cap_bytes),
      "let the program use at most this much memory of each GPU, as if the GPU were smaller; "
      "implies "
@@ -349,27 +357,29 @@ static const cli_option options[] = {
      NULL},
     {"spill", 0, "[MIB]", CLI_UINT, AT(spill_mib),
      "when the GPU is full, use pinned host memory instead of failing, at most MIB MiB for each "
-     "process (default: half of what is free); slow, and reported; implies --hook",
+     "process (default: half of the free host memory); this is slow, and a warning says so; "
+     "implies "
+     "--hook",
      NULL},
-    {"no-check", 0, NULL, CLI_FLAG, AT(has_no_check), "do not check the run before it starts",
-     NULL},
+    {"no-check", 0, NULL, CLI_FLAG, AT(has_no_check),
+     "do not check the command and this machine before the start, as plimsoll check does", NULL},
     {"set", 0, "KNOB=FILE:KEY", CLI_STRINGS, AT(set),
-     "where a setting is in your files, if it was not found", NULL},
+     "where a setting is in your files, if plimsoll did not find it", NULL},
     {0},
 };
 
 static const char *const description[] = {
     "Starts a training command and watches its memory. The program runs unchanged, with your "
-    "terminal, signals and exit status; a copy of its output is kept in a log. Whatever it started "
-    "ends with it.",
+    "terminal, signals and exit status; a copy of its output is kept in a log. When it ends, "
+    "all processes that it started are ended too.",
     "If the program runs out of memory, plimsoll explains why. If the cause can be cured without "
-    "changing what the model learns (expandable segments, a loss in chunks, the settings that "
+    "changing what the model learns (expandable segments, a chunked loss, the settings that "
     "plimsoll plan would choose, a smaller micro batch with more accumulation steps, gradient "
     "checkpointing), plimsoll changes that in your command or files "
     "and starts the program again. Trainers of transformers and Lightning resume from the last "
     "checkpoint of this run; other programs start from the beginning unless --resume says how. "
-    "Afterwards your files are as before, unless you give --keep. If the cause is another (another "
-    "process on the GPU, host memory), it stops and says so.",
+    "Afterwards your files are as before, unless you give --keep. If no setting can cure the cause "
+    "(another process on the GPU, too little host memory), plimsoll says what it is and stops.",
     "A warning is printed when memory grows from step to step, with the step at which the GPU will "
     "be full. Peaks that swing between steps are reported too. With several ranks (torchrun, "
     "accelerate, deepspeed and others) each rank reports, and the one with the least room decides.",
@@ -379,17 +389,18 @@ static const char *const description[] = {
     "After the first step it reports a model that is in memory twice, with the lines that made the "
     "copies. If memory leaks, it records a few steps and names the lines.",
     "--chunked-loss, --empty-cache-every and --gc-every save memory without a change to your code; "
-    "loss and gradients stay the same. --spill lets a program that does not fit go on slowly: what "
-    "the GPU has no room for is read over the bus, the optimizer's state first.",
-    "Before the start it sets variables that help any training, if you have not set them: "
+    "loss and gradients stay the same. --spill lets a program that does not fit run, but "
+    "slowly: what the GPU has no room for stays in host memory, and every use of it goes over the "
+    "bus. The optimizer's state is moved there first, because it is used only once in a step.",
+    "Before the start it sets environment variables that help any training, if you have not set "
+    "them: "
     "PYTORCH_CUDA_ALLOC_CONF and PYTORCH_ALLOC_CONF (expandable segments), "
     "TOKENIZERS_PARALLELISM and, for several GPUs, OMP_NUM_THREADS. `plimsoll runs` lists "
     "earlier runs.",
-    "The exit status is that of your program; 128 and the signal's number if a signal ended it; "
-    "127 "
-    "if there is no such program, 126 if it cannot be run.",
-    "Standard output is your program's. What plimsoll says goes to standard error; with --json, as "
-    "one JSON object for each line.",
+    "The exit status is that of your program; 128 plus the signal's number if a signal ended it; "
+    "127 if there is no such program, 126 if it cannot be run.",
+    "Standard output is your program's. Plimsoll writes its own messages to standard error; with "
+    "--json, each of them is a JSON object on one line.",
     NULL,
 };
 

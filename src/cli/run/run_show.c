@@ -14,7 +14,22 @@
 #include "cli_alloc.h"
 #include "nvml.h"
 #include "quoting.h"
+#include "term.h"
 #include "units.h"
+
+// Commands to paste are indented, and stay in one piece.
+char *run_show_folded(const char *line) {
+  static const char command[] = "plimsoll:   ";
+  bool is_command = strncmp(line, command, sizeof command - 1) == 0;
+  char *text = NULL;
+  size_t size = 0;
+  FILE *out = isatty(STDERR_FILENO) && !is_command ? open_memstream(&text, &size) : NULL;
+  if (!out) return NULL;
+  term_wrap(out, line, 0, 2, (size_t)term_width(stderr));
+  if (fclose(out)) return free(text), NULL;
+  text[size - 1] = 0; // the last line end
+  return text;
+}
 
 // ---- before -----------------------------------------------------------------------------------------
 
@@ -34,11 +49,11 @@ void run_show_variables(run *r, const run_variables *helpful) {
   if (*list) run_tell(r, RUN_DETAIL, "set for this run: %s", list);
   const char *isolated = run_isolated_python(r->options.command);
   if (isolated)
-    run_tell(
-        r, RUN_WARNING,
-        "Python does not load plimsoll's module because of its option %s: steps and their memory "
-        "are not seen, and memory savers do nothing",
-        isolated);
+    run_tell(r, RUN_WARNING,
+             "Python's option %s keeps it from loading plimsoll's module, so plimsoll sees neither "
+             "steps nor "
+             "their memory, and --chunked-loss, --empty-cache-every and --gc-every do nothing",
+             isolated);
 }
 
 plim_err run_show_check(run *r, const char *const *words, const cli_strings *sets, uint64_t *cards,
@@ -187,8 +202,8 @@ void run_show_failure(run *r, const run_end *end, const char *changed) {
              r->has_nodes ? " on this machine; the cause may be on another one" : "");
   else
     run_tell(r, RUN_FAILURE,
-             "the program failed, but not because of memory: %s (its script lost the "
-             "exit status)",
+             "the program failed, but not because of memory: %s (the script that started it "
+             "returned exit status 0)",
              simulate_first_failed(&end->observed)->failure.text);
 }
 
@@ -198,25 +213,26 @@ void run_show_cause(run *r, const run_explained *x, bool is_memory) {
   if (x->rank != PLIM_UNKNOWN)
     snprintf(who, sizeof who, " on rank %llu", (unsigned long long)x->rank);
   run_tell(r, RUN_FAILURE, "%s%s%s%s%s%s", is_memory ? "out of memory" : "", is_memory ? who : "",
-           is_memory ? ": " : "", e->summary, e->why_not_sure ? "; not certain: " : "",
+           is_memory ? ": " : "", e->summary, e->why_not_sure ? "; not certain, because " : "",
            e->why_not_sure ? e->why_not_sure : "");
 }
 
 void run_show_cures(run *r, const explanation *e, bool has_retried, const char *why,
                     const run_end *end) {
-  if (*why) run_tell(r, RUN_DETAIL, "it is not started again: %s", why);
+  if (*why) run_tell(r, RUN_DETAIL, "the program is not started again: %s", why);
   for (size_t i = 0; i < e->cures.len && i < 3; i++) {
     const explain_cure *c = &e->cures.at[i];
     if (c->kind == EXPLAIN_CURE_RETRY && has_retried) continue; // that did not help
-    run_tell(r, RUN_DETAIL, "to fix it: %s", c->text);
+    run_tell(r, RUN_DETAIL, "what to do: %s", c->text);
     if (c->command) run_tell(r, RUN_DETAIL, "  %s", c->command);
   }
   if (e->is_by_growth && r->id)
-    run_tell(r, RUN_DETAIL, "memory over time: plimsoll runs show %lld", (long long)r->id);
+    run_tell(r, RUN_DETAIL, "to draw memory over time: plimsoll runs show %lld --svg memory.svg",
+             (long long)r->id);
   else if (!WIFSIGNALED(end->status))
-    run_tell(r, RUN_DETAIL, "all evidence: plimsoll explain %s", r->folder.log);
+    run_tell(r, RUN_DETAIL, "for all evidence: plimsoll explain %s", r->folder.log);
   else if (e->verdict != EXPLAIN_UNCLEAR) // the log does not say how the process ended
-    run_tell(r, RUN_DETAIL, "all evidence: plimsoll explain %s --exit-status %d", r->folder.log,
+    run_tell(r, RUN_DETAIL, "for all evidence: plimsoll explain %s --exit-status %d", r->folder.log,
              128 + WTERMSIG(end->status));
 }
 

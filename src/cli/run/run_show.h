@@ -7,6 +7,9 @@
 #include "options.h"
 #include "run.h"
 
+// For run_options.fold: a line as the terminal of standard error shows it best; NULL: as it is.
+char *run_show_folded(const char *line);
+
 void run_show_start(run *r);
 void run_show_variables(run *r, const run_variables *helpful);
 // The findings of `check` that would make the run fail. *cards is the number of GPUs that the command uses; 0: not known.

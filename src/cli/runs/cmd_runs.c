@@ -18,7 +18,7 @@ static const runs_args defaults = {.most = 20};
 static plim_err read_number(const char *text, uint64_t *id, plim_error *error) {
   if (units_parse_u64(text, id, error) == PLIM_OK && *id <= INT64_MAX) return PLIM_OK;
   plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "%.40s is not the number of a run", text);
-  plim_error_hint(error, "plimsoll runs lists them");
+  plim_error_hint(error, "to list the runs: plimsoll runs");
   return err;
 }
 
@@ -31,7 +31,7 @@ static plim_err wanted(const cli_call *call, bool *is_one, uint64_t *id, plim_er
   if (!count) return PLIM_OK;
   if (count == 1u + has_show) return read_number(words[has_show], id, error);
   plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "runs takes the number of one run");
-  plim_error_hint(error, "plimsoll runs lists them, plimsoll runs show 3 shows one");
+  plim_error_hint(error, "to list the runs: plimsoll runs; to show one: plimsoll runs show 3");
   return err;
 }
 
@@ -68,7 +68,7 @@ static plim_err show_one(history *h, const cli_call *call, uint64_t id, history_
   plim_err err =
       h ? history_read(h, (int64_t)id, found, error)
         : plim_fail(error, PLIM_ERR_ARGUMENT, "there is no run %llu", (unsigned long long)id);
-  if (err == PLIM_ERR_ARGUMENT) plim_error_hint(error, "plimsoll runs lists them");
+  if (err == PLIM_ERR_ARGUMENT) plim_error_hint(error, "to list the runs: plimsoll runs");
   if (!err) err = picture_draw(&args->pictures, runs_draw, found, error);
   if (err) return err;
   if (call->common.json) runs_print_one_json(found);
@@ -113,7 +113,8 @@ static const char *const description[] = {
     "Lists the newest trainings that were started with `plimsoll run`: when each began, how long "
     "it took, how it ended, its optimizer steps and the most GPU memory that was in use.",
     "With the number of a run it shows that run and what happened in it: warnings, failures and "
-    "recoveries. --svg and --html draw its memory over time, of the rank that held the most.",
+    "recoveries. --svg and --html draw its memory over time. If it had several ranks, the one that "
+    "used the most memory is drawn.",
     "The record is in $XDG_STATE_HOME/plimsoll/runs.sqlite (~/.local/state by default).",
     NULL,
 };

@@ -369,7 +369,8 @@ static const cli_option options[] = {
     SAVER_OPTIONS(SAVERS_AT),
     {"fault", 0, "FAULT", CLI_STRINGS, AT(fault),
      "let the simulated GPU fail: refuse=all@step=3, other-process=4GiB@step=3, leak=20MiB, "
-     "driver-hangs, driver-fails (see below); may be given several times",
+     "driver-hangs, driver-fails (plimsoll simulate --help explains them); may be given several "
+     "times",
      NULL},
     {"writable", 0, "DIR", CLI_STRINGS, AT(writable),
      "keep what the program writes in this folder; everything else that it writes is thrown away",
@@ -416,16 +417,17 @@ static const char *const description[] = {
     "setting that plimsoll does not find is an error. --with micro_batch=N alone leaves the "
     "accumulation as it is, so the effective batch changes; the report names the value of --with "
     "accumulate=N that keeps it, if the program has such a setting.",
-    "--fault shows what a program, or the tool that watches it, does when a GPU fails. refuse "
-    "lets requests for memory fail although there is enough: one, N with refuse=N (PyTorch "
-    "releases its cache and asks once more, so one refusal is survived), or every one with "
-    "refuse=all. other-process=SIZE takes memory for another process, which the driver then "
-    "lists. leak=SIZE takes SIZE more with every optimizer step, outside PyTorch's allocator. "
-    "With driver-hangs, the functions of NVML do not return; with driver-fails, they and "
-    "cudaMemGetInfo return an error. A fault begins at the start, or at a moment after @: step=N "
-    "(in optimizer step N), allocation=N (at the Nth request of a process to the driver) or "
-    "used=SIZE (when a process would use SIZE). From then on it is there for every process. The "
-    "report says which faults took effect.",
+    "--fault makes the simulated GPU fail, so that you can test what a program, or the tool that "
+    "watches it, does then. With refuse, one request for memory fails although there is enough; "
+    "with refuse=N, N requests fail, and with refuse=all, all of them. (PyTorch releases its cache "
+    "and asks once more, so it survives a single refusal.) other-process=SIZE takes memory for "
+    "another process, which the driver then lists. leak=SIZE takes SIZE more with every optimizer "
+    "step, outside PyTorch's allocator. With driver-hangs, the functions of NVML do not return; "
+    "with driver-fails, they and cudaMemGetInfo return an error. A fault begins when the program "
+    "starts. To let it begin later, add @step=N (in optimizer step N), @allocation=N (at the Nth "
+    "request of a process to the driver) or @used=SIZE (when a process would use SIZE): "
+    "refuse=all@step=3. From then on it affects every process. The report says which faults took "
+    "effect.",
     "--chunked-loss works for the causal and encoder-decoder models of transformers that are given "
     "labels. The output head is called for a few tokens at a time, and once more in the backward "
     "pass, so a step takes longer by about one product with the head. A program that reads "
@@ -461,7 +463,6 @@ const cli_command cmd_simulate = {
     .run = run,
     .description = description,
     .examples = examples,
-    .finding =
-        "it does not fit, a leak or a duplicated model was found, or the program was not seen to "
-        "use the card",
+    .finding = "it does not fit, a leak or a duplicated model was found, or the program was not "
+               "seen to use the GPU",
 };

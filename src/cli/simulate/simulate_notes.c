@@ -181,7 +181,7 @@ static void describe_fault(const card_fault *f, char *text, size_t size) {
              units_bytes(f->amount).text, units_bytes(f->times).text);
     break;
   default:
-    snprintf(text, size, "%s call%s of the driver %s", times.text, s,
+    snprintf(text, size, "%s call%s to the driver %s", times.text, s,
              f->kind == CARD_FAULT_DRIVER_HANGS ? "did not return" : "returned an error");
   }
 }

@@ -108,7 +108,7 @@ const char *watch_driver_says(const watch_cards *cards, char *text, size_t size)
     snprintf(text, size, "GPUs: unknown (the driver has not answered for %.0f s)",
              floor(cards->silent_seconds));
   else if (states[cards->state]) snprintf(text, size, "%s", states[cards->state]);
-  else if (!cards->count) snprintf(text, size, "GPUs: the driver lists none");
+  else if (!cards->count) snprintf(text, size, "GPUs: none (the NVIDIA driver lists none)");
   else return NULL;
   return text;
 }

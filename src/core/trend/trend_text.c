@@ -31,9 +31,10 @@ static void add_range(const plim_trend *t, char *text, size_t size) {
   bool is_wide = is_known && t->latest_full_step - t->earliest_full_step > t->full_step / 100;
   if (is_known && !is_wide) return;
   if (t->earliest_full_step == PLIM_UNKNOWN) return;
-  add(text, size, " (not before %s", units_count(t->earliest_full_step).text);
-  if (is_known) add(text, size, ", by %s at the latest", units_count(t->latest_full_step).text);
-  add(text, size, ")");
+  if (is_known)
+    add(text, size, " (between %s and %s)", units_count(t->earliest_full_step).text,
+        units_count(t->latest_full_step).text);
+  else add(text, size, " (not before %s)", units_count(t->earliest_full_step).text);
 }
 
 static void add_forecast(const plim_trend *t, char *text, size_t size) {
@@ -66,7 +67,7 @@ static void say_staircase(const plim_trend *t, char *text, size_t size) {
   add(text, size, "memory rose %s times, by %s in all", units_count(t->rises).text,
       units_bytes(t->risen_bytes).text);
   if (!t->is_by_time) add(text, size, ", last at step %s", units_count(t->last_rise_step).text);
-  add(text, size, ", and never fell, as it does when longer samples arrive");
+  add(text, size, ", and never fell; longer samples have this effect");
   uint64_t room = plim_trend_headroom(t);
   if (room != PLIM_UNKNOWN && t->largest_rise_bytes > room)
     add(text, size, "; another rise like the largest (%s) would not fit",

@@ -174,7 +174,8 @@ static plim_err start_keeper(launch *l, launch_keeper *k, plim_error *error) {
   if (l->keeper < 0)
     return plim_fail(error, PLIM_ERR_IO, "cannot start a process: %s", strerror(why));
   if (!next_report(l, &first))
-    return plim_fail(error, PLIM_ERR_IO, "the program's keeper was killed");
+    return plim_fail(error, PLIM_ERR_IO,
+                     "plimsoll's helper process was killed before the program started");
   if (first.news == LAUNCH_FAILED) {
     if (l->request.not_started) *l->request.not_started = first.status;
     return *error = first.error, first.error.code;
@@ -283,8 +284,7 @@ static void copy_input(launch *l) {
 static launch_report end_without_keeper(launch *l) {
   launch_report last = {.news = LAUNCH_ENDED, .status = SIGKILL};
   plim_fail(&last.error, PLIM_ERR_IO,
-            "the process that plimsoll keeps beside the program was killed, and the program ended "
-            "with it");
+            "plimsoll's helper process was killed, and the program ended with it");
   launch_end_descendants(0);
   if (l->request.after) (void)!l->request.after(l->request.context, &last.error);
   return last;
@@ -338,10 +338,16 @@ bool launch_turn(launch *l, int milliseconds, int *status) {
   return true;
 }
 
-void launch_say(launch *l, const char *line) {
+void launch_say(launch *l, const char *line) { launch_say_folded(l, line, line); }
+
+void launch_say_folded(launch *l, const char *line, const char *folded) {
   const char *begin = !l->is_line_open ? "" : isatty(STDERR_FILENO) ? "\r\x1b[K" : "\n";
   const char *end = l->is_raw ? "\r\n" : "\n";
-  dprintf(STDERR_FILENO, "%s%s%s", begin, line, end);
+  for (const char *at = folded; at; begin = "") {
+    size_t size = strcspn(at, "\n");
+    dprintf(STDERR_FILENO, "%s%.*s%s", begin, (int)size, at, end);
+    at = at[size] ? at + size + 1 : NULL;
+  }
   if (l->log >= 0) dprintf(l->log, "%s%s\n", l->is_line_open ? "\n" : "", line);
   l->is_line_open = false;
 }

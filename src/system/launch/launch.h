@@ -39,6 +39,8 @@ bool launch_turn(launch *l, int milliseconds, int *status);
 
 // Writes a line to standard error and to the log, between the lines of the program.
 void launch_say(launch *l, const char *line);
+// The same for a line that is folded on the user's terminal, and whole in the log.
+void launch_say_folded(launch *l, const char *line, const char *folded);
 
 // The exit status that a shell has if a program cannot be started: 127 if there is no such program, 126 otherwise.
 int launch_exit_status(int why); // an errno

@@ -660,6 +660,41 @@ TEST(the_users_command_is_the_one_to_plan) {
   CHECK(is_said, "the command is not in the cures");
 }
 
+// The command to type has the user's own command in it, as far as it is known.
+TEST(a_chunked_loss_has_a_command) {
+  static const char *const commands[] = {NULL, "python train.py"};
+  static const char *const wanted[] = {"plimsoll run --chunked-loss -- COMMAND",
+                                       "plimsoll run --chunked-loss -- python train.py"};
+  plim_oom_log log =
+      read_text(TRACE TRAINING FRAME(LIB "torch/nn/functional.py", "cross_entropy") FULL);
+  explain_facts facts = explain_nothing_known;
+  for (size_t i = 0; i < 2; i++) {
+    facts.command = commands[i];
+    explanation e = explain(&log, &facts);
+    const char *found = "";
+    for (size_t k = 0; k < e.cures.len; k++)
+      if (e.cures.at[k].kind == EXPLAIN_CURE_CHUNKED_LOSS) found = e.cures.at[k].command;
+    CHECK_STR(found, wanted[i]);
+    explanation_clear(&e);
+  }
+}
+
+TEST(one_step_is_not_several) {
+  plim_oom_log log = read_text(FULL);
+  explain_facts facts = explain_nothing_known;
+  facts.step = facts.accumulation = 1;
+  facts.micro_batch = 4;
+  explanation e = explain(&log, &facts);
+  int said = 0;
+  for (size_t i = 0; i < e.evidence.list.len; i++) {
+    const char *text = e.evidence.list.at[i].message;
+    said += strcmp(text, "1 step was completed before.") == 0 ||
+            strcmp(text, "The micro batch is 4, with 1 accumulation step.") == 0;
+  }
+  explanation_clear(&e);
+  CHECK(said == 2, "%d of 2", said);
+}
+
 TEST(what_plimsoll_run_has_set_is_in_force) {
   plim_oom_log log =
       read_text("plimsoll: set for this run: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:"
@@ -719,6 +754,10 @@ TEST(growth_that_was_seen_is_the_cause) {
   bool shrinks = has_cure(&e, EXPLAIN_CURE_SMALLER_BATCH);
   explain_verdict inside = e.verdict;
   explanation_clear(&e);
+  growth.lines = NULL; // plimsoll run has not found it, and would not find it the next time
+  e = explain(&log, &facts);
+  bool says_run = has_cure(&e, EXPLAIN_CURE_LOOK);
+  explanation_clear(&e);
   growth.is_outside = true;
   e = explain(&log, &facts);
   shrinks |= has_cure(&e, EXPLAIN_CURE_SMALLER_BATCH);
@@ -729,6 +768,7 @@ TEST(growth_that_was_seen_is_the_cause) {
   explain_verdict little = e.verdict;
   explanation_clear(&e);
   CHECK(inside == EXPLAIN_LEAK && names_line && !shrinks, "%s", explain_verdict_name(inside));
+  CHECK(!says_run, "plimsoll run is advised to somebody who uses it");
   CHECK(outside == EXPLAIN_LIBRARIES, "%s", explain_verdict_name(outside));
   CHECK(little == EXPLAIN_LONG_SAMPLE, "%s", explain_verdict_name(little));
 }
@@ -793,7 +833,7 @@ TEST(the_hosts_memory_is_evidence_against_the_host_only) {
     bool is_said;
   } cases[] = {
       {"Killed\n", "64.0 GiB of memory, unknown of it available", true},
-      {"Killed\n", "The container may use 16.0 GiB", true},
+      {"Killed\n", "The container or job may use 16.0 GiB", true},
       {"exits with return code = -7\n", "/dev/shm has 64.0 MiB, 0 B of it free", true},
       {FULL, "64.0 GiB of memory", false},
   };
@@ -816,7 +856,7 @@ TEST(the_batch_is_halved_and_the_effective_batch_kept) {
   explanation e = explain(&log, &facts);
   bool is_said = false;
   for (size_t i = 0; i < e.cures.len; i++)
-    is_said |= strstr(e.cures.at[i].text, "from 8 to 4 and accumulate 8 times") != NULL;
+    is_said |= strstr(e.cures.at[i].text, "from 8 to 4 and use 8 accumulation steps") != NULL;
   explanation_clear(&e);
   CHECK(is_said, "the numbers are missing");
 }

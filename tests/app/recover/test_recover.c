@@ -86,4 +86,43 @@ TEST(settings_that_are_kept_can_be_undone) {
   folder_remove();
 }
 
+// Two plans: what is in force already, and that with a smaller micro batch.
+static bool plans(void *context, const simulate_process *seen, size_t rung, cli_strings *settings) {
+  (void)context, (void)seen;
+  bool ok = rung < 2 && vec_push(settings, strdup("alloc_conf=expandable_segments:True"));
+  if (ok && rung)
+    ok = vec_push(settings, strdup("micro_batch=4")) && vec_push(settings, strdup("accumulate=4"));
+  return ok;
+}
+
+// The settings with which a program that needs a smaller batch is started again.
+static void check_next(bool has_expandable, const char *wanted) {
+  static const char *const typed[] = {"./trainer", "--per_device_train_batch_size",
+                                      "8",         "--gradient_accumulation_steps",
+                                      "2",         NULL};
+  recovery v;
+  recovery_step step;
+  plim_error error = {0};
+  explanation e = {.verdict = EXPLAIN_SHORTAGE};
+  simulate_process seen = {0};
+  explain_cure cure = {.kind = EXPLAIN_CURE_SMALLER_BATCH};
+  CHECK(vec_push(&e.cures, cure), "memory");
+  recovery_begin(&v, typed, NULL);
+  v.plan = plans;
+  v.has_expandable = has_expandable;
+  CHECK(!recovery_next(&v, &e, &seen, &step, &error), "%s", error.message);
+  CHECK_STR(step.text, wanted);
+  vec_free(&e.cures);
+  recovery_end(&v);
+}
+
+// A plan that would change nothing is passed over.
+TEST(only_settings_that_change_are_named) {
+  folder_make();
+  CHECK(chdir(folder_path("")) == 0, "chdir");
+  check_next(true, "the planned settings micro_batch=4, accumulate=4");
+  check_next(false, "the planned settings alloc_conf=expandable_segments:True");
+  folder_remove();
+}
+
 TEST_MAIN

@@ -300,9 +300,8 @@ TEST(rises_that_never_fall_are_a_staircase) {
   }
   judge();
   CHECK(t.kind == PLIM_TREND_STAIRCASE && t.rises == 3, "%s", text);
-  CHECK_STR(text, "memory rose 3 times, by 13.0 GiB in all, last at step 300, and never fell, as "
-                  "it does when longer "
-                  "samples arrive");
+  CHECK_STR(text, "memory rose 3 times, by 13.0 GiB in all, last at step 300, and never fell; "
+                  "longer samples have this effect");
 }
 
 TEST(a_rise_that_would_not_fit_is_said) {
