@@ -164,6 +164,17 @@ def write_script(b, name, more):
     return path
 
 
+def signal_all(b, number):
+    """Whether there were any processes."""
+    pids = running(b)
+    for pid in pids:
+        try:
+            os.kill(int(pid), number)
+        except ProcessLookupError:
+            pass
+    return bool(pids)
+
+
 def restores_after_everything_was_killed(b):
     """As when a container is killed: nobody is left to clean up, so the next run does."""
     script = write_script(b, "train.sh", "--card-mib 400 --end wait")
@@ -172,9 +183,8 @@ def restores_after_everything_was_killed(b):
     os.mkdir(temporary)
     process = b.start(["--hook"], ["sh", "train.sh"], TMPDIR=temporary)
     changed = until(lambda: "batch_size 4" in open(script).read() and "step 6" in log_of(b))
-    for number in signal.SIGSTOP, signal.SIGKILL:
-        for pid in running(b):
-            os.kill(int(pid), number)
+    signal_all(b, signal.SIGSTOP)
+    until(lambda: not signal_all(b, signal.SIGKILL))  # nobody holds a lock any more
     process.communicate()
     check(os.listdir(temporary) == [], "it has left nothing among the temporary files", os.listdir(temporary))
     check(changed and b.files() != before, "everything is killed")
