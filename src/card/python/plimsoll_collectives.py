@@ -25,7 +25,7 @@ def install(torch):
     for name in " ".join([BOTH, FIRST_AND_SECOND, *FROM_ROOT, RECEIVING]).split():
         packet = getattr(torch.ops.c10d, name, None)
         for overload in packet.overloads() if packet is not None else ():
-            values._register(library, values.KEY, getattr(packet, overload), _follow)
+            values._register(library, getattr(packet, overload), _follow)
 
 
 def _follow(overload, keyset, args, kwargs):

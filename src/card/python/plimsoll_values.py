@@ -19,7 +19,6 @@ import sys
 import threading
 
 KEY = "Fake"  # PyTorch's FakeTensor uses another one
-KEY_OF_SIZES = "CustomRNGKeyId"  # of operators whose results have a size that depends on values; on in backward passes too
 MOST_ELEMENTS = 1 << 26  # of integers; computing more would take longer than the program itself
 MOST_FLOATS = 4096
 
@@ -51,31 +50,28 @@ _here = os.path.dirname(__file__) + os.sep
 
 def install(torch):
     """Registers the operators and turns the key on for every thread. Returns false if this version of PyTorch does not allow it."""
-    global _torch, _key, _excluded, _generator, _card
+    global _torch, _key, _below, _excluded, _generator, _card
     _torch = torch
     _card = ctypes.CDLL(None)
     _generator = torch.Generator()
     _generator.manual_seed(0)
     try:
         _key = torch._C._dispatch_key_parse(KEY)
-        _excluded = torch._C.DispatchKeySet(_key) | torch._C.DispatchKeySet(torch._C._dispatch_key_parse(KEY_OF_SIZES))
-        others = [torch.library.Library("_", "IMPL", key) for key in (KEY, KEY_OF_SIZES)]
-        for fallback, key in zip(others, (KEY, KEY_OF_SIZES)):
-            _fall_through(fallback.m, key)
-        library, library_of_sizes = (torch.library.Library("aten", "IMPL", key) for key in (KEY, KEY_OF_SIZES))
+        _below = torch._C._dispatch_keyset_full_after(_key)
+        _excluded = torch._C.DispatchKeySet(_key)
+        others = torch.library.Library("_", "IMPL", KEY)
+        _fall_through(others.m)
+        library = torch.library.Library("aten", "IMPL", KEY)
     except (AttributeError, RuntimeError, TypeError):
         return False
-    install.libraries = others, library, library_of_sizes  # registrations end with these objects
-    sized = [name.replace("aten::", "") for name in SIZED]
-    for overload in _overloads(o for o in OPERATORS if o not in sized):
-        _register(library, KEY, overload, _follow)
+    install.libraries = others, library  # registrations end with these objects
+    for overload in _overloads(OPERATORS):
+        _register(library, overload, _follow)
     for name, value in FINITE.items():
         for overload in _overloads([name]):
-            _register(library, KEY, overload, _finite(value))
-    for overload in _overloads(sized):
-        _register(library_of_sizes, KEY_OF_SIZES, overload, _follow_sized)
+            _register(library, overload, _finite(value))
     for overload in _overloads(["_local_scalar_dense"]):
-        _register(library_of_sizes, KEY_OF_SIZES, overload, _scalar)
+        _register(library, overload, _scalar)
     _turn_on()
     _leave_backward_alone(torch)
     run = threading.Thread.run
@@ -95,12 +91,12 @@ def install(torch):
     return True
 
 
-def _fall_through(registrations, key):
+def _fall_through(registrations):
     """All other operators go on to the next key."""
     if hasattr(registrations, "fallback_fallthrough"):
-        registrations.fallback_fallthrough(key)  # torch 2.4
+        registrations.fallback_fallthrough(KEY)  # torch 2.4
     else:
-        registrations.fallback(key, _torch.library.fallthrough_kernel, False)
+        registrations.fallback(KEY, _torch.library.fallthrough_kernel, False)
 
 
 def _constructor(function):
@@ -117,8 +113,7 @@ def _constructor(function):
 
 
 def _turn_on():
-    for key in KEY, KEY_OF_SIZES:
-        _torch._C._dispatch_tls_set_dispatch_key_included(_torch._C._dispatch_key_parse(key), True)
+    _torch._C._dispatch_tls_set_dispatch_key_included(_key, True)
 
 
 def _leave_backward_alone(torch):
@@ -164,16 +159,15 @@ def _overloads(names):
                 yield getattr(packet, overload)
 
 
-def _register(library, key, overload, handler):
+def _register(library, overload, handler):
     dispatch = _torch._C
-    below = dispatch._dispatch_keyset_full_after(dispatch._dispatch_key_parse(key))
     is_known = dispatch._dispatch_has_kernel(overload.name())  # TorchScript has operators that are not dispatched
     has_out = any(a.is_out for a in overload._schema.arguments)  # called by PyTorch's own kernels, hardly by programs
     if not is_known or has_out or dispatch._dispatch_has_kernel_for_dispatch_key(overload.name(), "CompositeImplicitAutograd"):
         return  # or made of other operators
 
     def call(keyset, *args, **kwargs):
-        return handler(overload, keyset & below, args, kwargs)
+        return handler(overload, keyset & _below, args, kwargs)
 
     library.impl(overload, call, with_keyset=True)
 
@@ -312,6 +306,8 @@ def _follow(overload, keyset, args, kwargs):
     copies_out = overload._schema.name == "aten::copy_" and not _is_on_card(args[0]) and _is_on_card(args[1])
     if copies_out:
         return _copy_out(overload, keyset, args, kwargs)
+    if overload._schema.name in SIZED:
+        return _follow_sized(overload, keyset, args, kwargs)
     wants = changed is not None and _could_be_known(changed)
     out = _call(overload, keyset, args, kwargs)
     outs = [o for o in (out if isinstance(out, (list, tuple)) else (out,)) if _is_on_card(o)]
