@@ -60,6 +60,18 @@ with torch.inference_mode():
     check("forgotten", plimsoll_values._is_known(inside), False)
 check("from inside", torch.nonzero(x > 2).shape[0], 4)
 
+
+# The same in a backward pass
+def grad_of(function, size):
+    leaf = torch.randn(size, device="cuda", requires_grad=True)
+    function(leaf).sum().backward()
+    return list(leaf.grad.shape)
+
+
+is_large = x > 2
+check("gradient of a mask", grad_of(lambda leaf: leaf[is_large], 7), [7])
+check("gradient of values in places", grad_of(lambda leaf: torch.zeros(7, device="cuda").masked_scatter(is_large, leaf), 4), [4])
+
 # A router: every expert of a token is another one, and all tokens are distributed, unevenly
 experts = torch.randn(2000, 8, device="cuda").softmax(-1).topk(2)[1]
 check("two experts", (experts[:, 0] != experts[:, 1]).all().item(), True)

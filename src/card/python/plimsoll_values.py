@@ -19,6 +19,7 @@ import sys
 import threading
 
 KEY = "Fake"  # PyTorch's FakeTensor uses another one
+KEY_IN_BACKWARD = "BackendSelect"  # on in every thread; PyTorch uses it for functions that create tensors
 MOST_ELEMENTS = 1 << 26  # of integers; computing more would take longer than the program itself
 MOST_FLOATS = 4096
 
@@ -50,7 +51,7 @@ _here = os.path.dirname(__file__) + os.sep
 
 def install(torch):
     """Registers the operators and turns the key on for every thread. Returns false if this version of PyTorch does not allow it."""
-    global _torch, _key, _below, _excluded, _generator, _card
+    global _torch, _key, _below, _below_in_backward, _excluded, _generator, _card
     _torch = torch
     _card = ctypes.CDLL(None)
     _generator = torch.Generator()
@@ -58,13 +59,15 @@ def install(torch):
     try:
         _key = torch._C._dispatch_key_parse(KEY)
         _below = torch._C._dispatch_keyset_full_after(_key)
+        _below_in_backward = torch._C._dispatch_keyset_full_after(torch._C._dispatch_key_parse(KEY_IN_BACKWARD))
         _excluded = torch._C.DispatchKeySet(_key)
         others = torch.library.Library("_", "IMPL", KEY)
         _fall_through(others.m)
         library = torch.library.Library("aten", "IMPL", KEY)
+        in_backward = torch.library.Library("aten", "IMPL", KEY_IN_BACKWARD)
     except (AttributeError, RuntimeError, TypeError):
         return False
-    install.libraries = others, library  # registrations end with these objects
+    install.libraries = others, library, in_backward  # registrations end with these objects
     for overload in _overloads(OPERATORS):
         _register(library, overload, _follow)
     for name, value in FINITE.items():
@@ -72,6 +75,8 @@ def install(torch):
             _register(library, overload, _finite(value))
     for overload in _overloads(["_local_scalar_dense"]):
         _register(library, overload, _scalar)
+    for overload in _overloads(name.partition("::")[2] for name in SIZED):
+        _register(in_backward, overload, _follow_sized_in_backward)
     _turn_on()
     _leave_backward_alone(torch)
     run = threading.Thread.run
@@ -119,7 +124,7 @@ def _turn_on():
 def _leave_backward_alone(torch):
     """Gradients are computed without the key. A tensor that Python has seen counts as used by Python, and PyTorch does not add to
     it in place: gradients would be added up in new memory. Python that runs in a backward pass, such as a layer that is
-    computed again, has the key."""
+    computed again, has the key. Sizes that depend on values are true in C++, too (_follow_sized_in_backward)."""
     run = getattr(torch.autograd.graph, "_engine_run_backward", None)
     if run is None:
         return
@@ -413,6 +418,14 @@ def _follow_sized(overload, keyset, args, kwargs):
         for o in outs:
             _forget(o)
     return out
+
+
+def _follow_sized_in_backward(overload, keyset, args, kwargs):
+    """The same where KEY is excluded. It sees masks and indices, but no gradients: masked_select and x[mask] call nonzero."""
+    keyset = keyset & _below_in_backward
+    if _torch._C._dispatch_tls_is_dispatch_key_excluded(_key):
+        return _follow_sized(overload, keyset, args, kwargs)
+    return _call(overload, keyset, args, kwargs)
 
 
 # ---- reading ------------------------------------------------------------------------------------------------
