@@ -98,7 +98,7 @@ class Run:
         if worst is not None:
             check(self.shown and self.shown["fullest_rank"] == worst, "%s: the record has the worst rank" % name, self.text)
         if worst is not None and ranks > 1:
-            check(self.lines[-1].endswith("on the fullest GPU (rank %d)" % worst), "%s: the last line has the worst rank" % name, self.lines)
+            check("on the fullest GPU (rank %d)" % worst in self.lines[-1], "%s: the last line has the worst rank" % name, self.lines)
             check("were in use on the GPU of rank %d" % worst in self.text, "%s: runs names it" % name, self.text)
 
     def says(self, words, text):

@@ -16,6 +16,7 @@ struct watch_driver {
   double asked_at;                     // by watch_now
   watch_cards latest;                  // guarded by the lock
   watch_cards next;                    // of the thread alone
+  pthread_t thread;
   int owners;
 };
 
@@ -91,16 +92,6 @@ static void *answer(void *argument) {
 
 // ---- its owner --------------------------------------------------------------------------------------
 
-static bool start_thread(watch_driver *d) {
-  pthread_t thread;
-  pthread_attr_t detached;
-  if (pthread_attr_init(&detached)) return false;
-  pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-  bool ok = pthread_create(&thread, &detached, answer, d) == 0;
-  pthread_attr_destroy(&detached);
-  return ok;
-}
-
 watch_driver *watch_driver_new(const char *root, double silent_seconds) {
   watch_driver *d = calloc(1, sizeof *d);
   pthread_condattr_t steady;
@@ -113,7 +104,7 @@ watch_driver *watch_driver_new(const char *root, double silent_seconds) {
   pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
   pthread_cond_init(&d->changed, &steady);
   pthread_condattr_destroy(&steady);
-  if (start_thread(d)) return d;
+  if (pthread_create(&d->thread, NULL, answer, d) == 0) return d;
   d->owners = 1;
   release(d);
   return NULL;
@@ -162,7 +153,13 @@ void watch_driver_free(watch_driver *d) {
   if (!d) return;
   pthread_mutex_lock(&d->lock);
   d->is_over = true;
+  bool is_silent = d->is_asked; // it may never return from the driver: nobody waits for it
+  pthread_t thread = d->thread;
   pthread_cond_broadcast(&d->changed);
   pthread_mutex_unlock(&d->lock);
+  if (is_silent)
+    pthread_detach(thread);
+  else
+    pthread_join(thread, NULL);
   release(d);
 }

@@ -216,7 +216,7 @@ TEST(swings_and_low_use_are_signs) {
   CHECK(!warns, "warnings");
   CHECK_STR(text,
             "only 13 % of the memory is used (3.00 GiB of 23.0 GiB): a larger micro batch would "
-            "fit, see plimsoll plan");
+            "probably fit; to choose one: plimsoll plan -- COMMAND");
 }
 
 // The second card of the fake driver is busy 3 % of the time. That is a sign only if someone computes on it.

@@ -84,7 +84,7 @@ sys.stderr.write("\\ndone\\n")
     for columns in 80, 40:
         with Terminal(columns, 24) as t:
             t.run("python3 bar.py")
-            t.wait("^plimsoll: memory grows by 10.0 MiB per s\n?tep")
+            t.wait(r"^plimsoll: memory grows by 10.0 MiB per\s+step")
             t.wait(r"^ +\d+ steps \[=====>    \]$")
             write("go", "")
             t.wait("^status=0$")
