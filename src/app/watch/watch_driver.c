@@ -157,9 +157,7 @@ void watch_driver_free(watch_driver *d) {
   pthread_t thread = d->thread;
   pthread_cond_broadcast(&d->changed);
   pthread_mutex_unlock(&d->lock);
-  if (is_silent)
-    pthread_detach(thread);
-  else
-    pthread_join(thread, NULL);
+  if (is_silent) pthread_detach(thread);
+  else pthread_join(thread, NULL);
   release(d);
 }
