@@ -153,7 +153,7 @@ void watch_driver_free(watch_driver *d) {
   if (!d) return;
   pthread_mutex_lock(&d->lock);
   d->is_over = true;
-  bool is_silent = d->is_asked; // it may never return from the driver: nobody waits for it
+  bool is_silent = d->is_asked; // the driver may never answer, so this does not wait for it
   pthread_t thread = d->thread;
   pthread_cond_broadcast(&d->changed);
   pthread_mutex_unlock(&d->lock);
