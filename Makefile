@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := build
-.PHONY: build test test-torch plan bench format bless readme simulated accuracy matrix install clean help
+.PHONY: build test test-torch fuzz plan bench format bless readme simulated accuracy matrix install clean help
 
 PREFIX ?= /usr/local
 DEMO ?= plan tests/fixtures/seed0/start_baseline.sh --gpu 24564MiB
@@ -37,6 +37,11 @@ test-torch: build ## run recorded programs on the simulated GPU (installs PyTorc
 	@tools/need.sh python3 python3-venv python3-pip
 	@$(call compile,release,test_programs)
 	@tests/torch/all.sh build
+
+fuzz: ## try new random inputs on every parser and editor (FUZZ_SECONDS=8 each)
+	@tools/need.sh $(TEST_PACKAGES)
+	@$(call compile,asan)
+	@for target in build/asan/tests/fuzz/fuzz_*; do FUZZ_SEED=0 FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz.sh $$target || exit 1; done
 
 plan: build ## build, then run the demonstration
 	@build/plimsoll $(DEMO) || [ $$? -eq 1 ] # 1: it found something

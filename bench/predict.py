@@ -12,6 +12,7 @@ from compare import machine, record
 ROUNDS = 25
 MODEL = "--model qwen2.5-7b --lora-rank 128 --lora-dropout 0.05 --amp bf16 --seq 2048 --checkpoint --gpu 24GiB"
 CACHED = "--model bert-base-uncased --loss contrastive --cached-batch 32 --seq 256 --amp bf16 --loop trainer --gpu 24GiB"
+QLORA = "--lora-rank 16 --lora-targets all-linear --weights nf4-double --amp bf16 --seq 2048 --checkpoint --loop trainer --gpu 24GiB"
 CASES = [  # what, command, seconds, bytes
     ("`estimate` of a 7B LoRA step", f"estimate {MODEL} --batch 1 --json", 0.020, 10e6),
     ("the same without checkpointing", f"estimate {MODEL.replace(' --checkpoint', '')} --batch 1 --json", 0.020, 10e6),
@@ -23,7 +24,9 @@ CASES = [  # what, command, seconds, bytes
         2.0,
         None,
     ),
-    ("the same on 8 GPUs", f"plan {MODEL} --batch 2 --accumulate 8 --world 8 --strategy ddp --json", 2.0, None),
+    ("`plan` of a 32B QLoRA run", f"plan --model qwen2.5-32b {QLORA} --batch 1 --accumulate 4 --json", 2.0, None),
+    ("`plan` of a Qwen3.5 27B QLoRA run", f"plan --model qwen3.5-27b {QLORA} --batch 1 --accumulate 2 --json", 2.0, None),
+    ("`plan` of the 7B LoRA run on 8 GPUs", f"plan {MODEL} --batch 2 --accumulate 8 --world 8 --strategy ddp --json", 2.0, None),
     ("`estimate` of a cached loss over 65,536 pairs", f"estimate {CACHED} --batch 65536 --json", 0.5, None),
     ("`plan` with a cached loss over 8,192 pairs", f"plan {CACHED} --batch 8192 --json", 1.0, None),
     ("`plan` with a cached loss over 65,536 pairs", f"plan {CACHED} --batch 65536 --json", 2.0, None),

@@ -1,7 +1,7 @@
 #!/bin/bash
 # fuzz.sh TARGET: runs a fuzz target for FUZZ_SECONDS (20) on a copy of its corpus. One test: it passes if nothing
 # crashes, leaks or hangs; twenty minutes for one input count as a hang even on a busy machine. A failing input is kept
-# and named.
+# and named. FUZZ_SEED (1) fixes the sequence of inputs, so that a test run is repeatable; 0 takes another one each time.
 set -u
 target=$(realpath "$1")
 name=${target##*/}
@@ -19,7 +19,7 @@ if [ -z "$(ls -A "$work/corpus")" ]; then
   exit 1
 fi
 cd "$work" || exit 2
-if "$target" -max_total_time="${FUZZ_SECONDS:-20}" -timeout=1200 -rss_limit_mb=2048 -verbosity=0 \
+if "$target" -seed="${FUZZ_SEED:-1}" -max_total_time="${FUZZ_SECONDS:-20}" -timeout=1200 -rss_limit_mb=2048 -verbosity=0 \
   -close_fd_mask=1 -artifact_prefix="$work/" corpus >"$work/log" 2>&1; then
   rm -rf "$work"
   echo "ok   $name"

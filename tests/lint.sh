@@ -17,6 +17,13 @@ rule() {
   fi
 }
 
+# tests/truth/README.md says how many recordings each folder has.
+recordings_miscounted() {
+  sed -n 's/^| `\([a-z_]*\)\/` | \([0-9]*\) |.*/\1 \2/p' tests/truth/README.md | while read -r folder said; do
+    files=(tests/truth/"$folder"/*.json)
+    [ "${#files[@]}" -eq "$said" ] || echo "tests/truth/README.md: $folder has ${#files[@]} recordings, not $said"
+  done
+}
 badly_formatted() {
   tools/sources.sh | xargs -P "$(nproc)" -n 50 clang-format --dry-run --Werror || echo "run make format"
 }
@@ -40,13 +47,13 @@ names_used_twice() {
 # The short names of tensor operations are ordinary words, so only code that runs on the tape includes them.
 short_names_elsewhere() {
   grep -rlE '#include "(tape|op)_names.h"' src |
-    grep -vE '^src/core/(tape|ops|modules|families|optimizers|sharding|loops)/'
+    grep -vE '^src/core/(tape|ops|modules|blocks|families|optimizers|sharding|loops)/'
   grep -rnE '^ *# *define [a-z]' src --include='*.h' |
     grep -vE '^src/(core/base/vec|core/tape/tape_names|core/ops/op_names|cli/base/disarmed_stdio)\.h:|define plim_'
 }
 
 # Code outside the families names one only to translate a foreign format to it (Megatron's flags, torchtune's builders),
-# as an example in a hint, or to probe with a model of the catalogue.
+# as an example in a hint, or to probe with a model of the catalogue. "opt" is also what scripts call their arguments.
 families_named_elsewhere() {
   local names file
   names=$(sed -n 's/^  X(\([a-z0-9_]*\)).*/\1/p' src/core/families/families.h | paste -sd'|')
@@ -57,9 +64,11 @@ families_named_elsewhere() {
         sed "s|^|$file:|"
     done |
     grep -vE '^src/io/project/read/project_(megatron|shape)\.c:' |
+    grep -vE '^src/io/project/read/project_loads\.c:.*"opts"' |
     grep -vE '^src/io/model/model_config\.c:.*hint|^src/cli/check/cmd_check\.c:.*probe\.model'
 }
 
+rule "the recordings are counted" recordings_miscounted
 rule "sources are formatted" badly_formatted
 rule "no include climbs out of its room" sideways_includes
 rule "what is private to a folder stays there" foreign_impl_headers

@@ -1,8 +1,8 @@
 #!/bin/bash
 # wasm.sh: the core compiles for WebAssembly, so it is pure and does not rely on a 64-bit size_t.
 cd "$(dirname "$0")/.." || exit 2
-includes=(src/core/*/)
-for file in src/core/*/*.c; do
+includes=(src/core/*/ src/core/families/*/)
+for file in src/core/*/*.c src/core/families/*/*.c; do
   clang --target=wasm32-wasi --sysroot=/usr -isystem /usr/include/wasm32-wasi -std=c17 -Wall -Wextra \
     -Wno-missing-field-initializers -Wconversion -Wno-sign-conversion -Werror \
     -Iinclude "${includes[@]/#/-I}" -fsyntax-only "$file" || failed=1

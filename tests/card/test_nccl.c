@@ -625,6 +625,49 @@ TEST(a_backward_pass_does_not_wait_for_ever) {
   ncclCommDestroy(comm);
 }
 
+static bool is_ending; // in the process that ends
+static bool
+    is_gone; // what the watchdog asks, as PyTorch's globals are when their destructors have run
+
+__attribute__((destructor)) static void destroy_globals(void) {
+  if (!is_ending) return;
+  is_gone = true;
+  nanosleep(&(struct timespec){.tv_nsec = 400000000}, NULL); // four rounds of a watchdog
+}
+
+static void *ask_globals(void *context) {
+  pthread_setname_np(pthread_self(), "pt_nccl_watchdg");
+  pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+  pthread_cond_t never = PTHREAD_COND_INITIALIZER;
+  pthread_mutex_lock(&mutex);
+  for (int *rounds = context;; __atomic_add_fetch(rounds, 1, __ATOMIC_SEQ_CST)) {
+    if (__atomic_load_n(&is_gone, __ATOMIC_SEQ_CST)) abort();
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += 10000000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_cond_timedwait(&never, &mutex, &until);
+  }
+  return NULL;
+}
+
+TEST(a_watchdog_asks_nothing_when_the_program_ends) {
+  pid_t child = fork();
+  if (child == 0) {
+    int rounds = 0;
+    pthread_t thread;
+    is_ending = true;
+    if (pthread_create(&thread, NULL, ask_globals, &rounds)) _exit(1);
+    while (__atomic_load_n(&rounds, __ATOMIC_SEQ_CST) < 3)
+      nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    exit(0);
+  }
+  int status = -1;
+  CHECK(child > 0 && waitpid(child, &status, 0) == child, "a process");
+  CHECK(status == 0, "the status is %#x", status);
+}
+
 int main(int argc, char **argv) {
   folder_make();
   int result = test_main(argc, argv);

@@ -7,6 +7,7 @@
 #include "check.h"
 #include "formats.h"
 #include "project_change.h"
+#include "project_keys.h"
 #include "report.h"
 
 enum { MAX_FILES = 5, MAX_BYTES = 6000, SEPARATOR = 0x1e };
@@ -18,7 +19,7 @@ static void expect(bool condition) {
 // The first byte of each text selects its path.
 static const char *const paths[] = {"train.py",    "launch.sh",  "train.yaml",    "ds.json",
                                     "utils.py",    "fsdp.yaml",  "plimsoll.yaml", "Dockerfile",
-                                    "conf/a.yaml", "titan.toml", "run.sh"};
+                                    "conf/a.yaml", "titan.toml", "run.sh",        "train.ipynb"};
 
 // Shows a byte of the text as the report of an error and as a finding do.
 static void show(const char *bytes, size_t size, plim_error error, uint64_t byte) {
@@ -117,6 +118,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     change(&p.project, (first + 5) % CHANGES, 1);
     if (first + 2 <= CHANGES) change(&p.project, first, 2);
     fill(&p);
+    plim_project_note_typos(&p.project);
+    plim_project_note_keys(&p.project, &p.notes);
   }
   project_job_clear(&p);
   return 0;

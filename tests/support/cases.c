@@ -1,9 +1,10 @@
 #include "cases.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "families.h"
+#include "model_config.h"
 #include "tape_names.h"
 
 // ---- values -----------------------------------------------------------------------------------------
@@ -49,40 +50,49 @@ static const plim_optimizer *optimizer_of(const json_t *c) {
   return plim_optimizer_named(name);
 }
 
-static void read_keys(const json_t *json, plim_config *c) {
-  const char *key;
-  const json_t *value;
-  json_object_foreach((json_t *)json, key, value) {
-    if (json_is_object(value)) read_keys(value, c);
-    else if (json_is_string(value)) plim_config_text(c, key, json_string_value(value));
-    else plim_config_number(c, key, json_is_true(value) ? 1 : json_number_value(value));
-  }
-}
-
 static bool config_of(const json_t *json, plim_config *c) {
-  if (plim_config_init(c, case_text(json, "model_type", "?"), NULL)) return false;
-  read_keys(json, c);
+  char *text = json_dumps(json, 0);
+  plim_model_source source;
+  bool ok = text && !plim_model_config_parse(text, strlen(text), &source, NULL);
+  free(text);
+  *c = source.config;
   if (case_is(json, "_kind", "mlm")) c->head = PLIM_HEAD_MASKED;
   if (case_is(json, "_kind", "encoder")) c->head = PLIM_HEAD_NONE;
-  return !plim_config_finish(c, NULL);
+  for (int i = 0; i < PLIM_HEADS; i++)
+    if (case_is(json, "_kind", plim_head_names[i])) c->head = (plim_head)i;
+  return ok;
 }
 
-static uint32_t targets_of(const json_t *lora) {
-  const json_t *targets = json_object_get(lora, "targets");
-  uint32_t bits = 0;
-  if (json_is_string(targets)) return (1u << PLIM_PROJECTIONS) - 1; // all-linear
-  for (size_t i = 0; i < json_array_size(targets); i++)
-    for (int k = 0; k < PLIM_PROJECTIONS; k++)
-      if (strcmp(json_string_value(json_array_get(targets, i)), plim_projection_names[k]) == 0)
-        bits |= 1u << k;
-  return bits;
+// A list of names or numbers, separated by commas, which lives as long as the program; a text is kept as it is.
+static const char *list_of(const json_t *json, const char *otherwise) {
+  static vec(char *) lists;
+  size_t items = json_is_array(json) ? json_array_size(json) : json_string_length(json) / 64 + 1;
+  char *list = json ? calloc(items + 1, 64) : NULL;
+  if (!list || !vec_push(&lists, list)) return otherwise;
+  if (json_is_string(json)) strcpy(list, json_string_value(json));
+  for (size_t i = 0; i < json_array_size(json); i++) {
+    const json_t *item = json_array_get(json, i);
+    char *end = list + strlen(list);
+    if (json_is_string(item)) sprintf(end, "%s%.62s", i ? "," : "", json_string_value(item));
+    else sprintf(end, "%s%d", i ? "," : "", (int)json_integer_value(item));
+  }
+  return list;
 }
 
+// scripts/adapters.py has further arguments of LoraConfig in "options".
 static plim_lora lora_of(const json_t *lora) {
-  return (plim_lora){.rank = case_integer(lora, "r", 0),
-                     .dropout = case_number(lora, "dropout", 0),
-                     .targets = targets_of(lora),
-                     .keeps_dtype = json_is_false(json_object_get(lora, "fp32_adapters"))};
+  const json_t *options = json_object_get(lora, "options");
+  plim_lora out = {.rank = case_integer(lora, "r", 0),
+                   .dropout = case_number(lora, "dropout", 0),
+                   .targets = list_of(json_object_get(lora, "targets"), PLIM_ALL_LINEAR),
+                   .excluded = list_of(json_object_get(options, "exclude_modules"), NULL),
+                   .layers = list_of(json_object_get(options, "layers_to_transform"), NULL),
+                   .saved = list_of(json_object_get(options, "modules_to_save"), NULL),
+                   .uses_dora = case_flag(options, "use_dora"),
+                   .keeps_dtype = json_is_false(json_object_get(lora, "fp32_adapters"))};
+  for (int i = 0; i < PLIM_BIASES; i++)
+    if (case_is(options, "bias", plim_lora_bias_names[i])) out.bias = (plim_lora_bias)i;
+  return out;
 }
 
 static plim_dtype dtype_named(const char *name, plim_dtype otherwise) {
@@ -182,8 +192,11 @@ static plim_recipe recipe_of(const json_t *c) {
       .is_trainer = case_is(c, "loop", "trainer"),
       .is_bare = json_object_get(c, "strategy") != NULL || case_is(c, "loop", "bare"),
       .uses_accelerator = case_is(c, "loop", "accelerate"),
+      .drops_batch = case_flag(c, "drops_batch"),
       .clips_bare = json_is_number(json_object_get(c, "clip")),
+      .steps_in_backward = case_flag(c, "in_backward"),
       .skips_clipping = json_is_false(json_object_get(c, "clip")),
+      .keeps_only_loss = case_is(c, "keep", "loss"),
       .deletes_outputs = case_flag(c, "del_out")};
 }
 
@@ -211,6 +224,7 @@ static plim_sharding sharding_of(const json_t *c) {
       .reduce_dtype = is_mixed ? dtype_named(reduce, PLIM_BOOL) : PLIM_BOOL,
       .is_by_accelerate = is_by_accelerate(c),
       .keeps_full = json_is_false(json_object_get(c, "reshard")),
+      .packs_in_bytes = case_is(c, "storage", "uint8"),
       .offloads_optimizer = case_flag(c, "offload") || case_flag(c, "offload_optimizer"),
       .offloads_parameters = case_flag(c, "offload") || case_flag(c, "offload_param")};
 }
@@ -220,6 +234,47 @@ static uint16_t version_of(const json_t *c, const char *library) {
   unsigned major = 0, minor = 0;
   sscanf(case_text(c, library, ""), "%u.%u", &major, &minor);
   return PLIM_RELEASE(major, minor);
+}
+
+// scripts/preferences.py: tokens of a prompt and of two answers, each of which gets a token for its end. TRL's trainers
+// turn dropout off and run checkpoints that are not reentrant.
+static void preferences_of(const json_t *c, plim_job *job) {
+  plim_recipe *r = &job->recipe;
+  int64_t prompt = case_integer(c, "prompt", 0), longest = 0;
+  const char *const answers[] = {"chosen", "rejected"};
+  for (int i = 0; i < 2; i++) {
+    r->answers[i] = case_integer(c, answers[i], 0) + 1;
+    longest = r->answers[i] > longest ? r->answers[i] : longest;
+  }
+  bool scores = case_is(c, "method", "reward");
+  r->length = scores ? longest : prompt + longest; // RewardTrainer's texts have no prompt here
+  const json_t *keys = json_object_get(c, "keys");
+  r->skips_divergence = keys && case_is(keys, "loss_type", "apo_zero_unpaired");
+  r->centres_rewards = keys && json_object_get(keys, "center_rewards_coefficient");
+  r->mask = r->answers[0] == r->answers[1] ? PLIM_MASK_ONES : PLIM_MASK_PAD;
+  for (int i = 0; i < PLIM_METHODS; i++)
+    if (strcmp(case_text(c, "method", "dpo"), plim_method_names[i]) == 0)
+      r->method = (plim_method)i;
+  bool labels = case_is(c, "method", "prm"); // of three steps of equal length
+  if (labels) r->length = prompt + case_integer(c, "chosen", 0) / 3 * 3;
+  r->loss = scores || labels || case_is(c, "loss", "full") ? PLIM_LOSS_FULL : PLIM_LOSS_CHUNKED;
+  r->reference = case_is(c, "reference", "precomputed") ? PLIM_REFERENCE_PRECOMPUTED
+                 : job->lora.rank                       ? PLIM_REFERENCE_ADAPTER
+                                                        : PLIM_REFERENCE_OWN;
+  r->is_trainer = true;
+  job->lora.dropout = 0;
+}
+
+// scripts/tune.py: the models of two loops of torchtune.
+static bool two_models_of(const json_t *c, plim_job *job) {
+  plim_recipe *r = &job->recipe;
+  bool distils = case_is(c, "method", "distillation");
+  r->distils = distils;
+  r->method = distils ? PLIM_METHOD_TEXTS : PLIM_METHOD_DPO_TUNE;
+  r->loss = case_is(c, "loss", "eighths-listed") ? PLIM_LOSS_LISTED : PLIM_LOSS_FULL;
+  r->reference = job->lora.rank && !distils ? PLIM_REFERENCE_ADAPTER : PLIM_REFERENCE_OWN;
+  r->skips_clipping = !case_flag(c, "clip");
+  return !distils || config_of(json_object_get(c, "teacher"), &job->teacher);
 }
 
 bool case_job(const json_t *c, const json_t *config, plim_job *job) {
@@ -240,14 +295,21 @@ bool case_job(const json_t *c, const json_t *config, plim_job *job) {
     job->load = PLIM_LOAD_PRETRAINED;
     job->dtype = PLIM_FP32;
   }
+  if (json_object_get(c, "prompt")) preferences_of(c, job);
+  else if (json_object_get(c, "method") && !case_is(c, "method", "texts") && !two_models_of(c, job))
+    return false;
   if (job->sharding.strategy == PLIM_STRATEGIES) return false;
   if (!config_of(config, &job->model) || !job->recipe.optimizer) return false;
+  if (job->recipe.method == PLIM_METHOD_REWARD)
+    job->model.head = PLIM_HEAD_TEXTS, job->model.labels = 1;
+  if (job->recipe.method == PLIM_METHOD_PRM)
+    job->model.head = PLIM_HEAD_TOKENS, job->model.labels = 2, job->model.drops_no_scores = true;
   return plim_job_check(job, NULL) == PLIM_OK;
 }
 
 void case_begin(const plim_job *job, plim_tape *t) {
   plim_tensor *epsilon = NULL;
   bool is_sharded = job->sharding.strategy != PLIM_SHARD_NONE;
-  if (is_sharded && job->load == PLIM_LOAD_INIT)
+  if (is_sharded && job->load == PLIM_LOAD_INIT && job->recipe.method == PLIM_METHOD_TEXTS)
     set(t, &epsilon, empty(t, (plim_dims){0}, PLIM_FP32));
 }

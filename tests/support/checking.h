@@ -49,7 +49,7 @@ static inline void given(const char *name, const char *text) {
 }
 
 static inline bool go(void) {
-  plim_err err = check_read(&c, files, file_count, NULL, &error);
+  plim_err err = check_read(&c, &(project_input){.files = files, .count = file_count}, &error);
   if (!err) check_all(&c, NULL);
   else printf("%s: %s\n", error.file, error.message);
   folder_remove();

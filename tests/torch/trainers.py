@@ -6,6 +6,7 @@ The programs are in tests/torch/trainers. The last line is "N passed, N failed".
 import glob
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -82,18 +83,20 @@ class Run:
                 raise RuntimeError(done.stdout + done.stderr)
             with open(found) as f:
                 self.__dict__.update(json.load(f))
-        self.lines = [line for line in self.said.split("\n") if line.startswith("plimsoll: ")]
+        # Another rank may be in the middle of a line when plimsoll speaks: C++ code writes its lines in pieces.
+        self.lines = re.findall("plimsoll: .*", self.said)
         self.samples = self.shown["samples"] if self.shown else []
 
     def ends(self, name, status, steps, ranks, worst=None):
-        """What holds for every run. `worst`: the rank that needs the most."""
+        """What holds for every run. `steps`: how many are recorded, or a range of that. `worst`: the rank that needs the most."""
         if status is not None:
             check(self.status == status, "%s: the exit status is %d" % (name, status), self.said)
         check(not self.left, "%s: no process is left" % name, self.left)
         check(not self.changed, "%s: its files are as before" % name, self.changed)
         seen = {s["rank"] for s in self.samples if s["reserved_bytes"]}
         check(seen == set(range(ranks)), "%s: ranks that report: %s" % (name, sorted(seen)), self.said)
-        check(self.shown and self.shown["steps"] == steps, "%s: %s steps are recorded" % (name, self.shown and self.shown["steps"]), self.said)
+        recorded = self.shown and self.shown["steps"]
+        check(recorded in (steps if isinstance(steps, range) else [steps]), "%s: %s steps are recorded" % (name, recorded), self.said)
         check("<svg" in self.svg, "%s: its memory is drawn" % name)
         if worst is not None:
             check(self.shown and self.shown["fullest_rank"] == worst, "%s: the record has the worst rank" % name, self.text)
@@ -158,8 +161,8 @@ def lightning(devices):
     run.ends(name, 0, 8, devices)
     run.says("5 steps fitted", "%s: the failure is explained" % name)
     run.says(AGAIN, "%s: it goes on with a smaller micro batch" % name)
-    resumed = [line for line in run.lines if line.endswith("saved/epoch=0-step=4.ckpt")]
-    check(len(resumed) == 1 and "resuming from" in resumed[0], "%s: it says once that it resumes from its checkpoint" % name, run.said)
+    resumed = [line for line in run.lines if "resuming from" in line]
+    check(len(resumed) == 1 and "saved/epoch=0-step=4.ckpt" in resumed[0], "%s: it says once that it resumes from its checkpoint" % name, run.said)
     check(run.said.count("global step 8 batch 8 x 2") == devices, "%s: the steps of both starts are as many as before" % name, run.said)
 
 
@@ -167,7 +170,7 @@ def deepspeed(stage, launcher):
     """Its micro batch is in a dict of the program, without an accumulation, so it is not started again."""
     run = Run(2, "1200MiB", [], launcher, "zero.py", ["--stage", str(stage)])
     name = "DeepSpeed, ZeRO %d by %s" % (stage, launcher[0])
-    run.ends(name, None, 6, 2)
+    run.ends(name, None, range(4, 7), 2)  # rank 0 goes on until the launcher sees that rank 1 has failed
     check(run.status not in (0, 2), "%s: the exit status is the launcher's (%d)" % (name, run.status))
     run.says("out of memory on rank 1: 4 steps fitted", "%s: the failure is explained" % name)
     run.says("the program is not started again: it has no accumulation setting", "%s: it says why it is not started again" % name)

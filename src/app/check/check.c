@@ -80,10 +80,10 @@ static plim_err understand(check *c, const cli_strings *sets, plim_error *error)
   return plim_fail(error, PLIM_ERR_NOMEM, "%s", why.message);
 }
 
-plim_err check_read(check *c, const char *const *files, size_t count, const cli_strings *sets,
-                    plim_error *error) {
-  plim_err err = project_job_open(&c->files, files, count, sets, error);
-  return err ? err : understand(c, sets, error);
+plim_err check_read(check *c, const project_input *in, plim_error *error) {
+  plim_err err = project_job_open(&c->files, in, error);
+  c->command = in->command;
+  return err ? err : understand(c, in->sets, error);
 }
 
 plim_err check_read_command(check *c, const char *const *words, const cli_strings *sets,

@@ -2,7 +2,7 @@
 //
 //   check c = {.environment = getenv, .root = ""};
 //   check_look(&c);                                  // the machine and its cards
-//   err = check_read(&c, files, count, &sets, &error);   // optional
+//   err = check_read(&c, &input, &error);               // optional
 //   if (!err) err = check_all(&c, &error);
 //   c.findings.at[i]
 //   check_clear(&c);
@@ -43,6 +43,7 @@ typedef struct check {
   // Where to look.
   const char *root;
   char *(*environment)(const char *name);
+  const char *command;     // as typed; NULL: none
   const char *model, *gpu; // as typed; NULL: the model in the files, the card in this machine
   uint64_t world;          // number of GPUs; 0: the number in the files
 
@@ -77,8 +78,7 @@ typedef struct check {
 } check;
 
 void check_look(check *c);
-plim_err check_read(check *c, const char *const *files, size_t count, const cli_strings *sets,
-                    plim_error *error);
+plim_err check_read(check *c, const project_input *in, plim_error *error);
 // The files that a command line names, and the command line itself. `words` ends with NULL.
 plim_err check_read_command(check *c, const char *const *words, const cli_strings *sets,
                             plim_error *error);

@@ -279,6 +279,11 @@ static void compare_places(check *c, const variables *v) {
 
 static void report_unset(check *c, bool has_unexported) {
   const char *state = has_unexported ? "exported" : "set";
+  if (c->files.project.dialect == PLIM_DIALECT_TORCHTUNE) {
+    check_add(c, "allocator", CHECK_OK, "%s: torchtune sets expandable_segments:True itself",
+              names[OLDER_NAME]);
+    return;
+  }
   if (c->machine.is_wsl) {
     check_add(c, "allocator", CHECK_OK, "%s is not %s: PyTorch's default allocator settings",
               names[OLDER_NAME], state);

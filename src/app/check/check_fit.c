@@ -44,22 +44,6 @@ static plim_err estimate(check *c, uint64_t world, plim_error *error) {
   return err;
 }
 
-// The number of GPUs is not known. One GPU needs the most memory: what fits on one fits on several.
-static bool fits_alone(check *c) {
-  plim_error error = {0};
-  bool is_open = !c->world && c->files.run.world.origin == PLIM_ABSENT && check_is_sharded(c);
-  if (!is_open || estimate(c, 1, &error)) return false;
-  return c->estimate.has_verdict && c->estimate.fits;
-}
-
-static void estimate_alone(check *c) {
-  c->has_estimate = fits_alone(c);
-  if (c->has_estimate)
-    check_add(
-        c, "fit.assumed", CHECK_NOTE,
-        "number of GPUs unknown, assuming 1 (the worst case for memory); set it with --world N");
-}
-
 // ---- the verdict ------------------------------------------------------------------------------------
 
 // " on A100 80GB SXM"; empty for a card known only by its size, which is the budget.
@@ -276,6 +260,39 @@ static void report_verdict(check *c) {
   else report_fits(c);
 }
 
+// What is there between two steps, and the logits of an evaluation batch: evaluation needs at least that. A peak in the
+// optimizer's step has temporaries, too, so its states are then left out.
+static uint64_t evaluation_bytes(const plim_estimate *e, uint64_t logits) {
+  const uint64_t *live = e->p.live_bytes;
+  bool has_temporaries = e->p.peak_at.phase == PLIM_PHASE_OPTIMIZER;
+  return logits + e->context_bytes + live[PLIM_FOR_WEIGHTS] + live[PLIM_FOR_ADAPTERS] +
+         (has_temporaries ? 0 : live[PLIM_FOR_OPTIMIZER]);
+}
+
+static void report_evaluation(check *c) {
+  const plim_estimate *e = &c->estimate;
+  job_evaluation v = project_job_evaluation(&c->files, &c->request.job);
+  if (!job_evaluation_matters(&v, &c->request.job)) return;
+  uint64_t needed = evaluation_bytes(e, v.logits_bytes);
+  bool is_too_large = v.logits_bytes && e->has_verdict && needed > e->budget_bytes;
+  check_finding *f =
+      v.logits_bytes
+          ? check_add(c, "fit.evaluation", is_too_large ? CHECK_FAILS : CHECK_NOTE,
+                      "evaluation %s: a batch of %lld x %lld tokens has %s of logits, with the "
+                      "model and the optimizer at least %s",
+                      is_too_large ? "does not fit" : "is not modelled", (long long)v.batch,
+                      (long long)c->request.job.recipe.length, units_bytes(v.logits_bytes).text,
+                      units_bytes(needed).text)
+          : check_add(c, "fit.evaluation", CHECK_NOTE, "evaluation (batch %lld) is not modelled",
+                      (long long)v.batch);
+  if (v.line) check_at_line(f, v.file, v.line);
+  if (v.keeps_logits)
+    check_why(f,
+              "compute_metrics keeps the logits of all batches on the GPU; eval_accumulation_steps"
+              " moves them to the host");
+  if (v.logits_bytes) check_fix(f, "%s: %lld", v.key, (long long)c->request.job.recipe.batch);
+}
+
 // A note may end in an option of `plan`, which check does not have: "...: add --loss full", "... (--columns N to
 // change)".
 static void report_note(check *c, const plim_note *note) {
@@ -305,7 +322,7 @@ static void report_assumed(check *c) {
   const plim_model_source *model = &c->request.source;
   if (*c->request.card_note) check_add(c, "fit.assumed", CHECK_NOTE, "%s", c->request.card_note);
   if (*model->note) check_add(c, "fit.assumed", CHECK_NOTE, "%s", model->note);
-  if (*model->quantization)
+  if (*model->quantization && c->request.job.weights == PLIM_WEIGHTS_PLAIN)
     check_add(c, "fit.assumed", CHECK_NOTE,
               "quantised checkpoints (%s) are not supported yet: the prediction is for unquantised "
               "weights and too high",
@@ -320,13 +337,13 @@ static void report_assumed(check *c) {
 void check_fit(check *c) {
   if (!c->trains) return;
   c->has_estimate = !estimate(c, c->world, &c->no_estimate);
-  if (!c->has_estimate) estimate_alone(c);
   if (!c->has_estimate) {
     if (c->no_estimate.code == PLIM_ERR_NOMEM) c->has_no_memory = true;
     else report_not_known(c);
     return;
   }
   report_verdict(c);
+  report_evaluation(c);
   report_assumed(c);
   report_idle(c);
 }

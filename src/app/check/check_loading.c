@@ -23,48 +23,11 @@ static void check_init_flag(check *c) {
   check_fix(f, "zero3_init_flag: true");
 }
 
-// The first of these words in the file; SIZE_MAX: none.
-static size_t first_of(const check *c, const plim_project_file *f, const char *const *words) {
-  size_t first = SIZE_MAX, byte;
-  for (; *words; words++)
-    if (check_code(c, *words, &byte) == f && byte < first) first = byte;
-  return first;
-}
-
-static size_t indent_of(const char *text, size_t byte) {
-  size_t start = byte, indent = 0;
-  while (start > 0 && text[start - 1] != '\n') start--;
-  while (text[start + indent] == ' ') indent++;
-  return indent;
-}
-
-// Whether both are in the same function, or both outside any, in this order.
-static bool are_in_order(const plim_project_file *f, size_t first, size_t second) {
-  size_t define = plim_python_find(&f->code, "def", first, second);
-  while (define < second && indent_of(f->text, define))
-    define = plim_python_find(&f->code, "def", define + 1, second);
-  return define > second && indent_of(f->text, first) == indent_of(f->text, second);
-}
-
 // transformers prepares zero.Init when TrainingArguments are created (its DeepSpeed guide).
 static void check_order(check *c) {
-  static const char *const loads[] = {"AutoModelForCausalLM.from_pretrained(",
-                                      "AutoModelForSeq2SeqLM.from_pretrained(",
-                                      "AutoModel.from_pretrained(", NULL};
-  static const char *const prepares[] = {"*TrainingArguments(",
-                                         "SFTConfig(",
-                                         "parse_args_into_dataclasses(",
-                                         "parse_args_and_config(",
-                                         "Accelerator(",
-                                         "HfDeepSpeedConfig(",
-                                         "zero.Init(",
-                                         NULL};
-  size_t byte;
-  const plim_project_file *file = NULL;
-  for (size_t i = 0; loads[i] && !file; i++) file = check_code(c, loads[i], &byte);
-  if (!file || !is_zero3(c)) return;
-  size_t loaded = first_of(c, file, loads), prepared = first_of(c, file, prepares);
-  if (prepared == SIZE_MAX || prepared < loaded || !are_in_order(file, loaded, prepared)) return;
+  size_t loaded;
+  const plim_project_file *file = is_zero3(c) ? project_job_loads_early(&c->files, &loaded) : NULL;
+  if (!file) return;
   check_finding *f = check_add(c, "loading.order", CHECK_WARNING,
                                "the model is loaded before TrainingArguments are created");
   check_at_byte(f, file, loaded);

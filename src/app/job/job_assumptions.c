@@ -3,16 +3,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "job_lengths.h"
 #include "job_options.h"
 
-// The versions that the recordings of tests/truth were made with (tests/truth/README.md).
-static void assume_versions(job_request *r) {
-  char text[160];
-  const plim_job *job = &r->job;
-  snprintf(text, sizeof text, "torch 2.11, transformers 5.17%s%s",
-           job->lora.rank ? ", peft 0.21" : "",
-           job->sharding.strategy >= PLIM_SHARD_ZERO1 ? ", DeepSpeed 0.19" : "");
-  plim_note_add(&r->notes, "assumes.versions", NULL, "%s (other versions may differ)", text);
+static void assume_versions(const job_args *args, job_request *r) {
+  char text[400];
+  job_describe_versions(args, r, text, sizeof text);
+  plim_note_add(&r->notes, "assumes.versions", NULL, "%s", text);
 }
 
 static void assume_gpus(const job_args *args, job_request *r) {
@@ -26,10 +23,39 @@ static void assume_batches(const job_args *args, job_request *r) {
                                       [PLIM_MASK_PAD] = "padding in every batch",
                                       [PLIM_MASK_LONGEST] = "padding to the longest sample"};
   long long length = (long long)r->job.recipe.length;
-  plim_note_add(&r->notes, "assumes.lengths", "sequence",
-                "every sample has %lld tokens (shorter ones need less memory)", length);
+  plim_method method = r->job.recipe.method;
+  if (method == PLIM_METHOD_REWARD)
+    plim_note_add(&r->notes, "assumes.lengths", "sequence",
+                  "both texts of every pair have %lld tokens (shorter ones need less memory)",
+                  length);
+  else if (plim_method_compares(method))
+    plim_note_add(&r->notes, "assumes.lengths", "sequence",
+                  "%s %lld tokens, of which %lld are the answer (shorter ones need less memory)",
+                  method == PLIM_METHOD_KTO ? "every text has" : "both texts of every pair have",
+                  length, (long long)r->job.recipe.answers[0]);
+  else if (r->job.lengths) job_note_lengths(args->lengths, &r->lengths, r->most_tokens, &r->notes);
+  else
+    plim_note_add(&r->notes, "assumes.lengths", "sequence",
+                  "every sample has %lld tokens (shorter ones need less memory)", length);
   if (r->job.recipe.loss != PLIM_LOSS_CONTRASTIVE)
-    plim_note_add(&r->notes, "assumes.mask", NULL, "%s", masks[args->mask]);
+    plim_note_add(&r->notes, "assumes.mask", NULL, "%s", masks[r->job.recipe.mask]);
+}
+
+void job_note_packed_length(job_request *r) {
+  plim_note_reword(&r->notes, "assumes.lengths", "samples are packed to sequences of %lld tokens",
+                   (long long)r->job.recipe.length);
+}
+
+static void assume_text(job_request *r) {
+  const plim_config *c = &r->job.model;
+  if (!c->outer) return;
+  const char *left_out = !c->audio.hidden    ? "images"
+                         : !c->vision.hidden ? "sound"
+                                             : "images and sound";
+  plim_note_add(&r->notes, "assumes.text", NULL,
+                "texts without %s (the part of the model that reads %s is loaded but idle; "
+                "training with %s needs more memory, for tokens and activations)",
+                left_out, left_out, left_out);
 }
 
 void job_note_planned_length(job_request *r, int64_t length) {
@@ -39,8 +65,21 @@ void job_note_planned_length(job_request *r, int64_t length) {
                    (long long)length, (long long)r->job.recipe.length);
 }
 
+// bitsandbytes' default is uint8.
+static void assume_storage(const job_args *args, job_request *r) {
+  bool is_4_bit = r->job.weights == PLIM_WEIGHTS_NF4 || r->job.weights == PLIM_WEIGHTS_NF4_DOUBLE;
+  if (!is_4_bit || args->strategy != PLIM_SHARD_FSDP2 || args->packs_in_bytes) return;
+  if (!job_is_typed(args, &args->weights)) return;
+  plim_note_add(&r->notes, "assumes.storage", "quantisation",
+                "4-bit weights are stored as 16-bit numbers (bnb_4bit_quant_storage; its default, "
+                "uint8, is not sharded)");
+}
+
 void job_note_assumptions(const job_args *args, job_request *r) {
-  assume_versions(r);
+  assume_versions(args, r);
   assume_gpus(args, r);
   assume_batches(args, r);
+  assume_storage(args, r);
+  job_note_family(r);
+  assume_text(r);
 }

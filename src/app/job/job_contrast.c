@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "family.h"
+#include "job_method.h"
 #include "plan.h"
 #include "python_code.h"
 
@@ -13,7 +14,7 @@ enum { MOST_COLUMNS = 1 << 12, MOST_CACHED = 1 << 20 };
 
 // Embedding models are loaded without a head (masked-token or next-token); a tied head needs no memory.
 static void leave_out_head(plim_config *c) {
-  if (c->head == PLIM_HEAD_MASKED) c->head = PLIM_HEAD_NONE;
+  c->head = c->family->is_encoder ? PLIM_HEAD_NONE : PLIM_HEAD_CAUSAL;
   if (c->head == PLIM_HEAD_CAUSAL) c->ties_embeddings = true;
 }
 
@@ -148,5 +149,6 @@ void job_describe_loss(const job_request *r, char *text, size_t size) {
     snprintf(text, size, "%s%s loss, %d text%s per sample%s", c->cached_batch ? "cached " : "",
              c->is_pairwise ? "pairwise" : "contrastive", (int)c->columns,
              c->columns == 1 ? "" : "s", at_once);
+  else if (c->method != PLIM_METHOD_TEXTS || c->distils) job_describe_method(r, text, size);
   else snprintf(text, size, "%s loss", plim_loss_names[c->loss]);
 }

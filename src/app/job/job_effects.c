@@ -44,8 +44,36 @@ static bool is_contrastive(const job_args *a, const job_request *r) {
   return r->job.recipe.loss == PLIM_LOSS_CONTRASTIVE;
 }
 
+static bool is_of_texts(const job_args *a, const job_request *r) {
+  (void)a;
+  return plim_texts_per_sample(&r->job.recipe) == 1 && r->job.recipe.method != PLIM_METHOD_KTO;
+}
+
+static bool has_pairs(const job_args *a, const job_request *r) {
+  (void)a;
+  return plim_method_compares(r->job.recipe.method);
+}
+
+static bool has_reference(const job_args *a, const job_request *r) {
+  (void)a;
+  return plim_method_has_reference(r->job.recipe.method);
+}
+
+static bool has_answers(const job_args *a, const job_request *r) {
+  return has_pairs(a, r) && r->job.recipe.method != PLIM_METHOD_REWARD;
+}
+
+static bool has_adapters_to_disable(const job_args *a, const job_request *r) {
+  return a->reference - 1 != (int)PLIM_REFERENCE_ADAPTER || r->job.lora.rank;
+}
+
+static bool computes_own_loss(const job_args *a, const job_request *r) {
+  return !has_pairs(a, r) || a->loss == PLIM_LOSS_FULL || a->loss == PLIM_LOSS_CHUNKED;
+}
+
 static bool keeps_outputs(const job_args *a, const job_request *r) {
-  return is_not_bare(a, r) && !r->job.recipe.is_trainer && r->job.recipe.loss == PLIM_LOSS_FULL;
+  const plim_recipe *c = &r->job.recipe;
+  return is_not_bare(a, r) && !c->is_trainer && !c->keeps_only_loss && c->loss == PLIM_LOSS_FULL;
 }
 
 static bool can_checkpoint(const job_args *a, const job_request *r) {
@@ -65,7 +93,7 @@ static bool can_move_parameters(const job_args *a, const job_request *r) {
 
 static bool has_liger(const job_args *a, const job_request *r) {
   (void)a;
-  return r->job.model.family->has_liger;
+  return plim_config_whole(&r->job.model)->has_liger;
 }
 
 static bool loads_what_it_quantises(const job_args *a, const job_request *r) {
@@ -101,6 +129,11 @@ static bool has_own_policy(const job_args *a, const job_request *r) {
   return !has_policy(a, r) || !is_fsdp(a, r) || !r->job.sharding.is_by_accelerate;
 }
 
+static bool has_labels(const job_args *a, const job_request *r) {
+  (void)a;
+  return r->job.model.head == PLIM_HEAD_TEXTS || r->job.model.head == PLIM_HEAD_TOKENS;
+}
+
 static bool is_ddp(const job_args *a, const job_request *r) {
   (void)a;
   return r->job.sharding.strategy == PLIM_SHARD_DDP;
@@ -114,10 +147,16 @@ static const struct {
   const char *option;
   condition *has_effect;
   const char *why_not, *hint;
+  const char *missing; // what the note says if the run does it and the prediction does not
 } effects[] = {
     {"model", NULL, NULL, NULL},
     {"batch", NULL, NULL, NULL},
     {"seq", NULL, NULL, NULL},
+    {"lengths", is_of_texts,
+     "preference training, reward models and contrastive losses do not use it yet",
+     "leave it out, and give the length of the longest sample with --seq"},
+    {"head", NULL, NULL, NULL},
+    {"labels", has_labels, "only heads for texts and tokens have labels", "--head sequence"},
     {"target-seq", has_targets, "only encoder-decoder models have a separate target length",
      "use --seq for the length of the sequences"},
     {"dtype", NULL, NULL, NULL},
@@ -126,6 +165,11 @@ static const struct {
     {"lora-alpha", has_adapters, "the run has no adapters", "--lora-rank 16"},
     {"lora-dropout", has_adapters, "the run has no adapters", "--lora-rank 16"},
     {"lora-targets", has_adapters, "the run has no adapters", "--lora-rank 16"},
+    {"lora-save", has_adapters, "the run has no adapters", "--lora-rank 16"},
+    {"lora-layers", has_adapters, "the run has no adapters", "--lora-rank 16"},
+    {"lora-exclude", has_adapters, "the run has no adapters", "--lora-rank 16"},
+    {"lora-bias", has_adapters, "the run has no adapters", "--lora-rank 16"},
+    {"dora", has_adapters, "the run has no adapters", "--lora-rank 16"},
     {"lora-dtype", has_adapters, "the run has no adapters", "--lora-rank 16"},
     {"lora-dtype", computes_in_bf16,
      "adapters are either float32 or in the dtype the model computes in, which is not bf16",
@@ -139,14 +183,25 @@ static const struct {
     {"optimizer", NULL, NULL, NULL},
     {"accumulate", NULL, NULL, NULL},
     {"no-clip", NULL, NULL, NULL},
-    {"loss", NULL, NULL, NULL},
+    {"in-backward", NULL, NULL, NULL},
+    {"loss", computes_own_loss, "training from preferences has losses of its own",
+     "--loss chunked (TRL from 1.15 on), or --loss full (older TRL)"},
+    {"method", NULL, NULL, NULL},
+    {"teacher", NULL, NULL, NULL},
+    {"reference", has_reference, "only DPO and KTO have a reference",
+     "--method dpo, or --method kto"},
+    {"reference", has_adapters_to_disable, "the run has no adapters to disable",
+     "--lora-rank 16, or --reference own"},
+    {"answer-seq", has_answers, "this training does not tell prompts from answers", "--method dpo"},
     {"loss-chunk", is_chunked, "the loss is not chunked", "--loss chunked"},
     {"columns", is_contrastive, "only a contrastive loss has columns", "--loss contrastive"},
     {"cached-batch", is_contrastive, "only contrastive losses have a cached version",
      "--loss contrastive"},
     {"pooling", is_contrastive, "only contrastive losses use pooled embeddings",
      "--loss contrastive"},
-    {"liger", has_liger, "Liger-Kernel is not supported yet for this architecture", "leave it out"},
+    {"liger", has_liger, "Liger-Kernel is not supported yet for this architecture", "leave it out",
+     "Liger-Kernel's modules are not modelled for this architecture; if Liger-Kernel has them, the "
+     "run needs less memory than predicted"},
     {"weights", NULL, NULL, NULL},
     {"prepare", is_quantised, "the weights are not quantised",
      "--weights nf4-double --lora-rank 16"},
@@ -175,6 +230,7 @@ static const struct {
     {"alloc-conf", NULL, NULL, NULL},
     {"gpu", NULL, NULL, NULL},
     {"limit", NULL, NULL, NULL},
+    {"versions", NULL, NULL, NULL},
 };
 
 enum { EFFECTS = sizeof effects / sizeof *effects };
@@ -190,6 +246,7 @@ bool job_effect_is_known(const char *option) {
 static const size_t sizes[CLI_KIND_COUNT] = {
     [CLI_FLAG] = sizeof(bool),     [CLI_STRING] = sizeof(char *), [CLI_BYTES] = sizeof(uint64_t),
     [CLI_UINT] = sizeof(uint64_t), [CLI_NUMBER] = sizeof(double), [CLI_CHOICE] = sizeof(int),
+    [CLI_FILE] = sizeof(char *),
 };
 
 static bool is_asked(const job_args *a, const char *name) {
@@ -215,8 +272,11 @@ plim_err job_check_effects(const job_args *args, const job_args *typed, job_requ
       continue;
     if (is_asked(typed, option)) return refuse(i, error);
     plim_knob knob = plim_knob_named(option);
-    plim_note_add(&r->notes, "no_effect", knob < PLIM_KNOBS ? plim_knob_table[knob].name : NULL,
-                  "%s, which your files set, has no effect: %s", option, effects[i].why_not);
+    const char *name = knob < PLIM_KNOBS ? plim_knob_table[knob].name : NULL;
+    if (effects[i].missing) plim_note_add(&r->notes, "no_effect", name, "%s", effects[i].missing);
+    else
+      plim_note_add(&r->notes, "no_effect", name, "%s, which your files set, has no effect: %s",
+                    option, effects[i].why_not);
   }
   return PLIM_OK;
 }

@@ -5,40 +5,11 @@
 
 #include "family.h"
 #include "job_options.h"
-#include "suggest.h"
-
-static plim_err unknown_target(const char *name, plim_error *error) {
-  const char *close = plim_suggest(name, plim_projection_names, PLIM_PROJECTIONS);
-  plim_err err =
-      plim_fail(error, PLIM_ERR_ARGUMENT, "no layer for adapters is called \"%.64s\"", name);
-  if (close) plim_error_hint(error, "did you mean %s?", close);
-  else plim_error_hint(error, "--lora-targets q_proj,v_proj, or all-linear");
-  return err;
-}
-
-static plim_err understand_targets(const char *list, uint64_t *bits, plim_error *error) {
-  if (strcmp(list, "all-linear") == 0) {
-    *bits = (1ull << PLIM_PROJECTIONS) - 1;
-    return PLIM_OK;
-  }
-  while (*list) {
-    char name[64];
-    list += strspn(list, " ");
-    size_t length = strcspn(list, ","), end = length;
-    while (end && list[end - 1] == ' ') end--;
-    snprintf(name, sizeof name, "%.*s", (int)(end < 63 ? end : 63), list);
-    int k = 0;
-    while (k < PLIM_PROJECTIONS && strcmp(name, plim_projection_names[k]) != 0) k++;
-    if (k == PLIM_PROJECTIONS) return unknown_target(name, error);
-    *bits |= 1ull << k;
-    list += length + (list[length] == ',');
-  }
-  return PLIM_OK;
-}
+#include "modules.h"
 
 // The layers that peft chooses without target_modules; it refuses other architectures.
 const char *job_lora_targets(const job_args *args, const job_request *r) {
-  const char *own = r->job.model.family->lora_targets;
+  const char *own = plim_config_whole(&r->job.model)->lora_targets;
   if (!args->lora_targets) return "all-linear";
   if (strcmp(args->lora_targets, JOB_PEFT_TARGETS) != 0) return args->lora_targets;
   return own ? own : "all-linear";
@@ -64,11 +35,21 @@ plim_err job_understand_lora(const job_args *args, job_request *r, plim_error *e
   if (!(args->lora_dropout >= 0 && args->lora_dropout < 1))
     return refuse_number(error, "--lora-dropout 0.05", "--lora-dropout %g is not between 0 and 1",
                          args->lora_dropout);
-  uint64_t bits = 0;
-  plim_err err = understand_targets(job_lora_targets(args, r), &bits, error);
   r->job.lora = (plim_lora){.rank = (int64_t)args->lora_rank,
                             .dropout = args->lora_dropout,
-                            .targets = (uint32_t)bits,
+                            .targets = job_lora_targets(args, r),
+                            .excluded = args->lora_excluded,
+                            .layers = args->lora_layers,
+                            .saved = args->lora_saved,
+                            .bias = (plim_lora_bias)args->lora_bias,
+                            .uses_dora = args->dora,
                             .keeps_dtype = args->lora_dtype == 1};
-  return err;
+  plim_lora_unmatched other;
+  plim_err err = plim_lora_check(&r->job.model, &r->job.lora, &other, error);
+  if (err || !*other.name) return err;
+  plim_note_add(&r->notes, "reads.lora_targets", "lora-targets",
+                "no layer of this model is called %s%s%s%s: peft ignores it", other.name,
+                other.closest ? " (did you mean " : "", other.closest ? other.closest : "",
+                other.closest ? "?)" : "");
+  return PLIM_OK;
 }

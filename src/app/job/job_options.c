@@ -1,22 +1,27 @@
 #include "job_options.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "family.h"
 #include "job_contrast.h"
 #include "job_effects.h"
+#include "job_lengths.h"
+#include "job_method.h"
 #include "suggest.h"
 #include "units.h"
 
 const char *const job_dtypes[] = {"auto", "bf16", "fp16", "fp32", NULL};
 const char *const job_amps[] = {"none", "bf16", "fp16", NULL};
 const char *const job_lora_dtypes[] = {"fp32", "bf16", NULL};
-const char *const job_loops[] = {"manual", "trainer", "bare", NULL};
+const char *const job_loops[] = {"manual", "trainer", "bare", "loss-only", NULL};
 const char *const job_reduce_dtypes[] = {"fp32", "bf16", NULL};
 const char *const job_offloads[] = {"none",      "activations", "checkpoints",
                                     "optimizer", "parameters",  NULL};
 const char *const job_prepares[] = {"default", "peft", "none", NULL};
+const char *const job_heads[] = {"default", "causal",  "masked",  "none", "sequence",
+                                 "tokens",  "answers", "choices", NULL};
 const char *const job_links[] = {"default", "nvlink", "pcie", NULL};
 const char *const job_loads[] = {"pretrained", "device-map", "init", "sharded", NULL};
 
@@ -34,6 +39,12 @@ bool job_is_typed(const job_args *args, const void *field) {
 
 static const char *dtype_name(plim_dtype dtype) {
   return dtype == PLIM_BF16 ? "bf16" : dtype == PLIM_FP16 ? "fp16" : "fp32";
+}
+
+static plim_err check_count(const char *option, uint64_t value, uint64_t most, plim_error *error) {
+  if (value >= 1 && value <= most) return PLIM_OK;
+  return plim_fail(error, PLIM_ERR_ARGUMENT, "%s %llu: it must be between 1 and %llu", option,
+                   (unsigned long long)value, (unsigned long long)most);
 }
 
 // ---- the model --------------------------------------------------------------------------------------
@@ -61,10 +72,68 @@ static void understand_dtype(const job_args *args, job_request *r) {
 
 // T5 1.1 and Flan-T5 ("tie_word_embeddings": false) have a separate head in their checkpoints, which is kept.
 // If they are built from a configuration, transformers 5 ties the head (modeling_utils.py, tie_weights).
-static void understand_head(const job_args *args, job_request *r) {
+static plim_err understand_head(const job_args *args, job_request *r, plim_error *error) {
   plim_config *c = &r->job.model;
   if (c->family->is_encoder_decoder)
     c->has_own_head = !c->ties_embeddings && loads[args->load] != PLIM_LOAD_INIT;
+  if (args->labels || job_is_typed(args, &args->labels)) {
+    plim_err err = check_count("--labels", args->labels, 1 << 20, error);
+    if (err) return err;
+    c->labels = (int64_t)args->labels;
+  }
+  return args->head ? plim_config_set_head(c, (plim_head)(args->head - 1), error) : PLIM_OK;
+}
+
+// The kind of weights that a checkpoint of bitsandbytes has; plain if it is none, or if no adapters train on it.
+static plim_weights_kind stored_weights(const job_args *args, const plim_model_source *s) {
+  if (strcmp(s->quantization, "bitsandbytes") != 0 || !args->lora_rank) return PLIM_WEIGHTS_PLAIN;
+  if (s->quantized_bits == 8) return PLIM_WEIGHTS_INT8;
+  if (s->quantized_bits != 4) return PLIM_WEIGHTS_PLAIN;
+  return s->is_quantized_twice ? PLIM_WEIGHTS_NF4_DOUBLE : PLIM_WEIGHTS_NF4;
+}
+
+// transformers cannot train mxfp4: Trainer refuses it, and Mxfp4Config(dequantize=True) is what its documentation uses.
+static bool is_dequantised(const plim_model_source *s) {
+  return strcmp(s->quantization, "mxfp4") == 0;
+}
+
+static void understand_stored_weights(const job_args *args, job_request *r) {
+  r->job.weights = stored_weights(args, &r->source);
+  if (is_dequantised(&r->source))
+    plim_note_add(&r->notes, "assumed.checkpoint_quantization", "quantisation",
+                  "the checkpoint has %s weights, which transformers converts to %s for training "
+                  "(Mxfp4Config(dequantize=True))",
+                  r->source.quantization, dtype_name(r->job.dtype));
+  else if (r->job.weights != PLIM_WEIGHTS_PLAIN)
+    plim_note_add(&r->notes, "assumed.checkpoint_quantization", "quantisation",
+                  "the checkpoint is quantised: predicted with %s weights",
+                  plim_weights_names[r->job.weights]);
+  else
+    plim_note_add(
+        &r->notes, "unmodelled.checkpoint_quantization", "quantisation",
+        "the checkpoint is quantised (%s), which is not modelled: predicted as if it were "
+        "stored in %s, which needs more memory than the run",
+        r->source.quantization, dtype_name(r->job.dtype));
+}
+
+// bitsandbytes replaces nn.Linear alone (transformers' replace_with_bnb_linear); stacked experts are parameters.
+static void mention_experts(job_request *r) {
+  uint64_t experts = plim_config_expert_parameters(&r->job.model);
+  if (r->job.weights == PLIM_WEIGHTS_PLAIN || !experts) return;
+  plim_note_add(&r->notes, "reads.quantisation", "quantisation",
+                "bitsandbytes quantises linear layers, not stacked experts: their %.1f billion "
+                "parameters stay %s%s",
+                (double)experts / 1e9, dtype_name(r->job.dtype),
+                r->job.prepares_kbit ? ", and peft's prepare_model_for_kbit_training makes them "
+                                       "float32 (--prepare none: without it)"
+                                     : "");
+}
+
+// A quantised checkpoint stays quantised, whatever the other settings are.
+static void understand_weights(const job_args *args, job_request *r) {
+  r->job.weights = (plim_weights_kind)args->weights;
+  bool is_given = args->weights || job_is_typed(args, &args->weights);
+  if (*r->source.quantization && !is_given) understand_stored_weights(args, r);
 }
 
 static plim_err understand_model(const job_args *args, job_request *r, plim_error *error) {
@@ -78,23 +147,36 @@ static plim_err understand_model(const job_args *args, job_request *r, plim_erro
   if (err) return err;
   r->job.model = r->source.config;
   understand_dtype(args, r);
-  understand_head(args, r);
+  err = understand_head(args, r, error);
+  if (err) return err;
   if (*r->source.note) plim_note_add(&r->notes, "assumed.model", "model", "%s", r->source.note);
-  if (*r->source.quantization && !args->weights)
-    plim_note_add(
-        &r->notes, "unmodelled.checkpoint_quantization", "quantisation",
-        "the checkpoint is quantised (%s), which is not modelled: predicted as if it were "
-        "stored in %s",
-        r->source.quantization, dtype_name(r->job.dtype));
+  understand_weights(args, r);
   return PLIM_OK;
 }
 
 // ---- the recipe -------------------------------------------------------------------------------------
 
-static plim_err check_count(const char *option, uint64_t value, uint64_t most, plim_error *error) {
-  if (value >= 1 && value <= most) return PLIM_OK;
-  return plim_fail(error, PLIM_ERR_ARGUMENT, "%s %llu: it must be between 1 and %llu", option,
-                   (unsigned long long)value, (unsigned long long)most);
+// Samples of different lengths: the longest decides.
+static plim_err understand_lengths(const job_args *args, job_request *r, uint64_t most,
+                                   plim_error *error) {
+  if (args->seq && args->seq < most) most = args->seq;
+  plim_err err = job_read_lengths(args->lengths, &r->lengths, error);
+  if (err) return err;
+  int64_t longest = r->lengths.at[r->lengths.count - 1];
+  if (!args->seq && longest > (int64_t)most) {
+    err = plim_fail(error, PLIM_ERR_ARGUMENT,
+                    "%.160s has a sample of %lld tokens, and the model supports at most %llu",
+                    args->lengths, (long long)longest, (unsigned long long)most);
+    plim_error_hint(error, "--seq %llu, if longer samples are cut", (unsigned long long)most);
+    return err;
+  }
+  r->most_tokens = (int64_t)most;
+  r->job.lengths = &r->lengths;
+  r->job.recipe.length = plim_lengths_longest(&r->lengths, (int64_t)most);
+  bool is_padded = args->batch > 1 && r->lengths.at[0] < r->job.recipe.length;
+  if (is_padded && r->job.recipe.mask == PLIM_MASK_NONE && !job_is_typed(args, &args->mask))
+    r->job.recipe.mask = PLIM_MASK_LONGEST;
+  return PLIM_OK;
 }
 
 // Models with a position table cannot exceed its length.
@@ -104,15 +186,18 @@ static plim_err understand_length(const job_args *args, job_request *r, plim_err
   bool is_bounded = c->family->has_position_table && positions > 0;
   uint64_t most = is_bounded ? (uint64_t)positions : 1 << 20;
   uint64_t length = args->seq ? args->seq : most < DEFAULT_LENGTH ? most : DEFAULT_LENGTH;
-  if (!args->seq)
+  if (!args->seq && !args->lengths)
     plim_note_add(&r->notes, "assumed.length", "sequence",
-                  "no sequence length is given: assuming %llu tokens (--seq N to change)",
+                  "no sequence length is given: assuming %llu tokens; give that of your longest "
+                  "sample with --seq N",
                   (unsigned long long)length);
   bool is_typed_zero = !args->seq && job_is_typed(args, &args->seq);
   plim_err err = check_count("--seq", is_typed_zero ? 0 : length, most, error);
   if (err && args->seq > most && most < 1 << 20)
     plim_error_hint(error, "the model supports at most %llu tokens", (unsigned long long)most);
   r->job.recipe.length = (int64_t)length;
+  if (!err && args->lengths) err = understand_lengths(args, r, most, error);
+  length = (uint64_t)r->job.recipe.length;
   if (!err && args->batch * length > 1ull << 31)
     err =
         plim_fail(error, PLIM_ERR_ARGUMENT, "%llu sequences of %llu tokens are too many to predict",
@@ -142,7 +227,7 @@ static plim_err understand_optimizer(const job_args *args, job_request *r, plim_
 }
 
 // Indices in job_loops.
-enum { LOOP_TRAINER = 1, LOOP_BARE };
+enum { LOOP_TRAINER = 1, LOOP_BARE, LOOP_LOSS_ONLY };
 enum { PREPARE_PEFT = 1 }; // in job_prepares
 
 static plim_checkpoint_kind checkpoint_of(const job_args *args) {
@@ -184,11 +269,14 @@ static void understand_sharding(const job_args *args, job_request *r) {
       .keeps_full = args->no_reshard,
       .is_by_accelerate = by_accelerate,
       .is_version_1 = args->is_fsdp_1,
+      .packs_in_bytes = args->packs_in_bytes,
+      .shards_int8 = args->shards_int8,
       .sizes = zero_sizes_of(args, r->job.model.hidden),
       .overlaps = args->overlaps,
       .offloads_optimizer = offloads || args->offload == JOB_OFFLOAD_OPTIMIZER,
       .offloads_parameters = offloads || (is_fsdp && args->offload == JOB_OFFLOAD_OPTIMIZER)};
   r->job.load = load_of(args, by_accelerate);
+  r->job.quantises_on_host = args->quantises_on_host;
   if (is_fsdp && args->offload == JOB_OFFLOAD_OPTIMIZER)
     plim_note_add(&r->notes, "assumed.offload", "offload",
                   "FSDP2 offloads parameters together with the optimizer");
@@ -275,9 +363,11 @@ static plim_err understand_recipe(const job_args *args, job_request *r, plim_err
                     .uses_accelerator = args->through_accelerate && args->loop != LOOP_TRAINER,
                     .is_bare = is_bare(args),
                     .skips_clipping = args->no_clip,
+                    .steps_in_backward = args->in_backward,
+                    .keeps_only_loss = args->loop == LOOP_LOSS_ONLY,
                     .deletes_outputs = args->delete_outputs};
-  r->job.weights = (plim_weights_kind)args->weights;
   r->job.prepares_kbit = args->prepare ? args->prepare == PREPARE_PEFT : !args->leaves_kbit;
+  mention_experts(r);
   understand_sharding(args, r);
   plim_err err = check_count("--batch", args->batch, 1 << 20, error);
   if (!err) err = check_count("--accumulate", args->accumulate, 1 << 16, error);
@@ -295,10 +385,14 @@ plim_err job_understand(const job_args *args, const job_args *typed, job_request
                         const char **source, plim_error *error) {
   *out = (job_request){0};
   *source = NULL;
-  plim_err err = understand_model(args, out, error);
+  plim_err err = job_understand_versions(args, out, error);
+  if (!err) err = understand_model(args, out, error);
+  if (!err) err = job_check_release(out, error);
   if (!err) err = job_understand_lora(args, out, error);
   if (!err) err = understand_recipe(args, out, error);
+  if (!err) err = job_fit_attention(args, out, error);
   if (!err) err = job_understand_contrast(args, typed, out, error);
+  if (!err) err = job_understand_method(args, out, error);
   if (!err) err = job_understand_target(args, out, source, error);
   if (!err) err = job_understand_link(args, out, error);
   if (!err) err = job_check_effects(args, typed, out, error);
@@ -310,17 +404,38 @@ plim_err job_understand(const job_args *args, const job_args *typed, job_request
 
 // ---- in words ---------------------------------------------------------------------------------------
 
-void job_request_clear(job_request *r) { plim_notes_clear(&r->notes); }
+void job_request_clear(job_request *r) {
+  plim_notes_clear(&r->notes);
+  free(r->lengths.at);
+  r->lengths = (plim_lengths){0};
+}
+
+// Other heads than that of a language model are named.
+static void describe_head(const plim_job *job, char *text, size_t size) {
+  const plim_config *c = &job->model;
+  bool scores = job->recipe.method == PLIM_METHOD_REWARD;
+  static const char *const names[PLIM_HEADS] = {
+      [PLIM_HEAD_TOKENS] = " for token classification",
+      [PLIM_HEAD_ANSWERS] = " for question answering",
+      [PLIM_HEAD_CHOICES] = " for multiple choice",
+  };
+  if (c->head == PLIM_HEAD_TEXTS && c->labels == 1)
+    snprintf(text, size, "%s", scores ? " with a head for scores" : " for regression");
+  else if (c->head == PLIM_HEAD_TEXTS) snprintf(text, size, " for sequence classification");
+  else snprintf(text, size, "%s", names[c->head] ? names[c->head] : "");
+}
 
 void job_describe_model(const job_request *r, const job_args *args, char *text, size_t size) {
   char shape[96];
   const plim_config *m = &r->job.model;
   plim_job runs = plim_job_in_effect(&r->job);
   bool is_nameless = args->is_observed || plim_model_is_shape(args->model);
-  snprintf(shape, sizeof shape, "%s with %d layers, hidden size %d", m->family->model_type,
-           (int)m->layers, (int)m->hidden);
-  int used =
-      snprintf(text, size, "%s, %s", is_nameless ? shape : args->model, dtype_name(r->job.dtype));
+  snprintf(shape, sizeof shape, "%s with %d layers, hidden size %d",
+           plim_config_whole(m)->model_type, (int)m->layers, (int)m->hidden);
+  char head[64] = "";
+  describe_head(&r->job, head, sizeof head);
+  int used = snprintf(text, size, "%s%s, %s", is_nameless ? shape : args->model, head,
+                      dtype_name(r->job.dtype));
   if (runs.recipe.autocast != PLIM_BOOL && used < (int)size)
     used += snprintf(text + used, size - (size_t)used, " with %s autocast",
                      dtype_name(runs.recipe.autocast));
@@ -337,10 +452,13 @@ void job_describe_model(const job_request *r, const job_args *args, char *text, 
   if (!r->job.lora.rank || used >= (int)size) return;
   int commas = 0;
   for (const char *c = job_lora_targets(args, r); *c; c++) commas += *c == ',';
-  used += snprintf(text + used, size - (size_t)used, ", LoRA rank %d on ", (int)r->job.lora.rank);
+  used += snprintf(text + used, size - (size_t)used, ", %s rank %d on ",
+                   r->job.lora.uses_dora ? "DoRA" : "LoRA", (int)r->job.lora.rank);
   if (used >= (int)size) return;
-  if (commas > 2) snprintf(text + used, size - (size_t)used, "%d module types", commas + 1);
-  else snprintf(text + used, size - (size_t)used, "%s", job_lora_targets(args, r));
+  if (commas > 2) used += snprintf(text + used, size - (size_t)used, "%d module types", commas + 1);
+  else used += snprintf(text + used, size - (size_t)used, "%s", job_lora_targets(args, r));
+  if (r->job.lora.saved && used < (int)size)
+    snprintf(text + used, size - (size_t)used, " (%s trained in full)", r->job.lora.saved);
 }
 
 void job_describe_recipe(const job_request *r, const job_args *args, char *text, size_t size) {
@@ -354,11 +472,13 @@ void job_describe_recipe(const job_request *r, const job_args *args, char *text,
   if (args->strategy)
     snprintf(shared, sizeof shared, ", %s on %d GPU%s", plim_strategy_names[args->strategy],
              (int)args->world, args->world == 1 ? "" : "s");
-  snprintf(text, size, "batch %d%s, %d tokens per sequence, %s, %s, %s attention, %s, %s%s",
-           (int)c->batch, times, (int)c->length, args->optimizer, checkpoints[c->checkpoint],
-           plim_attention_names[args->attention], loss,
-           c->is_trainer ? "Trainer"
-           : c->is_bare  ? "manual loop without gradient clipping (--loop bare)"
-                         : "manual loop",
+  snprintf(text, size, "batch %d%s%s, %d tokens per sequence, %s, %s, %s attention, %s, %s%s",
+           (int)c->batch, job_samples_of(c->method), times, (int)c->length, args->optimizer,
+           checkpoints[c->checkpoint],
+           plim_attention_names[plim_family_attention(r->job.model.family, c->attention)], loss,
+           c->is_trainer        ? "Trainer"
+           : c->is_bare         ? "manual loop without gradient clipping (--loop bare)"
+           : c->keeps_only_loss ? "manual loop that keeps only the loss"
+                                : "manual loop",
            shared);
 }

@@ -6,28 +6,44 @@
 #include "model_config.h"
 #include "notes.h"
 #include "options.h"
+#include "project_pins.h"
 
 // The options as typed. A command embeds this in its args struct as `job`. lora_targets: NULL for all-linear;
 // loss_chunk: PLIM_UNKNOWN for the default.
 typedef struct {
   const char *model, *lora_targets, *optimizer, *gpu, *alloc_conf;
+  const char *lengths; // a file; NULL: every sample has the same length
+  const char *teacher; // of distillation; NULL: none
+  const char *lora_saved, *lora_layers, *lora_excluded; // NULL: none, all, none
   uint64_t batch, seq, target_seq, accumulate, steps, lora_rank, limit_bytes, loss_chunk;
   uint64_t columns, cached_batch; // 0: two columns, no cached loss
+  uint64_t labels;                // 0: the configuration's
+  uint64_t answer_seq;            // tokens of an answer; 0: as many as there can be
   bool is_pairwise;               // the loss compares only texts of the same sample
   double lora_alpha, lora_dropout, network;
   uint64_t world, nodes;
   // Indices into the choices.
   int strategy, reduce_dtype, dtype, amp, lora_dtype, attention, mask, loop, load, loss, weights,
-      offload, link, pooling, prepare;
-  bool checkpoint, reentrant, no_clip, delete_outputs, liger, no_reshard, bucket_views;
+      offload, link, pooling, prepare, head, method, reference, lora_bias;
+  bool in_backward;      // optimizer_in_bwd
+  bool holds_logits;     // DPO of TRL before 1.15
+  bool centres_rewards;  // RewardConfig's center_rewards_coefficient
+  bool skips_divergence; // KTOConfig's loss_type apo_zero_unpaired
+  bool dora, checkpoint, reentrant, no_clip, delete_outputs, liger, no_reshard, bucket_views;
   bool through_accelerate;    // accelerate shards the model (with Trainer it always does)
   bool wraps_layers;          // activation checkpointing is FSDP's, around each layer
   plim_zero_sizes zero_sizes; // DeepSpeed's, from files; JOB_AUTO_SIZE: computed from the model
   bool overlaps;              // overlap_comm
   bool leaves_kbit; // the files do not call prepare_model_for_kbit_training; --prepare overrides it
-  bool loads_whole; // accelerate's zero3_init_flag is off
-  bool is_observed; // the model's configuration was written down by a running program
-  bool is_fsdp_1;   // the strategy is FSDP 1, which is predicted as FSDP2
+  bool
+      loads_whole; // before ZeRO-3 shards it: zero3_init_flag is off, or the script loads too early
+  bool is_observed;       // the model's configuration was written down by a running program
+  bool is_fsdp_1;         // the strategy is FSDP 1, which is predicted as FSDP2
+  bool packs_in_bytes;    // 4-bit weights are stored as uint8 (bnb_4bit_quant_storage)
+  bool quantises_on_host; // and shards the model from there
+  bool shards_int8;       // Axolotl: FSDP2 takes 8-bit weights
+  const char *versions;   // as typed: "transformers=4.57,torch=2.9"; NULL: not typed
+  plim_pins pins;         // versions that the files ask for
   const cli_call
       *typed; // the command line; its args struct has this one at offset `typed_at`; NULL: none
   size_t typed_at;
@@ -65,7 +81,9 @@ enum {
   JOB_OFFLOAD_OPTIMIZER,
   JOB_OFFLOAD_PARAMETERS
 };
+extern const char *const job_references[];
 extern const char *const job_reduce_dtypes[], *const job_links[], *const job_prepares[];
+extern const char *const job_heads[]; // "default", then plim_head_names
 
 // Rows for the command's table of options; AT(field) is the offset of job.field.
 // clang-format off
@@ -75,6 +93,19 @@ extern const char *const job_reduce_dtypes[], *const job_links[], *const job_pre
   {"batch", 'b', "N", CLI_UINT, AT(batch), "sequences per forward pass (default: 1)", NULL, true}, \
   {"seq", 's', "N", CLI_UINT, AT(seq),                                                             \
    "tokens per sequence (default: 2048, or the model's maximum if that is less)", NULL, true},     \
+  {"lengths", 0, "FILE", CLI_FILE, AT(lengths),                                                    \
+   "a file with the number of tokens of each sample, one per line; memory is predicted "          \
+   "for the longest sample, time for typical batches; samples longer than --seq are cut", NULL},                       \
+  {"head", 0, "KIND", CLI_CHOICE, AT(head),                                                        \
+   "the model's head (default: as in its config.json)\n"                                           \
+   "causal: next token, ForCausalLM\n"                                                             \
+   "masked: masked tokens, ForMaskedLM\n"                                                          \
+   "none: hidden states only\n"                                                                    \
+   "sequence: labels of texts, ForSequenceClassification\n"                                        \
+   "tokens: labels of tokens, ForTokenClassification\n"                                            \
+   "answers: answers in a text, ForQuestionAnswering\n"                                            \
+   "choices: one of several texts, ForMultipleChoice", job_heads},                                 \
+  {"labels", 0, "N", CLI_UINT, AT(labels), "number of labels, num_labels (default: as in config.json, or 2)", NULL}, \
   {"target-seq", 0, "N", CLI_UINT, AT(target_seq),                                                 \
    "tokens per target sequence of an encoder-decoder (default: as --seq)", NULL},                  \
   {"dtype", 0, "TYPE", CLI_CHOICE, AT(dtype),                                                      \
@@ -85,6 +116,15 @@ extern const char *const job_reduce_dtypes[], *const job_links[], *const job_pre
   {"lora-dropout", 0, "P", CLI_NUMBER, AT(lora_dropout), "dropout of the adapters (default: 0)", NULL}, \
   {"lora-targets", 0, "LIST", CLI_STRING, AT(lora_targets),                                        \
    "layers that get adapters, such as q_proj,v_proj (default: all-linear)", NULL},                 \
+  {"lora-save", 0, "LIST", CLI_STRING, AT(lora_saved),                                             \
+   "modules trained in full beside the adapters (modules_to_save): embed_tokens,lm_head", NULL},   \
+  {"lora-layers", 0, "LIST", CLI_STRING, AT(lora_layers),                                          \
+   "numbers of the layers that get adapters (layers_to_transform; default: all)", NULL},           \
+  {"lora-exclude", 0, "LIST", CLI_STRING, AT(lora_excluded),                                       \
+   "layers that get no adapters (exclude_modules)", NULL},                                         \
+  {"lora-bias", 0, "KIND", CLI_CHOICE, AT(lora_bias),                                              \
+   "biases trained beside the adapters (default: none)", plim_lora_bias_names},                    \
+  {"dora", 0, NULL, CLI_FLAG, AT(dora), "weight-decomposed adapters (use_dora)", NULL},            \
   {"lora-dtype", 0, "TYPE", CLI_CHOICE, AT(lora_dtype),                                            \
    "dtype of the adapters (default: fp32, as in peft)", job_lora_dtypes},                          \
   {"checkpoint", 'c', NULL, CLI_FLAG, AT(checkpoint), "gradient checkpointing", NULL, true},       \
@@ -101,6 +141,8 @@ extern const char *const job_reduce_dtypes[], *const job_links[], *const job_pre
    "TrainingArguments accepts (default: adamw)", NULL},                                            \
   {"accumulate", 'a', "N", CLI_UINT, AT(accumulate),                                               \
    "forward passes per optimizer step (default: 1)", NULL, true},                                  \
+  {"in-backward", 0, NULL, CLI_FLAG, AT(in_backward),                                              \
+   "step the optimizer during backward and free each gradient (torchtune's optimizer_in_bwd)", NULL}, \
   {"no-clip", 0, NULL, CLI_FLAG, AT(no_clip), "do not clip gradients (no clip_grad_norm_)", NULL}, \
   {"loss", 0, "KIND", CLI_CHOICE, AT(loss),                                                        \
    "how the loss is computed (default: full)\n"                                                    \
@@ -118,6 +160,21 @@ extern const char *const job_reduce_dtypes[], *const job_links[], *const job_pre
    "mini_batch_size of a cached contrastive loss (default: not a cached loss)", NULL},             \
   {"pooling", 0, "KIND", CLI_CHOICE, AT(pooling),                                                  \
    "pooling of tokens into an embedding, for a contrastive loss (default: mean)", plim_pooling_names}, \
+  {"method", 0, "NAME", CLI_CHOICE, AT(method),                                                    \
+   "what the model is trained with (default: sft)\n"                                               \
+   "sft: texts, or whatever --loss names\n"                                                        \
+   "dpo, orpo, cpo, simpo: pairs of answers, as TRL trains them (--loss full: as older TRL does)\n" \
+   "dpo-torchtune: DPO as in torchtune's recipes\n"                                                \
+   "kto: single answers, each marked good or bad; reward: a model that scores answers\n"           \
+   "prm: a model that scores the steps of an answer", plim_method_names},                           \
+  {"teacher", 0, "MODEL", CLI_STRING, AT(teacher),                                                 \
+   "distil from this model, as torchtune's recipe does; takes what --model takes", NULL},          \
+  {"reference", 0, "KIND", CLI_CHOICE, AT(reference),                                              \
+   "where DPO and KTO get their reference from (default: adapter with --lora-rank, otherwise own)\n"         \
+   "own: a second model; adapter: the model with its adapters disabled\n"                          \
+   "precomputed: computed once, before training", job_references},                                 \
+  {"answer-seq", 0, "N", CLI_UINT, AT(answer_seq),                                                 \
+   "tokens of each answer of a pair; the rest of --seq is its prompt (default: all)", NULL},       \
   {"liger", 0, NULL, CLI_FLAG, AT(liger), "use Liger-Kernel's norms, rotary embeddings and MLPs", NULL}, \
   {"weights", 0, "KIND", CLI_CHOICE, AT(weights),                                                  \
    "quantisation of the frozen weights by bitsandbytes (default: plain, not quantised)", plim_weights_names, true}, \
@@ -148,7 +205,8 @@ extern const char *const job_reduce_dtypes[], *const job_links[], *const job_pre
    "the training loop (default: manual; bare with --strategy)\n"                                   \
    "manual: your own; clips gradients, keeps model outputs\n"                                      \
    "trainer: transformers.Trainer, or TRL's trainers\n"                                            \
-   "bare: your own; does not clip, keeps only the loss", job_loops},                               \
+   "bare: your own; does not clip, keeps only the loss\n"                                          \
+   "loss-only: as manual, but keeps only the loss: loss = model(**batch).loss", job_loops},        \
   {"load", 0, "HOW", CLI_CHOICE, AT(load),                                                         \
    "how the model gets to the GPU (default: pretrained)\n"                                         \
    "pretrained: from_pretrained on the CPU, then moved\n"                                          \
@@ -156,6 +214,9 @@ extern const char *const job_reduce_dtypes[], *const job_links[], *const job_pre
    "init: random weights, made on the GPU\n"                                                       \
    "sharded: in shards, under DeepSpeed's zero.Init", job_loads},                                 \
   {"steps", 0, "N", CLI_UINT, AT(steps), "optimizer steps to predict (default: 3)", NULL},        \
+  {"versions", 0, "LIST", CLI_STRING, AT(versions),                                                \
+   "versions of libraries, such as transformers=4.57,torch=2.9,peft=0.18,trl=0.24\n"               \
+   "(default: those that the project pins or has installed, otherwise those that were measured)", NULL}, \
   {"alloc-conf", 0, "STR", CLI_STRING, AT(alloc_conf), "allocator settings, as in PYTORCH_CUDA_ALLOC_CONF", NULL}, \
   {"gpu", 'g', "GPU", CLI_CARD, AT(gpu),                                                           \
    "GPU by name or by size: RTX 4090, 24GiB (default: the one in this machine)", NULL, true},      \
@@ -168,6 +229,8 @@ typedef struct {
   plim_job job;
   plim_model_source source;
   plim_target target;
+  plim_lengths lengths;  // of --lengths; job.lengths points here
+  int64_t most_tokens;   // longer samples are cut to this
   plim_alloc_conf conf;  // target.conf points here
   char card[128];        // in words: "RTX 4090", "24.0 GiB"; empty: no card was given or found
   char card_note[160];   // how its name or size was interpreted; empty: nothing to say
@@ -183,8 +246,24 @@ plim_err job_understand(const job_args *args, const job_args *typed, job_request
 
 void job_request_clear(job_request *r);
 
+// The versions of libraries: typed, or those that the files ask for (job_versions.c).
+plim_err job_understand_versions(const job_args *args, job_request *r, plim_error *error);
+// The release of a library if it is known, typed or from the files; otherwise 0.
+uint16_t job_release(const job_args *args, plim_library library);
+// Refuses a model that this version of transformers does not have yet.
+plim_err job_check_release(const job_request *r, plim_error *error);
+// Attention of a model that had no PyTorch attention in this version: eager, unless sdpa was asked for.
+plim_err job_fit_attention(const job_args *args, job_request *r, plim_error *error);
+// "transformers 4.57 (requirements.txt:3), torch 2.11 (not pinned)"; where a version comes from: "--versions",
+// "requirements.txt:3", or NULL if nothing says.
+void job_describe_versions(const job_args *args, const job_request *r, char *text, size_t size);
+const char *job_version_origin(const job_args *args, plim_library library, char *text, size_t size);
+
 // Adds the assumptions of every prediction to the notes (job_assumptions.c).
 void job_note_assumptions(const job_args *args, job_request *r);
+void job_note_family(job_request *r);
+// Says that samples are packed, instead of that each has the full length.
+void job_note_packed_length(job_request *r);
 // States the length that a plan chose, where it is not the run's own.
 void job_note_planned_length(job_request *r, int64_t length);
 

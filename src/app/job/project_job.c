@@ -1,5 +1,6 @@
 #include "project_job.h"
 
+#include <fnmatch.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +8,10 @@
 #include <strings.h>
 
 #include "job_contrast.h"
+#include "job_method.h"
+#include "model_names.h"
 #include "plan.h"
+#include "quoting.h"
 
 #define note(p, ...) plim_note_add(&(p)->notes, __VA_ARGS__)
 
@@ -51,13 +55,33 @@ static plim_err open_rest(project_job *p, const cli_strings *sets, plim_error *e
   return err ? err : plim_project_finish(&p->project, error);
 }
 
-plim_err project_job_open(project_job *p, const char *const *files, size_t count,
-                          const cli_strings *sets, plim_error *error) {
-  plim_err err = PLIM_OK;
+// The command as the text of a script, which is how plan -- COMMAND has it.
+static plim_err add_command(project_job *p, const char *command, plim_error *error) {
+  char *script = NULL;
+  if (!command) return PLIM_OK;
+  if (!command[strspn(command, " \t\r\n")]) {
+    plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "--command is empty");
+    plim_error_hint(error, "--command \"python train.py --batch_size 8\"");
+    return err;
+  }
+  if (asprintf(&script, "%s%s\n", PLIM_SCRIPT_START, command) < 0) return plim_no_memory(error);
+  plim_err err = plim_project_add_typed(&p->project, script, error);
+  if (err == PLIM_ERR_PARSE)
+    plim_error_hint(error, "put the whole command in quotes, and close every quote inside it: "
+                           "--command \"python train.py --batch_size 8\"");
+  if (err) plim_error_at(error, PLIM_UNKNOWN); // it is in no file, so no line is shown
+  free(script);
+  return err;
+}
+
+plim_err project_job_open(project_job *p, const project_input *in, plim_error *error) {
   *p = (project_job){0};
-  for (size_t i = 0; !err && i < count; i++) err = plim_project_read(&p->project, files[i], error);
+  plim_err err = add_command(p, in->command, error);
+  for (size_t i = 0; !err && i < in->count; i++)
+    err = plim_is_folder(in->files[i]) ? project_job_add_folder(p, in->files[i], in, error)
+                                       : plim_project_read(&p->project, in->files[i], error);
   p->named_count = p->project.files.len;
-  if (!err) err = open_rest(p, sets, error);
+  if (!err) err = open_rest(p, in->sets, error);
   if (err) project_job_clear(p);
   return err;
 }
@@ -80,9 +104,8 @@ static void note_unread(project_job *p) {
   }
 }
 
-plim_err project_job_read(project_job *p, const char *const *files, size_t count,
-                          const cli_strings *sets, plim_error *error) {
-  plim_err err = project_job_open(p, files, count, sets, error);
+plim_err project_job_read(project_job *p, const project_input *in, plim_error *error) {
+  plim_err err = project_job_open(p, in, error);
   if (!err) err = plim_run_settings_of(&p->project, &p->run, error);
   if (!err) plim_project_note_typos(&p->project);
   if (!err) note_unread(p);
@@ -99,7 +122,19 @@ void project_job_clear(project_job *p) {
   p->targets = NULL;
 }
 
+static void note_copies(project_job *p) {
+  for (size_t i = 0; i < p->project.files.len; i++) {
+    const plim_project_file *f = p->project.files.at[i];
+    const char *name = f->elsewhere ? strrchr(f->elsewhere, '/') : NULL;
+    if (!f->elsewhere) continue;
+    note(p, "copies.shared_file", NULL,
+         "%.160s is used by %.80s too: changes are written to a copy", f->path,
+         name ? name + 1 : f->elsewhere);
+  }
+}
+
 void project_job_note_fixed(project_job *p) {
+  note_copies(p);
   for (size_t i = 0; i < plim_plan_knob_count; i++) {
     plim_knob knob = plim_plan_knobs[i];
     const plim_project_knob *k = &p->project.knobs[knob];
@@ -167,6 +202,8 @@ static void hint_count(const project_job *p, const asked_count *c, plim_error *e
   const plim_project_knob *k = &p->project.knobs[c->knob];
   const plim_setting *first = k->place_count ? k->places[0].setting : NULL;
   const char *knob = plim_knob_table[c->knob].name;
+  char command[200];
+  bool is_batch = c->knob == PLIM_KNOB_MICRO_BATCH;
   plim_value origin = !first                                    ? (plim_value){0}
                       : first->value.kind == PLIM_VALUE_DERIVED ? first->computed
                                                                 : first->value;
@@ -189,6 +226,9 @@ static void hint_count(const project_job *p, const asked_count *c, plim_error *e
                     first->key);
   else if (first && k->is_no_count)
     plim_error_hint(error, "fix it there, or override it with %s %s", c->option, c->example);
+  else if (is_batch && plim_project_ask_command(&p->project, c->knob, command, sizeof command))
+    plim_error_hint(error, "give the launch command: %s, or its file; or only the batch: %s %s",
+                    command, c->option, c->example);
   else if (first) plim_error_hint(error, "%s %s", c->option, c->example);
   else
     plim_error_hint(error, "%s %s; or, if one of your own keys sets it: --set %s=FILE:KEY",
@@ -264,6 +304,22 @@ static bool is(plim_known_text value, const char *text) {
   return is_known(value.origin) && strcmp(value.text, text) == 0;
 }
 
+// With fp8, accelerate still runs everything under bf16 autocast (get_mixed_precision_context_manager) and replaces only
+// the products of linear layers.
+static void fill_precision(project_job *p, job_args *a) {
+  bool is_open = !a->amp && !job_is_typed(a, &a->amp);
+  bool is_trainer = is(p->run.loop, "trainer");
+  if (!is_open || !is_trainer || !is(p->run.precision, "fp8")) {
+    fill_choice(p, a, PLIM_KNOB_PRECISION, p->run.precision, job_amps, &a->amp);
+    return;
+  }
+  while (strcmp(job_amps[a->amp], "bf16") != 0) a->amp++;
+  note(p, "unmodelled.value", name_of(PLIM_KNOB_PRECISION),
+       "precision fp8 is not modelled: predicted with bf16; the run may need more or less memory");
+  note_place(p, PLIM_KNOB_PRECISION);
+  p->holds_precision = true;
+}
+
 static bool may_offload(const job_args *a) { return !a->offload && !job_is_typed(a, &a->offload); }
 
 // fsdp_activation_checkpointing of accelerate's file, activation_checkpointing of fsdp_config.
@@ -277,7 +333,7 @@ static bool is_checkpointed_by_fsdp(const project_job *p) {
 
 static void fill_checkpoint(project_job *p, job_args *a) {
   if (a->checkpoint || a->reentrant) return;
-  a->checkpoint = is(p->run.checkpoint, "on");
+  a->checkpoint = is(p->run.checkpoint, "on") && !project_job_is_before_checkpoints(p, a);
   a->wraps_layers = a->checkpoint && is_checkpointed_by_fsdp(p);
   a->reentrant = is(p->run.checkpoint, "reentrant");
   if (is(p->run.checkpoint, "offloaded") && may_offload(a)) a->offload = JOB_OFFLOAD_CHECKPOINTS;
@@ -332,6 +388,22 @@ static int usual_strategy(const plim_project *p) {
   return shares && strcmp(shares, "fsdp2") == 0 ? PLIM_SHARD_FSDP2 : PLIM_SHARD_DDP;
 }
 
+// TRL and torchtune copy activations to the host on a stream of their own and keep the last few until the copies are done;
+// the prediction is for save_on_cpu, which frees each at once.
+static void fill_sent_activations(project_job *p, job_args *a) {
+  bool is_sent =
+      is_known(p->run.offload.origin) && strstr(p->run.offload.text, "activations") != NULL;
+  if (!is_sent || job_is_typed(a, &a->offload)) return;
+  bool is_alone = a->strategy == PLIM_SHARD_NONE && may_offload(a);
+  if (is_alone) a->offload = JOB_OFFLOAD_ACTIVATIONS;
+  note(p, "unmodelled.offload", "offload", "%s",
+       is_alone ? "offloaded activations are predicted as save_on_cpu does it; TRL and torchtune "
+                  "keep the last few longer, which needs more memory than predicted"
+                : "offloading activations together with sharding, parameters or checkpoints is not "
+                  "modelled: predicted with activations on the GPU, which needs more memory than "
+                  "the run");
+}
+
 static void fill_strategy(project_job *p, job_args *a) {
   plim_known_text strategy = p->run.strategy;
   bool is_open = leaves_version_open(p);
@@ -353,12 +425,8 @@ static void fill_strategy(project_job *p, job_args *a) {
   if (is_known(p->run.offload.origin) && strstr(p->run.offload.text, "parameters") &&
       may_offload(a))
     a->offload = JOB_OFFLOAD_PARAMETERS;
-  if (a->offload >= JOB_OFFLOAD_OPTIMIZER && is_known(p->run.offload.origin) &&
-      strstr(p->run.offload.text, "activations"))
-    note(p, "unmodelled.offload", "offload",
-         "offloading activations together with parameters is not modelled: predicted with "
-         "activations on the GPU, which needs more memory than the run");
   if (a->world > 1 && !a->strategy && !is_typed) a->strategy = usual_strategy(&p->project);
+  fill_sent_activations(p, a);
   a->through_accelerate = goes_through_accelerate(&p->project);
   project_job_fill_engine(p, a);
   if (is(p->run.reshard, "off") && a->strategy == PLIM_SHARD_FSDP2) a->no_reshard = true;
@@ -367,7 +435,8 @@ static void fill_strategy(project_job *p, job_args *a) {
 static void fill_loss(project_job *p, job_args *a) {
   if (a->loss || job_is_typed(a, &a->loss)) return;
   if (is(p->run.loss, "fused")) a->loss = PLIM_LOSS_FUSED;
-  if (is(p->run.loss, "chunked")) a->loss = PLIM_LOSS_CHUNKED;
+  if (is(p->run.loss, "chunked") && !project_job_is_before_chunks(p, a))
+    a->loss = PLIM_LOSS_CHUNKED;
   bool is_tune = p->project.dialect == PLIM_DIALECT_TORCHTUNE;
   if (is(p->run.loss, "eighths-listed")) a->loss = PLIM_LOSS_LISTED;
   if (is(p->run.loss, "eighths") && is_tune) a->loss = PLIM_LOSS_EIGHTHS;
@@ -402,13 +471,140 @@ static plim_err fill_targets(project_job *p, job_args *a, plim_error *error) {
   return PLIM_OK;
 }
 
+// A list from the files, which lives as long as the project. Without adapters it has no effect.
+static void fill_list(const job_args *a, plim_known_text value, const char **out) {
+  bool is_open = !*out && !job_is_typed(a, out) && a->lora_rank;
+  if (is_open && is_known(value.origin) && *value.text) *out = value.text;
+}
+
+// Which TRL the prediction is of, and how another would differ.
+static void note_trl(project_job *p, const plim_project_method *found) {
+  const char *name = job_method_name(found->method);
+  if (found->is_another_trainer)
+    note(p, "unmodelled.trainer", NULL,
+         "predicted as DPO with TRL 1.9; LLaMA-Factory has its own DPO trainer, which also keeps "
+         "the "
+         "log-probabilities of the whole vocabulary, so the run needs more memory than predicted");
+  else if (found->method == PLIM_METHOD_REWARD)
+    note(p, "assumed.trl", NULL, "predicted as a reward model with TRL's RewardTrainer");
+  else if (found->method == PLIM_METHOD_PRM)
+    note(p, "assumed.trl", NULL,
+         "predicted as a process reward model with the PRMTrainer of TRL before 1.14");
+  else if (found->holds_logits)
+    note(p, "assumed.trl", NULL,
+         "assuming TRL 1.9 for %s: these files need TRL before 1.15, which keeps all logits in "
+         "memory",
+         name);
+  else if (!plim_method_has_reference(found->method))
+    note(p, "assumed.trl", NULL,
+         "assuming TRL 1.16 for %s; before 1.14 it needs more memory (predict that with --loss "
+         "full)",
+         name);
+  else
+    note(p, "assumed.trl", NULL,
+         "assuming TRL 1.16 for %s; before 1.15 it keeps all logits and needs more memory (predict "
+         "that "
+         "with --loss full)",
+         name);
+}
+
+static const char *text_of(const plim_setting *s) {
+  return s && s->value.kind == PLIM_VALUE_TEXT ? s->value.text : "";
+}
+
+// The teacher of a distillation: the model that its function builds, or the folder of its checkpoint.
+static void fill_teacher(project_job *p, job_args *a) {
+  const char *builder = text_of(project_job_setting(p, "teacher_model.", "._component_"));
+  const char *folder = text_of(project_job_setting(p, "teacher_checkpointer.", ".checkpoint_dir"));
+  if (!*builder || job_is_typed(a, &a->teacher)) return;
+  bool is_known = plim_model_of_builder(builder, p->teacher, sizeof p->teacher);
+  a->teacher = is_known ? p->teacher : *folder ? folder : builder;
+  note(p, "assumed.method", NULL, "distillation with %s as the teacher, a second, frozen model",
+       a->teacher);
+}
+
+// The step in backward is modelled on one GPU.
+static void fill_in_backward(project_job *p, job_args *a) {
+  const plim_setting *s = project_job_setting(p, "optimizer_in_bwd", "optimizer_in_bwd");
+  bool is_on = s && s->value.kind == PLIM_VALUE_BOOL && s->value.flag;
+  if (!is_on || job_is_typed(a, &a->in_backward)) return;
+  a->in_backward = a->world <= 1;
+  if (a->world > 1)
+    note(p, "unmodelled.in_backward", NULL,
+         "optimizer_in_bwd is not modelled on several GPUs: the run needs less memory than "
+         "predicted");
+}
+
+// torchtune's recipes: DPO by its loss, distillation by its teacher.
+static void fill_recipe_of_tune(project_job *p, job_args *a) {
+  const char *loss = text_of(project_job_setting(p, "loss._component_", "._component_"));
+  const char *name = strrchr(loss, '.');
+  fill_teacher(p, a);
+  fill_in_backward(p, a);
+  if (!name || strcmp(name, ".DPOLoss") != 0 || job_is_typed(a, &a->method)) return;
+  a->method = PLIM_METHOD_DPO_TUNE;
+  note(p, "assumed.method", NULL, "DPO as in torchtune's recipe; the reference is %s",
+       a->lora_rank ? "the model without its adapters" : "a second, frozen model");
+}
+
+static void fill_method(project_job *p, job_args *a) {
+  if (p->project.dialect == PLIM_DIALECT_TORCHTUNE) fill_recipe_of_tune(p, a);
+  plim_project_method found = plim_project_trains(&p->project);
+  if (found.method == PLIM_METHOD_TEXTS || job_is_typed(a, &a->method)) return;
+  a->method = (int)found.method;
+  a->holds_logits = found.holds_logits && !job_is_typed(a, &a->loss);
+  if (found.is_precomputed && plim_method_has_reference(found.method) &&
+      !job_is_typed(a, &a->reference))
+    a->reference = 1 + (int)PLIM_REFERENCE_PRECOMPUTED;
+  if (!job_is_typed(a, &a->loss)) a->loss = PLIM_LOSS_FULL;
+  if (!job_is_typed(a, &a->loss_chunk)) a->loss_chunk = PLIM_UNKNOWN;
+  a->centres_rewards = found.centres_rewards;
+  a->skips_divergence = found.skips_divergence;
+  note_trl(p, &found);
+  if (found.loss)
+    note(p, "assumed.loss", "loss_type",
+         "predicted with loss_type sigmoid; %s differs only by a few numbers per pair, so it needs "
+         "nearly the same memory",
+         found.loss);
+}
+
 static plim_err fill_adapters(project_job *p, job_args *a, plim_error *error) {
   fill_count(p, a, PLIM_KNOB_LORA_RANK, p->run.lora_rank, 0, &a->lora_rank);
   if (a->lora_dropout == 0 && !job_is_typed(a, &a->lora_dropout) &&
       is_known(p->run.lora_dropout.origin))
     a->lora_dropout = p->run.lora_dropout.number;
+  fill_list(a, p->run.lora_saved, &a->lora_saved);
+  fill_list(a, p->run.lora_layers, &a->lora_layers);
+  fill_list(a, p->run.lora_excluded, &a->lora_excluded);
+  if (a->lora_rank) {
+    fill_choice(p, a, PLIM_KNOB_LORA_BIAS, p->run.lora_bias, plim_lora_bias_names, &a->lora_bias);
+    a->dora = a->dora || is(p->run.dora, "on");
+  }
   fill_choice(p, a, PLIM_KNOB_QUANTISATION, p->run.quantisation, plim_weights_names, &a->weights);
   return fill_targets(p, a, error);
+}
+
+// How the states of an optimizer compare with the two per parameter of AdamW, from the sources of the optimizers that
+// transformers and the trainers know.
+static const char *states_compared(const char *optimizer) {
+  static const struct {
+    const char *names, *result;
+  } sizes[] = {
+      {"*ademamix* *soap* *shampoo* *grok* *sophia*", ", which needs less memory than the run"},
+      {"*galore* *apollo* *badam* *lomo* *mini* *muon* *dion* *came* *lisa* *lion* *8bit* *4bit*",
+       ", which needs more memory than the run"},
+      {"*schedule_free* *schedule-free* *adopt* *stable* *nadam* *radam* *adamax*",
+       ", whose states have the same size"},
+  };
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+    for (const char *at = sizes[i].names; *at; at += strspn(at, " ")) {
+      char name[32];
+      size_t n = strcspn(at, " ");
+      snprintf(name, sizeof name, "%.*s", (int)n, at);
+      if (fnmatch(name, optimizer, FNM_CASEFOLD) == 0) return sizes[i].result;
+      at += n;
+    }
+  return ", and the run may need more or less memory";
 }
 
 static void fill_optimizer(project_job *p, job_args *a) {
@@ -416,8 +612,9 @@ static void fill_optimizer(project_job *p, job_args *a) {
   if (!is_known(p->run.optimizer.origin)) return;
   if (plim_optimizer_named(p->run.optimizer.text)) a->optimizer = p->run.optimizer.text;
   else {
-    note(p, "unmodelled.value", "optimizer", "the optimizer %s is not modelled: predicted as adamw",
-         p->run.optimizer.text);
+    note(p, "unmodelled.value", "optimizer",
+         "the optimizer %s is not modelled: predicted as adamw%s", p->run.optimizer.text,
+         states_compared(p->run.optimizer.text));
     note_place(p, PLIM_KNOB_OPTIMIZER);
   }
 }
@@ -466,10 +663,18 @@ static void hint_unread(const project_job *p, plim_error *error) {
   }
 }
 
+// The folder of this file is that of the project: a command that was typed has none.
+static const char *first_on_disk(const plim_project *p) {
+  for (size_t i = 0; i < p->files.len; i++)
+    if (!p->files.at[i]->is_typed) return p->files.at[i]->path;
+  return ".";
+}
+
 static plim_err fill(project_job *p, job_args *a, plim_error *error) {
   const plim_run_settings *r = &p->run;
-  plim_known_text attention = r->attention, precision = r->precision;
+  plim_known_text attention = r->attention;
   bool is_open = a->accumulate == JOB_UNSET;
+  plim_pins_find(&a->pins, first_on_disk(&p->project));
   plim_err err = project_job_take_model(p, a, error);
   if (!err) err = plim_project_refuse_documents(&p->project, error);
   if (!err) err = project_job_check_world(p, a, error);
@@ -479,7 +684,7 @@ static plim_err fill(project_job *p, job_args *a, plim_error *error) {
   if (!err) err = project_job_divide(p, a, is_open, error);
   if (err) return err;
   fill_count(p, a, PLIM_KNOB_SEQUENCE, r->sequence, 0, &a->seq);
-  fill_choice(p, a, PLIM_KNOB_PRECISION, precision, job_amps, &a->amp);
+  fill_precision(p, a);
   fill_choice(p, a, PLIM_KNOB_DTYPE, r->dtype, job_dtypes, &a->dtype);
   fill_choice(p, a, PLIM_KNOB_ATTENTION, attention, plim_attention_names, &a->attention);
   fill_choice(p, a, PLIM_KNOBS, r->loop, job_loops, &a->loop);
@@ -489,6 +694,7 @@ static plim_err fill(project_job *p, job_args *a, plim_error *error) {
   if (err) return err;
   fill_optimizer(p, a);
   fill_loss(p, a);
+  fill_method(p, a);
   project_job_contrast(p, a);
   fill_strategy(p, a);
   fill_types(p, a);
@@ -503,5 +709,6 @@ plim_err project_job_fill(project_job *p, job_args *a, plim_error *error) {
   if (err) return err;
   err = fill(p, a, error);
   if (err) hint_unread(p, error);
+  project_job_drop_lengths(p, a);
   return err;
 }

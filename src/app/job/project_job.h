@@ -12,21 +12,40 @@ typedef struct {
   plim_run_settings run;
   plim_notes notes;     // assumptions, and what is not modelled
   char *targets;        // owned
+  bool has_own_conf;    // the library sets the allocator's configuration
+  char teacher[128];    // of distillation
   bool holds_precision; // it is not modelled; the planner must not change it
   bool is_megatron;     // Megatron trains, with its own models and losses
 } project_job;
 
-// Reads the files, the files they refer to, and --set (KNOB=FILE:KEY). Fills only p->project.
-plim_err project_job_open(project_job *p, const char *const *files, size_t count,
-                          const cli_strings *sets, plim_error *error);
+// The help of the option --command.
+#define PROJECT_COMMAND_HELP                                                                       \
+  "the command that starts the training, in quotes; it is read, not run: \"python train.py "       \
+  "--batch_size 8\""
+
+// What the user gave.
+typedef struct {
+  const char *const *files;
+  size_t count;
+  const char *command;     // the launch command, as typed; NULL: none
+  const cli_strings *sets; // --set KNOB=FILE:KEY; NULL: none
+} project_input;
+
+// Reads the command and the files, the files that they refer to, and --set. Fills only p->project. The command is its first
+// file; the current folder is where it starts.
+plim_err project_job_open(project_job *p, const project_input *in, plim_error *error);
 // The same for a command line: the text of a shell script that is in no file. It is the project's first file, and the
 // current folder is where it starts.
 plim_err project_job_open_command(project_job *p, const char *script, const cli_strings *sets,
                                   plim_error *error);
 // Reads the files as project_job_open does, and fills p->run. Fails if the files train nothing.
-plim_err project_job_read(project_job *p, const char *const *files, size_t count,
-                          const cli_strings *sets, plim_error *error);
+plim_err project_job_read(project_job *p, const project_input *in, plim_error *error);
 void project_job_clear(project_job *p);
+
+// Part of project_job_open: reads the only training of a folder (project_job_folder.c). Fails with a question if there are
+// several.
+plim_err project_job_add_folder(project_job *p, const char *folder, const project_input *in,
+                                plim_error *error);
 
 // Fills arguments that still have their defaults with the values from the files; the default of batch,
 // accumulation and GPUs is JOB_UNSET. Fails if the files do not set the batch; it is never guessed.
@@ -45,6 +64,26 @@ void project_job_note_open(project_job *p, const job_args *args);
 // Gives notes on settings without effect the place in the files that sets them.
 void project_job_place_notes(const project_job *p, plim_notes *notes);
 
+// Evaluation during training, which is not on the tape (project_job_evaluation.c).
+typedef struct {
+  bool runs;
+  int64_t batch;    // sequences per GPU
+  const char *key;  // the key that sets the batch
+  const char *file; // and where it is, if `line` is not 0
+  int line;
+  bool keeps_logits;     // the logits of all batches stay on the GPU, for compute_metrics
+  bool generates;        // it generates text
+  uint64_t logits_bytes; // of one batch; 0: they are never all in memory
+} job_evaluation;
+job_evaluation project_job_evaluation(const project_job *p, const plim_job *job);
+// Whether it may need more memory than training.
+bool job_evaluation_matters(const job_evaluation *e, const plim_job *job);
+// Adds a note if it may, and says whether samples are packed.
+void project_job_note_batches(const project_job *p, job_request *r);
+
+// Ignores --lengths, with a note, if batches do not depend on the lengths of samples.
+void project_job_drop_lengths(project_job *p, job_args *args);
+
 // Adds notes on knobs that cannot be changed in the files, with the reason.
 void project_job_note_fixed(project_job *p);
 
@@ -55,15 +94,23 @@ plim_err project_job_take_model(project_job *p, job_args *args, plim_error *erro
 // What the ecosystem does by default, applied after the rest; and notes on what remains open
 // (project_job_ecosystem.c).
 void project_job_fill_ecosystem(project_job *p, job_args *args);
+// Whether the loss is left to TRL, and its version is known and computes all logits at once.
+bool project_job_is_before_chunks(const project_job *p, const job_args *args);
+// The same for checkpointing, which TRL turns on by default since 0.22 (sft_config.py).
+bool project_job_is_before_checkpoints(const project_job *p, const job_args *args);
 void project_job_note_ecosystem(project_job *p, const job_args *args);
 // The allocator's settings: those in the files, else those of the environment, which a run started here would get.
-void project_job_fill_allocator(const project_job *p, job_args *args);
+void project_job_fill_allocator(project_job *p, job_args *args);
 // Adds a note that one GPU is assumed, for ecosystems with files that never set the number.
 void project_job_note_one(project_job *p, const job_args *args);
 // DeepSpeed's bucket sizes, and how a sharded model is loaded (project_job_engine.c).
 void project_job_fill_engine(const project_job *p, job_args *args);
 // The Python file of the project that contains this code; NULL: none.
 const char *project_job_calls(const project_job *p, const char *word);
+// The script that loads its model before it creates TrainingArguments, which turn zero.Init on, and where; NULL: none
+// (project_job_order.c).
+const plim_project_file *project_job_loads_early(const project_job *p, size_t *byte);
+
 // Adds notes on code that shards, checkpoints or casts directly (project_job_code.c).
 void project_job_note_code(project_job *p, const job_args *args);
 // The setting with a key that contains `part` and ends with `end`, ignoring case; NULL: none.
@@ -74,7 +121,7 @@ int64_t project_job_count(const project_job *p, plim_knob knob);
 
 // Part of project_job_fill: fails if the number of GPUs is not known although sharding or accumulation depends on
 // it (project_job_world.c).
-plim_err project_job_check_world(project_job *p, const job_args *args, plim_error *error);
+plim_err project_job_check_world(project_job *p, job_args *args, plim_error *error);
 // The number of cards in the files' CUDA_VISIBLE_DEVICES; 0: not set, or not readable.
 int64_t project_job_visible(const project_job *p);
 void project_job_note_visible(project_job *p, const job_args *args); // if they are too few

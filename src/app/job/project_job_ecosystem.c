@@ -54,7 +54,9 @@ static const plim_dialect leaving[] = {
     PLIM_DIALECT_TORCHTUNE,     PLIM_DIALECT_UNSLOTH,
 };
 
-static bool leaves_by_itself(const project_job *p) {
+static bool leaves_by_itself(const project_job *p, const job_args *a) {
+  uint16_t trl = job_release(a, PLIM_LIBRARY_TRL);
+  if (p->project.dialect == PLIM_DIALECT_TRL && trl && trl < PLIM_RELEASE(0, 27)) return false;
   for (size_t i = 0; i < sizeof leaving / sizeof *leaving; i++)
     if (p->project.dialect == leaving[i]) return true;
   return false;
@@ -75,7 +77,7 @@ static bool upcasts_norms(const project_job *p) {
 // that does not quantise yet, this is not known.
 static void fill_kbit(project_job *p, job_args *a) {
   bool is_called = project_job_calls(p, "prepare_model_for_kbit_training(");
-  bool is_left = leaves_by_itself(p) || (has_script(p) && a->weights);
+  bool is_left = leaves_by_itself(p, a) || (has_script(p) && a->weights);
   a->leaves_kbit = !is_called && is_left && !upcasts_norms(p);
 }
 
@@ -85,20 +87,87 @@ static void note_kbit(project_job *p, const job_args *a) {
     note(p, "unmodelled.upcast_layernorm", NULL,
          "upcast_layernorm is predicted as peft's prepare_model_for_kbit_training, which converts "
          "more parameters to float32 and so needs more memory than the run");
-  else if (p->project.dialect == PLIM_DIALECT_TRL && a->leaves_kbit && a->dtype != DTYPE_FP32)
+  else if (p->project.dialect == PLIM_DIALECT_TRL && a->leaves_kbit && a->dtype != DTYPE_FP32 &&
+           !job_release(a, PLIM_LIBRARY_TRL))
     note(p, "assumed.trl_version", NULL,
          "assuming TRL 0.27 or newer; older versions convert unquantised parameters to float32, "
          "which needs more memory: add --prepare peft");
-  else if (!leaves_by_itself(p) && !has_script(p))
+  else if (!leaves_by_itself(p, a) && !has_script(p))
     note(p, "assumed.prepare_kbit", NULL,
          "the files do not show whether prepare_model_for_kbit_training is called: predicted with "
          "it (--prepare none predicts without)");
+}
+
+// ---- quantised weights under FSDP -------------------------------------------------------------------
+
+// Ecosystems that store 4-bit weights in 16 bits: Axolotl (loaders/model.py), LLaMA-Factory (model_utils/
+// quantization.py, "crucial for fsdp+qlora"); torchtune has tensors of torchao instead.
+static bool packs_in_16_bits(const project_job *p) {
+  static const plim_dialect those[] = {PLIM_DIALECT_AXOLOTL, PLIM_DIALECT_LLAMA_FACTORY,
+                                       PLIM_DIALECT_LLAMA_FACTORY_V1, PLIM_DIALECT_TORCHTUNE};
+  for (size_t i = 0; i < sizeof those / sizeof *those; i++)
+    if (p->project.dialect == those[i]) return true;
+  return false;
+}
+
+// Axolotl then loads the model to the host of the first rank; with FSDP 1, to every GPU.
+static bool loads_on_one_host(const project_job *p) {
+  const plim_setting *s = project_job_setting(p, "cpu_ram_efficient_loading", "");
+  return s && s->value.kind == PLIM_VALUE_BOOL && s->value.flag;
+}
+
+static bool has_word(const plim_setting *s, const char *word) {
+  return s && s->value.text && strstr(s->value.text, word);
+}
+
+// None means uint8, too.
+static void fill_packing(project_job *p, job_args *a) {
+  const plim_setting *storage = project_job_setting(p, "quant_storage", "");
+  bool is_none = storage && (!storage->value.text || has_word(storage, "None"));
+  a->packs_in_bytes = storage ? is_none || has_word(storage, "int8") : !packs_in_16_bits(p);
+  if (storage && a->weights && !a->packs_in_bytes && !has_word(storage, "float"))
+    note(p, "assumed.quant_storage", "quantisation",
+         "the files do not show the value of bnb_4bit_quant_storage: assuming a 16-bit type, which "
+         "FSDP "
+         "can shard");
+  a->shards_int8 = p->project.dialect == PLIM_DIALECT_AXOLOTL && !a->is_fsdp_1;
+  a->quantises_on_host =
+      p->project.dialect == PLIM_DIALECT_TORCHTUNE || (a->shards_int8 && loads_on_one_host(p));
+}
+
+static void note_packing(project_job *p, const job_args *a) {
+  if (!a->weights || a->strategy != PLIM_SHARD_FSDP2) return;
+  if (a->packs_in_bytes && a->weights != PLIM_WEIGHTS_INT8)
+    note(p, "reads.quant_storage", "quantisation",
+         "bnb_4bit_quant_storage is uint8, its default, so accelerate leaves the 4-bit weights "
+         "whole on each GPU; with bnb_4bit_quant_storage=torch.bfloat16 it shards them");
+  if (p->project.dialect == PLIM_DIALECT_AXOLOTL && !a->is_fsdp_1)
+    note(p, "unmodelled.axolotl_units", "strategy",
+         "predicted as accelerate does it, which shards the embedding on its own; Axolotl shards "
+         "everything outside the layers as one unit, so the run may need more memory than "
+         "predicted, "
+         "by up to the size of the embedding");
+  if (p->project.dialect == PLIM_DIALECT_TORCHTUNE)
+    note(p, "unmodelled.torchao", "quantisation",
+         "predicted with 4-bit weights of bitsandbytes, whose scales are not sharded; torchtune "
+         "uses "
+         "torchao, which shards them, so the scales need less memory in the run");
+}
+
+// Without a dtype, from_pretrained of transformers 4 loads float32; version 5 takes the checkpoint's.
+static void fill_old_dtype(project_job *p, job_args *a) {
+  uint16_t release = job_release(a, PLIM_LIBRARY_TRANSFORMERS);
+  bool is_open = p->run.dtype.origin <= PLIM_DEFAULTED && !job_is_typed(a, &a->dtype) && !a->dtype;
+  bool loads = project_job_setting(p, "Model", ".pretrained_model_name_or_path") != NULL;
+  if (release && release < PLIM_RELEASE(5, 0) && is_open && loads) a->dtype = DTYPE_FP32;
 }
 
 void project_job_fill_ecosystem(project_job *p, job_args *a) {
   fill_megatron(p, a);
   fill_factory(p, a);
   fill_kbit(p, a);
+  fill_packing(p, a);
+  fill_old_dtype(p, a);
 }
 
 // The number of GPUs is set by the launch command, which is not in these files.
@@ -106,42 +175,63 @@ void project_job_note_one(project_job *p, const job_args *a) {
   plim_dialect d = p->project.dialect;
   bool is_of_launcher = d == PLIM_DIALECT_TRL || d == PLIM_DIALECT_AXOLOTL ||
                         d == PLIM_DIALECT_LLAMA_FACTORY || d == PLIM_DIALECT_LLAMA_FACTORY_V1;
-  if (!is_of_launcher || p->run.world.origin != PLIM_ABSENT || job_is_typed(a, &a->world)) return;
+  if (!is_of_launcher || p->run.world.origin != PLIM_ABSENT || a->world != 1) return;
+  if (job_is_typed(a, &a->world)) return;
   for (size_t i = 0; i < p->project.files.len; i++)
     if (p->project.files.at[i]->settings.format > PLIM_FORMAT_TOML) return;
   note(p, "assumed.gpus", "world",
        "the files do not set the number of GPUs: assuming one (--world N for more)");
 }
 
-// torchtune's files do not set the number of GPUs and often not the sequence length.
+// torchtune's files do not set the number of GPUs.
 static void note_open(project_job *p, const job_args *a) {
   if (p->project.dialect != PLIM_DIALECT_TORCHTUNE) return;
-  if (!a->seq)
-    note(p, "assumed.length", "sequence",
-         "tokenizer.max_seq_len is not set, so a sequence is as long as its sample: give the "
-         "longest with --seq N");
-  if (p->run.world.origin == PLIM_ABSENT && !job_is_typed(a, &a->world))
+  if (p->run.world.origin == PLIM_ABSENT && a->world == 1 && !job_is_typed(a, &a->world))
     note(p, "assumed.gpus", "world",
          "assuming one GPU; torchtune's distributed recipes shard with FSDP2 (--world N)");
 }
 
-// Notes about recipes of torchtune and Axolotl.
-static void note_recipe(project_job *p) {
-  const plim_setting *qat = project_job_setting(p, "quantizer", "._component_");
-  bool is_qat = qat && qat->value.kind == PLIM_VALUE_TEXT && strstr(qat->value.text, "QAT");
-  if (is_qat)
-    note(p, "unmodelled.qat", "quantisation",
-         "quantisation-aware training (%s) is not modelled: the run needs more memory", qat->key);
-  const plim_setting *in_backward = project_job_setting(p, "optimizer_in_bwd", "");
-  if (in_backward && in_backward->value.kind == PLIM_VALUE_BOOL && in_backward->value.flag)
-    note(p, "unmodelled.optimizer_in_bwd", "optimizer",
-         "optimizer_in_bwd is not modelled: predicted with a separate optimizer step, which needs "
-         "more memory than the run");
+// Axolotl's check_auto_enable_lora_kernels (utils/schemas/config.py) turns its fused kernels on unless one of these keys is set,
+// the weights have 8 bits, or the model brings its own code. They keep fewer activations.
+static void note_lora_kernels(project_job *p, const job_args *a) {
+  static const char *const keys[] = {"lora_mlp_kernel", "lora_qkv_kernel", "lora_o_kernel",
+                                     "lora_embedding_kernel"};
+  if (p->project.dialect != PLIM_DIALECT_AXOLOTL || !a->lora_rank) return;
+  bool is_set = false, is_on = false;
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+    const plim_setting *key = project_job_setting(p, keys[i], "");
+    bool is_null = !key || key->value.kind == PLIM_VALUE_NULL;
+    is_set |= !is_null;
+    is_on |= !is_null && key->value.kind == PLIM_VALUE_BOOL && key->value.flag;
+  }
+  const plim_setting *code = project_job_setting(p, "trust_remote_code", "");
+  bool has_code = code && code->value.kind == PLIM_VALUE_BOOL && code->value.flag;
+  bool is_8_bit = a->weights && strcmp(plim_weights_names[a->weights], "int8") == 0;
+  if (is_on || (!is_set && !has_code && !is_8_bit))
+    note(p, "unmodelled.lora_kernels", NULL,
+         "Axolotl's LoRA kernels%s are not modelled; the run needs less memory than predicted",
+         is_on ? "" : ", which it turns on by itself,");
 }
 
 // TRL's pull request 5846 made chunks the default of SFTConfig.loss_type, in 1.7.
+static bool leaves_loss_to_trl(const project_job *p) {
+  return p->project.dialect == PLIM_DIALECT_TRL && p->run.loss.origin == PLIM_DEFAULTED;
+}
+
+bool project_job_is_before_chunks(const project_job *p, const job_args *a) {
+  uint16_t trl = job_release(a, PLIM_LIBRARY_TRL);
+  return leaves_loss_to_trl(p) && trl && trl < PLIM_RELEASE(1, 7);
+}
+
+bool project_job_is_before_checkpoints(const project_job *p, const job_args *a) {
+  uint16_t trl = job_release(a, PLIM_LIBRARY_TRL);
+  bool is_left =
+      p->project.dialect == PLIM_DIALECT_TRL && p->run.checkpoint.origin == PLIM_DEFAULTED;
+  return is_left && trl && trl < PLIM_RELEASE(0, 22);
+}
+
 static void note_loss(project_job *p, const job_args *a) {
-  bool is_open = p->project.dialect == PLIM_DIALECT_TRL && p->run.loss.origin == PLIM_DEFAULTED;
+  bool is_open = leaves_loss_to_trl(p) && !job_release(a, PLIM_LIBRARY_TRL);
   if (is_open && a->loss == PLIM_LOSS_CHUNKED)
     note(p, "assumed.trl_version", "chunked_loss",
          "no loss_type is set: assuming TRL 1.7 or newer, which computes the loss in chunks; older "
@@ -151,7 +241,8 @@ static void note_loss(project_job *p, const job_args *a) {
 void project_job_note_ecosystem(project_job *p, const job_args *a) {
   note_loss(p, a);
   note_kbit(p, a);
-  note_recipe(p);
+  note_packing(p, a);
+  note_lora_kernels(p, a);
   note_open(p, a);
 }
 
@@ -162,10 +253,20 @@ static const char *valid_conf(const char *name) {
   return text && *text && !plim_alloc_conf_parse(text, &conf, NULL) ? text : NULL;
 }
 
-void project_job_fill_allocator(const project_job *p, job_args *a) {
+// torchtune/__init__.py sets it unless the environment has one.
+static const char *conf_of_tune(project_job *p) {
+  if (p->project.dialect != PLIM_DIALECT_TORCHTUNE) return NULL;
+  plim_note_add(&p->notes, "assumed.alloc_conf", "alloc_conf",
+                "torchtune sets PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True itself");
+  p->has_own_conf = true;
+  return "expandable_segments:True";
+}
+
+void project_job_fill_allocator(project_job *p, job_args *a) {
   static const char *const names[] = {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"};
   if (!a->alloc_conf && p->run.alloc_conf.origin == PLIM_EXPLICIT)
     a->alloc_conf = p->run.alloc_conf.text;
   for (size_t i = 0; !a->alloc_conf && i < sizeof names / sizeof *names; i++)
     a->alloc_conf = valid_conf(names[i]);
+  if (!a->alloc_conf) a->alloc_conf = conf_of_tune(p);
 }

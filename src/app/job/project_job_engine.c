@@ -32,8 +32,8 @@ static void fill_sizes(const project_job *p, job_args *a) {
       {".reduce_bucket_size", offsetof(plim_zero_sizes, reduce_bucket)},
       {".sub_group_size", offsetof(plim_zero_sizes, sub_group)},
       {".stage3_prefetch_bucket_size", offsetof(plim_zero_sizes, prefetch)},
-      {".stage3_max_live_parameters", offsetof(plim_zero_sizes, live)},
-      {".stage3_max_reuse_distance", offsetof(plim_zero_sizes, reuse)},
+      {"max_live_parameters", offsetof(plim_zero_sizes, live)},
+      {"max_reuse_distance", offsetof(plim_zero_sizes, reuse)},
       {".stage3_param_persistence_threshold", offsetof(plim_zero_sizes, persistent)},
   };
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
@@ -47,7 +47,8 @@ static void fill_sizes(const project_job *p, job_args *a) {
 static void fill_load(const project_job *p, job_args *a) {
   bool is_cut =
       a->strategy == PLIM_SHARD_ZERO3; // otherwise the flag is turned on together with the stage
-  a->loads_whole = is_cut && is_explicit(p, "", "zero3_init_flag", false);
+  a->loads_whole =
+      (is_cut && is_explicit(p, "", "zero3_init_flag", false)) || project_job_loads_early(p, NULL);
   bool is_in_code =
       project_job_calls(p, "HfDeepSpeedConfig(") || project_job_calls(p, "zero.Init(");
   if (is_in_code && !job_is_typed(a, &a->load)) a->load = JOB_LOAD_SHARDED;

@@ -1,6 +1,8 @@
 // Finds the model of a project's run and refuses runs that are not supported.
 #include <string.h>
 
+#include "family.h"
+
 #include "project_job.h"
 
 // "two.py:2 loads gpt2 and two.py:3 loads gpt2-medium"; false: the files do not name two models.
@@ -35,6 +37,18 @@ static plim_err refuse_nameless(const project_job *p, plim_error *error) {
   }
   char two[300];
   bool is_two = is_unclear && explain_two(p, two, sizeof two);
+  const char *script = plim_project_script_with_flags(&p->project);
+  char command[200];
+  bool has_command =
+      script && plim_project_ask_command(&p->project, PLIM_KNOB_MODEL, command, sizeof command);
+  if (has_command && !missing && !is_two) {
+    err =
+        plim_fail(error, PLIM_ERR_ARGUMENT, "%.160s takes the model from its command line", script);
+    plim_error_hint(error,
+                    "give the launch command: %s, or its file; or only the model: --model NAME",
+                    command);
+    return err;
+  }
   err = plim_fail(error, PLIM_ERR_ARGUMENT, "%s%s%s%.120s%s",
                   is_unclear ? "the model is not known: " : "the files do not name the model",
                   is_two       ? two
@@ -59,33 +73,35 @@ static void note_origin(project_job *p) {
     plim_note_add(&p->notes, "assumed.model", "model", "%s", model->why);
 }
 
+// The head of the class that the files load. What is typed comes first.
+static void take_head(project_job *p, const plim_family *family, job_args *a) {
+  plim_head head = plim_project_head(&p->project);
+  int64_t labels = plim_project_labels(&p->project);
+  if (a->head || head == PLIM_HEADS || head == PLIM_HEAD_CAUSAL) return;
+  if (head == PLIM_HEAD_MASKED && !family->is_encoder) return;
+  a->head = (int)head + 1;
+  bool has_labels = head == PLIM_HEAD_TEXTS || head == PLIM_HEAD_TOKENS;
+  if (!has_labels || a->labels) return;
+  if (labels) a->labels = (uint64_t)labels;
+  else
+    plim_note_add(
+        &p->notes, "assumed.labels", NULL,
+        "num_labels is not known: assuming that of the model's config.json, or 2 (--labels "
+        "N to change); it hardly affects memory");
+}
+
 // Finds only the model, before any prediction. If the files have an unknown name and a shape, the error is about
 // the shape.
-static plim_err find(const project_job *p, const job_args *a, plim_error *error) {
+static plim_err find(project_job *p, job_args *a, plim_error *error) {
   plim_model_source source;
   plim_error shape = {0};
   if (!a->model) return refuse_nameless(p, error);
   plim_err err = plim_model_find(a->model, &source, error);
   bool is_of_files = a->model == p->run.model.text;
   plim_err other = err && is_of_files ? plim_project_refuse_shape(&p->project, &shape) : PLIM_OK;
+  if (!err) take_head(p, source.config.family, a);
   if (other) *error = shape;
   return other ? other : err;
-}
-
-// Refuses 4-bit or 8-bit weights under FSDP or ZeRO. This comes before asking for the number of GPUs, which would not help.
-static plim_err refuse_shared_bits(const project_job *p, const job_args *a, plim_error *error) {
-  const char *bits = p->run.quantisation.text, *strategy = p->run.strategy.text;
-  bool is_typed = job_is_typed(a, &a->strategy) || job_is_typed(a, &a->weights);
-  bool is_shared = strncmp(strategy, "fsdp", 4) == 0 || strncmp(strategy, "zero", 4) == 0;
-  bool is_quantised = *bits && strcmp(bits, "plain") != 0;
-  if (is_typed || !is_shared || !is_quantised) return PLIM_OK;
-  plim_err err =
-      plim_fail(error, PLIM_ERR_UNSUPPORTED,
-                "quantised weights (%s) sharded by %s are not supported yet", bits, strategy);
-  long long world = project_job_count(p, PLIM_KNOB_WORLD);
-  plim_error_hint(error, "--strategy ddp --world %lld, which keeps all weights on each GPU",
-                  world > 1 ? world : 8);
-  return err;
 }
 
 plim_err project_job_take_model(project_job *p, job_args *a, plim_error *error) {
@@ -98,7 +114,6 @@ plim_err project_job_take_model(project_job *p, job_args *a, plim_error *error) 
   plim_err missing = find(p, a, &why);
   if (missing == PLIM_ERR_UNSUPPORTED) return *into = why, missing;
   plim_err err = plim_project_refuse_unmodelled(&p->project, error);
-  if (!err) err = refuse_shared_bits(p, a, error);
   if (!err && missing) *into = why;
   return err ? err : missing;
 }

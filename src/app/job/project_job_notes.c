@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "project_job.h"
+#include "project_keys.h"
 
 #define note(p, ...) plim_note_add(&(p)->notes, __VA_ARGS__)
 
@@ -20,7 +21,7 @@ static void note_upcast(project_job *p, const job_args *a) {
     note(
         p, "assumed.upcast", "dtype",
         "accelerate's FSDP keeps trained parameters in float32, whatever dtype they are loaded in");
-  else if (is_mixed)
+  else if (is_mixed && !a->is_fsdp_1)
     note(p, "assumed.accelerate_version", NULL,
          "assuming accelerate 1.13 or newer; older versions also convert frozen parameters to "
          "float32 under FSDP2");
@@ -34,10 +35,16 @@ static void note_world(project_job *p, const job_args *a) {
          (unsigned long long)a->world, world->why);
 }
 
-static void note_loading(project_job *p, const plim_setting *loads) {
-  note(p, "assumed.dtype", "dtype",
-       "from_pretrained sets no dtype: assuming transformers 5, which uses the checkpoint's dtype "
-       "(version 4 loads float32)");
+static void note_loading(project_job *p, const job_args *a, const plim_setting *loads) {
+  uint16_t release = job_release(a, PLIM_LIBRARY_TRANSFORMERS);
+  if (release)
+    note(p, "assumed.dtype", "dtype", "from_pretrained sets no dtype: transformers %s %s",
+         plim_release_words(release).text,
+         release < PLIM_RELEASE(5, 0) ? "loads float32" : "uses the checkpoint's dtype");
+  else
+    note(p, "assumed.dtype", "dtype",
+         "from_pretrained sets no dtype: assuming transformers 5, which uses the checkpoint's "
+         "dtype (version 4 loads float32)");
   for (size_t i = 0; i < p->project.files.len; i++) {
     const plim_settings *s = &p->project.files.at[i]->settings;
     if (s->at.len && loads >= s->at.at && loads < s->at.at + s->at.len)
@@ -49,7 +56,7 @@ static void note_loading(project_job *p, const plim_setting *loads) {
 static void note_type(project_job *p, const job_args *a) {
   bool is_open = p->run.dtype.origin <= PLIM_DEFAULTED && !job_is_typed(a, &a->dtype);
   const plim_setting *loads = project_job_setting(p, "Model", ".pretrained_model_name_or_path");
-  if (is_open && loads) note_loading(p, loads);
+  if (is_open && loads) note_loading(p, a, loads);
 }
 
 // Notes settings that are unclear; the prediction uses their defaults.
@@ -95,11 +102,15 @@ static void note_stage(project_job *p) {
 
 // Notes what changes memory or time but is not modelled.
 static void note_unmodelled(project_job *p) {
+  plim_project_note_keys(&p->project, &p->notes);
   const char *freezes = plim_project_freezes(&p->project);
   if (freezes)
     note(p, "unmodelled.freeze", NULL,
-         "%s freezes parameters; predicted as if all of them were trained, which needs more memory "
-         "than the run",
+         plim_project_adapts(&p->project)
+             ? "%s freezes parameters by name, beside adapters, which is not modelled: predicted "
+               "with the adapters alone; the run may need more or less memory"
+             : "%s freezes parameters; predicted as if all of them were trained, which needs more "
+               "memory than the run",
          freezes),
         plim_note_at(&p->notes, freezes, 0);
   if (is_on(p->run.compile))

@@ -9,9 +9,10 @@ static bool is_sharded(const project_job *p, const job_args *a) {
   return !is_typed && (strncmp(strategy, "fsdp", 4) == 0 || strncmp(strategy, "zero", 4) == 0);
 }
 
-static plim_err ask(const char *why, const char *more, plim_error *error) {
+static plim_err ask(plim_error *error) {
   plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT,
-                           "the files do not set the number of GPUs, but %s%s", why, more);
+                           "the files do not set the number of GPUs, but gradient accumulation "
+                           "depends on it (global batch divided by micro batch and GPUs)");
   plim_error_hint(error, "give the number of GPUs, for example --world 8");
   return err;
 }
@@ -59,7 +60,10 @@ static bool is_plain_script(const plim_project *p) {
 
 bool project_job_is_plain(const project_job *p) { return is_plain_script(&p->project); }
 
-plim_err project_job_check_world(project_job *p, const job_args *a, plim_error *error) {
+// Of one machine as data centres have them: what most published configurations of sharded training are made for.
+enum { USUAL_GPUS = 8 };
+
+plim_err project_job_check_world(project_job *p, job_args *a, plim_error *error) {
   int64_t steps;
   bool is_open = a->world == JOB_UNSET && p->run.world.origin == PLIM_ABSENT;
   if (!is_open) return PLIM_OK;
@@ -67,10 +71,16 @@ plim_err project_job_check_world(project_job *p, const job_args *a, plim_error *
   if (is_sharded(p, a) && is_zero && is_plain_script(&p->project))
     plim_note_add(&p->notes, "assumed.gpus", "world",
                   "the files have no launcher: assuming one GPU (--world N for more)");
-  else if (is_sharded(p, a)) return ask("they shard the model with ", p->run.strategy.text, error);
+  else if (is_sharded(p, a)) {
+    a->world = USUAL_GPUS;
+    plim_note_add(&p->notes, "assumed.gpus", "world",
+                  "the files shard the model (%s) and do not set the number of GPUs: assuming %d "
+                  "(--world N to change)",
+                  p->run.strategy.text, USUAL_GPUS);
+    return PLIM_OK;
+  }
   if (a->accumulate == JOB_UNSET && plim_project_accumulation(&p->project, 1, 1, &steps))
-    return ask("gradient accumulation depends on it (global batch divided by micro batch and GPUs)",
-               "", error);
+    return ask(error);
   return PLIM_OK;
 }
 

@@ -319,7 +319,10 @@ static void find_start(launch *l, const plan_for_card *c, const plan_edits *edit
   l->wraps_layers = lacks_checkpoint(c, l->choice, edits);
   l->is_written = p && !is_left_to_hand(edits);
   l->is_started = p && plan_is_started(p, l->world);
-  if (p) l->own_sharding = plim_project_own_sharding(p, plim_strategy_names[l->strategy]);
+  if (p)
+    l->own_sharding = plim_project_own_sharding(
+        p, plim_strategy_names[l->strategy],
+        plim_knob_value_name(PLIM_KNOB_OFFLOAD, l->choice->at[PLIM_KNOB_OFFLOAD]));
   if (is_zero(l)) l->own_file = plan_file_of(p, PLIM_DIALECT_DEEPSPEED);
   if (l->strategy == PLIM_SHARD_FSDP2) l->own_file = plan_file_of(p, PLIM_DIALECT_ACCELERATE);
 }
@@ -414,6 +417,14 @@ void plan_launch_clear(plan_launch *l) {
 
 // ---- steps ------------------------------------------------------------------------------------------
 
+// Whether the file is the user's, and not one that is known by name only.
+static bool is_here(const launch *l) {
+  const plim_project *p = project_of(l);
+  for (size_t i = 0; p && i < p->files.len; i++)
+    if (p->files.at[i]->path == l->own_file) return !p->files.at[i]->shipped_by;
+  return true;
+}
+
 // Adds the step that changes the existing files, instead of creating another file.
 static plim_err add_in_own(const launch *l, manual_steps *out, plim_error *error) {
   const plim_sharding *how = &l->job.sharding;
@@ -431,14 +442,15 @@ static plim_err add_in_own(const launch *l, manual_steps *out, plim_error *error
                            plim_strategy_names[l->strategy], l->own_sharding);
   if (is_zero(l))
     return manual_step_add(out, "setting", PLIM_KNOB_STRATEGY, NULL, error,
-                           "in %s, set zero_optimization.stage to %d%s%s", l->own_file,
+                           "in %s%s, set zero_optimization.stage to %d%s%s", l->own_file,
+                           is_here(l) ? "" : " (copy it and refer to the copy)",
                            (int)(l->strategy - PLIM_SHARD_ZERO1 + 1),
                            how->offloads_optimizer ? ", offload_optimizer.device to cpu" : "",
                            how->offloads_parameters ? ", offload_param.device to cpu" : "");
   return manual_step_add(out, "setting", PLIM_KNOB_STRATEGY, NULL, error,
-                         "in %s, set distributed_type to FSDP, and in fsdp_config fsdp_version to "
-                         "2%s",
-                         l->own_file,
+                         "in %s%s, set distributed_type to FSDP, and in fsdp_config fsdp_version "
+                         "to 2%s",
+                         l->own_file, is_here(l) ? "" : " (copy it and refer to the copy)",
                          how->offloads_parameters ? " and fsdp_offload_params to true" : "");
 }
 

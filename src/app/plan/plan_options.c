@@ -182,7 +182,7 @@ static void allow_all(plim_plan_request *r) {
   for (int i = 0; i < PLIM_KNOBS; i++)
     if (plim_knob_table[i].kind == PLIM_KNOB_QUALITY) r->allowed[i] = true;
   r->allowed[PLIM_KNOB_OPTIMIZER] = true;
-  if (r->is_contrastive || r->has_batch_norm) r->allowed[PLIM_KNOB_MICRO_BATCH] = true;
+  if (plim_plan_compares_batch(r)) r->allowed[PLIM_KNOB_MICRO_BATCH] = true;
 }
 
 // Reads --allow KNOB,KNOB or --allow all.
@@ -204,8 +204,7 @@ static plim_err allow(plim_plan_request *r, const char *text, plim_error *error)
 // --try keeps all other knobs, also the split of the batch, unless another effective batch is requested.
 static void hold_others(const plan_args *args, plim_plan_request *r) {
   r->holds_others = args->tries.len > 0;
-  bool is_compared =
-      r->is_contrastive || r->has_batch_norm; // there, the batch needs permission anyway
+  bool is_compared = plim_plan_compares_batch(r); // there, the batch needs permission anyway
   bool is_split = r->domains[PLIM_KNOB_MICRO_BATCH].count || r->domains[PLIM_KNOB_ACCUMULATE].count;
   if (r->holds_others && !is_compared && !is_split && !args->effective_batch)
     r->domains[PLIM_KNOB_MICRO_BATCH] = (plim_domain){1, {r->job.recipe.batch}};

@@ -9,7 +9,7 @@
 typedef struct {
   job_args job;
   const job_args *typed; // `job` before files were read
-  const char *effective_batch, *margin, *out;
+  const char *effective_batch, *margin, *out, *command;
   char batch_of_files[24]; // the effective batch that the files set, as text
   cli_strings fix, tries, allow, set;
   double epochs, price; // NaN: not given

@@ -53,7 +53,7 @@ static const char *optimizer_of(const plim_recipe *c) {
   return "adamw";
 }
 
-static void take_recipe(const plim_job *job, job_args *a) {
+static void take_recipe(const plim_job *job, const job_args *own, job_args *a) {
   const plim_recipe *c = &job->recipe;
   bool is_contrastive = c->loss == PLIM_LOSS_CONTRASTIVE;
   a->batch = (uint64_t)c->batch;
@@ -72,10 +72,20 @@ static void take_recipe(const plim_job *job, job_args *a) {
   a->columns = is_contrastive ? (uint64_t)c->columns : 0;
   a->cached_batch = is_contrastive ? (uint64_t)c->cached_batch : 0;
   a->pooling = is_contrastive ? (int)c->pooling : 0;
+  a->method = (int)c->method;
+  if (plim_method_has_reference(c->method)) a->reference = 1 + (int)c->reference;
+  if (plim_method_compares(c->method) && c->method != PLIM_METHOD_REWARD &&
+      c->answers[0] < c->length - 1)
+    a->answer_seq = (uint64_t)c->answers[0];
+  if (c->distils) a->teacher = own->teacher;
   a->liger = c->uses_liger;
   a->no_clip = c->skips_clipping;
+  a->in_backward = c->steps_in_backward;
   a->delete_outputs = c->deletes_outputs;
-  a->loop = place_of(job_loops, c->is_trainer ? "trainer" : c->is_bare ? "bare" : "manual");
+  a->loop = place_of(job_loops, c->is_trainer        ? "trainer"
+                                : c->is_bare         ? "bare"
+                                : c->keeps_only_loss ? "loss-only"
+                                                     : "manual");
 }
 
 static void take_adapters(const plim_job *job, const job_args *own, const job_request *r,
@@ -84,6 +94,11 @@ static void take_adapters(const plim_job *job, const job_args *own, const job_re
   a->lora_rank = (uint64_t)job->lora.rank;
   a->lora_dropout = job->lora.dropout;
   a->lora_dtype = job->lora.keeps_dtype;
+  a->lora_saved = job->lora.saved;
+  a->lora_layers = job->lora.layers;
+  a->lora_excluded = job->lora.excluded;
+  a->lora_bias = (int)job->lora.bias;
+  a->dora = job->lora.uses_dora;
   bool is_everywhere = !own->lora_rank || strcmp(job_lora_targets(own, r), "all-linear") == 0;
   if (!is_everywhere) a->lora_targets = job_lora_targets(own, r);
 }
@@ -108,6 +123,8 @@ static job_args args_of(const plan_result *r, const plan_for_card *c, const plim
   const char *conf = plim_choice_conf(&c->asked, &x->choice);
   job_args a = JOB_DEFAULTS;
   a.model = r->args->model;
+  a.head = r->args->head;
+  a.labels = r->args->labels;
   a.gpu = *c->gpu ? c->gpu : NULL;
   a.limit_bytes = r->args->limit_bytes;
   a.alloc_conf = *conf ? conf : NULL;
@@ -116,7 +133,8 @@ static job_args args_of(const plan_result *r, const plan_for_card *c, const plim
   a.weights = (int)job.weights;
   a.load = load_of(&job);
   if (job.weights && !job.prepares_kbit) a.prepare = place_of(job_prepares, "none");
-  take_recipe(&job, &a);
+  take_recipe(&job, r->args, &a);
+  a.lengths = r->args->lengths;
   take_adapters(&job, r->args, &c->request, &a);
   take_sharding(&job, r->args, &a);
   return a;

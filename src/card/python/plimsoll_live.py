@@ -71,7 +71,8 @@ def resume(path, steps):
     _first = _step = steps
     if plimsoll_ranks.is_first():
         place = "resuming from %s" % path if path else "this run has no checkpoint yet: training starts from the beginning"
-        print("plimsoll: " + place, file=sys.stderr, flush=True)
+        sys.stderr.write("plimsoll: %s\n" % place)  # in one piece, also where the stream has no buffer
+        sys.stderr.flush()
     _write()
 
 

@@ -1,7 +1,9 @@
 #include "nccl_watchdog.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <time.h>
@@ -15,6 +17,8 @@
 #define MOST_ROUNDS                                                                                \
   2 // of a watchdog that does not ask for a collective; the first may have begun before
 #define MOST_WAIT_SECONDS 60 // for a watchdog, which wakes up every 100 ms
+#define MOST_EXIT_SECONDS                                                                          \
+  2 // the same, at the end of the program: it may wait for Python, which is gone
 
 typedef struct {
   const void *event;
@@ -57,7 +61,30 @@ static void end_watcher(void *ended) {
   pthread_mutex_unlock(&lock);
 }
 
-static void make_ends(void) { pthread_key_create(&ends, end_watcher); }
+static bool is_exiting;
+
+static bool is_any_awake(void) {
+  for (watcher *w = watchers; w; w = w->next)
+    if (w->is_awake) return true;
+  return false;
+}
+
+// Runs when the program ends, before the destructors of PyTorch's globals. A watchdog that asks CUDA anything after those
+// aborts the program ("CUDA error: no error"), as it does now and then on a real GPU. Here it sleeps on.
+static void hush_watchdogs(void) {
+  struct timespec end;
+  clock_gettime(CLOCK_REALTIME, &end);
+  end.tv_sec += MOST_EXIT_SECONDS;
+  pthread_mutex_lock(&lock);
+  is_exiting = true;
+  while (is_any_awake() && pthread_cond_timedwait(&has_changed, &lock, &end) == 0) {}
+  pthread_mutex_unlock(&lock);
+}
+
+static void make_ends(void) {
+  pthread_key_create(&ends, end_watcher);
+  atexit(hush_watchdogs);
+}
 
 // The watcher of this thread; NULL: it is not a watchdog.
 static watcher *watcher_here(void) {
@@ -134,12 +161,23 @@ STAND_IN void plimsoll_card_backward(void) {
 
 // ---- the watchdog's sleep ----------------------------------------------------------------------------------
 
-static void set_awake(watcher *w, bool is_awake) {
+static void fall_asleep(watcher *w) {
+  if (!w) return;
   pthread_mutex_lock(&lock);
-  w->is_awake = is_awake;
-  w->rounds += !is_awake;
+  w->is_awake = false;
+  w->rounds++;
   pthread_cond_signal(&has_changed);
   pthread_mutex_unlock(&lock);
+}
+
+// Whether the watchdog may go on after its sleep. If the program ends, only a call that ends the watchdog wakes it.
+static bool wake_up(watcher *w, int result) {
+  if (!w) return true;
+  pthread_mutex_lock(&lock);
+  w->is_awake = !(is_exiting && result == ETIMEDOUT);
+  bool may_go_on = w->is_awake;
+  pthread_mutex_unlock(&lock);
+  return may_go_on;
 }
 
 // Not functions of CUDA's: PyTorch's watchdog sleeps in one of them, depending on the glibc for which PyTorch was built.
@@ -148,10 +186,9 @@ STAND_IN int pthread_cond_timedwait(pthread_cond_t *restrict cond, pthread_mutex
   static int (*real)(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
   if (!real) *(void **)&real = dlsym(RTLD_NEXT, "pthread_cond_timedwait");
   watcher *w = watcher_here();
-  if (w) set_awake(w, false);
+  fall_asleep(w);
   int result = real(cond, mutex, until);
-  if (w) set_awake(w, true);
-  return result;
+  return wake_up(w, result) ? result : pthread_cond_wait(cond, mutex);
 }
 
 STAND_IN int pthread_cond_clockwait(pthread_cond_t *restrict cond, pthread_mutex_t *restrict mutex,
@@ -159,10 +196,9 @@ STAND_IN int pthread_cond_clockwait(pthread_cond_t *restrict cond, pthread_mutex
   static int (*real)(pthread_cond_t *, pthread_mutex_t *, clockid_t, const struct timespec *);
   if (!real) *(void **)&real = dlsym(RTLD_NEXT, "pthread_cond_clockwait");
   watcher *w = watcher_here();
-  if (w) set_awake(w, false);
+  fall_asleep(w);
   int result = real(cond, mutex, clock, until);
-  if (w) set_awake(w, true);
-  return result;
+  return wake_up(w, result) ? result : pthread_cond_wait(cond, mutex);
 }
 
 // ---- events ---------------------------------------------------------------------------------------------

@@ -61,13 +61,19 @@ static plim_err finish_project(const plim_plan_file *plan, plim_project *p, plim
   return err ? err : plim_project_finish(p, error);
 }
 
+// A file of a trainer that was not here when the plan was made, and is not now.
+static bool is_shipped(const plim_plan_source *f) {
+  return !f->text && plim_shipped_by(f->path) && !plim_is_file(f->path);
+}
+
 static plim_err read_project(const plim_plan_file *plan, plim_project *p, plim_error *error) {
   plim_err err = PLIM_OK;
   *p = (plim_project){0};
   for (size_t i = 0; !err && i < plan->files.len; i++) {
     const plim_plan_source *f = &plan->files.at[i];
-    err =
-        f->text ? plim_project_add_typed(p, f->text, error) : plim_project_read(p, f->path, error);
+    err = f->text         ? plim_project_add_typed(p, f->text, error)
+          : is_shipped(f) ? plim_project_add_shipped(p, f->path, error)
+                          : plim_project_read(p, f->path, error);
   }
   if (err == PLIM_ERR_IO && !plim_is_file(error->file))
     plim_error_hint(error,
@@ -260,6 +266,7 @@ static bool add_source(plim_project *p, const plim_plan_source *source) {
   char *text = NULL, *backup = NULL;
   size_t size;
   if (source->text) return !plim_project_add_typed(p, source->text, NULL);
+  if (is_shipped(source)) return !plim_project_add_shipped(p, source->path, NULL);
   bool is_read = !plim_text_file_read(source->path, PLAN_LIMIT, &text, &size, NULL);
   if (is_read && !is_source(text, size, source)) {
     plim_content now = plim_content_of(text, size);

@@ -98,6 +98,8 @@ static char *text_of(const plim_error *error) {
   enum { MOST_BYTES = 16 << 20 };
   char *text = NULL;
   size_t size = 0;
+  const char *dot = strrchr(error->file, '.');
+  if (dot && strcmp(dot, ".ipynb") == 0) return NULL; // the byte counts in the code of its cells
   if (!*error->file || error->byte == PLIM_UNKNOWN) return NULL;
   if (plim_text_file_read(error->file, MOST_BYTES, &text, &size, NULL)) return NULL;
   bool is_text = error->byte <= size;

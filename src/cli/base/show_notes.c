@@ -1,21 +1,25 @@
 #include "show_notes.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "term.h"
 #include "text.h"
 
 static void print_note(FILE *out, const plim_note *note) {
-  char line[4096 + 1200];
   bool has_place = note->file && !strstr(note->message, note->file);
+  size_t size = strlen(note->message) + (has_place ? strlen(note->file) : 0) + 24;
+  char *line = malloc(size);
+  if (!line) return;
   if (has_place && note->line)
-    snprintf(line, sizeof line, "%.4096s:%d: %s", note->file, note->line, note->message);
-  else if (has_place) snprintf(line, sizeof line, "%.4096s: %s", note->file, note->message);
-  else snprintf(line, sizeof line, "%s", note->message);
+    snprintf(line, size, "%s:%d: %s", note->file, note->line, note->message);
+  else if (has_place) snprintf(line, size, "%s: %s", note->file, note->message);
+  else snprintf(line, size, "%s", note->message);
   plim_text_disarm(line);
   fprintf(out, "note: ");
   term_wrap(out, line, 6, 6, (size_t)term_width(out));
+  free(line);
 }
 
 static bool is_assumption(const plim_note *note) {

@@ -103,6 +103,7 @@ void check_print_json(const check *c) {
   print_host(&j, &c->machine);
   print_batch(&j, c);
   if (c->has_estimate) {
+    estimate_json_versions(&j, &c->job, &c->request.job.versions);
     jsonw_object(&j, "estimate");
     estimate_json_members(&j, &c->estimate);
     jsonw_end(&j);

@@ -6,7 +6,7 @@
 #include "command.h"
 
 typedef struct {
-  const char *model, *gpu;
+  const char *model, *gpu, *command;
   uint64_t world;
   cli_strings set;
 } check_args;
@@ -53,8 +53,9 @@ static int run(const cli_call *call) {
                .gpu = args->gpu,
                .world = args->world};
   check_look(c);
-  plim_err err =
-      check_read(c, (const char *const *)call->words.at, call->words.len, &args->set, &error);
+  project_input in = {(const char *const *)call->words.at, call->words.len, args->command,
+                      &args->set};
+  plim_err err = check_read(c, &in, &error);
   if (!err) err = check_all(c, &error);
   int status = err ? cli_report(&error, NULL) : show(c, call);
   check_clear(c);
@@ -72,11 +73,14 @@ static const cli_option options[] = {
     {"world", 0, "N", CLI_UINT, AT(world), "number of GPUs, if the files do not set it", NULL},
     {"set", 0, "KNOB=FILE:KEY", CLI_STRINGS, AT(set),
      "where a setting is in your files, if it was not found", NULL},
+    {"command", 0, "LINE", CLI_STRING, AT(command), PROJECT_COMMAND_HELP, NULL},
     {0},
 };
 
 static const cli_positional positionals[] = {
-    {"FILES", "your configuration: training files, launch scripts, DeepSpeed and accelerate files",
+    {"FILES",
+     "your configuration: training files, launch scripts, DeepSpeed and accelerate files; or "
+     "the folder that holds them",
      CLI_FILE, 0, SIZE_MAX, NULL},
     {0},
 };
@@ -97,6 +101,8 @@ static const char *const description[] = {
 static const cli_example examples[] = {
     {"plimsoll check train.yaml launch.sh", "check everything before a run"},
     {"plimsoll check train.yaml --gpu 24GiB", "will it fit on a GPU with 24 GiB?"},
+    {"plimsoll check --command \"torchrun --nproc_per_node 2 train.py --bf16\"",
+     "check a script as this command starts it"},
     {"plimsoll check", "check only the machine and the environment"},
     {0},
 };

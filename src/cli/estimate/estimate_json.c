@@ -63,12 +63,29 @@ static void holders(json_writer *j, const plim_holdings *h) {
   jsonw_end(j);
 }
 
+// Versions of the libraries, and where each comes from; null: nothing says, and the measured one is assumed.
+void estimate_json_versions(json_writer *j, const job_args *args, const plim_versions *versions) {
+  jsonw_object(j, "versions");
+  for (int i = 0; i < PLIM_LIBRARIES; i++) {
+    char place[300];
+    plim_library library = (plim_library)i;
+    jsonw_object(j, plim_library_names[i]);
+    jsonw_string(j, "version", plim_release_words(plim_versions_used(versions, library)).text);
+    const char *origin = job_version_origin(args, library, place, sizeof place);
+    if (origin) jsonw_string(j, "from", origin);
+    else jsonw_null(j, "from");
+    jsonw_end(j);
+  }
+  jsonw_end(j);
+}
+
 void estimate_print_json(const estimate_result *r) {
   json_writer j = jsonw_begin(stdout);
   jsonw_object(&j, NULL);
   jsonw_u64(&j, "format_version", 1);
   jsonw_string(&j, "model", r->args->model);
   jsonw_string_or_null(&j, "gpu", r->request.card);
+  estimate_json_versions(&j, r->args, &r->request.job.versions);
   estimate_json_members(&j, &r->e);
   jsonw_array(&j, "notes");
   notes_write(&j, &r->request.notes);

@@ -20,6 +20,8 @@ void estimate_print_json(const estimate_result *r);
 
 // The members of an estimate, into an open object.
 void estimate_json_members(json_writer *j, const plim_estimate *e);
+// "versions": of the libraries, and where each comes from.
+void estimate_json_versions(json_writer *j, const job_args *args, const plim_versions *versions);
 
 // The run that the estimate is of: under the limit if it fits, otherwise without one.
 plim_predict_request estimate_request(const estimate_result *r);

@@ -23,6 +23,13 @@ static bool is_listed(const plim_catalogue_model *model, plim_config *c) {
 
 static int64_t longest(const plim_config *c) { return c->positions - c->family->position_offset; }
 
+// As people name sizes; the JSON has the exact number.
+static void show_parameters(term_table *t, uint64_t parameters) {
+  bool is_large = parameters >= 1000000000;
+  term_table_cell(t, TERM_PLAIN, is_large ? "%.2f B" : "%.0f M",
+                  (double)parameters / (is_large ? 1e9 : 1e6));
+}
+
 static void print_models(FILE *out) {
   static const term_column columns[] = {
       {"model"}, {"parameters", .right = true}, {"type"}, {"tokens", .right = true}, {"family"}};
@@ -32,11 +39,11 @@ static void print_models(FILE *out) {
     const plim_catalogue_model *m = &plim_catalogue[i];
     if (!is_listed(m, &c)) continue;
     term_table_cell(t, TERM_CYAN, "%s", m->name);
-    term_table_cell(t, TERM_PLAIN, "%s", units_count(m->parameters).text);
+    show_parameters(t, m->parameters);
     term_table_cell(t, TERM_PLAIN, "%s", dtype_name(m->dtype));
     if (c.positions) term_table_cell(t, TERM_PLAIN, "%s", units_count((uint64_t)longest(&c)).text);
     else term_table_cell(t, TERM_PLAIN, "any");
-    term_table_cell(t, TERM_PLAIN, "%s", c.family->model_type);
+    term_table_cell(t, TERM_PLAIN, "%s", plim_config_whole(&c)->model_type);
   }
   term_table_print(t, out);
   term_table_free(t);
@@ -58,7 +65,7 @@ static void write_models(json_writer *j) {
     jsonw_string(j, "id", m->id);
     jsonw_u64(j, "parameters", m->parameters);
     jsonw_string(j, "dtype", dtype_name(m->dtype));
-    jsonw_string(j, "family", c.family->model_type);
+    jsonw_string(j, "family", plim_config_whole(&c)->model_type);
     if (c.positions) jsonw_i64(j, "max_tokens", longest(&c));
     else jsonw_null(j, "max_tokens");
     jsonw_end(j);
@@ -78,7 +85,7 @@ static const struct {
 enum { RECORDINGS = sizeof recordings / sizeof *recordings };
 
 static void print_families(FILE *out) {
-  static const term_column columns[] = {{"family"}, {"verified on"}};
+  static const term_column columns[] = {{"family"}, {"verified on", .wraps = true}};
   term_table *t = term_table_new(columns, 2);
   for (size_t i = 0; i < plim_family_count; i++) {
     char text[128] = "";

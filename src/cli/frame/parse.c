@@ -235,6 +235,13 @@ static size_t program_row(const cli_command *command) {
   return i;
 }
 
+// Whether it has an option for the user's launch command.
+static bool takes_command(const cli_command *command) {
+  for (size_t i = 0; i < cli_option_count(command->options); i++)
+    if (strcmp(command->options[i].name, "command") == 0) return true;
+  return false;
+}
+
 static bool fail_unknown(parser *p, const char *word, size_t bytes) {
   char name[64], command[64];
   snprintf(name, sizeof name, "%.*s", (int)bytes, word);
@@ -244,7 +251,10 @@ static bool fail_unknown(parser *p, const char *word, size_t bytes) {
   bool has_program = program_row(p->command) < cli_positional_count(p->command->positionals);
   if (!near) {
     HINT(p, "to list the options: %s -h%s", command,
-         has_program ? "; options of your own program come after its name" : "");
+         takes_command(p->command) ? "; options of your training go into --command \"python "
+                                     "train.py ...\""
+         : has_program             ? "; options of your own program come after its name"
+                                   : "");
     return false;
   }
   const cli_option *option = find_option(p, near, strlen(near), 0).option;

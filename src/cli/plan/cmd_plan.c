@@ -110,6 +110,7 @@ static plim_err plan_card(const plan_args *args, const project_job *files, const
   plim_err err = job_understand(&job, args->typed, &c->request, source, error);
   if (err) return files ? project_job_blame(files, &args->job, source, err, error) : err;
   if (files) project_job_place_notes(files, &c->request.notes);
+  if (files) project_job_note_batches(files, &c->request);
   if (!files && job.strategy && !job_is_typed(&job, &job.strategy))
     plim_note_add(&c->request.notes, "assumed.strategy", "strategy",
                   "no --strategy is given: assuming that the current run uses DDP");
@@ -131,7 +132,9 @@ static plim_err plan_card(const plan_args *args, const project_job *files, const
   if (!err && files) offer_losses(files, &c->asked);
   if (!err && files) hold_ways(files, &c->asked);
   if (!err && files) mark_by_hand(&files->project, &c->asked);
-  if (!err) err = plim_plan_make(&c->asked, &c->plan, error);
+  plim_plan_request first = c->asked;
+  first.known = &c->known;
+  if (!err) err = plim_plan_make(&first, &c->plan, error);
   if (!err) note_length(c);
   if (!err && c->request.notes.has_no_memory) err = plim_no_memory(error);
   if (gpu) snprintf(c->gpu, sizeof c->gpu, "%s", gpu);
@@ -147,7 +150,8 @@ static bool has_batch_norm(const plim_project_file *f) {
 static void note_environment(const plan_args *args, project_job *files) {
   const char *conf = args->job.alloc_conf;
   bool is_typed = job_is_typed(&args->job, &args->job.alloc_conf);
-  if (conf && !is_typed && files->run.alloc_conf.origin != PLIM_EXPLICIT)
+  bool is_of_files = files->run.alloc_conf.origin == PLIM_EXPLICIT || files->has_own_conf;
+  if (conf && !is_typed && !is_of_files)
     plim_note_add(&files->notes, "assumed.alloc_conf", "alloc_conf",
                   "PYTORCH_CUDA_ALLOC_CONF is taken from this environment: %s", conf);
 }
@@ -185,6 +189,7 @@ static plim_err plan_writable(const plan_result *r, plan_for_card *c, plim_error
   const plim_plan *best = &c->plan;
   plim_plan_request held = c->asked;
   plim_err err = PLIM_OK;
+  held.known = &c->known;
   while (!err && r->files && best->rungs.len) {
     plan_edits edits;
     plan_edits_or_end(&r->files->project, c, &best->rungs.at[0], &edits);
@@ -354,6 +359,7 @@ plim_err plan_result_make(plan_args *args, project_job *files, plan_result *r, c
 
 void plan_result_clear(plan_result *r) {
   for (size_t i = 0; i < PLAN_MAX_CARDS; i++) { // including one that failed halfway
+    vec_free(&r->cards[i].known);
     plim_plan_clear(&r->cards[i].plan);
     plim_plan_clear(&r->cards[i].writable);
     job_request_clear(&r->cards[i].request);
@@ -371,15 +377,16 @@ static int run(const cli_call *call) {
   plim_error error = {0};
   const char *source = NULL;
   plim_err err = check_duration(args, &error);
-  if (!err && !call->words.len && !args->job.model) err = refuse_nothing(&error);
+  if (!err && !call->words.len && !args->command && !args->job.model) err = refuse_nothing(&error);
   args->job.typed = call;
   args->job.typed_at = offsetof(plan_args, job);
-  bool has_files = call->words.len;
+  bool has_files = call->words.len || args->command;
+  project_input in = {(const char *const *)call->words.at, call->words.len, args->command,
+                      &args->set};
   if (!err && has_files) {
     note_interrupted();
-    err = project_job_read(&files, (const char *const *)call->words.at, call->words.len, &args->set,
-                           &error);
-    if (err) hint_command(call->words.at[0], &error);
+    err = project_job_read(&files, &in, &error);
+    if (err && call->words.len) hint_command(call->words.at[0], &error);
   }
   if (!err) err = plan_result_make(args, has_files ? &files : NULL, &r, &source, &error);
   if (!err && r.count == 1) err = plan_writable(&r, &r.cards[0], &error);
@@ -430,6 +437,8 @@ static const cli_option options[] = {
      "price of one GPU per hour, to show what the run costs", NULL},
     {"set", 0, "KNOB=FILE:KEY", CLI_STRINGS, offsetof(plan_args, set),
      "where a setting is in your files, if it was not found", NULL},
+    {"command", 0, "LINE", CLI_STRING, offsetof(plan_args, command), PROJECT_COMMAND_HELP, NULL,
+     true},
     {"out", 0, "FILE", CLI_FILE, offsetof(plan_args, out),
      "save the plan to this file, for plimsoll apply", NULL, true},
     {"online", 0, NULL, CLI_FLAG, offsetof(plan_args, is_online),
@@ -467,7 +476,9 @@ static const char *const description[] = {
 };
 
 static const cli_positional positionals[] = {
-    {"FILES", "your configuration: training files, launch scripts, DeepSpeed and accelerate files",
+    {"FILES",
+     "your configuration: training files, launch scripts, DeepSpeed and accelerate files; or "
+     "the folder that holds them",
      CLI_FILE, 0, SIZE_MAX, NULL},
     {"COMMAND", "instead of files: the training command, which is run on a simulated GPU",
      CLI_PROGRAM, 0, SIZE_MAX, NULL},
@@ -477,6 +488,8 @@ static const cli_positional positionals[] = {
 static const cli_example examples[] = {
     {"plimsoll plan train.yaml --gpu 24GiB --out plan.json",
      "plan from your own files, for plimsoll apply"},
+    {"plimsoll plan train.py --command \"python train.py --batch_size 8\" --gpu 24GiB",
+     "plan a script whose settings come from its command line"},
     {"plimsoll plan -m qwen2.5-7b --lora-rank 128 -b 2 -a 8 -c -g 4090",
      "the fastest settings for this run on an RTX 4090"},
     {"plimsoll plan -m llama-3.1-8b --lora-rank 16 -b 4 -g 24GiB,32GiB,80GiB",

@@ -56,7 +56,7 @@ static void change(json_writer *j, const plan_for_card *c, const plim_plan_chang
   jsonw_string(j, "knob", plim_knob_table[x->knob].name);
   value(j, "from", x->knob, x->from);
   value(j, "to", x->knob, x->to);
-  if (x->follows) jsonw_null(j, "saves_bytes");
+  if (x->follows || x->cannot_run_otherwise) jsonw_null(j, "saves_bytes");
   else jsonw_i64(j, "saves_bytes", x->saves_bytes);
   jsonw_number(j, "costs_seconds", x->costs_seconds);
   jsonw_number(j, "gains_tokens_per_second", x->gains_tokens);
@@ -263,6 +263,7 @@ static void proof(json_writer *j, const plan_proof *p) {
 static void members(json_writer *j, const plan_result *r, const plan_for_card *c) {
   const plim_plan *p = &c->plan;
   jsonw_string_or_null(j, "gpu", c->request.card);
+  estimate_json_versions(j, r->args, &c->request.job.versions);
   jsonw_bytes(j, "budget_bytes", c->request.target.budget_bytes);
   jsonw_bool(j, "fits", p->rungs.len > 0);
   if (p->rungs.len) rung(j, "chosen", r, c, &p->rungs.at[0]);
@@ -280,6 +281,7 @@ static void members(json_writer *j, const plan_result *r, const plan_for_card *c
   jsonw_end(j);
   jsonw_object(j, "before");
   estimate_json_members(j, &p->before);
+  jsonw_string_or_null(j, "cannot_run", p->own_refusal);
   jsonw_end(j);
   if (r->proof) proof(j, r->proof);
   jsonw_u64(j, "tried", p->tried);

@@ -22,11 +22,19 @@ static const question batch_norm = {"batch_norm",
                                     "learns",
                                     "SyncBatchNorm averages over all GPUs"};
 
+static const question divergence = {"kto",
+                                    "KTO estimates how far the model is from its reference in each "
+                                    "micro batch, so another micro batch changes what the model "
+                                    "learns",
+                                    NULL};
+
 // The question to ask; NULL if the user has said that the micro batch stays or is free.
 static const question *asked(const plan_for_card *c) {
   const plim_plan_request *r = &c->asked;
   if (r->allowed[PLIM_KNOB_MICRO_BATCH] || r->domains[PLIM_KNOB_MICRO_BATCH].count) return NULL;
-  return r->is_contrastive ? &contrastive : r->has_batch_norm ? &batch_norm : NULL;
+  if (r->is_contrastive) return &contrastive;
+  if (r->has_batch_norm) return &batch_norm;
+  return plim_plan_compares_batch(r) ? &divergence : NULL;
 }
 
 static long long micro_batch(const plan_for_card *c) {

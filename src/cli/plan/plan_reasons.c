@@ -93,6 +93,15 @@ static void say_alloc_conf(const change *x, char *text, size_t size) {
     snprintf(text, size, "segments grow in place instead of leaving unusable gaps");
 }
 
+static void say_strategy(const change *x, char *text, size_t size) {
+  const plim_job *job = &x->c->asked.job;
+  bool loads_whole = job->recipe.is_trainer && job->load == PLIM_LOAD_PRETRAINED;
+  if (x->to == PLIM_SHARD_ZERO3 && loads_whole)
+    snprintf(text, size,
+             "each GPU holds the whole model once, because it is loaded before ZeRO-3 is set up; "
+             "create TrainingArguments before from_pretrained to save that memory");
+}
+
 static void say_cached_batch(const change *x, char *text, size_t size) {
   (void)x;
   snprintf(text, size,
@@ -107,7 +116,7 @@ static const struct {
     {PLIM_KNOB_PRECISION, say_precision},       {PLIM_KNOB_DTYPE, say_dtype},
     {PLIM_KNOB_CHUNKED_LOSS, say_chunks},       {PLIM_KNOB_LIGER, say_liger},
     {PLIM_KNOB_CHECKPOINT, say_checkpoint},     {PLIM_KNOB_ALLOC_CONF, say_alloc_conf},
-    {PLIM_KNOB_CACHED_BATCH, say_cached_batch},
+    {PLIM_KNOB_CACHED_BATCH, say_cached_batch}, {PLIM_KNOB_STRATEGY, say_strategy},
 };
 
 void plan_reason(const plan_for_card *c, plim_knob knob, char *text, size_t size) {

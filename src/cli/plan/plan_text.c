@@ -160,10 +160,15 @@ static void print_verdict(const plan_for_card *c) {
   char needs[ESTIMATE_NEEDS_SIZE], line[384], tight[PLAN_TIGHT_SIZE];
   estimate_needs(now, needs, sizeof needs);
   plan_why_tight(c, now, tight, sizeof tight);
+  if (*p->own_refusal) {
+    snprintf(line, sizeof line, "\nnow:      cannot run: %s", p->own_refusal);
+    sentence(line);
+  }
+  const char *start = *p->own_refusal ? "          with sdpa attention: " : "\nnow:      ";
   if (now->has_verdict && !now->fits)
-    snprintf(line, sizeof line, "\nnow:      needs %s: DOES NOT FIT", needs);
+    snprintf(line, sizeof line, "%sneeds %s: DOES NOT FIT", start, needs);
   else
-    snprintf(line, sizeof line, "\nnow:      %s%s, %s per step%s%s",
+    snprintf(line, sizeof line, "%s%s%s, %s per step%s%s", start,
              units_bytes(now->device_bytes).text, now->has_verdict && !*tight ? ": FITS" : "",
              units_seconds(now->step_seconds).text, *tight ? "; it may not fit: " : "", tight);
   sentence(line);
@@ -217,6 +222,7 @@ static void value_now(const plan_for_card *c, const plim_plan_change *x, char *t
 static const char *remark(const plan_for_card *c, const plim_plan_change *x) {
   bool is_consented = c->plan.concedes && c->asked.allowed[x->knob];
   if (x->follows) return "together with the row above";
+  if (x->cannot_run_otherwise) return "needed to run on this GPU";
   if (x->is_asked) return "requested";
   if (!x->is_needed) return "";
   if (plim_is_safe(&c->asked, &c->plan.before)) return "makes room for the other changes";
@@ -235,9 +241,10 @@ static void change_cells(term_table *t, const plan_for_card *c, const plim_plan_
   char from[96], to[96], saves[48] = "", costs[48] = "";
   value_now(c, x, from, sizeof from);
   plim_knob_value_text(x->knob, x->to, to, sizeof to);
-  if (!x->follows) signed_bytes(x->saves_bytes, saves, sizeof saves);
-  if (!x->follows && c->plan.effective_batch) signed_seconds(x->costs_seconds, costs, sizeof costs);
-  else if (!x->follows) signed_tokens(x->gains_tokens, costs, sizeof costs);
+  bool has_figures = !x->follows && !x->cannot_run_otherwise;
+  if (has_figures) signed_bytes(x->saves_bytes, saves, sizeof saves);
+  if (has_figures && c->plan.effective_batch) signed_seconds(x->costs_seconds, costs, sizeof costs);
+  else if (has_figures) signed_tokens(x->gains_tokens, costs, sizeof costs);
   term_table_cell(t, TERM_PLAIN, "%s", plim_knob_table[x->knob].name);
   term_table_cell(t, TERM_PLAIN, "%s", from);
   term_table_cell(t, TERM_BOLD, "%s", to);

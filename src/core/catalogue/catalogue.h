@@ -10,19 +10,28 @@ typedef struct {
   const char *name;    // as people say it: "qwen2.5-7b"
   uint64_t parameters; // as published, tied weights counted once
   plim_head head;
-  plim_dtype dtype; // that transformers loads it in; PLIM_DTYPE_COUNT: not published
-  const char *keys; // "key=value ..." as in config.json: all that change memory
+  plim_dtype dtype;    // that transformers loads it in; PLIM_DTYPE_COUNT: not published
+  const char *keys;    // "key=value ..." as in config.json: all that change memory
+  bool is_unconfirmed; // not every size was found in a public source: the user is told
 } plim_catalogue_model;
 
 extern const plim_catalogue_model plim_catalogue[];
 extern const size_t plim_catalogue_count;
 
-enum { PLIM_MAX_MODELS = 128 };
+enum { PLIM_MAX_MODELS = 512 };
 
 // By id, with or without its owner, or by name; case and what stands between words do not matter
 // ("llama3.1:8b"). A chat or instruct version is found by its base model, whose shapes it has; a size may
 // be missing where there is one only ("tinyllama"). NULL if there is none, or more than one.
 const plim_catalogue_model *plim_catalogue_named(const char *name);
+
+// The same, but the name must have everything that tells models apart, and so must be of one model only: nothing but
+// words such as "instruct" may be missing.
+const plim_catalogue_model *plim_catalogue_same(const char *name);
+
+// The model whose name is part of this one, as the base of a fine-tune often is ("My-Llama-3.1-8B-Stories"), or that is
+// known as its base: a guess that only the user can confirm. NULL if there is none.
+const plim_catalogue_model *plim_catalogue_within(const char *name);
 
 // All models that a name could stand for or begins, at most PLIM_MAX_MODELS; returns how many.
 size_t plim_catalogue_candidates(const char *name,

@@ -1,7 +1,7 @@
 // Models by name: what users and the hub call them.
 #include <string.h>
 
-#include "catalogue.h"
+#include "catalogue_impl.h"
 #include "suggest.h"
 
 enum { KEY_BYTES = 96, MAX_WORDS = 16 };
@@ -44,9 +44,10 @@ static bool read_name(model_name *n, const char *text) {
   return n->count > 0;
 }
 
-// Words that say how it was trained, not what it is; "meta" is in some ids of Llama only.
+// Words that say how it was trained, not what it is; "meta" is in some ids of Llama only, "deduped" in those of Pythia.
 static bool is_left_out(const char *word) {
-  static const char *const words[] = {"instruct", "it", "chat", "hf", "meta", "latest"};
+  static const char *const words[] = {"instruct", "it",   "chat",    "thinking",
+                                      "hf",       "meta", "deduped", "latest"};
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
     if (strcmp(word, words[i]) == 0) return true;
   return false;
@@ -120,8 +121,24 @@ static likeness likeness_to(const char *name, const model_name *asked,
 static likeness likeness_of(const plim_catalogue_model *model, const char *name,
                             const model_name *asked, const model_name *shortened) {
   if (!plim_catalogue_is_public(model)) return strcmp(model->id, name) == 0 ? THE_NAME : NOT_MEANT;
+  if (!asked->owner && strchr(model->name, '/')) return NOT_MEANT;
   likeness l = likeness_to(model->id, asked, shortened);
   return asked->owner ? l : most(l, likeness_to(model->name, asked, shortened));
+}
+
+static const plim_catalogue_model *row_named(const char *name) {
+  for (size_t i = 0; i < plim_catalogue_count; i++)
+    if (strcmp(plim_catalogue[i].name, name) == 0) return &plim_catalogue[i];
+  return NULL;
+}
+
+// The row of a published model under another name; NULL: none.
+static const plim_catalogue_model *row_of_alias(const model_name *asked,
+                                                const model_name *shortened) {
+  for (size_t i = 0; i < plim_catalogue_alias_count; i++)
+    if (likeness_to(plim_catalogue_aliases[i].id, asked, shortened) >= SAME_SHAPE)
+      return row_named(plim_catalogue_aliases[i].name);
+  return NULL;
 }
 
 static size_t search(const char *name, likeness least,
@@ -136,7 +153,10 @@ static size_t search(const char *name, likeness least,
     if (l > least) count = 0, least = l;
     out[count++] = &plim_catalogue[i];
   }
-  return count;
+  bool is_row = count && least >= SAME_SHAPE;
+  const plim_catalogue_model *other = is_row ? NULL : row_of_alias(&asked, &shortened);
+  if (other) out[0] = other;
+  return other ? 1 : count;
 }
 
 size_t plim_catalogue_candidates(const char *name,
@@ -147,6 +167,61 @@ size_t plim_catalogue_candidates(const char *name,
 const plim_catalogue_model *plim_catalogue_named(const char *name) {
   const plim_catalogue_model *found[PLIM_MAX_MODELS];
   return search(name, BUT_FOR_SIZE, found) == 1 ? found[0] : NULL;
+}
+
+const plim_catalogue_model *plim_catalogue_same(const char *name) {
+  const plim_catalogue_model *found[PLIM_MAX_MODELS];
+  return search(name, SAME_SHAPE, found) == 1 ? found[0] : NULL;
+}
+
+// ---- bases of fine-tunes ----------------------------------------------------------------------------
+
+static size_t letters_of(const model_name *n) {
+  size_t letters = 0;
+  for (size_t i = 0; i < n->count; i++) letters += strlen(n->words[i]);
+  return letters;
+}
+
+// Whether the words of `own` follow each other in `asked`, whatever stands between them ("llama3", "llama-3").
+static bool holds_whole(const model_name *asked, const model_name *own) {
+  size_t next;
+  bool is_whole;
+  for (size_t first = 0; first < asked->count; first++) {
+    model_name rest = {.count = asked->count - first};
+    memcpy(rest.words, asked->words + first, rest.count * sizeof *rest.words);
+    if (begins(&rest, own, &next, &is_whole) && is_whole) return true;
+  }
+  return false;
+}
+
+// Whether `asked` has all words of `own`, with others among them: "Llama-3.1-Tales-8B".
+static bool holds_scattered(const model_name *asked, const model_name *own) {
+  enum { FEWEST = 3 }; // two words alone, a family and a size, are of many models
+  size_t found = 0;
+  for (size_t i = 0; i < asked->count && found < own->count; i++)
+    found += strcmp(asked->words[i], own->words[found]) == 0;
+  return own->count >= FEWEST && found == own->count;
+}
+
+const plim_catalogue_model *plim_catalogue_within(const char *name) {
+  static bool (*const holds[])(const model_name *, const model_name *) = {holds_whole,
+                                                                          holds_scattered};
+  model_name asked, own;
+  const plim_catalogue_model *found = NULL;
+  size_t most = 0;
+  for (size_t i = 0; i < plim_catalogue_fine_tune_count; i++)
+    if (strcmp(name, plim_catalogue_fine_tunes[i].id) == 0)
+      return plim_catalogue_named(plim_catalogue_fine_tunes[i].name);
+  if (!read_name(&asked, name)) return NULL;
+  shorten(&asked);
+  for (size_t way = 0; !found && way < sizeof holds / sizeof *holds; way++)
+    for (size_t i = 0; i < plim_catalogue_count; i++) {
+      const plim_catalogue_model *model = &plim_catalogue[i];
+      if (!plim_catalogue_is_public(model) || strchr(model->name, '/')) continue;
+      if (!read_name(&own, model->name) || letters_of(&own) <= most) continue;
+      if (holds[way](&asked, &own)) found = model, most = letters_of(&own);
+    }
+  return found;
 }
 
 static const char *without_owner(const char *id) {

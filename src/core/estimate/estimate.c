@@ -56,16 +56,39 @@ static plim_err predict_both(const plim_job *job, const plim_target *target, pli
   return err;
 }
 
-static void fill_time(plim_estimate *e, const plim_job *job) {
+// The time of a step whose batches have the length that they have on average.
+static plim_err predict_typical(const plim_job *job, const plim_target *target, plim_step_time *out,
+                                plim_error *error) {
+  plim_job typical = *job;
+  plim_prediction p;
+  int64_t ranks = job->sharding.world > 1 ? job->sharding.world : 1; // all wait for the longest
+  double length = plim_lengths_padded(job->lengths, job->recipe.batch * ranks, job->recipe.length);
+  typical.lengths = NULL;
+  typical.recipe.length = (int64_t)ceil(length);
+  plim_predict_request request = {
+      .job = &typical, .gpu = target->gpu, .conf = target->conf, .limit_bytes = PLIM_UNKNOWN};
+  plim_err err = plim_predict(&request, &p, error);
+  if (!err) *out = p.step;
+  return err;
+}
+
+static plim_err fill_time(plim_estimate *e, const plim_job *job, const plim_target *target,
+                          plim_error *error) {
   const plim_recipe *r = &job->recipe;
-  if (!(e->p.step.seconds > 0)) return;
+  if (!(e->p.step.seconds > 0)) return PLIM_OK;
+  if (job->lengths) {
+    plim_err err = predict_typical(job, target, &e->p.step, error);
+    if (err) return err;
+    e->tokens_per_text = plim_lengths_mean(job->lengths, r->length);
+  }
   int64_t gpus = job->sharding.world > 1 ? job->sharding.world : 1;
-  int64_t columns = r->loss == PLIM_LOSS_CONTRASTIVE ? r->columns : 1;
-  double tokens =
-      (double)(r->batch * columns * r->length * gpus) * (r->accumulate > 1 ? r->accumulate : 1);
+  int64_t columns = plim_texts_per_sample(r);
+  double tokens = (double)(r->batch * columns * gpus) * e->tokens_per_text *
+                  (r->accumulate > 1 ? r->accumulate : 1);
   e->step_seconds = e->p.step.seconds;
   e->pass_seconds = e->p.step.pass_seconds;
   e->tokens_per_second = tokens / e->step_seconds;
+  return PLIM_OK;
 }
 
 static void fill_budget(plim_estimate *e) {
@@ -148,6 +171,8 @@ static bool is_beyond(const plim_job *job) {
   double length = larger((double)r->length, (double)r->target_length);
   double heads = (double)m->heads, width = larger((double)m->hidden, (double)m->vocabulary);
   width = larger(width, larger((double)m->intermediate, 3 * heads * (double)m->head_dim));
+  width = larger(width, larger((double)m->expert_width, (double)m->shared_width));
+  width = larger(width, heads * (double)(m->plain_width + m->value_dim));
   double per_token = 2 * width * larger(1, (double)m->experts_per_token);
   double pairs = sequences * heads * length * length, tokens = sequences * length;
   double parameters = 2 * width * (double)m->hidden * larger(1, (double)m->experts);
@@ -172,7 +197,8 @@ plim_err plim_estimate_make(const plim_job *job, const plim_target *target, plim
                          .keeps_large_blocks = keeps_large_blocks(target->conf),
                          .step_seconds = NAN,
                          .pass_seconds = NAN,
-                         .tokens_per_second = NAN};
+                         .tokens_per_second = NAN,
+                         .tokens_per_text = (double)job->recipe.length};
   plim_err err = is_beyond(job) ? refuse_size(error) : predict_both(job, target, out, error);
   if (err || (target->is_verdict_enough && out->capped.runs_out)) return err;
   if (out->p.runs_out) return refuse_size(error);
@@ -180,9 +206,9 @@ plim_err plim_estimate_make(const plim_job *job, const plim_target *target, plim
   fill_unverified(out, job, target->gpu);
   fill_budget(out);
   fill_interval(out, job);
-  fill_time(out, job);
-  fill_unverified_time(out, job);
-  return PLIM_OK;
+  err = fill_time(out, job, target, error);
+  if (!err) fill_unverified_time(out, job);
+  return err;
 }
 
 uint64_t plim_needed_bytes(const plim_estimate *e) {

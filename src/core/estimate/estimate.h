@@ -51,6 +51,7 @@ typedef struct {
   uint64_t interval_bytes[2];
   uint64_t component_bytes[PLIM_COMPONENTS]; // add up to device_bytes
   double step_seconds, tokens_per_second;    // NaN: not known
+  double tokens_per_text;                    // on average
   double pass_seconds; // of one forward and backward that is followed by another; NaN: not known
   const char *unverified[PLIM_MAX_REASONS];
   size_t unverified_count;

@@ -1,16 +1,24 @@
 #include "job.h"
 
+#include "experts.h"
 #include "family.h"
+#include "heads.h"
 #include "liger.h"
 #include "loading.h"
+#include "modules.h"
 #include "tape_state.h"
 
 // ---- jobs that are not supported --------------------------------------------------------------------
 
 // Adapters on expert parameters are merged into them, so there is no input to apply dropout to; peft 0.21 raises.
 static bool drops_experts(const plim_job *job) {
-  bool adapts_experts = job->model.experts && job->lora.targets == PLIM_ALL_LINEAR;
-  return job->lora.rank && adapts_experts && job->lora.dropout > 0;
+  return job->lora.rank && job->lora.dropout > 0 &&
+         plim_experts_are_targets(&job->model, &job->lora);
+}
+
+// peft 0.21, _convert_peft_config_moe: both are stacked in one parameter.
+static bool adapts_half_an_expert(const plim_job *job) {
+  return job->lora.rank && plim_experts_split_target(&job->model, &job->lora);
 }
 
 static bool has_no_causal_head(const plim_job *job) {
@@ -37,6 +45,76 @@ static bool has_too_many_mini_batches(const plim_job *job) {
 }
 
 // Wrapped models are called with their head, and only once per pass.
+static bool has_pairs(const plim_job *job) { return plim_method_compares(job->recipe.method); }
+
+static bool shares_pairs(const plim_job *job) {
+  return has_pairs(job) && job->sharding.strategy > PLIM_SHARD_DDP;
+}
+
+static bool shares_tune_pairs(const plim_job *job) {
+  return job->recipe.method == PLIM_METHOD_DPO_TUNE && job->sharding.strategy != PLIM_SHARD_NONE;
+}
+
+static bool pairs_without_vocabulary(const plim_job *job) {
+  bool scores = job->recipe.method == PLIM_METHOD_REWARD;
+  return has_pairs(job) && (job->model.head != (scores ? PLIM_HEAD_TEXTS : PLIM_HEAD_CAUSAL) ||
+                            job->model.family->is_encoder_decoder);
+}
+
+// A model that is not in training mode also keeps its keys and values.
+static bool holds_logits_of_answers(const plim_job *job) {
+  return job->recipe.method == PLIM_METHOD_KTO && job->recipe.loss == PLIM_LOSS_FULL &&
+         job->recipe.reference == PLIM_REFERENCE_OWN;
+}
+
+// TRL refuses it.
+static bool has_no_other_answer(const plim_job *job) {
+  return job->recipe.method == PLIM_METHOD_KTO && !job->recipe.skips_divergence &&
+         job->recipe.batch < 2;
+}
+
+static bool distils_elsewhere(const plim_job *job) {
+  plim_loss_kind loss = job->recipe.loss;
+  bool has_loss = loss == PLIM_LOSS_FULL || loss == PLIM_LOSS_LISTED;
+  bool has_loop = !job->recipe.is_trainer && job->recipe.mask == PLIM_MASK_NONE;
+  return job->recipe.distils && (has_pairs(job) || !has_loop || !has_loss);
+}
+
+static bool tunes_under_autocast(const plim_job *job) {
+  bool is_tune = job->recipe.distils || job->recipe.method == PLIM_METHOD_DPO_TUNE;
+  return is_tune && job->recipe.autocast != PLIM_BOOL;
+}
+
+static bool distils_without_vocabulary(const plim_job *job) {
+  bool is_causal = job->model.head == PLIM_HEAD_CAUSAL && !job->model.family->is_encoder_decoder &&
+                   !job->teacher.family->is_encoder_decoder;
+  return !is_causal || job->model.vocabulary != job->teacher.vocabulary;
+}
+
+static bool distils_other_words(const plim_job *job) {
+  return job->recipe.distils && distils_without_vocabulary(job);
+}
+
+static bool shares_teacher(const plim_job *job) {
+  return job->recipe.distils && job->sharding.strategy != PLIM_SHARD_NONE;
+}
+
+// A step in backward sees one gradient at a time: nothing can be added up, scaled or clipped over all of them.
+static bool steps_too_early(const plim_job *job) {
+  const plim_recipe *r = &job->recipe;
+  return r->steps_in_backward &&
+         (r->accumulate > 1 || r->is_trainer || !r->skips_clipping || r->autocast == PLIM_FP16 ||
+          job->sharding.strategy != PLIM_SHARD_NONE);
+}
+
+// These losses take the head's weight, and would leave its adapter out.
+static bool passes_over_head(const plim_job *job) {
+  plim_loss_kind loss = job->recipe.loss;
+  bool takes_weight =
+      loss == PLIM_LOSS_CHUNKED || loss == PLIM_LOSS_FUSED || loss == PLIM_LOSS_LOOP;
+  return job->lora.rank && takes_weight && plim_lora_names_head(&job->lora);
+}
+
 static bool shares_contrast(const plim_job *job) {
   bool has_head = job->model.head != PLIM_HEAD_NONE, is_cached = job->recipe.cached_batch > 0;
   return is_contrastive(job) && ((has_head && job->sharding.strategy != PLIM_SHARD_NONE) ||
@@ -48,8 +126,22 @@ static bool calls_without_head(const plim_job *job) {
          (job->sharding.strategy != PLIM_SHARD_NONE || job->recipe.is_trainer);
 }
 
-static bool shards_quantised(const plim_job *job) {
-  return job->weights != PLIM_WEIGHTS_PLAIN && job->sharding.strategy > PLIM_SHARD_DDP;
+static bool partitions_quantised(const plim_job *job) {
+  return job->weights != PLIM_WEIGHTS_PLAIN && job->sharding.strategy == PLIM_SHARD_ZERO3;
+}
+
+static bool is_fsdp_of(const plim_job *job, plim_weights_kind kind) {
+  return job->weights == kind && job->sharding.strategy == PLIM_SHARD_FSDP2;
+}
+
+static bool shards_int8_unpatched(const plim_job *job) {
+  return is_fsdp_of(job, PLIM_WEIGHTS_INT8) && !job->sharding.shards_int8;
+}
+
+// accelerate's FSDP2 leaves such weights whole; fully_shard and FSDP 1 fail.
+static bool shards_bytes(const plim_job *job) {
+  bool is_nf4 = is_fsdp_of(job, PLIM_WEIGHTS_NF4) || is_fsdp_of(job, PLIM_WEIGHTS_NF4_DOUBLE);
+  return is_nf4 && job->sharding.packs_in_bytes && !plim_is_accelerates(&job->sharding);
 }
 
 static bool offloads_two_stacks(const plim_job *job) {
@@ -69,6 +161,10 @@ static bool flashes_with_bias(const plim_job *job) {
   return flashes(job) && job->model.family->has_relative_positions;
 }
 
+static bool flashes_unmodelled(const plim_job *job) {
+  return flashes(job) && job->model.family->lacks_flash;
+}
+
 static bool flashes_in_full_precision(const plim_job *job) {
   return flashes(job) && job->dtype == PLIM_FP32 && job->recipe.autocast == PLIM_BOOL &&
          job->sharding.compute_dtype != PLIM_BF16 && job->sharding.compute_dtype != PLIM_FP16;
@@ -82,6 +178,10 @@ static bool flashes_wide_heads(const plim_job *job) {
   return flashes(job) && job->model.head_dim > 256;
 }
 
+static bool decomposes_quantised(const plim_job *job) {
+  return job->lora.uses_dora && job->weights != PLIM_WEIGHTS_PLAIN;
+}
+
 static bool trains_quantised(const plim_job *job) {
   return job->weights != PLIM_WEIGHTS_PLAIN && !job->lora.rank;
 }
@@ -91,13 +191,18 @@ static const struct {
   const char *message, *hint;
 } refusals[] = {
     {drops_experts,
-     "\"all-linear\" also puts adapters on the experts, and peft does not allow dropout there",
+     "these targets also put adapters on the experts, and peft does not allow dropout there",
      "--lora-dropout 0, or --lora-targets q_proj,k_proj,v_proj,o_proj"},
+    {adapts_half_an_expert,
+     "peft adapts the gates and the inputs of experts only together, and one of them is no target",
+     "--lora-targets all-linear, or --lora-targets q_proj,k_proj,v_proj,o_proj"},
     {offloads_two_stacks,
      "offloading checkpoints to the host is not supported yet for encoder-decoders",
      "--checkpoint"},
     {chunks_nothing, "a chunked loss needs at least two tokens", "--loss full"},
     {trains_quantised, "quantised weights cannot be trained without adapters", "--lora-rank 16"},
+    {decomposes_quantised, "DoRA on quantised weights is not supported yet",
+     "--weights plain, or leave --dora out"},
     {has_no_causal_head, "chunked and fused losses are supported only for causal language models",
      "--loss full is supported for all architectures"},
     {contrasts_encoder_decoder, "contrastive losses are not supported yet for encoder-decoders",
@@ -109,15 +214,58 @@ static const struct {
      "on several GPUs, contrastive losses are supported only for encoders, and cached ones only "
      "with ddp",
      "--strategy ddp"},
+    {pairs_without_vocabulary,
+     "training from preferences is supported only for causal language models", "--method sft"},
+    {has_no_other_answer,
+     "KTO compares the answers of a micro batch with each other, so it needs at least two",
+     "--batch 2"},
+    {holds_logits_of_answers,
+     "KTO with a separate reference model is not supported yet for TRL before 1.15, which keeps "
+     "the reference's keys and values",
+     "--loss chunked predicts TRL from 1.15 on, which needs less memory"},
+    {shares_tune_pairs, "torchtune's DPO is not supported yet on several GPUs",
+     "run your own program on simulated GPUs: plimsoll simulate --gpu GPU --gpus N -- torchrun "
+     "..."},
+    {shares_pairs, "training from preferences is supported on several GPUs only with ddp",
+     "run your own program on simulated GPUs: plimsoll simulate --gpu GPU --gpus N -- torchrun "
+     "..."},
+    {steps_too_early,
+     "an optimizer step in backward is supported only on one GPU, in a manual loop without "
+     "accumulation, clipping or float16 autocast",
+     "--loop manual --no-clip --accumulate 1, and --amp bf16 instead of fp16"},
+    {passes_over_head,
+     "this loss uses the head's weight without its adapter, so an adapter on the head is not "
+     "supported with it",
+     "--loss full"},
+    {distils_elsewhere,
+     "distillation is supported only as in torchtune's recipes: texts without a mask, a manual "
+     "loop, all logits",
+     "--loop manual --mask none --loss full, or --loss eighths-listed"},
+    {tunes_under_autocast, "torchtune's recipes do not use autocast", "--amp none --dtype bf16"},
+    {distils_other_words,
+     "the teacher and the trained model must be causal language models with the same vocabulary",
+     "--teacher NAME: a larger model of the same family"},
+    {shares_teacher, "distillation is not supported yet on several GPUs",
+     "run your own program on simulated GPUs: plimsoll simulate --gpu GPU --gpus N -- torchrun "
+     "..."},
     {calls_without_head, "this loss calls the model without its head, which needs a manual loop",
      "use --loop manual, or --loss chunked, which is computed inside the model"},
     {flashes_with_bias, "transformers has no flash attention for this architecture",
      "--attention sdpa"},
+    {flashes_unmodelled, "flash-attn is not supported yet for this architecture",
+     "--attention sdpa"},
     {flashes_in_full_precision, "flash-attn supports only float16 and bfloat16", "--amp bf16"},
     {flashes_on_old_card, "flash-attn needs an Ampere or newer GPU", "--attention sdpa"},
     {flashes_wide_heads, "flash-attn supports head sizes up to 256", "--attention sdpa"},
-    {shards_quantised, "sharded quantised weights are not supported yet",
-     "--strategy ddp keeps the whole weights on each GPU"},
+    {partitions_quantised, "quantised weights partitioned by ZeRO 3 are not supported yet",
+     "--strategy fsdp2 shards 4-bit weights; ddp and zero2 keep the whole weights on each GPU"},
+    {shards_int8_unpatched,
+     "FSDP cannot shard 8-bit weights: PyTorch refuses parameters that are not floating-point "
+     "numbers",
+     "--weights nf4, or --strategy ddp, which keeps the whole weights on each GPU"},
+    {shards_bytes,
+     "FSDP cannot shard 4-bit weights that are stored as uint8, the default of bitsandbytes",
+     "add bnb_4bit_quant_storage=torch.bfloat16 to BitsAndBytesConfig"},
 };
 
 plim_err plim_job_check(const plim_job *job, plim_error *error) {
@@ -142,6 +290,7 @@ plim_job plim_job_in_effect(const plim_job *job) {
   runs.dtype = job->recipe.autocast;
   runs.recipe.autocast = PLIM_BOOL;
   if (plim_job_loads_in_parts(job)) runs.sharding.loads_float32 = job->dtype == PLIM_FP32;
+  else if (job->weights != PLIM_WEIGHTS_PLAIN) runs.narrows_on_card = true;
   else runs.lora.keeps_dtype = true;
   return runs;
 }
@@ -156,7 +305,8 @@ bool plim_job_loads_in_parts(const plim_job *job) {
   plim_strategy strategy = job->sharding.strategy;
   bool shares = strategy == PLIM_SHARD_FSDP2 ||
                 (strategy == PLIM_SHARD_ZERO3 && job->load == PLIM_LOAD_SHARDED);
-  return shares && is_built_on_host(job) && job->weights == PLIM_WEIGHTS_PLAIN;
+  bool is_on_host = job->weights == PLIM_WEIGHTS_PLAIN || job->quantises_on_host;
+  return shares && is_built_on_host(job) && is_on_host;
 }
 
 // accelerate's prepare_model casts FSDP 1's flat parameters to float32 whenever mixed_precision is not "no". For FSDP2
@@ -174,9 +324,23 @@ static void add_adapters(plim_tape *t, plim_model *m, const plim_lora *lora) {
   plim_tape_purpose(t, was);
 }
 
+typedef struct {
+  plim_tape *t;
+  plim_dtype dtype;
+} narrowing;
+
+static void narrow(void *context, plim_tensor *p, size_t trained) {
+  const narrowing *n = context;
+  (void)trained;
+  if (!p->quant && p->dtype != n->dtype) plim_retype(n->t, p, n->dtype);
+}
+
 static void put_on_device(plim_tape *t, plim_model *m, const plim_job *job) {
-  if (plim_job_loads_in_parts(job)) return;
   bool is_plain = job->weights == PLIM_WEIGHTS_PLAIN;
+  if (plim_job_loads_in_parts(job)) {
+    if (!is_plain) plim_quantise_on_host(t, m, job->weights);
+    return;
+  }
   if (job->load == PLIM_LOAD_DEVICE_MAP || !is_plain) plim_load_to_device(t, m, job->weights);
   else if (is_built_on_host(job)) plim_move_model(t);
 }
@@ -196,10 +360,13 @@ static plim_model *build(plim_tape *t, const plim_job *job) {
   if (m && !moves_late) put_on_device(t, m, job);
   if (m && job->prepares_kbit && !is_plain) plim_prepare_kbit(t, m);
   if (m && job->lora.rank) add_adapters(t, m, &job->lora);
+  if (m && job->narrows_on_card) plim_each_parameter(m, narrow, &(narrowing){t, job->dtype});
   if (m && moves_late) put_on_device(t, m, job);
   for (size_t i = 0; m && i < m->parameters.len; i++)
     m->trainable += (uint64_t)plim_numel(&m->parameters.at[i]->shape);
   if (m) m->is_grouped_by_decay = job->recipe.is_trainer;
+  if (m) m->loss_function_from = c.family->loss_function_from;
+  if (m) m->had_wide_logits = c.family->had_wide_logits;
   return m ? plim_model_finish(m) : NULL;
 }
 
@@ -252,8 +419,10 @@ static bool rehearse(const plim_job *job, plim_model *m) {
   plim_tensor *logits = NULL;
   plim_batch batch = {.attention = job->recipe.attention};
   if (ok) {
-    plim_set(t, &batch.ids, plim_empty(t, (plim_dims){2, {1, 8}}, PLIM_I64));
+    plim_dims shape = {2, {plim_texts_of_example(rehearsed), 8}};
+    plim_set(t, &batch.ids, plim_empty(t, shape, PLIM_I64));
     plim_set(t, &batch.labels, batch.ids);
+    plim_set(t, &batch.ends, batch.ids);
     plim_consume(t, rehearsed->forward(t, rehearsed, &batch, &logits));
     copy_layers(rehearsed, m);
   }
@@ -272,10 +441,32 @@ static plim_model *build_sharded(plim_tape *t, const plim_job *job) {
   return NULL;
 }
 
+// The reference is a model like the trained one, without adapters; a teacher may be another model. TRL does not freeze
+// it, torchtune does; it is called under no_grad.
+static void add_reference(plim_tape *t, const plim_job *job, plim_model *m) {
+  plim_job frozen = *job;
+  frozen.lora.rank = 0;
+  if (job->recipe.distils) {
+    frozen.model = job->teacher;
+    frozen.weights = PLIM_WEIGHTS_PLAIN;
+  }
+  m->reference = build(t, &frozen);
+  bool is_frozen = !job->recipe.is_trainer;
+  for (size_t i = 0; m->reference && is_frozen && i < m->reference->parameters.len; i++)
+    m->reference->parameters.at[i]->requires_grad = false;
+  m->failed |= !m->reference;
+}
+
 plim_model *plim_job_load(plim_tape *t, const plim_job *job) {
   plim_tape_set_phase(t, PLIM_PHASE_LOAD, 0);
   plim_tape_purpose(t, PLIM_FOR_WEIGHTS);
   plim_model *m = build_sharded(t, job);
+  bool has_reference = job->recipe.distils || (plim_method_has_reference(job->recipe.method) &&
+                                               job->recipe.reference == PLIM_REFERENCE_OWN);
+  if (m && has_reference) {
+    add_reference(t, job, m);
+    m = plim_model_finish(m);
+  }
   // A program that builds the whole model on the card and shards it there must empty the cache to gain memory. The
   // measured programs do; accelerate does not; DeepSpeed does it itself at another point.
   if (job->sharding.strategy != PLIM_SHARD_NONE && job->sharding.strategy < PLIM_SHARD_ZERO1 &&

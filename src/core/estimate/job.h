@@ -4,6 +4,7 @@
 
 #include "attention.h"
 #include "config.h"
+#include "lengths.h"
 #include "quantised.h"
 #include "sharding.h"
 #include "training.h"
@@ -24,9 +25,14 @@ typedef struct {
   plim_weights_kind weights; // of the frozen projections; all kinds but plain require adapters
   // peft's prepare_model_for_kbit_training: parameters beside the quantised weights become float32.
   bool prepares_kbit;
-  plim_sdpa_kernel sdpa; // the kernel that the card prefers
+  bool quantises_on_host; // and shards what is quantised, so that no card ever holds it whole
+  bool narrows_on_card;   // DeepSpeed casts what is beside quantised weights, on the card
+  plim_sdpa_kernel sdpa;  // the kernel that the card prefers
   plim_sharding sharding;
   plim_recipe recipe;
+  // The lengths of the samples, of which recipe.length is the longest; NULL: all have that length. Not owned.
+  const plim_lengths *lengths;
+  plim_config teacher; // of distillation
   plim_versions versions;
 } plim_job;
 

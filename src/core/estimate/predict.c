@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "fold.h"
 #include "predict_impl.h"
 
 // ---- following the stream ---------------------------------------------------------------------------
@@ -173,6 +174,7 @@ static void note_loaded(const plim_model *m, predict_device *l) {
 static void note_end(const follower *f, const plim_model *m, predict_device *l) {
   const plim_allocator_stats_t *stats = plim_allocator_stats(l->allocator);
   l->out->events = f->events;
+  l->out->folded_events = plim_fold_events(f->tape);
   l->out->peak_reserved_bytes = stats->peak.reserved_bytes;
   l->out->retries = retries_of(l);
   l->out->ran_math = plim_tape_ran_math(f->tape);
@@ -201,11 +203,13 @@ static bool run(follower *f) {
     sink.inner_loop = NULL, sink.inner_loop_again = NULL;
   f->tape = plim_tape_new(sink);
   if (!f->tape) return false;
+  if (f->folds) plim_tape_fold_loops(f->tape);
   if (o && o->begins) o->begins(o->context, f->tape);
   if (f->request->gpu) plim_tape_set_gpu(f->tape, f->request->gpu);
   plim_model *m = plim_job_load(f->tape, f->request->job);
   f->trains_nothing = m && !m->trainable && !all_ran_out(f);
   bool ok = !f->trains_nothing && !f->failed && ((m && train(f, m)) || all_ran_out(f));
+  f->fold_failed = plim_fold_failed(f->tape);
   plim_model_delete(m);
   plim_tape_delete(f->tape);
   return ok;
@@ -232,7 +236,7 @@ static bool device_open(predict_device *l, const plim_predict_request *request,
   return l->allocator;
 }
 
-static plim_err predict(follower *f, plim_prediction *out, plim_error *error) {
+static plim_err predict_once(follower *f, plim_prediction *out, plim_error *error) {
   plim_job job = plim_job_in_effect(f->request->job);
   plim_predict_request request = *f->request;
   request.job = &job;
@@ -255,6 +259,16 @@ static plim_err predict(follower *f, plim_prediction *out, plim_error *error) {
   }
   return ok ? PLIM_OK
             : plim_fail(error, PLIM_ERR_NOMEM, "this machine does not have enough memory");
+}
+
+// If a loop that was to be folded turns out to have rounds that differ, everything runs again, round by round.
+static plim_err predict(follower *f, plim_prediction *out, plim_error *error) {
+  const follower fresh = *f;
+  f->folds = !f->request->runs_all && !f->request->observer;
+  plim_err err = predict_once(f, out, error);
+  if (!f->fold_failed) return err;
+  *f = fresh;
+  return predict_once(f, out, error);
 }
 
 plim_err plim_predict(const plim_predict_request *request, plim_prediction *out,

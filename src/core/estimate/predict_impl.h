@@ -60,6 +60,7 @@ typedef struct {
   loop_book loop_replay;
   uint64_t events;
   bool failed, trains_nothing;
+  bool folds, fold_failed; // core/tape/fold.h
 } follower;
 
 bool predict_collects_garbage(const follower *f);

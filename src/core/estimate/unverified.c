@@ -3,14 +3,34 @@
 #include <string.h>
 
 #include "family.h"
+#include "heads.h"
+#include "modules.h"
 
 // Whether a family's runs of a kind were recorded: one of the PLIM_RECORDED_... bits.
 static bool is_recorded(const plim_job *job, unsigned kind) {
-  return job->model.family->recorded & kind;
+  return plim_config_whole(&job->model)->recorded & kind;
 }
 
 static bool is_of_new_family(const plim_job *job) {
   return !is_recorded(job, PLIM_RECORDED_TRAINING);
+}
+
+static bool is_of_unrecorded_release(const plim_job *job) {
+  uint16_t release = plim_versions_used(&job->versions, PLIM_LIBRARY_TRANSFORMERS);
+  if (release == PLIM_MEASURED_TRANSFORMERS) return false;
+  if (release > PLIM_MEASURED_TRANSFORMERS) return !is_recorded(job, PLIM_RECORDED_5_22);
+  if (release == PLIM_RELEASE(4, 57)) return !is_recorded(job, PLIM_RECORDED_4_57);
+  return release != PLIM_RELEASE(4, 46) || !is_recorded(job, PLIM_RECORDED_4_46);
+}
+
+// Since 5.0 all experts are computed at once.
+static bool runs_experts_one_by_one(const plim_job *job) {
+  return job->model.experts &&
+         plim_versions_used(&job->versions, PLIM_LIBRARY_TRANSFORMERS) < PLIM_RELEASE(5, 0);
+}
+
+static bool is_of_other_torch(const plim_job *job) {
+  return plim_versions_used(&job->versions, PLIM_LIBRARY_TORCH) != PLIM_MEASURED_TORCH;
 }
 
 static bool is_quantised(const plim_job *job) { return job->weights != PLIM_WEIGHTS_PLAIN; }
@@ -41,6 +61,11 @@ static bool trains_offloaded_layers_under_autocast(const plim_job *job) {
 
 static bool uses_flash(const plim_job *job) {
   return job->recipe.attention == PLIM_ATTENTION_FLASH;
+}
+
+static bool loops_over_experts(const plim_job *job) {
+  uint16_t version = job->versions.transformers;
+  return job->model.experts && version && version < PLIM_RELEASE(5, 0);
 }
 
 static bool leaves_padding_out(const plim_job *job) {
@@ -74,6 +99,14 @@ static bool is_fsdp_1(const plim_job *job) {
   return job->sharding.strategy == PLIM_SHARD_FSDP2 && job->sharding.is_version_1;
 }
 
+static bool shards_int8(const plim_job *job) {
+  return is_int8(job) && job->sharding.strategy == PLIM_SHARD_FSDP2;
+}
+
+static bool shards_what_it_quantises(const plim_job *job) {
+  return is_quantised(job) && plim_job_loads_in_parts(job);
+}
+
 static bool scales_under_fsdp(const plim_job *job) {
   return plim_is_accelerates(&job->sharding) && job->sharding.compute_dtype == PLIM_FP16;
 }
@@ -83,7 +116,8 @@ static bool has_no_logits_under_fsdp(const plim_job *job) {
 }
 
 static bool is_in_eighths(const plim_job *job) {
-  return job->recipe.loss == PLIM_LOSS_EIGHTHS || job->recipe.loss == PLIM_LOSS_LISTED;
+  bool is_listed = job->recipe.loss == PLIM_LOSS_LISTED && !job->recipe.distils;
+  return job->recipe.loss == PLIM_LOSS_EIGHTHS || is_listed;
 }
 
 static bool is_contrastive(const plim_job *job) {
@@ -99,6 +133,44 @@ static bool is_pairwise(const plim_job *job) {
   return is_contrastive(job) && job->recipe.is_pairwise;
 }
 
+static bool shards_labels(const plim_job *job) {
+  return plim_returns_labels(job->model.head) && job->sharding.strategy != PLIM_SHARD_NONE;
+}
+
+static bool trains_more_elsewhere(const plim_job *job) {
+  const plim_lora *l = &job->lora;
+  bool trains_more = l->rank && (l->saved || l->uses_dora || l->bias || plim_lora_names_head(l));
+  return trains_more && (is_quantised(job) || job->sharding.strategy != PLIM_SHARD_NONE);
+}
+
+static bool compares_elsewhere(const plim_job *job) {
+  return plim_method_compares(job->recipe.method) &&
+         (is_quantised(job) || job->recipe.uses_liger || job->sharding.strategy != PLIM_SHARD_NONE);
+}
+
+static bool compares_narrow_logits(const plim_job *job) {
+  bool has_logits = plim_method_compares(job->recipe.method) &&
+                    job->recipe.method != PLIM_METHOD_REWARD &&
+                    job->recipe.method != PLIM_METHOD_DPO_TUNE;
+  return has_logits && job->recipe.loss == PLIM_LOSS_FULL && job->recipe.autocast == PLIM_BOOL &&
+         job->dtype != PLIM_FP32;
+}
+
+static bool is_of_torchtune(const plim_job *job) {
+  return job->recipe.distils || job->recipe.method == PLIM_METHOD_DPO_TUNE;
+}
+
+static bool steps_others_in_backward(const plim_job *job) {
+  const plim_optimizer *o = job->recipe.optimizer;
+  bool is_recorded =
+      o == plim_optimizer_named("adamw") || o == plim_optimizer_named("adamw-foreach");
+  return job->recipe.steps_in_backward && !is_recorded;
+}
+
+static bool distils_quantised(const plim_job *job) {
+  return job->recipe.distils && is_quantised(job);
+}
+
 static bool has_another_loss(const plim_job *job) {
   bool is_plain = !job->recipe.is_trainer && job->sharding.strategy == PLIM_SHARD_NONE;
   return job->model.head == PLIM_HEAD_NONE && !is_plain && !is_contrastive(job);
@@ -112,6 +184,13 @@ static const struct {
     {is_of_new_family,
      "this architecture is modelled from transformers' source code and was not checked against a "
      "measurement"},
+    {is_of_unrecorded_release,
+     "this architecture was not checked against a measurement with this version of transformers"},
+    {runs_experts_one_by_one,
+     "how many tokens each expert gets depends on the data; the prediction assumes counts that "
+     "differ by up to a fifth from their mean"},
+    {is_of_other_torch, "versions of PyTorch other than 2.11 were checked only on a simulated GPU; "
+                        "their attention kernels and workspaces may differ"},
     {shards_elsewhere, "this architecture on several GPUs was not checked against a measurement"},
     {shards_with_trainer, "Trainer on several GPUs was not checked against a measurement"},
     {waits_for_host, "with ZeRO 3 and parameters on the host, the moment at which memory is freed "
@@ -119,11 +198,19 @@ static const struct {
     {has_sizes,
      "bucket sizes other than DeepSpeed's defaults are modelled from its source code and "
      "were not checked against a measurement"},
-    {is_fsdp_1, "FSDP 1 is predicted as FSDP2, but accelerate runs FSDP 1 under autocast"},
+    {is_fsdp_1, "FSDP 1 is predicted as FSDP2, but accelerate runs FSDP 1 under autocast and "
+                "converts the logits to float32, which needs more memory than predicted"},
+    {shards_int8, "8-bit weights under FSDP2, which only Axolotl's patches to PyTorch allow, were "
+                  "not checked against a measurement"},
+    {shards_what_it_quantises,
+     "quantised weights that are sharded while they are loaded were not checked against a "
+     "measurement"},
     {scales_under_fsdp, "float16 under accelerate's FSDP2 is predicted without the GradScaler"},
     {has_no_logits_under_fsdp,
      "a loss that never materialises the logits was not checked against a measurement under "
      "accelerate's FSDP2"},
+    {shards_labels,
+     "a head for classification on several GPUs was not checked against a measurement"},
     {has_another_loss,
      "the loss of an encoder without a head is predicted as the mean of its squared outputs"},
     {contrasts_elsewhere,
@@ -134,6 +221,21 @@ static const struct {
     {is_in_eighths,
      "torchtune's losses in eight chunks are modelled from their source code and were not checked "
      "against a measurement"},
+    {trains_more_elsewhere, "DoRA, biases, adapters on the head and modules trained in full "
+                            "beside adapters were not checked against a measurement with quantised "
+                            "weights or on several GPUs"},
+    {compares_elsewhere, "training from preferences with quantised weights, with Liger-Kernel or "
+                         "on several GPUs was not checked against a measurement"},
+    {is_of_torchtune,
+     "torchtune's layers are predicted as those of transformers; torchtune's loop and losses were "
+     "checked against recordings, but only with models of transformers"},
+    {steps_others_in_backward,
+     "an optimizer step in backward was checked against recordings only for torch.optim.AdamW"},
+    {distils_quantised, "distillation into a model with quantised weights was not checked against "
+                        "a measurement"},
+    {compares_narrow_logits,
+     "preference training that keeps all logits is predicted with float32 logits; without autocast "
+     "they have 16 bits, so the run may need less memory than predicted"},
     {is_int8, "with LLM.int8(), the number of outlier columns depends on the data; the prediction "
               "assumes none"},
     {is_quantised_elsewhere,
@@ -149,6 +251,9 @@ static const struct {
     {uses_flash, "the memory of flash-attn's kernels was not measured; other builds (Hugging Face "
                  "kernels, newer "
                  "versions) may differ"},
+    {loops_over_experts,
+     "before transformers 5, experts are linear layers that run one after another, on as many "
+     "tokens as each is given; the prediction is for the stacked experts of version 5"},
     {leaves_padding_out, "flash-attn skips padding, and how many tokens are padding depends on "
                          "the data; the prediction assumes none"},
     {is_ddp, "NCCL may hold the first backward's gradients for a varying time; the prediction "

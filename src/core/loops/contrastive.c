@@ -151,7 +151,7 @@ static plim_tensor *ranking_loss(plim_tape *t, plim_tensor *anchors, plim_tensor
   set(t, &others, columns->shape.n == 3 ? cat_parts(t, columns) : cat1(t, columns));
   set(t, &v.local, contrast_positions(t, batch));
   set(t, &v.rows, contrast_positions(t, batch));
-  plim_tensor *matched = columns->shape.n == 3 ? select_first(t, columns, 0) : columns;
+  plim_tensor *matched = columns->shape.n == 3 ? select_index(t, columns, 0) : columns;
   plim_tensor *loss = neg(t, mean_all(t, contrast_compare(t, &v, anchors, matched, others)));
   drop(t, &others);
   contrast_drop_comparison(t, &v);

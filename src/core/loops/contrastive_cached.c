@@ -53,7 +53,7 @@ static int64_t look_for_padding(plim_tape *t, const plim_contrast *c, const plim
   plim_tensor *active = empty(t, dims(at.end - at.from, whole), PLIM_BOOL);
   plim_tensor *in_use = k_any_row(t, active);
   plim_consume(t, k_all(t, in_use));
-  plim_tensor *found = k_nonzero(t, whole, length);
+  plim_tensor *found = k_nonzero(t, whole, 1, length);
   plim_tensor *last = k_reduce(t, found, PLIM_I64);
   plim_work_synchronize(t);
   consume_all(t, found, last, active, in_use);

@@ -1,9 +1,11 @@
 // The training loop of transformers.Trainer, and of sentence-transformers' trainer built on it.
 #include <stdlib.h>
 
+#include "heads.h"
 #include "kernels.h"
 #include "loop_skip.h"
 #include "ops.h"
+#include "preference.h"
 #include "sharding.h"
 #include "tape_state.h"
 #include "training_impl.h"
@@ -22,7 +24,8 @@ typedef struct {
 // (labels[:, 1:] != -100).sum()
 static plim_tensor *count_items(plim_tape *t, const plim_model *m, const plim_recipe *r) {
   plim_dims shape = train_labels_shape(m, r);
-  if (!m->has_aligned_labels) shape.at[1]--;
+  // Labels that are not counted, because the loss shifts them, are left out since 5.11.
+  if (!m->has_aligned_labels && plim_transformers_from(t, 5, 11)) shape.at[1]--;
   plim_tensor *is_item = empty(t, shape, PLIM_BOOL), *sum = empty(t, (plim_dims){0}, PLIM_I64);
   plim_consume(t, empty(t, shape, PLIM_I64));
   plim_consume(t, is_item);
@@ -38,23 +41,34 @@ static plim_tensor *sum_of_ranks(plim_tape *t, int64_t world) {
   return sum;
 }
 
-// Sums the counts of all batches, one addition at a time.
+// Sums the counts of all batches, one addition at a time. Before 4.57, all counts are made first.
 static plim_tensor *count_all_items(plim_tape *t, const plim_model *m, const plim_recipe *r,
                                     int count) {
   plim_tensor *total = NULL, *one = NULL;
+  plim_tensors counts = {0};
+  bool lists = !plim_transformers_from(t, 4, 57) && vec_reserve(&counts, (size_t)count);
+  for (int i = 0; lists && i < count; i++) {
+    counts.at[i] = NULL;
+    set(t, &counts.at[counts.len++], count_items(t, m, r));
+  }
   for (int i = 0; i < count; i++) {
-    set(t, &one, count_items(t, m, r));
+    set(t, &one, lists ? counts.at[i] : count_items(t, m, r));
     set(t, &total, total ? add(t, total, one) : k_unary(t, one));
     drop(t, &one);
   }
+  while (counts.len) drop(t, &counts.at[--counts.len]);
+  vec_free(&counts);
   if (m->shards && m->shards->world > 1) set(t, &total, sum_of_ranks(t, m->shards->world));
+  else if (plim_transformers_from(t, 4, 54) && !plim_transformers_from(t, 5, 0))
+    set(t, &total, k_unary(t, total)); // gathered from one rank, and summed up
   // divided by the number of ranks that have the same batch
   if (plim_transformers_from(t, 5, 19)) set(t, &total, k_unary(t, total));
   return give(t, &total);
 }
 
 static plim_batch batch_new(plim_tape *t, const plim_model *m, const plim_recipe *r) {
-  plim_dims shape = dims(r->batch, r->length);
+  if (train_has_preferences(r)) return plim_preference_batch(t, r);
+  plim_dims shape = train_ids_shape(m, r);
   plim_batch b = {.mask_kind = train_mask_of(r) == PLIM_MASK_PAD ? PLIM_MASK_PAD : PLIM_MASK_ONES,
                   .attention = r->attention,
                   .checkpoint = r->checkpoint,
@@ -67,12 +81,14 @@ static plim_batch batch_new(plim_tape *t, const plim_model *m, const plim_recipe
   }
   set(t, &b.ids, empty(t, shape, PLIM_I64));
   set(t, &b.mask, empty(t, shape, PLIM_I64));
-  if (!m->is_bare) set(t, &b.labels, empty(t, train_labels_shape(m, r), PLIM_I64));
+  if (!m->is_bare) train_load_labels(t, m, r, &b);
   return b;
 }
 
 static void batch_drop(plim_tape *t, const plim_recipe *r, plim_batch *b) {
-  drop_all(t, &b->ids, &b->mask, &b->labels);
+  drop_all(t, &b->ids, &b->mask, &b->labels, &b->ends, &b->answers, &b->reference_chosen,
+           &b->reference_rejected);
+  for (int i = 0; i < PLIM_BATCH_PARTS; i++) drop(t, &b->parts[i]);
   plim_columns_drop(t, r, b->columns);
 }
 
@@ -83,7 +99,9 @@ static bool next_batches(plim_tape *t, const plim_model *m, const plim_recipe *r
   plim_batch *fresh = calloc((size_t)count, sizeof *fresh), *old = v->batches;
   if (!fresh) return false;
   for (int i = 0; i < count; i++) fresh[i] = batch_new(t, m, r);
-  plim_tensor *items = m->is_bare ? NULL : count_all_items(t, m, r, count);
+  bool counts = !m->is_bare && !m->takes_no_items && !plim_has_ends(m) &&
+                !train_has_preferences(r) && plim_transformers_since(t, m->loss_function_from);
+  plim_tensor *items = counts ? count_all_items(t, m, r, count) : NULL;
   for (int i = v->count - 1; i-- > 0;) batch_drop(t, r, &old[i]);
   set(t, &v->items, items);
   if (old) batch_drop(t, r, &old[v->count - 1]);
@@ -98,6 +116,11 @@ static void widen(plim_tape *t, const plim_recipe *r, plim_tensor **wide, plim_t
   if (output) set(t, wide, r->autocast == PLIM_BOOL ? output : to(t, output, PLIM_FP32));
 }
 
+// loss *= num_processes, since average_tokens_across_devices became the default.
+static plim_tensor *scaled_by_ranks(plim_tape *t, plim_tensor *loss) {
+  return plim_transformers_from(t, 4, 54) ? mul_scalar_in_place(t, loss) : loss;
+}
+
 // The float32 copies of the outputs are freed once the loss is taken out.
 static plim_tensor *compute_loss(plim_tape *t, plim_model *m, const plim_recipe *r,
                                  const plim_batch *b) {
@@ -109,12 +132,14 @@ static plim_tensor *compute_loss(plim_tape *t, plim_model *m, const plim_recipe 
   widen(t, r, &wide_extra, m->extra);
   drop(t, &logits);
   drop(t, &m->extra);
-  set(t, &loss, loss ? mul_scalar_in_place(t, loss) : plim_mean_square(t, wide));
+  if (!loss) set(t, &loss, plim_mean_square(t, wide));
+  else if (b->items) set(t, &loss, scaled_by_ranks(t, loss));
   plim_tensor *out = give(t, &loss);
   drop(t, &wide);
   train_release_all(t, &m->cached);
   drop(t, &wide_extra);
-  return out;
+  bool divides = !b->items && !m->is_bare; // by the number of passes
+  return divides ? div_scalar(t, out) : out;
 }
 
 // The tensors that the model added to its features are freed once the loss exists. Trainer divides the loss by the
@@ -132,8 +157,9 @@ static void training_step(plim_tape *t, plim_model *m, const plim_recipe *r, tra
   plim_tensor *loss = NULL, *scaled = NULL, *detached = NULL;
   v->batches[i].items = v->items;
   set(t, &loss,
-      train_is_contrastive(r) ? compute_contrastive_loss(t, m, r, v, i)
-                              : compute_loss(t, m, r, &v->batches[i]));
+      train_is_contrastive(r)    ? compute_contrastive_loss(t, m, r, v, i)
+      : train_has_preferences(r) ? div_scalar(t, plim_preference_loss(t, m, r, &v->batches[i]))
+                                 : compute_loss(t, m, r, &v->batches[i]));
   set(t, &scaled, train_has_engine(m) ? loss : div_scalar(t, loss));
   train_backward(t, m, r, &v->scaler, scaled, i + 1 == v->count);
   if (scaled != loss) drop_graph(t, scaled);
@@ -144,12 +170,13 @@ static void training_step(plim_tape *t, plim_model *m, const plim_recipe *r, tra
   set(t, &v->loss, detached);
 }
 
-// isnan and isinf of the loss, which Python reads.
-static void check_loss(plim_tape *t, const plim_tensor *loss) {
+// isnan and isinf of the loss, which Python reads; then the loss is added to the total, since 5.3 in place.
+static void check_loss(plim_tape *t, const plim_tensor *loss, plim_tensor **total) {
   plim_consume(t, empty(t, (plim_dims){0}, PLIM_BOOL));
   plim_tensor *size = k_unary(t, loss), *is_infinite = empty(t, (plim_dims){0}, PLIM_BOOL);
   plim_consume(t, size);
   plim_consume(t, is_infinite);
+  if (!plim_transformers_from(t, 5, 3)) set(t, total, k_unary(t, *total));
   plim_work_trainer(t);
 }
 
@@ -158,7 +185,7 @@ static void group_parameters(const plim_model *m, plim_tensor **grouped) {
   size_t n = 0;
   for (int decaying = 1; decaying >= 0; decaying--)
     for (size_t i = 0; i < m->parameters.len; i++)
-      if (plim_decays(m, m->parameters.at[i]) == decaying) grouped[n++] = m->parameters.at[i];
+      if (plim_decays(m->parameters.at[i]) == decaying) grouped[n++] = m->parameters.at[i];
 }
 
 bool train_with_trainer(plim_tape *t, plim_model *m, const plim_recipe *r, plim_tensor **state,
@@ -166,6 +193,7 @@ bool train_with_trainer(plim_tape *t, plim_model *m, const plim_recipe *r, plim_
   bool ok = true;
   trainer v = {0};
   group_parameters(m, grouped);
+  if (train_has_preferences(r)) plim_preference_prepare(t, m, r);
   if (!m->shards || !m->shards->is_wrapped_late) plim_tape_empty_cache(t);
   set(t, &v.total_loss, empty(t, (plim_dims){0}, PLIM_FP32));
   for (int i = 0; ok && i < r->steps && !plim_state(t)->failed; i++) {
@@ -175,11 +203,11 @@ bool train_with_trainer(plim_tape *t, plim_model *m, const plim_recipe *r, plim_
     for (int k = 0; ok && k < v.count && !plim_state(t)->failed; k++) {
       plim_tape_set_phase(t, PLIM_PHASE_FORWARD, i);
       training_step(t, m, r, &v, k);
-      check_loss(t, v.loss);
+      check_loss(t, v.loss, &v.total_loss);
       k = train_next_pass(t, r, k);
     }
     train_begin_optimizer(t, i);
-    drop(t, &v.norm);
+    if (plim_transformers_from(t, 5, 3)) drop(t, &v.norm); // before, the new one replaced it
     if (train_clips(m, r)) set(t, &v.norm, train_clipped_norm(t, m, &v.scaler));
     train_update(t, m, r, &v.scaler, grouped, state);
     i = train_next_step(t, r, i);

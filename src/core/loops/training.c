@@ -4,6 +4,7 @@
 
 #include "contrastive.h"
 #include "flash_attention.h"
+#include "heads.h"
 #include "kernels.h"
 #include "loop_skip.h"
 #include "loss.h"
@@ -12,9 +13,41 @@
 #include "sharding.h"
 #include "tape_state.h"
 #include "training_impl.h"
+#include "two_models.h"
 #include "work.h"
 
 #include "op_names.h"
+
+const char *const plim_method_names[PLIM_METHODS + 1] = {
+    [PLIM_METHOD_TEXTS] = "sft",
+    [PLIM_METHOD_DPO] = "dpo",
+    [PLIM_METHOD_ORPO] = "orpo",
+    [PLIM_METHOD_CPO] = "cpo",
+    [PLIM_METHOD_SIMPO] = "simpo",
+    [PLIM_METHOD_KTO] = "kto",
+    [PLIM_METHOD_REWARD] = "reward",
+    [PLIM_METHOD_PRM] = "prm",
+    [PLIM_METHOD_DPO_TUNE] = "dpo-torchtune",
+};
+
+const char *const plim_reference_names[PLIM_REFERENCES + 1] = {
+    [PLIM_REFERENCE_OWN] = "own",
+    [PLIM_REFERENCE_ADAPTER] = "adapter",
+    [PLIM_REFERENCE_PRECOMPUTED] = "precomputed",
+};
+
+bool plim_method_compares(plim_method method) {
+  return method != PLIM_METHOD_TEXTS && method != PLIM_METHOD_PRM;
+}
+
+int64_t plim_texts_per_sample(const plim_recipe *r) {
+  if (r->loss == PLIM_LOSS_CONTRASTIVE) return r->columns;
+  return plim_method_compares(r->method) && r->method != PLIM_METHOD_KTO ? 2 : 1;
+}
+
+bool plim_method_has_reference(plim_method method) {
+  return method == PLIM_METHOD_DPO || method == PLIM_METHOD_DPO_TUNE || method == PLIM_METHOD_KTO;
+}
 
 // loss.backward(): the initial gradient of 1 lives until it returns; the engine runs in its own thread.
 static void run_backward(plim_tape *t, plim_tensor *loss) {
@@ -110,6 +143,8 @@ void train_update(plim_tape *t, plim_model *m, const plim_recipe *r, plim_scaler
 
 bool train_is_contrastive(const plim_recipe *r) { return r->loss == PLIM_LOSS_CONTRASTIVE; }
 
+bool train_has_preferences(const plim_recipe *r) { return plim_method_compares(r->method); }
+
 int train_micro_batches(const plim_recipe *r) { return r->accumulate > 1 ? r->accumulate : 1; }
 
 // Passes and steps that would repeat the last one are skipped. The last pass of a step always runs, because an engine
@@ -130,6 +165,8 @@ typedef struct {
   plim_tensors cached;
   plim_scaler scaler;
   plim_contrast contrast;
+  plim_pair_variables pairs;
+  plim_distillation distillation;
 } variables;
 
 static bool has_targets(const plim_model *m, const plim_recipe *r) {
@@ -137,7 +174,20 @@ static bool has_targets(const plim_model *m, const plim_recipe *r) {
 }
 
 plim_dims train_labels_shape(const plim_model *m, const plim_recipe *r) {
-  return dims(r->batch, has_targets(m, r) ? r->target_length : r->length);
+  return plim_labels_shape(m, r->batch, has_targets(m, r) ? r->target_length : r->length);
+}
+
+// A batch of choices has several texts for each example.
+plim_dims train_ids_shape(const plim_model *m, const plim_recipe *r) {
+  return dims(r->batch * plim_texts_of_example(m), r->length);
+}
+
+void train_load_labels(plim_tape *t, const plim_model *m, const plim_recipe *r, plim_batch *b) {
+  plim_dims shape = train_labels_shape(m, r);
+  plim_tensor *labels = empty(t, shape, plim_labels_dtype(m));
+  plim_tensor *ends = plim_has_ends(m) ? empty(t, shape, PLIM_I64) : NULL;
+  set(t, &b->labels, labels);
+  set(t, &b->ends, ends);
 }
 
 plim_mask_kind train_mask_of(const plim_recipe *r) {
@@ -147,13 +197,15 @@ plim_mask_kind train_mask_of(const plim_recipe *r) {
 
 // The new batch is allocated before the old one is freed.
 static void load_batch(plim_tape *t, const plim_model *m, const plim_recipe *r, plim_batch *b) {
-  plim_dims shape = dims(r->batch, r->length);
-  plim_tensor *ids = empty(t, shape, PLIM_I64);
-  plim_tensor *mask = r->mask == PLIM_MASK_NONE ? NULL : empty(t, shape, PLIM_I64);
-  plim_tensor *labels = m->is_bare ? NULL : empty(t, train_labels_shape(m, r), PLIM_I64);
-  set(t, &b->ids, ids);
-  set(t, &b->mask, mask);
-  set(t, &b->labels, labels);
+  plim_dims shape = train_ids_shape(m, r);
+  plim_batch fresh = {0};
+  set(t, &fresh.ids, empty(t, shape, PLIM_I64));
+  if (r->mask != PLIM_MASK_NONE) set(t, &fresh.mask, empty(t, shape, PLIM_I64));
+  if (!m->is_bare) train_load_labels(t, m, r, &fresh);
+  set(t, &b->ids, give(t, &fresh.ids));
+  set(t, &b->mask, give(t, &fresh.mask));
+  set(t, &b->labels, give(t, &fresh.labels));
+  set(t, &b->ends, give(t, &fresh.ends));
   b->mask_kind = train_mask_of(r);
   b->attention = r->attention;
   b->checkpoint = r->checkpoint;
@@ -175,11 +227,20 @@ plim_tensor *train_call_model(plim_tape *t, plim_model *m, const plim_recipe *r,
   return loss;
 }
 
+// The model's output is freed as soon as its loss is taken from it.
+static void drop_outputs(plim_tape *t, plim_model *m, plim_tensor **loss, plim_tensor **logits) {
+  if (!*loss) *loss = plim_mean_square(t, *logits);
+  drop(t, logits);
+  train_release_all(t, &m->cached);
+  drop(t, &m->extra);
+}
+
 static void step(plim_tape *t, plim_model *m, const plim_recipe *r, variables *v, bool is_last) {
   load_batch(t, m, r, &v->batch);
   plim_tensor *logits = NULL;
   plim_autocast(t, r->autocast);
   plim_tensor *loss = train_call_model(t, m, r, &v->batch, &logits);
+  if (r->keeps_only_loss) drop_outputs(t, m, &loss, &logits);
   set(t, &v->logits, give(t, &logits));
   train_release_all(t, &v->cached);
   plim_tensors fresh = m->cached;
@@ -188,10 +249,13 @@ static void step(plim_tape *t, plim_model *m, const plim_recipe *r, variables *v
   set(t, &v->extra, give(t, &m->extra));
   set(t, &v->loss, loss ? loss : plim_mean_square(t, v->logits));
   plim_autocast(t, PLIM_BOOL);
-  plim_tensor *scaled = div_scalar(t, v->loss);
-  drop_graph(t, v->scaled);
-  set(t, &v->scaled, scaled);
-  train_backward(t, m, r, &v->scaler, v->scaled, is_last);
+  bool is_divided = !r->keeps_only_loss || train_micro_batches(r) > 1;
+  if (is_divided) {
+    plim_tensor *scaled = div_scalar(t, v->loss);
+    drop_graph(t, v->scaled);
+    set(t, &v->scaled, scaled);
+  }
+  train_backward(t, m, r, &v->scaler, is_divided ? v->scaled : v->loss, is_last);
   if (!r->deletes_outputs) return;
   drop(t, &v->logits);
   train_release_all(t, &v->cached);
@@ -215,7 +279,8 @@ static void chunked_step(plim_tape *t, plim_model *m, const plim_recipe *r, vari
   drop_graph(t, v->loss);
   drop(t, &v->loss);
   plim_tape_purpose(t, PLIM_FOR_LOGITS);
-  plim_chunked_loss(t, v->hidden, m->head, v->targets, r->loss_chunk, PLIM_LOGITS_PLAIN, &v->loss);
+  plim_chunked_loss(t, v->hidden, m->head, NULL, v->targets, r->loss_chunk, PLIM_LOGITS_PLAIN,
+                    &v->loss);
   plim_tape_purpose(t, PLIM_FOR_ACTIVATIONS);
   plim_autocast(t, PLIM_BOOL);
   set(t, &v->scaled, div_scalar(t, div_scalar(t, v->loss)));
@@ -236,15 +301,27 @@ static void contrastive_step(plim_tape *t, plim_model *m, const plim_recipe *r, 
   train_backward(t, m, r, &v->scaler, scaled, is_last);
 }
 
+static void pairs_step(plim_tape *t, plim_model *m, const plim_recipe *r, variables *v,
+                       bool is_last) {
+  plim_pairs_step(t, m, r, &v->pairs);
+  train_backward(t, m, r, &v->scaler, v->pairs.loss, is_last);
+}
+
+static void distillation_step(plim_tape *t, plim_model *m, const plim_recipe *r, variables *v,
+                              bool is_last) {
+  plim_distillation_step(t, m, r, &v->distillation);
+  train_backward(t, m, r, &v->scaler, v->distillation.loss, is_last);
+}
+
 // ---- the minimal loop -------------------------------------------------------------------------------
 
 // Each variable frees its old value when it is rebound.
 static void load_bare_batch(plim_tape *t, const plim_model *m, const plim_recipe *r,
                             plim_batch *b) {
-  plim_dims shape = dims(r->batch, r->length);
+  plim_dims shape = train_ids_shape(m, r);
   set(t, &b->ids, empty(t, shape, PLIM_I64));
   if (r->mask != PLIM_MASK_NONE) set(t, &b->mask, empty(t, shape, PLIM_I64));
-  if (has_targets(m, r)) set(t, &b->labels, empty(t, train_labels_shape(m, r), PLIM_I64));
+  if (has_targets(m, r) || m->label_head) train_load_labels(t, m, r, b);
   b->mask_kind = r->mask;
   b->attention = r->attention;
   b->checkpoint = r->checkpoint;
@@ -262,6 +339,7 @@ static void bare_step(plim_tape *t, plim_model *m, const plim_recipe *r, variabl
   plim_autocast(t, r->autocast);
   plim_tensor *fresh = train_call_model(t, m, r, &batch, &logits);
   if (!fresh) fresh = plim_mean_square(t, logits);
+  if (r->drops_batch) drop_all(t, &v->batch.ids, &v->batch.mask, &v->batch.labels, &v->batch.ends);
   drop(t, &logits);
   train_release_all(t, &m->cached);
   drop(t, &m->extra);
@@ -271,12 +349,45 @@ static void bare_step(plim_tape *t, plim_model *m, const plim_recipe *r, variabl
   train_backward(t, m, r, &v->scaler, v->loss, is_last);
 }
 
+// ---- the optimizer in backward ------------------------------------------------------------------------
+
+// A parameter, its place in the list, and what its optimizer needs.
+typedef struct {
+  const plim_recipe *recipe;
+  plim_tensor *const *parameters;
+  plim_tensor **state;
+  size_t count, index;
+} own_optimizer;
+
+// optimizer.step(); optimizer.zero_grad()
+static void step_on_grad(plim_tape *t, void *context) {
+  const own_optimizer *o = context;
+  plim_purpose was = plim_tape_purpose(t, PLIM_FOR_OPTIMIZER);
+  plim_optimizer_step_one(t, o->recipe->optimizer, o->parameters, o->count, o->state, o->index);
+  plim_zero_grad(t, o->parameters + o->index, 1);
+  plim_tape_purpose(t, was);
+}
+
+// register_post_accumulate_grad_hook for every parameter. NULL when out of memory.
+static own_optimizer *step_in_backward(const plim_model *m, const plim_recipe *r,
+                                       plim_tensor **state) {
+  size_t count = m->parameters.len;
+  own_optimizer *all = calloc(count + 1, sizeof *all);
+  for (size_t i = 0; all && i < count; i++) {
+    all[i] = (own_optimizer){r, m->parameters.at, state, count, i};
+    m->parameters.at[i]->on_grad = (plim_hook){step_on_grad, &all[i], NULL};
+  }
+  return all;
+}
+
 // ---- the loops --------------------------------------------------------------------------------------
 
 typedef void step_function(plim_tape *t, plim_model *m, const plim_recipe *r, variables *v,
                            bool is_last);
 
 static step_function *step_of(const plim_recipe *r) {
+  if (r->method == PLIM_METHOD_DPO_TUNE) return pairs_step;
+  if (r->distils) return distillation_step;
   if (train_is_contrastive(r)) return contrastive_step;
   if (r->is_bare) return bare_step;
   return r->loss == PLIM_LOSS_LOOP ? chunked_step : step;
@@ -285,6 +396,8 @@ static step_function *step_of(const plim_recipe *r) {
 static void train_manually(plim_tape *t, plim_model *m, const plim_recipe *r, plim_tensor **state) {
   variables v = {0};
   bool clips = train_clips(m, r) && (!r->is_bare || r->clips_bare);
+  own_optimizer *own = r->steps_in_backward ? step_in_backward(m, r, state) : NULL;
+  if (r->steps_in_backward && !own) plim_tape_stop(t);
   for (int i = 0; i < r->steps && !plim_state(t)->failed; i++) {
     plim_work_step_begin(t);
     for (int k = 0; k < train_micro_batches(r); k++) {
@@ -293,10 +406,18 @@ static void train_manually(plim_tape *t, plim_model *m, const plim_recipe *r, pl
       k = train_next_pass(t, r, k);
     }
     train_begin_optimizer(t, i);
-    if (clips) plim_consume(t, train_clipped_norm(t, m, &v.scaler));
-    train_update(t, m, r, &v.scaler, m->parameters.at, state);
+    if (r->distils) plim_distillation_scale(t);
+    if (clips && r->distils) set(t, &v.distillation.norm, train_clipped_norm(t, m, &v.scaler));
+    else if (clips) plim_consume(t, train_clipped_norm(t, m, &v.scaler));
+    if (own) plim_work_step_end(t);
+    else train_update(t, m, r, &v.scaler, m->parameters.at, state);
+    if (r->method == PLIM_METHOD_DPO_TUNE) plim_pairs_log(t, &v.pairs);
+    if (r->distils) plim_distillation_log(t, &v.distillation);
     i = train_next_step(t, r, i);
   }
+  for (size_t i = 0; own && i < m->parameters.len; i++)
+    m->parameters.at[i]->on_grad = (plim_hook){0};
+  free(own);
   vec_free(&v.cached);
   free(v.contrast.columns);
 }

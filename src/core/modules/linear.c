@@ -1,4 +1,7 @@
-// Linear layers and the LoRA adapters on them.
+// The forward of linear layers and of the LoRA adapters on them.
+#include <string.h>
+
+#include "kernels.h"
 #include "modules.h"
 #include "ops.h"
 #include "quantised.h"
@@ -7,53 +10,32 @@
 
 #include "op_names.h"
 
-const char *const plim_projection_names[PLIM_PROJECTIONS] = {
-    [PLIM_Q_PROJ] = "q_proj",
-    [PLIM_K_PROJ] = "k_proj",
-    [PLIM_V_PROJ] = "v_proj",
-    [PLIM_O_PROJ] = "o_proj",
-    [PLIM_QKV_PROJ] = "qkv_proj",
-    [PLIM_GATE_PROJ] = "gate_proj",
-    [PLIM_UP_PROJ] = "up_proj",
-    [PLIM_GATE_UP_PROJ] = "gate_up_proj",
-    [PLIM_DOWN_PROJ] = "down_proj",
-    [PLIM_C_ATTN] = "c_attn",
-    [PLIM_C_PROJ] = "c_proj",
-    [PLIM_C_FC] = "c_fc",
-    [PLIM_QUERY_KEY_VALUE] = "query_key_value",
-    [PLIM_DENSE] = "dense",
-    [PLIM_DENSE_H_TO_4H] = "dense_h_to_4h",
-    [PLIM_DENSE_4H_TO_H] = "dense_4h_to_h",
-    [PLIM_QUERY] = "query",
-    [PLIM_KEY] = "key",
-    [PLIM_VALUE] = "value",
-    [PLIM_Q] = "q",
-    [PLIM_K] = "k",
-    [PLIM_V] = "v",
-    [PLIM_O] = "o",
-    [PLIM_WI] = "wi",
-    [PLIM_WI_0] = "wi_0",
-    [PLIM_WI_1] = "wi_1",
-    [PLIM_WO] = "wo",
-};
-
-static plim_linear linear_as(plim_projection projection) {
-  return (plim_linear){.projection = projection, .name = plim_projection_names[projection]};
+// The part of a path behind the last dot.
+static const char *last_part(const char *path) {
+  const char *dot = strrchr(path, '.');
+  return dot ? dot + 1 : path;
 }
 
-plim_linear plim_linear_new(plim_tape *t, plim_model *m, plim_projection projection, int64_t out,
-                            int64_t in, bool has_bias, plim_dtype dtype) {
-  plim_linear l = linear_as(projection);
+void plim_lora_allow_name(plim_model *m, const char *path) {
+  for (size_t i = 0; i < m->linear_names.len; i++)
+    if (m->linear_names.at[i] == path) return;
+  if (!vec_push(&m->linear_names, path)) m->failed = true;
+}
+
+plim_linear plim_linear_new(plim_tape *t, plim_model *m, const char *path, int64_t out, int64_t in,
+                            bool has_bias, plim_dtype dtype) {
+  plim_linear l = {.path = path, .name = last_part(path)};
+  plim_lora_allow_name(m, path);
   l.weight = plim_model_parameter(t, m, dims(out, in), dtype);
   l.weight->is_projection = true;
   if (has_bias) l.bias = plim_model_parameter(t, m, dims(out), dtype);
   return l;
 }
 
-plim_linear plim_conv1d_new(plim_tape *t, plim_model *m, plim_projection projection, int64_t in,
-                            int64_t out, plim_dtype dtype) {
-  plim_linear l = linear_as(projection);
-  l.is_conv1d = true;
+plim_linear plim_conv1d_new(plim_tape *t, plim_model *m, const char *path, int64_t in, int64_t out,
+                            plim_dtype dtype) {
+  plim_linear l = {.path = path, .name = last_part(path), .is_conv1d = true};
+  plim_lora_allow_name(m, path);
   l.weight = plim_model_parameter(t, m, dims(in, out), dtype);
   l.weight->is_projection = l.weight->is_flipped = true;
   l.bias = plim_model_parameter(t, m, dims(out), dtype);
@@ -65,44 +47,10 @@ void plim_linear_visit(const plim_linear *l, plim_visit *visit, void *context) {
   if (l->weight) visit(context, l->weight);
 }
 
-void plim_lora_begin(plim_model *m) {
-  for (size_t i = 0; i < m->parameters.len; i++) {
-    m->parameters.at[i]->requires_grad = false;
-    if (!vec_push(&m->frozen, m->parameters.at[i])) m->failed = true;
-  }
-  m->parameters.len = 0;
-}
-
-// Adapters have the compute dtype of the base layer; LLM.int8() has none, so there they are float32.
-static plim_dtype adapter_dtype(const plim_tensor *weight) {
-  if (!weight->quant) return (plim_dtype)weight->dtype;
-  return weight->quant->kind == PLIM_WEIGHTS_INT8 ? PLIM_FP32 : weight->quant->compute;
-}
-
-static void add_adapter(plim_tape *t, plim_model *m, const plim_lora *lora, plim_linear *l) {
-  plim_dtype dtype = adapter_dtype(l->weight);
-  int64_t in = l->weight->shape.at[!l->weight->is_flipped];
-  int64_t out = l->weight->shape.at[l->weight->is_flipped];
-  l->lora_a = plim_model_parameter(t, m, dims(lora->rank, in), dtype);
-  l->lora_b = plim_model_parameter(t, m, dims(out, lora->rank), dtype);
-  l->dropout = lora->dropout;
-  const plim_tensor *last = l->bias ? l->bias : l->weight; // last parameter of the wrapped module
-  l->lora_a->behind = l->lora_b->behind = last;
-  plim_tape_move_behind(l->lora_a, last, 1);
-  plim_tape_move_behind(l->lora_b, last, 2);
-}
-
-void plim_lora_add(plim_tape *t, plim_model *m, const plim_lora *lora, plim_linear *const *layers,
-                   size_t count) {
-  for (size_t i = 0; i < count; i++)
-    if (layers[i]->weight && lora->targets >> layers[i]->projection & 1)
-      add_adapter(t, m, lora, layers[i]);
-}
-
-void plim_lora_end(plim_tape *t, plim_model *m, const plim_lora *lora) {
-  if (lora->keeps_dtype) return;
-  for (size_t i = 0; i < m->parameters.len; i++)
-    if (m->parameters.at[i]->dtype != PLIM_FP32) plim_retype(t, m->parameters.at[i], PLIM_FP32);
+void plim_linear_save(plim_tape *t, plim_model *m, plim_linear *l) {
+  const plim_tensor *weight = l->weight, *bias = l->bias;
+  l->weight = plim_model_parameter(t, m, weight->shape, (plim_dtype)weight->dtype);
+  if (bias) l->bias = plim_model_parameter(t, m, bias->shape, (plim_dtype)bias->dtype);
 }
 
 // Conv1D: addmm over the flattened rows. Autocast casts weight, input, bias in this order.
@@ -119,10 +67,24 @@ static plim_tensor *conv1d(plim_tape *t, const plim_linear *p, plim_tensor *x) {
   return out;
 }
 
+// The cast of a transposed weight is no leaf's, so autocast does not keep it.
+static plim_tensor *product(plim_tape *t, const plim_linear *p, plim_tensor *x) {
+  plim_dims shape = x->shape;
+  bool was = hold(x);
+  plim_tensor *flipped = cast(t, transpose(t, p->weight, 0, 1)), *input = cast(t, x);
+  plim_tensor *rows = reshape(t, input, dims(-1, shape.at[2]));
+  shape.at[2] = p->weight->shape.at[0];
+  plim_tensor *out = unsafe_view(t, mm(t, rows, flipped), shape);
+  if (p->bias) out = add(t, out, p->bias);
+  let_go(t, x, was);
+  return out;
+}
+
 static plim_tensor *base_forward(plim_tape *t, const plim_linear *p, plim_tensor *x) {
   plim_module_enter(t, p->weight, p->bias);
   plim_tensor *out = p->weight->quant ? plim_quantised_linear(t, x, p->weight, p->bias)
                      : p->is_conv1d   ? conv1d(t, p, x)
+                     : p->is_product  ? product(t, p, x)
                                       : linear(t, x, p->weight, p->bias);
   return plim_module_leave(t, p->weight, out);
 }
@@ -152,13 +114,89 @@ static plim_tensor *quantised_lora(plim_tape *t, const plim_linear *p, plim_tens
   return out;
 }
 
+// ---- DoRA -----------------------------------------------------------------------------------------
+
+// lora_B(lora_A(eye)).T: the product of the adapter's matrices, as (out,in)
+static plim_tensor *dora_product(plim_tape *t, const plim_linear *p) {
+  int64_t in = p->lora_a->shape.at[1];
+  plim_tensor *eye = NULL;
+  set(t, &eye, empty(t, dims(in, in), (plim_dtype)p->lora_a->dtype));
+  plim_tensor *product = adapter(t, adapter(t, eye, p->lora_a), p->lora_b);
+  drop(t, &eye);
+  return transpose(t, product, 0, 1);
+}
+
+// weight + scaling * product, without gradients
+static plim_tensor *dora_sum(plim_tape *t, const plim_tensor *weight, const plim_tensor *product) {
+  plim_tensor *scaled = k_unary(t, product), *sum = k_binary(t, weight, scaled);
+  plim_consume(t, scaled);
+  return sum;
+}
+
+// linalg.norm(sum, dim=1)
+static plim_tensor *dora_norm(plim_tape *t, const plim_tensor *sum) {
+  return k_sum(t, sum, 1u << 1, false, (plim_dtype)sum->dtype);
+}
+
+plim_tensor *plim_dora_magnitude(plim_tape *t, const plim_linear *p) {
+  plim_dims shape = dims(p->lora_b->shape.at[0], p->lora_a->shape.at[1]);
+  plim_tensor *product = empty(t, shape, (plim_dtype)p->lora_a->dtype);
+  if (!p->weight->storage->is_waiting) k_cublas(t);
+  plim_tensor *weight = p->is_conv1d ? k_transpose(t, p->weight, 0, 1) : p->weight;
+  plim_tensor *sum = dora_sum(t, weight, product), *norm = dora_norm(t, sum);
+  consume_all(t, product, sum, weight);
+  return norm;
+}
+
+// (scale - 1) * base + scale * lora_B(lora_A(x)) * scaling. With dropout, the layer is computed again from what it left.
+static plim_tensor *dora_delta(plim_tape *t, const plim_linear *p, plim_tensor *x,
+                               plim_tensor *result) {
+  plim_tensor *product = NULL, *weight = NULL, *norm = NULL, *scale = NULL, *base = NULL;
+  plim_tensor *lora = NULL;
+  plim_dtype dtype = (plim_dtype)x->dtype;
+  set(t, &product, to(t, dora_product(t, p), dtype));
+  set(t, &weight, to(t, p->is_conv1d ? transpose(t, p->weight, 0, 1) : p->weight, dtype));
+  plim_tensor *sum = dora_sum(t, weight, product);
+  set(t, &norm, dora_norm(t, sum));
+  plim_consume(t, sum);
+  set(t, &scale, view(t, divide(t, p->magnitude, norm), dims(1, -1)));
+  set(t, &lora, adapter(t, adapter(t, x, p->lora_a), p->lora_b));
+  if (p->dropout > 0) set(t, &base, linear(t, x, weight, NULL));
+  else set(t, &base, p->bias ? sub(t, result, p->bias) : result);
+  plim_tensor *left = mul(t, add_scalar(t, scale), base);
+  plim_tensor *delta = add(t, left, mul_scalar(t, mul(t, scale, lora)));
+  drop(t, &base); // an argument of the function, freed before its variables
+  drop_graph(t, product);
+  drop_all(t, &product, &weight, &norm, &scale, &lora);
+  return delta;
+}
+
+static plim_tensor *dora(plim_tape *t, const plim_linear *p, plim_tensor *x) {
+  plim_tensor *result = NULL, *input = NULL;
+  bool was = hold(x);
+  set(t, &result, base_forward(t, p, x));
+  plim_dtype dtype = (plim_dtype)result->dtype;
+  set(t, &input, to(t, x, (plim_dtype)p->lora_a->dtype));
+  plim_tensor *left = NULL;
+  set(t, &left, dropout(t, input, p->dropout));
+  plim_tensor *sum = add(t, result, dora_delta(t, p, left, result));
+  drop(t, &left);
+  set(t, &result, sum);
+  set(t, &result, to(t, result, dtype));
+  drop(t, &input);
+  plim_tensor *out = give(t, &result);
+  let_go(t, x, was);
+  return out;
+}
+
 // peft's layer, the layer it wraps, dropout and both matrices are modules.
 enum { MODULES_OF_LORA = 5 };
 
 plim_tensor *plim_linear_forward(plim_tape *t, const plim_linear *p, plim_tensor *x) {
   plim_tape_at(t, p->name);
   plim_work_modules(t, p->lora_a ? MODULES_OF_LORA : 1);
-  if (!p->lora_a) return base_forward(t, p, x);
+  if (!p->lora_a || plim_const_state(t)->skips_adapters) return base_forward(t, p, x);
+  if (p->magnitude) return dora(t, p, x);
   if (p->weight->quant) return quantised_lora(t, p, x);
   plim_tensor *result = NULL, *input = NULL;
   bool was = hold(x);

@@ -12,6 +12,7 @@ typedef struct {
 } loading;
 
 static double element_bytes(const loading *l, const plim_tensor *p) {
+  if (p->declared) return plim_dtype_bytes[p->declared];
   if (!p->is_projection || l->kind == PLIM_WEIGHTS_PLAIN) return plim_dtype_bytes[p->dtype];
   return l->kind == PLIM_WEIGHTS_INT8 ? 1 : 0.5;
 }
@@ -50,7 +51,18 @@ void plim_load_to_device(plim_tape *t, plim_model *m, plim_weights_kind kind) {
   plim_consume(t, scratch(t, (uint64_t)l.bytes / 2 * 2));
   for_each(m, load_parameter, &l);
   plim_tape_move_to_device(t);
+  if (m->initialise) m->initialise(t, m, PLIM_FP32);
   if (m->padded) plim_retype(t, m->padded, (plim_dtype)m->padded->dtype);
+}
+
+static void quantise_projection(void *context, plim_tensor *p) {
+  const loading *l = context;
+  if (p->is_projection) plim_quantise(l->t, p, l->kind);
+}
+
+void plim_quantise_on_host(plim_tape *t, plim_model *m, plim_weights_kind kind) {
+  loading l = {.t = t, .m = m, .kind = kind};
+  for_each(m, quantise_projection, &l);
 }
 
 void plim_prepare_kbit(plim_tape *t, plim_model *m) {

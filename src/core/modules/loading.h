@@ -13,6 +13,9 @@ void plim_move_model(plim_tape *t);
 // and projections are quantised on the card as they arrive.
 void plim_load_to_device(plim_tape *t, plim_model *m, plim_weights_kind kind);
 
+// Quantises the projections of a model that is still on the host.
+void plim_quantise_on_host(plim_tape *t, plim_model *m, plim_weights_kind kind);
+
 // peft.prepare_model_for_kbit_training: casts every parameter that is not quantised to float32, then empties the
 // cache.
 void plim_prepare_kbit(plim_tape *t, plim_model *m);

@@ -26,15 +26,37 @@ extern const char *const plim_mask_names[PLIM_MASK_KINDS + 1]; // "none", "ones"
 // (or NULL), `positions` the position ids (NULL if the model has none).
 plim_tensor *plim_causal_mask(plim_tape *t, plim_attention_kind attention, plim_mask_kind kind,
                               plim_tensor *embedded, plim_tensor *positions, plim_tensor *given);
+// The same, but never left out (allow_is_causal_skip=False).
+plim_tensor *plim_whole_causal_mask(plim_tape *t, plim_attention_kind attention,
+                                    const plim_tensor *embedded, const plim_tensor *given);
+// The same, where the tokens of an image also see each other. It is made even if nothing is masked.
+plim_tensor *plim_block_mask(plim_tape *t, plim_attention_kind attention, plim_mask_kind kind,
+                             plim_tensor *embedded, plim_tensor *positions, plim_tensor *given,
+                             int64_t window);
 // create_sliding_window_causal_mask: a query sees `window` keys, including its own position.
 plim_tensor *plim_sliding_mask(plim_tape *t, plim_attention_kind attention, plim_mask_kind kind,
                                plim_tensor *embedded, plim_tensor *positions, plim_tensor *given,
                                int64_t window);
+
+// create_chunked_causal_mask: a query sees the keys of its own chunk, up to itself.
+plim_tensor *plim_chunked_mask(plim_tape *t, plim_attention_kind attention, plim_mask_kind kind,
+                               plim_tensor *embedded, plim_tensor *positions, plim_tensor *given,
+                               int64_t chunk);
 
 // create_bidirectional_mask for `queries` queries; `keys` gives dtype and batch. Both kinds of attention drop a mask
 // without zeros.
 plim_tensor *plim_bidirectional_mask(plim_tape *t, plim_attention_kind attention,
                                      plim_mask_kind kind, int64_t queries, const plim_tensor *keys,
                                      const plim_tensor *given);
+
+// Before transformers 5.0: get_extended_attention_mask, or _prepare_4d_attention_mask_for_sdpa, which drops a mask
+// without zeros. The result has the dtype of the model.
+plim_tensor *plim_extended_mask(plim_tape *t, plim_attention_kind attention, plim_mask_kind kind,
+                                plim_dtype dtype, plim_tensor *given);
+// The mask of layers that carry a state: the given one (B,T), or NULL if there is no padding.
+plim_tensor *plim_padding_mask(plim_tape *t, plim_mask_kind kind, plim_tensor *given);
+
+// _update_causal_mask of eager attention for a mask that is given: (B,1,T,T).
+plim_tensor *plim_updated_mask(plim_tape *t, plim_tensor *embedded, plim_tensor *given);
 
 #endif

@@ -42,18 +42,20 @@ plim_model *plim_model_finish(plim_model *m) {
   return NULL;
 }
 
-bool plim_decays(const plim_model *m, const plim_tensor *p) {
-  return p->shape.n > 1 && p != m->undecayed[0] && p != m->undecayed[1];
+bool plim_decays(const plim_tensor *p) {
+  return p->decay == PLIM_DECAY_BY_SHAPE ? p->shape.n > 1 : p->decay == PLIM_DECAY_ALWAYS;
 }
 
 void plim_model_delete(plim_model *m) {
   if (!m) return;
   plim_shards_delete(m->shards);
+  plim_model_delete(m->reference);
   for (size_t i = 0; i < m->arrays.len; i++) free(m->arrays.at[i]);
   vec_free(&m->arrays);
   vec_free(&m->parameters);
   vec_free(&m->frozen);
   vec_free(&m->cached);
+  vec_free(&m->linear_names);
   vec_free(&m->buffer_bytes);
   free(m);
 }

@@ -15,12 +15,18 @@ typedef enum {
 
 extern const char *const plim_checkpoint_names[PLIM_CHECKPOINT_KINDS + 1]; // "off", ..., NULL
 
+enum { PLIM_BATCH_PARTS = 8 };
+
 // The arguments of a model call.
 typedef struct {
   plim_tensor *ids, *mask, *labels; // mask may be NULL
+  plim_tensor *ends;                // of answers, whose beginnings are the labels
   plim_tensor *types;               // token_type_ids; NULL: the model makes them
   struct plim_column *columns;      // of a contrastive loss (contrastive.h), instead of ids
   plim_tensor *items;               // num_items_in_batch; may be NULL
+  // Of preferences: which tokens are answers, and what was computed with the reference beforehand (may be NULL).
+  plim_tensor *answers, *reference_chosen, *reference_rejected;
+  plim_tensor *parts[PLIM_BATCH_PARTS]; // what else a batch of preferences has, by method
   plim_mask_kind mask_kind;
   plim_attention_kind attention;
   plim_checkpoint_kind checkpoint; // of each layer
@@ -28,47 +34,28 @@ typedef struct {
   int64_t loss_chunk; // tokens
 } plim_batch;
 
-// The projections that can have adapters, in the order in which peft visits them, under their names in the models.
-typedef enum {
-  PLIM_Q_PROJ,
-  PLIM_K_PROJ,
-  PLIM_V_PROJ,
-  PLIM_O_PROJ,
-  PLIM_QKV_PROJ, // phi3: query, key and value in one matrix
-  PLIM_GATE_PROJ,
-  PLIM_UP_PROJ,
-  PLIM_GATE_UP_PROJ, // phi3: gate and up in one matrix
-  PLIM_DOWN_PROJ,
-  PLIM_C_ATTN, // gpt2
-  PLIM_C_PROJ, // gpt2: in attention and in the MLP
-  PLIM_C_FC,
-  PLIM_QUERY_KEY_VALUE, // gpt_neox
-  PLIM_DENSE,           // bert, too
-  PLIM_DENSE_H_TO_4H,
-  PLIM_DENSE_4H_TO_H,
-  PLIM_QUERY, // bert
-  PLIM_KEY,
-  PLIM_VALUE,
-  PLIM_Q, // t5, mpnet
-  PLIM_K,
-  PLIM_V,
-  PLIM_O,
-  PLIM_WI, // t5
-  PLIM_WI_0,
-  PLIM_WI_1,
-  PLIM_WO,
-  PLIM_PROJECTIONS
-} plim_projection;
+// Which biases of the model are trained beside the adapters: those of layers that have adapters, or all.
+typedef enum { PLIM_BIAS_NONE, PLIM_BIAS_LORA_ONLY, PLIM_BIAS_ALL, PLIM_BIASES } plim_lora_bias;
+extern const char *const plim_lora_bias_names[PLIM_BIASES + 1]; // "none", ..., NULL
 
-#define PLIM_ALL_LINEAR ((1u << PLIM_PROJECTIONS) - 1)            // "all-linear"
-extern const char *const plim_projection_names[PLIM_PROJECTIONS]; // "q_proj", ...
-
+// LoRA adapters of peft.
 typedef struct {
   int64_t rank;
   double dropout;
-  uint32_t targets; // bit i selects plim_projection i
+  // target_modules: names separated by commas, each the end of a layer's path ("q_proj", "self_attn.q_proj"), or
+  // PLIM_ALL_LINEAR. Not owned.
+  const char *targets;
+  const char *excluded; // exclude_modules, of the same form; NULL: none
+  const char *layers;   // layers_to_transform: numbers separated by commas; NULL: all
+  // modules_to_save: names separated by commas, such as "embed_tokens,lm_head". They are trained in full, in a copy;
+  // NULL: none.
+  const char *saved;
+  plim_lora_bias bias;
+  bool uses_dora;
   bool keeps_dtype; // false: adapters become float32, peft's default
 } plim_lora;
+
+#define PLIM_ALL_LINEAR "all-linear"
 
 typedef vec(plim_tensor *) plim_tensors;
 
@@ -93,24 +80,40 @@ struct plim_model {
   // Calls `visit` for every parameter in the order of their names, in which they are loaded. NULL: they are loaded in
   // the order of model.parameters().
   void (*in_name_order)(plim_model *m, void (*visit)(void *context, plim_tensor *p), void *context);
-  vec(void *) arrays;              // allocated by the family, freed with the model
-  plim_tensor *head;               // weight of the language model's head; NULL if there is none
-  vec(plim_tensor *) parameters;   // trained ones, in the order of model.parameters()
-  vec(plim_tensor *) frozen;       // parameters frozen by adapters
-  vec(uint64_t) buffer_bytes;      // of its buffers; known only if the model is sharded
-  struct plim_shards *shards;      // NULL if the model is not sharded
-  uint64_t elements, trainable;    // of all parameters, and of the trained ones, before sharding
-  plim_tensor *extra;              // a second output of forward; the caller takes it over
-  plim_tensors cached;             // keys and values, a further output of forward
-  const plim_tensor *undecayed[2]; // matrices named "bias", which get no weight decay
-  plim_tensor *padded;             // a bias that is padded (by 0) when weights are tied
-  plim_logits logits;              // what its head does to its logits
-  bool is_grouped_by_decay;        // Trainer groups parameters by weight decay
-  bool is_bare;                    // an encoder without a head
-  bool has_token_types;            // its tokenizer returns token_type_ids
-  bool is_encoder_decoder;         // labels have a length of their own
+  // The temporaries of _init_weights, which also runs after a checkpoint was loaded to the device. NULL: there are none.
+  void (*initialise)(plim_tape *t, plim_model *m, plim_dtype dtype);
+  vec(void *) arrays;             // allocated by the family, freed with the model
+  plim_tensor *head;              // weight of the language model's head; NULL if there is none
+  plim_tensor *head_bias;         // NULL: it has none
+  plim_tensor *head_a, *head_b;   // of an adapter on the head; NULL: none
+  double head_dropout;            // of that adapter
+  vec(plim_tensor *) parameters;  // trained ones, in the order of model.parameters()
+  vec(plim_tensor *) frozen;      // parameters frozen by adapters
+  vec(const char *) linear_names; // of its linear layers, each once: "self_attn.q_proj"
+  vec(uint64_t) buffer_bytes;     // of its buffers; known only if the model is sharded
+  struct plim_shards *shards;     // NULL if the model is not sharded
+  plim_model *reference;          // of training from preferences: a frozen model, owned; or NULL
+  uint64_t elements, trainable;   // of all parameters, and of the trained ones, before sharding
+  const plim_tensor *table_scale; // a buffer of the embedding of tokens; or NULL
+  plim_tensor *extra;             // a second output of forward; the caller takes it over
+  plim_tensors cached;            // keys and values, a further output of forward
+  plim_tensor *padded;            // a bias that is padded (by 0) when weights are tied
+  plim_logits logits;             // what its head does to its logits
+  bool has_inner_head;            // plim_family's
+  plim_tensor *embedded;          // tokens that the forward around such a head holds to its end
+  bool is_grouped_by_decay;       // Trainer groups parameters by weight decay
+  bool is_bare;                   // an encoder without a head
+  bool has_token_types;           // its tokenizer returns token_type_ids
+  bool is_encoder_decoder;        // labels have a length of their own
   // False for classes named ForCausalLM, of which Trainer counts labels[:, 1:]; it counts all labels of others.
   bool has_aligned_labels;
+  // Its class says accepts_loss_kwargs = False: Trainer counts no labels, and divides the loss by the number of passes.
+  bool takes_no_items;
+  // plim_family's:
+  uint16_t loss_function_from;
+  bool had_wide_logits;
+  // A head that returns labels (heads.h); NULL: the head is another.
+  struct plim_label_head *label_head;
   bool failed; // out of memory
 };
 
@@ -123,7 +126,7 @@ void *plim_model_array(plim_model *m, int64_t count, size_t bytes);
 plim_model *plim_model_finish(plim_model *m);
 
 // Whether Trainer's optimizer applies weight decay to p: to weights, but not to norms and biases.
-bool plim_decays(const plim_model *m, const plim_tensor *p);
+bool plim_decays(const plim_tensor *p);
 
 // Frees the model; its tensors stay on the tape. m may be NULL.
 void plim_model_delete(plim_model *m);

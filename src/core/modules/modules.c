@@ -26,13 +26,37 @@ plim_tensor *plim_new_gelu(plim_tape *t, plim_tensor *x) {
   return out;
 }
 
+// relu(x) ** 2; autocast computes powers in float32.
+static plim_tensor *squared_relu(plim_tape *t, plim_tensor *x) {
+  plim_tensor *applied = NULL;
+  bool was = hold(x);
+  set(t, &applied, relu(t, x));
+  plim_tensor *wide = plim_autocast_is_on(t) ? to(t, applied, PLIM_FP32) : applied;
+  plim_tensor *out = square(t, wide);
+  drop(t, &applied);
+  let_go(t, x, was);
+  return out;
+}
+
 plim_tensor *plim_activate(plim_tape *t, plim_activation activation, plim_tensor *x) {
   switch (activation) {
   case PLIM_ACT_RELU: return relu(t, x);
+  case PLIM_ACT_SQUARED_RELU: return squared_relu(t, x);
   case PLIM_ACT_SILU: return silu(t, x);
   case PLIM_ACT_NEW_GELU: return plim_new_gelu(t, x);
+  case PLIM_ACT_TANH: return tanh_(t, x);
   default: return gelu(t, x);
   }
+}
+
+plim_tensor *plim_gated_mlp(plim_tape *t, plim_activation activation, const plim_linear *gate,
+                            const plim_linear *up, const plim_linear *down, plim_tensor *x) {
+  bool is_fused = plim_tape_uses_liger(t);
+  plim_tensor *gated = plim_linear_forward(t, gate, x);
+  if (!is_fused) gated = plim_activate(t, activation, gated);
+  plim_tensor *input = plim_linear_forward(t, up, x);
+  plim_tensor *product = is_fused ? plim_liger_swiglu(t, gated, input) : mul(t, gated, input);
+  return plim_linear_forward(t, down, product);
 }
 
 // ---- norms ----------------------------------------------------------------------------------------
@@ -131,7 +155,7 @@ plim_tensor *plim_join_heads(plim_tape *t, plim_tensor *x) {
   return contiguous(t, reshape(t, x, dims(x->shape.at[0], x->shape.at[1], -1)));
 }
 
-static plim_tensor *repeat_kv(plim_tape *t, plim_tensor *x, int64_t times) { // (B,K*times,T,D)
+plim_tensor *plim_repeat_kv(plim_tape *t, plim_tensor *x, int64_t times) {
   if (times == 1) return x;
   int64_t b = x->shape.at[0], k = x->shape.at[1], length = x->shape.at[2], d = x->shape.at[3];
   plim_tensor *spread = expand(t, unsqueeze(t, x, 2), dims(b, k, times, length, d));
@@ -166,8 +190,8 @@ plim_tensor *plim_attend_eagerly(plim_tape *t, const plim_attending *how, plim_t
   int64_t groups = q->shape.at[1] / k->shape.at[1];
   plim_tensor *keys = NULL, *values = NULL, *weights = NULL, *out = NULL;
   plim_tape_at(t, "attention");
-  set(t, &keys, repeat_kv(t, k, groups));
-  set(t, &values, repeat_kv(t, v, groups));
+  set(t, &keys, plim_repeat_kv(t, k, groups));
+  set(t, &values, plim_repeat_kv(t, v, groups));
   set(t, &weights, mul_scalar(t, matmul(t, q, transpose(t, keys, 2, 3))));
   if (how->is_capped) cap(t, &weights);
   if (bias) set(t, &weights, add(t, weights, bias));
@@ -183,22 +207,61 @@ plim_tensor *plim_attend_eagerly(plim_tape *t, const plim_attending *how, plim_t
   return give(t, &out);
 }
 
-// With a mask, keys and values are repeated for every head; without one, the kernel handles grouped heads itself.
+// The probabilities are a view of those that include the sinks.
+static plim_tensor *attend_with_sinks(plim_tape *t, const plim_attending *how, plim_tensor *q,
+                                      plim_tensor *k, plim_tensor *v, plim_tensor *mask,
+                                      plim_tensor **kept) {
+  int64_t groups = q->shape.at[1] / k->shape.at[1], keys_seen = k->shape.at[2];
+  plim_tensor *keys = NULL, *values = NULL, *weights = NULL, *sinks = NULL, *logits = NULL;
+  plim_tensor *probabilities = NULL, *scores = NULL, *out = NULL;
+  plim_tape_at(t, "attention");
+  set(t, &keys, plim_repeat_kv(t, k, groups));
+  set(t, &values, plim_repeat_kv(t, v, groups));
+  set(t, &weights, mul_scalar(t, matmul(t, q, transpose(t, keys, 2, 3))));
+  if (mask) set(t, &weights, add(t, weights, mask));
+  set(t, &sinks, reshape(t, how->sinks, dims(1, -1, 1, 1)));
+  set(t, &sinks, expand(t, sinks, dims(q->shape.at[0], -1, q->shape.at[2], -1)));
+  set(t, &logits, cat2(t, weights, sinks, 3));
+  set(t, &logits, sub(t, logits, max_last(t, logits)));
+  set(t, &probabilities, softmax(t, logits, (plim_dtype)logits->dtype));
+  set(t, &scores, slice(t, probabilities, 3, 0, keys_seen));
+  set(t, &weights, to(t, dropout(t, scores, how->dropout_p), (plim_dtype)values->dtype));
+  plim_tape_at(t, "attention");
+  set(t, &out, matmul(t, weights, values));
+  set(t, &out, contiguous(t, transpose(t, out, 1, 2)));
+  drop_all(t, &keys, &values);
+  set(t, kept, give(t, &weights));
+  drop_all(t, &sinks, &logits, &probabilities, &scores);
+  return give(t, &out);
+}
+
+// With a mask, or heads that are too wide, keys and values are repeated for every head; otherwise the kernel handles
+// grouped heads itself. Before 4.54 they are always repeated, and before 4.56 a mask makes transformers copy what is not
+// contiguous.
 static plim_tensor *attend_by_kernel(plim_tape *t, const plim_attending *how, plim_tensor *q,
                                      plim_tensor *k, plim_tensor *v, plim_tensor *mask) {
+  enum { WIDEST_GROUPED = 256 }; // sdpa_attention.py, use_gqa_in_sdpa
   int64_t groups = q->shape.at[1] / k->shape.at[1];
-  plim_tensor *keys = NULL, *values = NULL;
-  set(t, &keys, mask ? repeat_kv(t, k, groups) : k);
-  set(t, &values, mask ? repeat_kv(t, v, groups) : v);
-  plim_tensor *attended = how->sees_all ? full_attention(t, q, keys, values, mask, how->dropout_p)
-                                        : attention(t, q, keys, values, mask, how->dropout_p);
+  plim_tensor *query = NULL, *keys = NULL, *values = NULL;
+  bool repeats = mask || k->shape.at[3] > WIDEST_GROUPED || !plim_transformers_from(t, 4, 54);
+  bool copies = mask && !how->sees_all && !plim_transformers_from(t, 4, 56);
+  set(t, &keys, repeats ? plim_repeat_kv(t, k, groups) : k);
+  set(t, &values, repeats ? plim_repeat_kv(t, v, groups) : v);
+  set(t, &query, copies ? contiguous(t, q) : q);
+  if (copies) set(t, &keys, contiguous(t, keys));
+  if (copies) set(t, &values, contiguous(t, values));
+  plim_tensor *attended = how->sees_all
+                              ? full_attention(t, query, keys, values, mask, how->dropout_p)
+                              : attention(t, query, keys, values, mask, how->dropout_p);
   plim_tensor *out = contiguous(t, transpose(t, attended, 1, 2));
-  drop_all(t, &keys, &values);
+  drop_all(t, &query, &keys, &values);
   return out;
 }
 
 plim_tensor *plim_attend(plim_tape *t, const plim_attending *how, plim_tensor *q, plim_tensor *k,
                          plim_tensor *v, plim_tensor *mask, plim_tensor **weights) {
+  if (how->sinks && how->kind == PLIM_ATTENTION_EAGER)
+    return attend_with_sinks(t, how, q, k, v, mask, weights);
   if (how->kind == PLIM_ATTENTION_EAGER)
     return plim_attend_eagerly(t, how, q, k, v, NULL, mask, weights);
   if (how->kind == PLIM_ATTENTION_SDPA) return attend_by_kernel(t, how, q, k, v, mask);
@@ -226,15 +289,42 @@ plim_tensor *plim_embed(plim_tape *t, const plim_batch *batch, plim_tensor *tabl
   return plim_module_leave(t, table, plim_embed_leave(t, batch, embedding(t, table, input)));
 }
 
+// arange(length) + past; before, arange(past, past + length).
+plim_tensor *plim_position_ids(plim_tape *t, int64_t length) {
+  plim_tensor *range = empty(t, dims(length), PLIM_I64);
+  return unsqueeze(t, plim_transformers_from(t, 5, 0) ? add_scalar(t, range) : range, 0);
+}
+
+plim_tensor *plim_embed_scaled(plim_tape *t, const plim_batch *batch, plim_tensor *table,
+                               plim_tensor *scale, plim_tensor *ids) {
+  plim_tensor *input = plim_part_enter(t, PLIM_PART_EMBEDDING, ids);
+  plim_module_enter(t, table, NULL);
+  plim_tensor *embedded = embedding(t, table, input);
+  plim_tensor *factor = to(t, scale, (plim_dtype)table->dtype);
+  return plim_module_leave(t, table, plim_embed_leave(t, batch, mul(t, embedded, factor)));
+}
+
 // ---- heads ----------------------------------------------------------------------------------------
+
+plim_tensor *plim_head_logits(plim_tape *t, const plim_model *m, plim_tensor *x) {
+  if (!m->head_a) return linear(t, x, m->head, m->head_bias);
+  plim_linear head = {m->head,
+                      m->head_bias,
+                      m->head_a,
+                      m->head_b,
+                      .path = "lm_head",
+                      .name = "lm_head",
+                      .dropout = m->head_dropout};
+  return plim_linear_forward(t, &head, x);
+}
 
 // docs/chunked_loss.py
 static plim_tensor *chunked_head(plim_tape *t, const plim_model *m, plim_tensor *hidden,
                                  const plim_batch *batch) {
   plim_purpose was = plim_tape_purpose(t, PLIM_FOR_LOGITS);
   plim_tape_at(t, "lm_head");
-  plim_tensor *loss = plim_chunked_causal_loss(t, hidden, m->head, batch->labels, batch->items,
-                                               batch->loss_chunk, m->logits);
+  plim_tensor *loss = plim_chunked_causal_loss(t, hidden, m->head, m->head_bias, batch->labels,
+                                               batch->items, batch->loss_chunk, m->logits);
   plim_tape_purpose(t, was);
   return loss;
 }
@@ -248,7 +338,7 @@ static plim_tensor *head_in_eighths(plim_tape *t, const plim_model *m, plim_tens
   plim_purpose was = plim_tape_purpose(t, PLIM_FOR_LOGITS);
   plim_tape_at(t, "lm_head");
   plim_tensor *loss =
-      plim_eighths_causal_loss(t, hidden, m->head, batch->labels, batch->loss == PLIM_LOSS_LISTED);
+      plim_eighths_causal_loss(t, m, hidden, batch->labels, batch->loss == PLIM_LOSS_LISTED);
   plim_tape_purpose(t, was);
   return loss;
 }
@@ -267,18 +357,26 @@ static plim_tensor *causal_head(plim_tape *t, const plim_model *m, plim_tensor *
     loss = plim_fused_loss(t, all, m->head, batch->labels, batch->items);
   else {
     all = plim_part_enter(t, PLIM_PART_HEAD, all);
-    set(t, &scores, plim_part_leave(t, PLIM_PART_HEAD, linear(t, all, m->head, NULL)));
+    set(t, &scores, plim_part_leave(t, PLIM_PART_HEAD, plim_head_logits(t, m, all)));
     if (m->logits == PLIM_LOGITS_CAPPED) cap(t, &scores);
     if (m->logits == PLIM_LOGITS_DIVIDED) set(t, &scores, div_scalar(t, scores));
-    loss = plim_causal_loss(t, scores, batch->labels, batch->items);
+    if (m->logits == PLIM_LOGITS_WIDE) set(t, &scores, to(t, scores, PLIM_FP32));
+    bool has_function = plim_transformers_since(t, m->loss_function_from);
+    if (m->has_inner_head) let_go(t, hidden, was);
+    if (!has_function && m->had_wide_logits) set(t, &scores, to(t, scores, PLIM_FP32));
+    if (batch->labels)
+      loss = has_function ? plim_causal_loss(t, scores, batch->labels, batch->items)
+                          : plim_own_causal_loss(t, scores, batch->labels);
   }
   set(t, logits, give(t, &scores));
   plim_tape_purpose(t, purpose_was);
-  let_go(t, hidden, was);
+  if (!m->has_inner_head || batch->loss == PLIM_LOSS_FUSED) let_go(t, hidden, was);
   return loss;
 }
 
 plim_tensor *plim_causal_forward(plim_tape *t, plim_model *m, const plim_batch *batch,
                                  plim_tensor **logits) {
-  return causal_head(t, m, m->inner(t, m, batch), batch, logits);
+  plim_tensor *loss = causal_head(t, m, m->inner(t, m, batch), batch, logits);
+  drop(t, &m->embedded);
+  return loss;
 }

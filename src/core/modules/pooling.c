@@ -22,7 +22,7 @@ static plim_tensor *mean(plim_tape *t, plim_tensor *hidden, plim_tensor *mask) {
   set(t, &weights, to(t, unsqueeze(t, mask, 2), dtype));
   set(t, &sums, sum_dim(t, mul(t, hidden, weights), 1, false, wide(hidden)));
   set(t, &counts, sum_dim(t, weights, 1, false, wide(hidden)));
-  set(t, &counts, clamp_min(t, counts));
+  set(t, &counts, clamp(t, counts, 1));
   set(t, &out, divide(t, sums, counts));
   set(t, &out, to(t, out, dtype));
   drop_all(t, &sums, &weights, &counts);

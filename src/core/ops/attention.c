@@ -1,5 +1,6 @@
 #include "attention.h"
 
+#include "flash_attention.h"
 #include "kernels.h"
 #include "ops.h"
 #include "rounding.h"
@@ -12,13 +13,19 @@ typedef struct {
   plim_tensor *mask; // NULL: none
   double dropout_p;  // applies to the probabilities
   bool is_causal;
+  bool broadcasts; // one head of keys and values
 } options;
 
 // A tensor of shape (B,H,T,D) stored in memory as (B,T,H,D).
-static plim_tensor *heads_inside(plim_tape *t, const plim_tensor *like, int64_t heads) {
-  int64_t b = like->shape.at[0], length = like->shape.at[2], d = like->shape.at[3];
+static plim_tensor *heads_of_width(plim_tape *t, const plim_tensor *like, int64_t heads,
+                                   int64_t d) {
+  int64_t b = like->shape.at[0], length = like->shape.at[2];
   plim_dims shape = dims(b, heads, length, d), stride = dims(length * heads * d, d, heads * d, 1);
   return empty_strided(t, shape, stride, (plim_dtype)like->dtype);
+}
+
+static plim_tensor *heads_inside(plim_tape *t, const plim_tensor *like, int64_t heads) {
+  return heads_of_width(t, like, heads, like->shape.at[3]);
 }
 
 // ---- cuDNN ----------------------------------------------------------------------------------------
@@ -33,7 +40,7 @@ static uint64_t cudnn_workspace_bytes(const plim_tensor *q, const plim_tensor *k
 }
 
 // What attention saves, in the order of release. If there is a mask, the bias comes before these.
-enum { SAVED_KEY, SAVED_QUERY, SAVED_VALUE };
+enum { SAVED_KEY, SAVED_QUERY, SAVED_VALUE, FLASH_SAVED_OUT = 4 };
 
 static void cudnn_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
   (void)in;
@@ -79,31 +86,43 @@ static plim_tensor *cudnn(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_ten
 
 // ---- flash ----------------------------------------------------------------------------------------
 
+// A contiguous copy of (B,H,T,D) as (B,T,H,D); NULL if it lies in memory like that.
+static plim_tensor *copy_tokens_first(plim_tape *t, plim_tensor *x) {
+  plim_tensor *flipped = k_transpose(t, x, 1, 2);
+  bool is_contiguous = plim_is_contiguous(flipped);
+  plim_tensor *copy = is_contiguous ? NULL : empty(t, flipped->shape, (plim_dtype)x->dtype);
+  plim_consume(t, flipped);
+  return copy;
+}
+
 static void flash_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
-  (void)in;
   plim_tensor *q = n->saved[SAVED_QUERY], *k = n->saved[SAVED_KEY], *v = n->saved[SAVED_VALUE];
   int64_t b = q->shape.at[0], heads = q->shape.at[1], d = q->shape.at[3];
   int64_t rows = plim_round_up(q->shape.at[2], 128);
-  out[0] = heads_inside(t, q, heads);
-  out[1] = heads_inside(t, k, k->shape.at[1]);
-  out[2] = heads_inside(t, v, v->shape.at[1]);
+  plim_tensor *grad = copy_tokens_first(t, in[0]);
+  plim_tensor *result = copy_tokens_first(t, n->saved[FLASH_SAVED_OUT]);
+  out[0] = k_like(t, q);
+  out[1] = k_like(t, k);
+  out[2] = k_like(t, v);
   plim_work_attention_backward(t, n, PLIM_SDPA_FLASH, out);
   plim_tensor *sums = empty(t, dims(b, heads, rows), PLIM_FP32);
   plim_tensor *dq = empty(t, dims(b, rows, heads, plim_round_up(d, d <= 128 ? 32 : 64)), PLIM_FP32);
   bool grouped = k->shape.at[1] != heads;
   plim_tensor *wide_k = grouped ? heads_inside(t, k, heads) : NULL;
   plim_tensor *wide_v = grouped ? heads_inside(t, v, heads) : NULL;
-  consume_all(t, wide_v, wide_k, dq, sums);
+  consume_all(t, wide_v, wide_k, dq, sums, result, grad);
 }
 
 static plim_tensor *flash(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
                           double dropout_p) {
   plim_grad_node *n = node_begin(t, flash_backward, (plim_tensor *[]){q, k, v}, 3);
   if (n) node_save(t, n, k), node_save(t, n, q), node_save(t, n, v);
-  plim_tensor *out = heads_inside(t, q, q->shape.at[1]);
+  plim_tensor *out = k_like(t, q);
   plim_work_attention(t, n, PLIM_SDPA_FLASH, q, k);
   plim_dims rows = dims(q->shape.at[0], q->shape.at[1], q->shape.at[2]);
-  plim_tensor *logsumexp = empty(t, rows, PLIM_FP32);
+  plim_tensor *logsumexp = empty(t, rows, PLIM_FP32), *parts[2] = {0};
+  plim_dims tokens_first = dims(rows.at[0], rows.at[2], rows.at[1], q->shape.at[3]);
+  plim_flash_take_parts(t, &tokens_first, dropout_p, parts);
   plim_tensor *state = empty(t, dims(2), PLIM_I64), *unused = empty(t, (plim_dims){0}, PLIM_I64);
   if (dropout_p > 0) { // the generator's state replaces the empty tensor
     plim_tensor *drawn = empty(t, dims(2), PLIM_I64);
@@ -113,7 +132,7 @@ static plim_tensor *flash(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_ten
   plim_tensor *kept[] = {logsumexp, out, state, unused};
   for (size_t i = 0; n && i < sizeof kept / sizeof *kept; i++) node_save_output(t, n, kept[i]);
   if (n) node_output(t, n, out);
-  consume_all(t, logsumexp, state, unused);
+  consume_all(t, parts[0], parts[1], logsumexp, state, unused);
   return out;
 }
 
@@ -142,10 +161,10 @@ static uint64_t efficient_workspace_bytes(const plim_tensor *q, const plim_tenso
       plim_round_up(q->shape.at[2], rows) / rows * (plim_round_up(d, columns) / columns);
   int64_t bytes = tiles * (16 + rows * columns * 4);
   if (is_half && d > 128) {
-    int64_t parts = plim_round_up(k->shape.at[2], 128) / 128,
+    int64_t parts = plim_round_up(k->shape.at[2], 64) / 64,
             most = 200 / lines; // attention_backward.cu
     if (parts > most) parts = most > 1 ? most : 1;
-    bytes += 2 * parts * 128 * plim_round_up(d, 128) * 4;
+    bytes += 2 * parts * 64 * plim_round_up(d, 128) * 4;
   }
   return (uint64_t)(lines * bytes);
 }
@@ -155,7 +174,7 @@ static void efficient_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in
   (void)in;
   plim_tensor **saved = n->saved + n->number; // after the bias
   plim_tensor *q = saved[SAVED_QUERY], *k = saved[SAVED_KEY], *v = saved[SAVED_VALUE];
-  int64_t b = q->shape.at[0], heads = q->shape.at[1], length = q->shape.at[2], d = q->shape.at[3];
+  int64_t b = q->shape.at[0], heads = q->shape.at[1], length = q->shape.at[2], d = v->shape.at[3];
   out[0] = heads_inside(t, q, heads);
   out[1] = heads_inside(t, k, k->shape.at[1]);
   out[2] = heads_inside(t, v, v->shape.at[1]);
@@ -194,6 +213,15 @@ static plim_tensor *align_rows(plim_tape *t, plim_tensor *bias) {
   return slice(t, padded, last, 0, keys);
 }
 
+// Kernels for heads above 128 add up their output in float32 in memory (kNeedsOutputAccumulatorBuffer; recorded:
+// gemma4_text, heads of 512).
+static plim_tensor *efficient_accumulator(plim_tape *t, const plim_tensor *v,
+                                          const plim_tensor *out) {
+  enum { WIDEST_IN_REGISTERS = 128 };
+  if (v->shape.at[3] <= WIDEST_IN_REGISTERS || out->dtype == PLIM_FP32) return NULL;
+  return empty(t, out->shape, PLIM_FP32);
+}
+
 static plim_tensor *efficient(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
                               plim_tensor *mask) {
   int64_t b = q->shape.at[0], heads = q->shape.at[1], length = q->shape.at[2];
@@ -202,11 +230,12 @@ static plim_tensor *efficient(plim_tape *t, plim_tensor *q, plim_tensor *k, plim
   plim_grad_node *n = node_begin(t, efficient_backward, (plim_tensor *[]){q, k, v, bias}, 4);
   if (n) n->number = bias ? SAVED_BIAS_FIRST : 0, node_save(t, n, bias);
   if (n) node_save(t, n, k), node_save(t, n, q), node_save(t, n, v);
-  plim_tensor *out = heads_inside(t, q, heads);
+  plim_tensor *out = heads_of_width(t, q, heads, v->shape.at[3]);
   plim_work_attention(t, n, PLIM_SDPA_EFFICIENT, q, k);
   plim_tensor *logsumexp =
       n ? empty(t, dims(b, heads, plim_round_up(length, 32)), PLIM_FP32) : NULL;
   if (n) node_save_output(t, n, logsumexp), node_save_output(t, n, out), node_output(t, n, out);
+  plim_consume(t, efficient_accumulator(t, v, out));
   plim_consume(t, logsumexp);
   plim_consume(t, bias);
   return out;
@@ -242,6 +271,7 @@ static plim_tensor *math(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tens
   set(t, &wide_v, to(t, v, PLIM_FP32));
   set(t, &scaled, mul_scalar(t, wide_q));
   if (o->is_causal) set(t, &bias, causal_bias(t, q->shape.at[2], k->shape.at[2], PLIM_FP32));
+  if (o->broadcasts) groups = 1;
   set(t, &keys, groups > 1 ? repeat_heads(t, wide_k, groups) : wide_k);
   set(t, &values, groups > 1 ? repeat_heads(t, wide_v, groups) : wide_v);
   set(t, &weights, matmul(t, scaled, mul_scalar(t, transpose(t, keys, 2, 3))));
@@ -250,7 +280,9 @@ static plim_tensor *math(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tens
   set(t, &weights, dropout(t, weights, o->dropout_p));
   set(t, &low, to(t, weights, dtype));
   plim_tensor *out = to(t, matmul(t, weights, values), dtype);
-  drop_all(t, &weights, &keys, &values, &scaled, &bias, &wide_v, &wide_k, &wide_q, &low);
+  drop_all(t, &weights, &keys, &values, &scaled);
+  if (o->is_causal) drop(t, &bias); // the caller's, if it was made of a mask
+  drop_all(t, &wide_v, &wide_k, &wide_q, &low, &bias);
   return out;
 }
 
@@ -287,7 +319,8 @@ static bool kernel_can(plim_sdpa_kernel kernel, const plim_gpu *gpu, const plim_
     return is_half && c->head_dim <= (gpu->capability == 90 ? 256 : 128) && mask_is_dense &&
            !(c->mask && c->mask->requires_grad);
   case PLIM_SDPA_FLASH:
-    return is_half && gpu->capability >= 80 && c->head_dim <= 256 && !c->mask && flash_fits(gpu, c);
+    return is_half && gpu->capability >= 80 && c->head_dim <= 256 && !c->mask &&
+           c->value_dim == c->head_dim && flash_fits(gpu, c);
   case PLIM_SDPA_EFFICIENT:
     return c->heads_are_equal && mask_is_dense && (c->dtype != PLIM_BF16 || gpu->capability >= 80);
   default: return true;
@@ -306,11 +339,13 @@ static plim_tensor *run_kernel(plim_tape *t, plim_tensor *q, plim_tensor *k, pli
                                const options *o) {
   plim_sdpa_call call = {.dtype = (plim_dtype)q->dtype,
                          .head_dim = q->shape.at[3],
+                         .value_dim = v->shape.at[3],
                          .mask = o->mask,
                          .heads_are_equal = q->shape.at[1] == k->shape.at[1],
                          .has_dropout = o->dropout_p > 0};
-  plim_sdpa_kernel kernel =
-      plim_sdpa_choose((plim_sdpa_kernel)plim_state(t)->sdpa, plim_tape_gpu(t), &call);
+  plim_sdpa_kernel kernel = o->broadcasts ? PLIM_SDPA_MATH
+                                          : plim_sdpa_choose((plim_sdpa_kernel)plim_state(t)->sdpa,
+                                                             plim_tape_gpu(t), &call);
   plim_state(t)->ran_math |= kernel == PLIM_SDPA_MATH;
   switch (kernel) {
   case PLIM_SDPA_FLASH: return flash(t, q, k, v, o->dropout_p);
@@ -352,4 +387,9 @@ plim_tensor *attention(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor
 plim_tensor *full_attention(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
                             plim_tensor *mask, double dropout_p) {
   return run(t, q, k, v, (options){mask, dropout_p, .is_causal = false});
+}
+
+plim_tensor *broadcast_attention(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
+                                 plim_tensor *mask) {
+  return run(t, q, k, v, (options){mask, 0, .is_causal = !mask, .broadcasts = true});
 }

@@ -12,8 +12,8 @@ plim_sdpa_kernel plim_sdpa_preferred(const plim_gpu *gpu);
 // The arguments of scaled_dot_product_attention that affect the choice of kernel.
 typedef struct {
   plim_dtype dtype;
-  int64_t head_dim;
-  const plim_tensor *mask; // NULL: none
+  int64_t head_dim, value_dim; // of queries and keys, and of values
+  const plim_tensor *mask;     // NULL: none
   bool heads_are_equal, has_dropout;
 } plim_sdpa_call;
 
@@ -25,6 +25,9 @@ plim_sdpa_kernel plim_sdpa_choose(plim_sdpa_kernel preferred, const plim_gpu *gp
 // Whether any attention ran on the math kernel, which keeps the T x T scores in memory.
 bool plim_tape_ran_math(const plim_tape *t);
 
+// Where keys and values have one head for all queries and enable_gqa is not given, only math can broadcast it.
+plim_tensor *plim_op_broadcast_attention(plim_tape *t, plim_tensor *q, plim_tensor *k,
+                                         plim_tensor *v, plim_tensor *mask);
 // Causal if mask is NULL; otherwise mask is bool or a bias. Dropout applies to the probabilities.
 plim_tensor *plim_op_attention(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
                                plim_tensor *mask, double dropout_p);

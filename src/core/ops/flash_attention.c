@@ -91,8 +91,8 @@ static int64_t key_splits(const plim_gpu *gpu, const plim_dims *q) {
   return s;
 }
 
-// Partial results of the split keys, in float32.
-static void take_parts(plim_tape *t, const plim_dims *q, double dropout_p, plim_tensor **parts) {
+void plim_flash_take_parts(plim_tape *t, const plim_dims *q, double dropout_p,
+                           plim_tensor **parts) {
   int64_t splits = dropout_p > 0 ? 1 : key_splits(plim_tape_gpu(t), q);
   int64_t b = q->at[0], length = q->at[1], h = q->at[2], d = head_rounded(q->at[3]);
   if (splits <= 1) return;
@@ -135,7 +135,7 @@ static plim_tensor *dense(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_ten
   plim_tensor *out = k_like(t, q);
   plim_dims rows = dims(q->shape.at[0], q->shape.at[2], q->shape.at[1]);
   plim_tensor *logsumexp = empty(t, rows, PLIM_FP32);
-  take_parts(t, &q->shape, dropout_p, parts);
+  plim_flash_take_parts(t, &q->shape, dropout_p, parts);
   tell_clock(t, n, q, q->shape.at[0]);
   out = finish(t, n, inputs, out, logsumexp, NULL);
   plim_consume(t, parts[1]);
@@ -162,7 +162,7 @@ static void find_tokens(plim_tape *t, const plim_tensor *mask, plim_tensor **ind
                         plim_tensor **offsets) {
   int64_t batch = mask->shape.at[0], length = mask->shape.at[1];
   plim_tensor *lengths = k_count_rows(t, mask);
-  set(t, indices, k_nonzero(t, batch * length, batch * (length - plim_state(t)->padding)));
+  set(t, indices, k_nonzero(t, batch * length, 1, batch * (length - plim_state(t)->padding)));
   plim_consume(t, empty(t, (plim_dims){0}, PLIM_I32)); // the longest length
   plim_tensor *sums = empty(t, dims(batch), PLIM_I32);
   plim_consume(t, scratch(t, k_scan_bytes(batch, K_SCAN_32_TILE, PLIM_I32)));

@@ -18,4 +18,8 @@ void plim_tape_set_padding(plim_tape *t, int64_t positions);
 plim_tensor *plim_flash_attention(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
                                   plim_flash_options options);
 
+// Partial results, in float32, if the kernel splits the keys because there are too few blocks of queries (B,T,H,D) for the
+// card. Sets parts[0] and parts[1], which the caller consumes, or leaves them NULL.
+void plim_flash_take_parts(plim_tape *t, const plim_dims *q, double dropout_p, plim_tensor **parts);
+
 #endif

@@ -56,16 +56,32 @@ void div_in_place(plim_tape *t, plim_tensor *a, plim_tensor *b) {
   plim_consume(t, b);
 }
 
+static void index_add_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in,
+                               plim_tensor **out) {
+  if (wants(n, 1)) out[1] = empty(t, n->shape, (plim_dtype)in[0]->dtype);
+  if (wants(n, 0)) out[0] = pass(in[0]);
+}
+
+// The node saves x for its shape alone.
+void index_add_in_place(plim_tape *t, plim_tensor *sum, plim_tensor *rows, plim_tensor *x) {
+  plim_grad_node *n = node2(t, index_add_backward, sum, x);
+  if (n) n->shape = x->shape, node_save(t, n, rows), node_save(t, n, x);
+  plim_work_map(t, x, rows, x);
+  finish_in_place(t, n, sum);
+  plim_consume(t, x);
+}
+
 static void masked_fill_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in,
                                  plim_tensor **out) {
   (void)n;
-  out[0] = k_unary(t, in[0]);
+  out[0] = k_map(t, in[0]->shape, (plim_dtype)in[0]->dtype, in[0], NULL);
 }
 
+// A contiguous copy, whose elements are then filled.
 plim_tensor *masked_fill(plim_tape *t, plim_tensor *x, plim_tensor *mask) {
   plim_grad_node *n = node1(t, masked_fill_backward, x);
   if (n) node_save(t, n, mask);
-  return finish(t, n, k_unary(t, x), x, NULL);
+  return finish(t, n, empty(t, x->shape, (plim_dtype)x->dtype), x, NULL);
 }
 
 void masked_fill_in_place(plim_tape *t, plim_tensor *x, plim_tensor *mask) {
@@ -73,6 +89,37 @@ void masked_fill_in_place(plim_tape *t, plim_tensor *x, plim_tensor *mask) {
   plim_work_map(t, x, mask, x);
   if (n) node_save(t, n, mask);
   finish_in_place(t, n, x);
+}
+
+// ---- spreading rows ---------------------------------------------------------------------------------
+
+// grad.gather(1, index)
+static void scatter_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
+  out[0] = empty(t, n->saved[0]->shape, (plim_dtype)in[0]->dtype);
+}
+
+plim_tensor *scatter_along(plim_tape *t, const plim_tensor *like, plim_tensor *index,
+                           plim_tensor *values) {
+  plim_tensor *out = empty(t, like->shape, (plim_dtype)like->dtype);
+  plim_grad_node *n = node1(t, scatter_backward, values);
+  if (n) node_save(t, n, index);
+  plim_work_map(t, values, index, out);
+  return finish(t, n, out, values, NULL);
+}
+
+// The gradient's copies, added up.
+static void repeat_rows_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in,
+                                 plim_tensor **out) {
+  plim_tensor *copies = k_view(t, in[0], dims(-1, n->shape.at[0], n->shape.at[1]));
+  out[0] = k_sum(t, copies, 1, false, (plim_dtype)in[0]->dtype);
+  plim_consume(t, copies);
+}
+
+plim_tensor *repeat_rows(plim_tape *t, plim_tensor *x, int64_t times) {
+  plim_grad_node *n = node1(t, repeat_rows_backward, x);
+  if (n) n->shape = x->shape;
+  plim_tensor *out = empty(t, dims(times * x->shape.at[0], x->shape.at[1]), (plim_dtype)x->dtype);
+  return finish(t, n, out, x, NULL);
 }
 
 // ---- products -------------------------------------------------------------------------------------

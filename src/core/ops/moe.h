@@ -14,6 +14,13 @@ void plim_op_sort_indices(plim_tape *t, plim_tensor *x, plim_tensor **sorted, pl
 void plim_op_div_in_place(plim_tape *t, plim_tensor *a, plim_tensor *b);
 plim_tensor *plim_op_masked_fill(plim_tape *t, plim_tensor *x, plim_tensor *mask);
 void plim_op_masked_fill_in_place(plim_tape *t, plim_tensor *x, plim_tensor *mask);
+// sum.index_add_(0, rows, x). sum must not be a leaf that needs a gradient.
+void plim_op_index_add_in_place(plim_tape *t, plim_tensor *sum, plim_tensor *rows, plim_tensor *x);
+// full_like(like, number).scatter_(1, index, values)
+plim_tensor *plim_op_scatter_along(plim_tape *t, const plim_tensor *like, plim_tensor *index,
+                                   plim_tensor *values);
+// x.repeat(times, 1) of (N,h)
+plim_tensor *plim_op_repeat_rows(plim_tape *t, plim_tensor *x, int64_t times);
 // Multiplies each group of rows of x, which ends at its offset, by the group's matrix: (S,K) with (E,K,N) is (S,N).
 plim_tensor *plim_op_grouped_mm(plim_tape *t, plim_tensor *x, plim_tensor *weight,
                                 plim_tensor *offsets);

@@ -43,6 +43,11 @@ static inline plim_tensor *pass(plim_tensor *x) { // hands the same gradient on
   return x;
 }
 
+// PyTorch's is_channels_last_strides_2d: whether a four-dimensional tensor has the memory format that it calls
+// channels_last. Transposed tensors and their gradients happen to have it.
+bool plim_is_channels_last(const plim_tensor *x);
+plim_dims plim_channels_last_strides(const plim_dims *shape);
+
 // The gradient of a / b where both need one; the node has saved b, then a.
 plim_backward_fn plim_divide_backward;
 

@@ -23,14 +23,14 @@ static void sum_in_parts(plim_tape *t, int64_t rows, int64_t width, plim_tensor 
   plim_consume(t, parts[0]);
 }
 
-// Saved: bias, input, weight, mean, 1/deviation.
+// Saved: bias, input, weight, mean, 1/deviation; number: the input's place among them.
 static void layer_norm_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in,
                                 plim_tensor **out) {
-  const plim_tensor *x = n->saved[1];
+  const plim_tensor *x = n->saved[n->number];
   if (wants(n, 0)) out[0] = k_map(t, x->shape, (plim_dtype)x->dtype, x, in[0]);
   if (wants(n, 1)) out[1] = empty(t, n->shape, (plim_dtype)n->dtype);
   if (wants(n, 2)) out[2] = empty(t, n->shape, (plim_dtype)n->dtype);
-  int64_t width = n->shape.at[0], rows = plim_numel(&x->shape) / width;
+  int64_t width = x->shape.at[x->shape.n - 1], rows = plim_numel(&x->shape) / width;
   if (rows > 65536 && width / 32 < plim_tape_gpu(t)->multiprocessors / 2)
     sum_in_parts(t, rows, width, out + 1);
 }
@@ -39,8 +39,8 @@ static plim_tensor *layer_norm_of(plim_tape *t, plim_tensor *wide, plim_tensor *
                                   plim_tensor *bias) {
   plim_grad_node *n = node_begin(t, layer_norm_backward, (plim_tensor *[]){wide, weight, bias}, 3);
   if (n) {
-    n->shape = weight->shape;
-    n->dtype = weight->dtype;
+    if (weight) n->shape = weight->shape, n->dtype = weight->dtype;
+    n->number = bias ? 1 : 0;
     node_save(t, n, bias);
     node_save(t, n, wide);
     node_save(t, n, weight);
@@ -56,22 +56,22 @@ static plim_tensor *layer_norm_of(plim_tape *t, plim_tensor *wide, plim_tensor *
   return out;
 }
 
-static plim_tensor *widened(plim_tape *t, plim_tensor *x) {
-  return plim_autocast_is_on(t) ? to(t, x, PLIM_FP32) : x;
+plim_tensor *cast_wide(plim_tape *t, plim_tensor *x) {
+  return x && plim_autocast_is_on(t) ? to(t, x, PLIM_FP32) : x;
 }
 
 // Under autocast it runs in float32; arguments are cast from right to left.
 plim_tensor *layer_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight, plim_tensor *bias) {
   plim_tape_at(t, "norm");
   bool was = hold(x);
-  bias = widened(t, bias);
-  weight = widened(t, weight);
-  plim_tensor *wide = widened(t, x);
-  bool wide_was = hold(wide), weight_was = hold(weight), bias_was = hold(bias);
+  bias = cast_wide(t, bias);
+  weight = cast_wide(t, weight);
+  plim_tensor *wide = cast_wide(t, x);
+  bool wide_was = hold(wide), weight_was = weight && hold(weight), bias_was = bias && hold(bias);
   plim_tensor *out = layer_norm_of(t, wide, weight, bias);
   let_go(t, wide, wide_was);
-  let_go(t, weight, weight_was);
-  let_go(t, bias, bias_was);
+  if (weight) let_go(t, weight, weight_was);
+  if (bias) let_go(t, bias, bias_was);
   let_go(t, x, was);
   return out;
 }

@@ -60,20 +60,31 @@ plim_tensor *bmm(plim_tape *t, plim_tensor *a, plim_tensor *b) {
   return finish(t, n, k_bmm(t, a, b), a, b);
 }
 
-static plim_tensor *fold_batch(plim_tape *t, plim_tensor *x, int64_t b, int64_t h) { // (B*H,M,N)
-  plim_tensor *spread = expand(t, x, dims(b, h, -1, -1));
-  return reshape(t, spread, dims(b * h, x->shape.at[2], x->shape.at[3]));
+// The shape of a product: its leading dimensions are broadcast.
+static plim_dims product_shape(const plim_tensor *a, const plim_tensor *b) {
+  plim_dims shape = a->shape;
+  int last = shape.n - 1;
+  for (int i = 0; i < last - 1; i++)
+    if (shape.at[i] == 1) shape.at[i] = b->shape.at[i];
+  shape.at[last] = b->shape.at[last];
+  return shape;
+}
+
+// (B,H,M,N) -> (B*H,M,N), or with one more leading dimension.
+static plim_tensor *fold_batch(plim_tape *t, plim_tensor *x, plim_dims shape) {
+  int last = shape.n - 1;
+  int64_t rows = x->shape.at[last - 1], columns = x->shape.at[last];
+  shape.at[last - 1] = shape.at[last] = -1;
+  return reshape(t, expand(t, x, shape), dims(-1, rows, columns));
 }
 
 // Autocast casts the arguments from right to left. The reshaped tensors are freed from right to left, too.
 plim_tensor *matmul(plim_tape *t, plim_tensor *a, plim_tensor *b) {
   b = cast(t, b);
   a = cast(t, a);
-  int64_t batch = a->shape.at[0] != 1 ? a->shape.at[0] : b->shape.at[0];
-  int64_t heads = a->shape.at[1] != 1 ? a->shape.at[1] : b->shape.at[1];
-  plim_dims shape = dims(batch, heads, a->shape.at[2], b->shape.at[3]);
+  plim_dims shape = product_shape(a, b);
   bool a_was = hold(a), b_was = hold(b);
-  plim_tensor *left = fold_batch(t, a, batch, heads), *right = fold_batch(t, b, batch, heads);
+  plim_tensor *left = fold_batch(t, a, shape), *right = fold_batch(t, b, shape);
   bool left_was = hold(left), right_was = hold(right);
   plim_tensor *out = unsafe_view(t, bmm(t, left, right), shape);
   let_go(t, right, right_was);

@@ -22,29 +22,10 @@ static plim_tensor *vector_norm(plim_tape *t, plim_tensor *x) {
   return finish(t, n, out, x, NULL);
 }
 
-static void clamp_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
-  plim_tensor *zero = empty(t, (plim_dims){0}, (plim_dtype)in[0]->dtype);
-  plim_tensor *is_above = k_binary_as(t, n->saved[0], NULL, PLIM_BOOL);
-  out[0] = k_binary_as(t, is_above, in[0], (plim_dtype)in[0]->dtype);
-  consume_all(t, is_above, zero);
-}
-
-plim_tensor *clamp_min(plim_tape *t, plim_tensor *x) {
-  plim_grad_node *n = node1(t, clamp_backward, x);
-  if (n) node_save(t, n, x);
-  return finish(t, n, k_unary(t, x), x, NULL);
-}
-
-static plim_tensor *divide_both(plim_tape *t, plim_tensor *a, plim_tensor *b) {
-  plim_grad_node *n = node2(t, plim_divide_backward, a, b);
-  if (n) node_save(t, n, b), node_save(t, n, a);
-  return finish(t, n, k_binary(t, a, b), a, b);
-}
-
 plim_tensor *normalize(plim_tape *t, plim_tensor *x) {
   plim_tensor *denominator = NULL;
   bool was = hold(x);
-  plim_tensor *norms = clamp_min(t, vector_norm(t, x));
+  plim_tensor *norms = clamp(t, vector_norm(t, x), 1);
   set(t, &denominator, expand(t, norms, x->shape));
   plim_tensor *out = divide_both(t, x, denominator);
   drop(t, &denominator);
@@ -81,6 +62,81 @@ plim_tensor *logsumexp(plim_tape *t, plim_tensor *x) {
   plim_consume(t, largest);
   if (n) node_save_output(t, n, out);
   return finish(t, n, out, x, NULL);
+}
+
+// ---- logsumexp of each row of a batch ---------------------------------------------------------------
+
+// torch.stack([logsumexp(row) for row in x]): every row has a result and later a gradient of its own. A node cannot
+// have as many outputs as there may be rows, so the rows' tensors are kept here.
+enum { ROWS_OF_A_BLOCK = 60 };
+
+typedef struct row_block {
+  plim_tensor *at[ROWS_OF_A_BLOCK];
+  struct row_block *next;
+} row_block;
+
+static row_block *row_blocks_new(plim_tape *t, int64_t rows) {
+  row_block *first = plim_tape_object(t, sizeof *first);
+  for (row_block *b = first; b && rows > ROWS_OF_A_BLOCK; rows -= ROWS_OF_A_BLOCK)
+    b = b->next = plim_tape_object(t, sizeof *b);
+  return first;
+}
+
+static plim_tensor **of_row(row_block *b, int64_t row) {
+  for (; row >= ROWS_OF_A_BLOCK && b->next; row -= ROWS_OF_A_BLOCK) b = b->next;
+  return &b->at[row];
+}
+
+// grad * exp(x - result) of each row, from the last; each gradient takes the place of a result. What is handed on only
+// stands for them.
+static void rows_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
+  (void)in;
+  plim_dims row = dims(n->shape.at[1], n->shape.at[2]);
+  for (int64_t i = n->shape.at[0]; i-- > 0;) {
+    plim_tensor *difference = empty(t, row, PLIM_FP32);
+    plim_tensor *power = k_unary(t, difference), *grad = k_unary(t, power);
+    consume_all(t, power, difference);
+    set(t, of_row(n->context, i), grad);
+  }
+  out[0] = alias_of(t, n->saved[0], n->shape, n->saved[0]->stride);
+}
+
+static void unbind_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
+  (void)in;
+  out[0] = k_map(t, n->shape, PLIM_FP32, NULL, NULL);
+  for (int64_t i = 0; i < n->shape.at[0]; i++) drop(t, of_row(n->context, i));
+}
+
+static plim_grad_node *rows_node(plim_tape *t, plim_backward_fn *function, plim_tensor *x,
+                                 row_block *rows) {
+  plim_grad_node *n = node1(t, function, x);
+  if (n) n->shape = x->shape, n->context = rows;
+  return n;
+}
+
+plim_tensor *logsumexp_rows(plim_tape *t, plim_tensor *x) {
+  int64_t rows = x->shape.at[0], length = x->shape.at[1], width = x->shape.at[2];
+  row_block *results = row_blocks_new(t, rows);
+  if (!results) return empty(t, dims(rows, length), PLIM_FP32);
+  plim_tensor *unbound = alias_of(t, x, x->shape, x->stride);
+  plim_grad_node *u = rows_node(t, unbind_backward, x, results);
+  if (u) node_output(t, u, unbound);
+  plim_grad_node *n = rows_node(t, rows_backward, unbound, results);
+  bool was = set_grad_mode(t, false);
+  for (int64_t i = 0; i < rows; i++) {
+    plim_tensor *row = view_of(t, x, dims(length, width), dims(x->stride.at[1], x->stride.at[2]));
+    set(t, of_row(results, i), logsumexp(t, row));
+  }
+  set_grad_mode(t, was);
+  plim_tensor *out = empty(t, dims(rows, length), PLIM_FP32);
+  for (int64_t i = rows; !n && i-- > 0;) drop(t, of_row(results, i));
+  if (n) {
+    node_save(t, n, unbound), node_save(t, n, *of_row(results, 0));
+    node_output(t, n, out);
+    drop(t, of_row(results, 0)); // the node of the first row is the last to be done
+  }
+  plim_consume(t, unbound);
+  return out;
 }
 
 // ---- products ---------------------------------------------------------------------------------------

@@ -72,3 +72,20 @@ plim_tensor *nll_loss(plim_tape *t, plim_tensor *x, plim_tensor *target) {
   plim_consume(t, total_weight);
   return finish(t, n, out, x, target);
 }
+
+static void mse_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
+  (void)in;
+  out[0] = k_like(t, n->saved[0]);
+}
+
+// Autocast runs it in float32. The result's memory is that of all squares: the mean is written into its first element.
+plim_tensor *mse_loss(plim_tape *t, plim_tensor *x, plim_tensor *target) {
+  if (plim_autocast_is_on(t)) x = to(t, x, PLIM_FP32);
+  plim_grad_node *n = node1(t, mse_backward, x);
+  if (n) node_save(t, n, x), node_save(t, n, target);
+  plim_tensor *whole = k_binary(t, x, target);
+  plim_consume(t, k_binary(t, x, target)); // the squares
+  plim_tensor *out = alias_of(t, whole, (plim_dims){0}, (plim_dims){0});
+  plim_consume(t, whole);
+  return finish(t, n, out, x, NULL);
+}

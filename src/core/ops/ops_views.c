@@ -104,6 +104,47 @@ plim_tensor *unsqueeze(plim_tape *t, plim_tensor *x, int dim) {
   return finish(t, n, view_of(t, x, shape, stride), x, NULL);
 }
 
+static plim_tensor *as_complex(plim_tape *t, plim_tensor *x) {
+  plim_dims shape = x->shape, stride = x->stride;
+  shape.n--, stride.n--;
+  for (int i = 0; i < stride.n; i++) stride.at[i] /= 2;
+  plim_tensor *out = view_of(t, x, shape, stride);
+  out->dtype = PLIM_FP64;
+  return out;
+}
+
+static plim_tensor *as_real(plim_tape *t, plim_tensor *x) {
+  plim_dims shape = x->shape, stride = x->stride;
+  for (int i = 0; i < stride.n; i++) stride.at[i] *= 2;
+  shape.at[shape.n++] = 2, stride.at[stride.n++] = 1;
+  plim_tensor *out = view_of(t, x, shape, stride);
+  out->dtype = PLIM_FP32;
+  return out;
+}
+
+static void as_complex_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in,
+                                plim_tensor **out) {
+  (void)n;
+  out[0] = as_real(t, in[0]);
+}
+
+static void as_real_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
+  (void)n;
+  plim_tensor *dense = contiguous(t, in[0]);
+  out[0] = as_complex(t, dense);
+  plim_consume(t, dense);
+}
+
+plim_tensor *view_as_complex(plim_tape *t, plim_tensor *x) {
+  plim_grad_node *n = node1(t, as_complex_backward, x);
+  return finish(t, n, as_complex(t, x), x, NULL);
+}
+
+plim_tensor *view_as_real(plim_tape *t, plim_tensor *x) {
+  plim_grad_node *n = node1(t, as_real_backward, x);
+  return finish(t, n, as_real(t, x), x, NULL);
+}
+
 static void slice_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
   out[0] = k_map(t, n->shape, (plim_dtype)in[0]->dtype, NULL, NULL); // zeros of the source's shape
   plim_work_bytes(t, 2 * plim_bytes_of(in[0]));
@@ -127,7 +168,21 @@ plim_tensor *slice_rows(plim_tape *t, plim_tensor *x, int64_t from, int64_t end)
   return sliced(t, slice_backward, x, 0, end - from);
 }
 
-plim_tensor *select_first(plim_tape *t, plim_tensor *x, int dim) {
+plim_tensor *every_other(plim_tape *t, plim_tensor *x) {
+  int last = x->shape.n - 1;
+  plim_grad_node *n = node1(t, slice_backward, x);
+  if (n) n->shape = x->shape;
+  plim_dims shape = x->shape, stride = x->stride;
+  shape.at[last] /= 2, stride.at[last] *= 2;
+  return finish(t, n, view_of(t, x, shape, stride), x, NULL);
+}
+
+plim_tensor *slice_last(plim_tape *t, plim_tensor *x) {
+  int dim = x->shape.n - 1;
+  return sliced(t, slice_backward, x, dim, x->shape.at[dim]);
+}
+
+plim_tensor *select_index(plim_tape *t, plim_tensor *x, int dim) {
   plim_grad_node *n = node1(t, slice_backward, x);
   if (n) n->shape = x->shape;
   plim_dims shape = {0}, stride = {0};
@@ -139,18 +194,49 @@ plim_tensor *select_first(plim_tape *t, plim_tensor *x, int dim) {
   return finish(t, n, view_of(t, x, shape, stride), x, NULL);
 }
 
+// The order of a four-dimensional tensor's strides, smallest first, in the memory format that PyTorch calls channels_last.
+static const int channels_last[4] = {1, 3, 2, 0};
+
+bool plim_is_channels_last(const plim_tensor *x) {
+  int64_t least = 0;
+  if (x->shape.n != 4) return false;
+  for (int i = 0; i < 4; i++) {
+    int d = channels_last[i];
+    if (x->stride.at[d] < least || (d == 0 && least == x->stride.at[1])) return false;
+    least = x->stride.at[d] * (x->shape.at[d] > 1 ? x->shape.at[d] : 1);
+  }
+  return true;
+}
+
+plim_dims plim_channels_last_strides(const plim_dims *shape) {
+  plim_dims stride = {.n = 4};
+  int64_t step = 1;
+  for (int i = 0; i < 4; i++) {
+    stride.at[channels_last[i]] = step;
+    step *= shape->at[channels_last[i]];
+  }
+  return stride;
+}
+
+// Concatenates the gradients of the parts. torch.cat keeps a memory format that all of them have.
 static void split_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
-  out[0] = empty(t, n->shape, (plim_dtype)in[0]->dtype); // concatenates the gradients of the parts
+  bool keeps_format = true;
+  for (int i = 0; i < n->output_count; i++)
+    keeps_format = keeps_format && in[i] && plim_is_channels_last(in[i]);
+  plim_dims stride =
+      keeps_format ? plim_channels_last_strides(&n->shape) : plim_contiguous_strides(&n->shape);
+  out[0] = empty_strided(t, n->shape, stride, (plim_dtype)in[0]->dtype);
   plim_work_map(t, out[0], NULL, out[0]);
 }
 
-void plim_op_split(plim_tape *t, plim_tensor *x, plim_tensor **const *parts, size_t count) {
+void plim_op_split_sizes(plim_tape *t, plim_tensor *x, int dim, const int64_t *sizes,
+                         plim_tensor **const *parts, size_t count) {
   bool was = hold(x);
   plim_grad_node *n = node1(t, split_backward, x);
   if (n) n->shape = x->shape;
   plim_dims shape = x->shape;
-  shape.at[shape.n - 1] /= (int64_t)count;
   for (size_t i = 0; i < count; i++) {
+    shape.at[dim] = sizes[i];
     plim_tensor *part = view_of(t, x, shape, x->stride);
     if (n) node_output(t, n, part);
     set(t, parts[i], part);
@@ -158,21 +244,55 @@ void plim_op_split(plim_tape *t, plim_tensor *x, plim_tensor **const *parts, siz
   let_go(t, x, was);
 }
 
+void plim_op_split(plim_tape *t, plim_tensor *x, plim_tensor **const *parts, size_t count) {
+  int64_t sizes[PLIM_MAX_EDGES];
+  for (size_t i = 0; i < count; i++) sizes[i] = x->shape.at[x->shape.n - 1] / (int64_t)count;
+  plim_op_split_sizes(t, x, x->shape.n - 1, sizes, parts, count);
+}
+
+// PyTorch's CopySlices: a copy of the gradient, whose part is cloned for the part and then filled with zeros.
+static void copy_into_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in,
+                               plim_tensor **out) {
+  plim_dtype dtype = (plim_dtype)in[0]->dtype;
+  plim_tensor *rest = k_like(t, in[0]);
+  plim_tensor *part = empty(t, n->shape, dtype);
+  plim_tensor *zeros = wants(n, 0) ? empty(t, n->shape, dtype) : NULL;
+  out[1] = k_to(t, part, (plim_dtype)n->dtype);
+  if (out[1] != part) plim_consume(t, part);
+  plim_consume(t, zeros);
+  if (wants(n, 0)) out[0] = rest;
+  else plim_consume(t, rest);
+}
+
+void copy_into(plim_tape *t, plim_tensor *x, plim_tensor *part) {
+  plim_grad_node *n = node2(t, copy_into_backward, x, part);
+  if (n) n->shape = part->shape, n->dtype = part->dtype;
+  plim_work_map(t, part, NULL, part);
+  finish_in_place(t, n, x);
+}
+
 static void cat_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
-  int dim = (int)n->number;
-  plim_dims first = in[0]->shape, second = in[0]->shape;
-  first.at[dim] = n->shape.at[dim];
-  second.at[dim] = in[0]->shape.at[dim] - n->shape.at[dim];
-  if (wants(n, 0)) out[0] = view_of(t, in[0], first, in[0]->stride);
-  if (wants(n, 1)) out[1] = view_of(t, in[0], second, in[0]->stride);
+  for (int i = 0; i < n->edge_count; i++) {
+    if (!wants(n, i)) continue;
+    plim_dims part = plim_output_shape(n->edges[i].node, n->edges[i].output);
+    out[i] = view_of(t, in[0], part, in[0]->stride);
+  }
 }
 
 plim_tensor *cat2(plim_tape *t, plim_tensor *a, plim_tensor *b, int dim) {
   plim_grad_node *n = node2(t, cat_backward, a, b);
-  if (n) n->number = dim, n->shape = a->shape;
   plim_dims shape = a->shape;
   shape.at[dim] += b->shape.at[dim];
-  return finish(t, n, empty(t, shape, (plim_dtype)a->dtype), a, b);
+  return finish(t, n, empty(t, shape, k_promoted(a, b)), a, b);
+}
+
+plim_tensor *cat3(plim_tape *t, plim_tensor *a, plim_tensor *b, plim_tensor *c, int dim) {
+  plim_grad_node *n = plim_node_begin(t, cat_backward, (plim_tensor *[]){a, b, c}, 3);
+  plim_dims shape = a->shape;
+  shape.at[dim] += b->shape.at[dim] + c->shape.at[dim];
+  plim_tensor *out = finish(t, n, empty(t, shape, (plim_dtype)a->dtype), a, b);
+  plim_consume(t, c);
+  return out;
 }
 
 static void expand_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {

@@ -230,7 +230,7 @@ static int64_t next_outliers(plim_tape *t) {
 // argwhere(large.any(dim=0)): the columns with a value of 6 or more.
 static plim_tensor *find_columns(plim_tape *t, const plim_tensor *large, int64_t count) {
   plim_tensor *any = k_any_row(t, large);
-  plim_tensor *out = k_nonzero(t, large->shape.at[1], count);
+  plim_tensor *out = k_nonzero(t, large->shape.at[1], 1, count);
   plim_consume(t, any);
   return out;
 }
@@ -341,6 +341,8 @@ plim_tensor *plim_quantised_linear(plim_tape *t, plim_tensor *x, plim_tensor *we
                                    plim_tensor *bias) {
   bool was = hold(x);
   bool is_8 = weight->quant->kind == PLIM_WEIGHTS_INT8;
+  plim_mark_used(t, weight); // neither is an input of a node
+  if (bias) plim_mark_used(t, bias);
   plim_tensor *out = is_8 ? linear8(t, x, weight, bias) : linear4(t, x, weight, bias);
   let_go(t, x, was);
   return out;

@@ -13,15 +13,33 @@
 
 #define NORM_CHUNK 65536 // elements per block of the multi-tensor norm
 
-static uint64_t norm_buffer_bytes(plim_tensor *const *parameters, size_t count, size_t with_grad) {
-  uint64_t most = 0;
+// The norms of the gradients of one dtype, by one kernel: appended to `norms`.
+static void norms_of(plim_tape *t, plim_tensor *const *parameters, size_t count, plim_dtype dtype,
+                     plim_tensor **norms, size_t *made) {
+  uint64_t most = 0, n = 0;
+  for (size_t i = 0; i < count; i++) {
+    const plim_tensor *grad = parameters[i]->grad;
+    if (!grad || grad->dtype != dtype) continue;
+    uint64_t chunks = ((uint64_t)plim_numel(&grad->shape) + NORM_CHUNK - 1) / NORM_CHUNK;
+    if (chunks > most) most = chunks;
+    n++;
+  }
+  plim_tensor *buffer = scratch(t, most * n * 4);
+  for (uint64_t i = 0; i < n; i++) norms[(*made)++] = empty(t, (plim_dims){0}, dtype);
+  plim_consume(t, buffer);
+}
+
+// The dtypes of the gradients, in the order in which they appear.
+static size_t dtypes_of(plim_tensor *const *parameters, size_t count,
+                        plim_dtype dtypes[PLIM_DTYPE_COUNT]) {
+  size_t found = 0;
   for (size_t i = 0; i < count; i++) {
     if (!parameters[i]->grad) continue;
-    uint64_t chunks =
-        ((uint64_t)plim_numel(&parameters[i]->grad->shape) + NORM_CHUNK - 1) / NORM_CHUNK;
-    if (chunks > most) most = chunks;
+    size_t k = 0;
+    while (k < found && dtypes[k] != parameters[i]->grad->dtype) k++;
+    if (k == found) dtypes[found++] = (plim_dtype)parameters[i]->grad->dtype;
   }
-  return most * with_grad * 4;
+  return found;
 }
 
 // DTensor reduces the partial norms of all ranks: powers, their sum, and the root.
@@ -34,17 +52,15 @@ static plim_tensor *reduce_norms(plim_tape *t, const plim_tensor *stacked) {
   return roots;
 }
 
+// Gradients are grouped by dtype in a hash table, which lists the group that was found last first.
 static plim_tensor *total_norm(plim_tape *t, plim_tensor *const *parameters, size_t count) {
-  size_t n = 0;
-  plim_dtype dtype = PLIM_FP32;
-  for (size_t i = 0; i < count; i++)
-    if (parameters[i]->grad) n++, dtype = (plim_dtype)parameters[i]->grad->dtype;
-  plim_tensor **norms = calloc(n + 1, sizeof(plim_tensor *));
+  plim_dtype dtypes[PLIM_DTYPE_COUNT];
+  size_t groups = dtypes_of(parameters, count, dtypes), n = 0;
+  plim_dtype dtype = groups == 1 ? dtypes[0] : PLIM_FP32;
+  plim_tensor **norms = calloc(count + 1, sizeof(plim_tensor *));
   if (!norms) plim_tape_stop(t);
   if (!norms) return empty(t, (plim_dims){0}, dtype);
-  plim_tensor *buffer = scratch(t, norm_buffer_bytes(parameters, count, n));
-  for (size_t i = 0; i < n; i++) norms[i] = empty(t, (plim_dims){0}, dtype);
-  plim_consume(t, buffer);
+  for (size_t i = groups; i-- > 0;) norms_of(t, parameters, count, dtypes[i], norms, &n);
   plim_tensor *stacked = empty(t, dims((int64_t)n), dtype), *reduced = stacked;
   if (plim_state(t)->shards && plim_state(t)->shards->has_dtensors)
     reduced = reduce_norms(t, stacked);

@@ -39,6 +39,11 @@ typedef enum {
   X(LORA_ALPHA, "lora_alpha", FACT, "scale of the adapters")                                         \
   X(LORA_DROPOUT, "lora_dropout", FACT, "dropout of the adapters")                                   \
   X(LORA_TARGETS, "lora_targets", FACT, "layers that have adapters")                                 \
+  X(LORA_SAVED, "lora_saved", FACT, "modules trained in full beside the adapters")                   \
+  X(LORA_LAYERS, "lora_layers", FACT, "numbers of the layers that have adapters")                    \
+  X(LORA_EXCLUDED, "lora_excluded", FACT, "layers that have no adapters")                            \
+  X(LORA_BIAS, "lora_bias", FACT, "biases trained beside the adapters: none, lora_only, all")        \
+  X(DORA, "dora", FACT, "weight-decomposed adapters (DoRA)")                                         \
   X(MODEL, "model", FACT, "the model")                                                               \
   X(WORLD, "world", FACT, "number of GPUs")                                                          \
   X(NODES, "nodes", FACT, "number of machines")                                                      \

@@ -2,6 +2,7 @@
 #include "plan.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "family.h"
@@ -35,7 +36,13 @@ static plim_err check_checkpoints(const plim_plan_request *r, plim_error *error)
 // Runs the user's own settings.
 static bool look_at_own(plim_search *s) {
   plim_plan *plan = s->plan;
-  if (!plim_search_show(s, &plan->before_choice, &s->before)) return false;
+  plim_choice runs = plan->before_choice;
+  plim_error refusal = {0};
+  if (plim_attention_is_refused(s->r, &refusal)) {
+    runs.at[PLIM_KNOB_ATTENTION] = PLIM_ATTENTION_SDPA;
+    snprintf(plan->own_refusal, sizeof plan->own_refusal, "%.159s", refusal.message);
+  }
+  if (!plim_search_show(s, &runs, &s->before)) return false;
   plan->before = s->before.e;
   plan->before.step_seconds = s->before.step_seconds; // of all passes, not of those that were run
   plan->before.tokens_per_second = s->before.tokens_per_second;

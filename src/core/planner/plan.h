@@ -42,6 +42,14 @@ void plim_knob_values_text(plim_knob knob, char *text, size_t size);
 // The name of the knob's value that is most like a mistyped one; NULL if none is close.
 const char *plim_knob_value_near(plim_knob knob, const char *text);
 
+// Candidates that an earlier plan has run, so that a plan of the same job with other domains need not run them again.
+typedef struct {
+  plim_choice choice;
+  int passes;
+  plim_estimate e;
+} plim_known_estimate;
+typedef vec(plim_known_estimate) plim_known_estimates;
+
 typedef struct {
   plim_job job; // the user's job, with its own micro batch and accumulation
   const char *alloc_conf;
@@ -66,7 +74,13 @@ typedef struct {
   bool offers_liger;
   int64_t chunk_tokens; // of a chunked loss that the files can turn on; 0: it needs custom code
   int64_t positives, negatives; // sequences encoded along with each sequence of the batch
+  // Used and extended. Only requests that differ in nothing but their domains may share one; NULL: none.
+  plim_known_estimates *known;
 } plim_plan_request;
+
+// Whether the size of a micro batch changes what the model learns: a contrastive loss, batch norm, or KTO, which
+// estimates its divergence from one micro batch.
+bool plim_plan_compares_batch(const plim_plan_request *r);
 
 // Whether it fits and leaves the margin free.
 bool plim_is_safe(const plim_plan_request *r, const plim_estimate *e);
@@ -87,9 +101,10 @@ typedef struct {
 // accumulation with the micro batch, the dtype of frozen parameters with the precision of products.
 typedef struct {
   plim_knob knob;
-  plim_knob with; // reverted together with it; PLIM_KNOBS: none
-  bool follows;   // the figures of both are listed under `with`
-  bool is_asked;  // without it the effective batch would be wrong
+  plim_knob with;            // reverted together with it; PLIM_KNOBS: none
+  bool follows;              // the figures of both are listed under `with`
+  bool is_asked;             // without it the effective batch would be wrong
+  bool cannot_run_otherwise; // on this card: there are no figures
   int64_t from, to;
   int64_t saves_bytes;  // on the device; negative: it costs memory
   double costs_seconds; // per step; negative: it saves time; NaN: not known
@@ -125,6 +140,8 @@ typedef enum {
 typedef struct {
   plim_choice before_choice;
   plim_estimate before; // of the user's own settings, with the time of a whole step
+  // Why the user's own attention cannot run on this card; `before` is then with PyTorch's. "": it can.
+  char own_refusal[160];
   // Best first; each needs less memory than the one before. Empty: nothing fits.
   vec(plim_rung) rungs;
   vec(plim_plan_change) changes; // of the first rung

@@ -60,7 +60,14 @@ static void add_change(plim_search *s, plim_knob knob) {
                              .with = companion(own, &chosen.choice, knob),
                              .from = own->at[knob],
                              .to = chosen.choice.at[knob]};
+  if (knob == PLIM_KNOB_ATTENTION && *plan->own_refusal) {
+    change.is_needed = change.cannot_run_otherwise = true;
+    change.costs_seconds = change.gains_tokens = NAN;
+    if (!vec_push(&plan->changes, change)) s->failed = true;
+    return;
+  }
   plim_choice back = plim_reverted(s, &chosen.choice, knob);
+  if (*plan->own_refusal) back.at[PLIM_KNOB_ATTENTION] = chosen.choice.at[PLIM_KNOB_ATTENTION];
   if (!plim_search_show(s, &back, &without)) return;
   change.saves_bytes = (int64_t)without.e.device_bytes - (int64_t)chosen.e.device_bytes;
   bool compares = s->r->effective_batch || batch_of(&without.choice) == batch_of(&chosen.choice);

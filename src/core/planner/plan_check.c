@@ -40,7 +40,7 @@ static bool rounds(int64_t optimizer) {
 // Whether changing the knob from a to b changes what the model learns.
 static bool learns_else(const plim_plan_request *r, plim_knob knob, int64_t a, int64_t b) {
   if (knob == PLIM_KNOB_OPTIMIZER) return rounds(a) != rounds(b);
-  if (knob == PLIM_KNOB_MICRO_BATCH) return a != b && (r->is_contrastive || r->has_batch_norm);
+  if (knob == PLIM_KNOB_MICRO_BATCH) return a != b && plim_plan_compares_batch(r);
   bool is_frozen = r->job.lora.rank && !r->job.lora.keeps_dtype;
   if (knob == PLIM_KNOB_DTYPE && is_frozen) return false;
   return a != b && plim_knob_table[knob].kind == PLIM_KNOB_QUALITY;

@@ -74,9 +74,17 @@ const plim_knob plim_conceded_knobs[] = {
 };
 const size_t plim_conceded_knob_count = sizeof plim_conceded_knobs / sizeof *plim_conceded_knobs;
 
+static bool estimates_divergence(const plim_recipe *r) {
+  return r->method == PLIM_METHOD_KTO && !r->skips_divergence;
+}
+
+bool plim_plan_compares_batch(const plim_plan_request *r) {
+  return r->is_contrastive || r->has_batch_norm || estimates_divergence(&r->job.recipe);
+}
+
 bool plim_knob_changes_learning(const plim_plan_request *r, plim_knob knob) {
   if (knob == PLIM_KNOB_DTYPE && plim_base_is_frozen(r)) return false;
-  if (knob == PLIM_KNOB_MICRO_BATCH) return r->is_contrastive || r->has_batch_norm;
+  if (knob == PLIM_KNOB_MICRO_BATCH) return plim_plan_compares_batch(r);
   return knob == PLIM_KNOB_OPTIMIZER || plim_knob_table[knob].kind == PLIM_KNOB_QUALITY;
 }
 
@@ -172,12 +180,13 @@ static bool has_causal_head(const plim_job *job) {
 
 // Whether there are logits to save: the loss is computed from all of them.
 static bool has_logits(const plim_job *job) {
-  return job->recipe.loss == PLIM_LOSS_FULL && has_causal_head(job);
+  return job->recipe.loss == PLIM_LOSS_FULL && has_causal_head(job) &&
+         job->recipe.method == PLIM_METHOD_TEXTS && !job->recipe.distils;
 }
 
 bool plim_could_use_liger(const plim_plan_request *r) {
   bool is_open = !r->holds_others && plim_may_be(&r->domains[PLIM_KNOB_LIGER], true);
-  return is_open && has_logits(&r->job) && r->job.model.family->has_liger;
+  return is_open && has_logits(&r->job) && plim_config_whole(&r->job.model)->has_liger;
 }
 
 bool plim_can_use_liger(const plim_plan_request *r) {
@@ -242,6 +251,17 @@ static void free_values(const plim_concessions *l, plim_knob knob, int64_t own, 
   }
 }
 
+bool plim_attention_is_refused(const plim_plan_request *r, plim_error *error) {
+  plim_choice choice = plim_plan_own_choice(r);
+  if (r->domains[PLIM_KNOB_ATTENTION].count ||
+      choice.at[PLIM_KNOB_ATTENTION] == PLIM_ATTENTION_SDPA)
+    return false;
+  plim_job own = plim_choice_job(r, &choice);
+  choice.at[PLIM_KNOB_ATTENTION] = PLIM_ATTENTION_SDPA;
+  plim_job other = plim_choice_job(r, &choice);
+  return plim_job_check(&own, error) && !plim_job_check(&other, NULL);
+}
+
 plim_domain plim_concession_domain(const plim_concessions *l, plim_knob knob) {
   const plim_plan_request *r = l->r;
   plim_domain d = {0};
@@ -259,7 +279,8 @@ plim_domain plim_concession_domain(const plim_concessions *l, plim_knob knob) {
   }
   // Eager attention never helps. Expandable segments nearly always do, and the search notices where they do not.
   bool is_eager = own == PLIM_ATTENTION_EAGER;
-  if (knob == PLIM_KNOB_ATTENTION) push(&d, is_eager && !is_held ? PLIM_ATTENTION_SDPA : own);
+  bool is_replaced = (is_eager && !is_held) || plim_attention_is_refused(r, NULL);
+  if (knob == PLIM_KNOB_ATTENTION) push(&d, is_replaced ? PLIM_ATTENTION_SDPA : own);
   if (knob == PLIM_KNOB_ALLOC_CONF && !is_held) push(&d, PLIM_CONF_EXPANDABLE);
   if (knob != PLIM_KNOB_ATTENTION) push(&d, own);
   if (!is_held) free_values(l, knob, own, &d);
@@ -362,7 +383,9 @@ static bool has_no_step_there(const plim_choice *choice) {
 }
 
 bool plim_choice_is_sound(const plim_plan_request *r, const plim_choice *choice) {
-  bool has_two_losses = choice->at[PLIM_KNOB_CHUNKED_LOSS] && choice->at[PLIM_KNOB_LIGER];
+  // Losses of preferences are never Liger's: with them it only replaces modules.
+  bool has_two_losses = choice->at[PLIM_KNOB_CHUNKED_LOSS] && choice->at[PLIM_KNOB_LIGER] &&
+                        r->job.recipe.method == PLIM_METHOD_TEXTS;
   return !has_two_losses && !is_sent_twice(r, choice) && !has_no_step_there(choice) &&
          plim_precision_is_sound(r, choice);
 }

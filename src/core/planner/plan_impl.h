@@ -174,6 +174,8 @@ const plim_rung *plim_pick(const plim_search *s, uint64_t most, double no_faster
 // The weighted speed of that candidate.
 double plim_surest(const plim_search *s, uint64_t most, double no_faster);
 
+// Whether the user's attention cannot run on this card (the error says why) and PyTorch's can.
+bool plim_attention_is_refused(const plim_plan_request *r, plim_error *error);
 bool plim_own_is_candidate(const plim_search *s); // the user's own settings are allowed and fit
 void plim_build_ladder(plim_search *s, const plim_concessions *concessions);
 

@@ -39,15 +39,38 @@ static plim_job job_of(const plim_plan_request *r, const plim_choice *choice, in
   return job;
 }
 
+static bool is_same(const plim_choice *a, const plim_choice *b) {
+  return memcmp(a, b, sizeof *a) == 0;
+}
+
+static const plim_estimate *find_known(const plim_plan_request *r, const plim_choice *choice,
+                                       int passes) {
+  for (size_t i = 0; r->known && i < r->known->len; i++) {
+    const plim_known_estimate *x = &r->known->at[i];
+    if (x->passes == passes && is_same(&x->choice, choice)) return &x->e;
+  }
+  return NULL;
+}
+
 static plim_err estimate(const plim_plan_request *r, const plim_choice *choice, int passes,
                          bool is_verdict_enough, plim_estimate *out, plim_error *error) {
   plim_alloc_conf conf;
+  const plim_estimate *had = find_known(r, choice, passes);
+  if (had) {
+    *out = *had;
+    return PLIM_OK;
+  }
   plim_job job = job_of(r, choice, passes);
   plim_target target = r->target;
   target.is_verdict_enough = is_verdict_enough;
   plim_alloc_conf_parse(plim_choice_conf(r, choice), &conf, NULL);
   target.conf = &conf;
-  return plim_estimate_make(&job, &target, out, error);
+  plim_err err = plim_estimate_make(&job, &target, out, error);
+  bool is_whole = !err && !(is_verdict_enough && out->capped.runs_out);
+  plim_known_estimate fresh = {*choice, passes, *out};
+  if (is_whole && r->known && !vec_push(r->known, fresh))
+    err = plim_fail(error, PLIM_ERR_NOMEM, "not enough memory on this machine");
+  return err;
 }
 
 plim_err plim_choice_estimate(const plim_plan_request *r, const plim_choice *choice,
@@ -64,9 +87,11 @@ static void fill_time(const plim_plan_request *r, plim_rung *rung, int64_t passe
   if (passes > all) passes = all;
   rung->step_seconds = e->step_seconds;
   if (all > passes) rung->step_seconds += (double)(all - passes) * e->pass_seconds;
-  double tokens =
-      (double)(rung->choice.at[PLIM_KNOB_MICRO_BATCH] * all * rung->choice.at[PLIM_KNOB_SEQUENCE] *
-               plim_choice_sequences(&rung->choice) * r->world);
+  bool is_contrastive = r->job.recipe.loss == PLIM_LOSS_CONTRASTIVE;
+  int64_t texts =
+      is_contrastive ? plim_choice_sequences(&rung->choice) : plim_texts_per_sample(&r->job.recipe);
+  double tokens = (double)(rung->choice.at[PLIM_KNOB_MICRO_BATCH] * all * texts * r->world) *
+                  e->tokens_per_text;
   rung->tokens_per_second = tokens / rung->step_seconds;
 }
 
@@ -96,10 +121,6 @@ static bool run(plim_search *s, const plim_choice *choice, int passes, bool is_v
 }
 
 // ---- each candidate once ----------------------------------------------------------------------------
-
-static bool is_same(const plim_choice *a, const plim_choice *b) {
-  return memcmp(a, b, sizeof *a) == 0;
-}
 
 static const plim_rung *find_tried(const plim_search *s, const plim_choice *choice) {
   for (size_t i = 0; i < s->tried.len; i++)

@@ -28,25 +28,25 @@ static uint64_t split_table_bytes(const plim_gpu *gpu, const fsdp_group *g) {
   int64_t world = g->all->how.world;
   for (size_t i = 0; i < g->parameters.len; i++) {
     const fsdp_parameter *p = &g->parameters.at[i];
-    blocks += plim_ceil_div(fsdp_part_bytes(p, (plim_dtype)p->full->dtype), BLOCK_BYTES);
+    blocks += plim_ceil_div(fsdp_part_bytes(p, p->dtype), BLOCK_BYTES);
   }
   int64_t factor = plim_ceil_div(blocks * world, most_blocks(gpu));
   int64_t chunks = (int64_t)ceil(sqrt((double)factor));
   int64_t rounds = plim_ceil_div(factor, chunks < world ? chunks : world);
   for (size_t i = 0; i < g->parameters.len; i++) {
     const fsdp_parameter *p = &g->parameters.at[i];
-    entries += plim_ceil_div(fsdp_part_bytes(p, (plim_dtype)p->full->dtype), BLOCK_BYTES * rounds);
+    entries += plim_ceil_div(fsdp_part_bytes(p, p->dtype), BLOCK_BYTES * rounds);
   }
   return (uint64_t)entries * ENTRY_BYTES;
 }
 
-static bool is_cast(const fsdp_parameter *p) { return p->full->dtype != p->own_dtype; }
+static bool is_cast(const fsdp_parameter *p) { return p->dtype != p->own_dtype; }
 
 static uint64_t gathered_bytes(const fsdp_group *g, bool only_cast) {
   int64_t bytes = 0;
   for (size_t i = 0; i < g->parameters.len; i++) {
     const fsdp_parameter *p = &g->parameters.at[i];
-    if (!only_cast || is_cast(p)) bytes += fsdp_part_bytes(p, (plim_dtype)p->full->dtype);
+    if (!only_cast || is_cast(p)) bytes += fsdp_part_bytes(p, p->dtype);
   }
   return (uint64_t)bytes;
 }
@@ -70,8 +70,7 @@ static size_t gather_inputs(plim_tape *t, const fsdp_group *g, plim_tensor **inp
     const fsdp_parameter *p = &g->parameters.at[i];
     inputs[i] = empty_for(t, PLIM_FOR_WORKSPACE, dims(p->elements), p->own_dtype);
     if (!is_cast(p)) continue;
-    plim_tensor *narrow =
-        empty_for(t, PLIM_FOR_WORKSPACE, dims(p->elements), (plim_dtype)p->full->dtype);
+    plim_tensor *narrow = empty_for(t, PLIM_FOR_WORKSPACE, dims(p->elements), p->dtype);
     plim_consume(t, inputs[i]);
     inputs[i] = narrow;
   }
@@ -116,7 +115,7 @@ static void copy_out(plim_tape *t, fsdp_group *g) {
   work_on_offloaded(t, g->all, g->parameters.len);
   for (size_t i = 0; i < g->parameters.len; i++) {
     fsdp_parameter *p = &g->parameters.at[i];
-    int64_t bytes = fsdp_part_bytes(p, (plim_dtype)p->full->dtype) * g->all->how.world;
+    int64_t bytes = fsdp_part_bytes(p, p->dtype) * g->all->how.world;
     plim_resize_storage(t, p->full, (uint64_t)bytes);
   }
   plim_consume(t, scratch(t, split_table_bytes(plim_tape_gpu(t), g)));
@@ -211,7 +210,7 @@ static void reduce(plim_tape *t, fsdp_group *g) {
   for (size_t i = 0; i < g->parameters.len; i++)
     work_on_offloaded(t, f, g->parameters.at[i].has_grad);
   plim_dtype dtype = f->how.reduce_dtype;
-  if (dtype == PLIM_BOOL) dtype = (plim_dtype)first_with_grad(g)->full->dtype;
+  if (dtype == PLIM_BOOL) dtype = first_with_grad(g)->dtype;
   drop(t, &f->reducing);
   set(t, &f->reducing, empty_for(t, PLIM_FOR_WORKSPACE, dims(elements * f->how.world), dtype));
   plim_consume(t, scratch(t, cat_table_bytes(g, dtype)));

@@ -9,7 +9,8 @@ typedef struct {
   plim_tensor *full;    // the whole parameter; its storage is empty while it is sharded
   plim_tensor *shard;   // this rank's shard; on the host if offloaded
   int64_t elements;     // of the shard
-  plim_dtype own_dtype; // of the shard
+  plim_dtype own_dtype; // of the shard; of a packed weight, that of its storage
+  plim_dtype dtype;     // in which it is gathered
   size_t index;         // among the model's trained parameters; SIZE_MAX: frozen
   bool has_grad;        // its gradient is being reduced
 } fsdp_parameter;

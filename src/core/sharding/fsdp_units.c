@@ -6,12 +6,27 @@
 #include <stdlib.h>
 
 #include "fsdp_impl.h"
+#include "quantised.h"
 #include "rounding.h"
 
 #include "tape_names.h"
 
+// bitsandbytes stores 4-bit weights as one column of 16-bit numbers, if it is told to (bnb_4bit_quant_storage), and 8-bit
+// weights in their own shape. Their scales stay whole on every rank.
+static plim_dtype stored_dtype(const plim_tensor *p) {
+  bool is_column = p->quant && p->quant->kind != PLIM_WEIGHTS_INT8;
+  return is_column ? PLIM_BF16 : (plim_dtype)p->dtype;
+}
+
+static plim_dims stored_shape(const plim_tensor *p) {
+  if (stored_dtype(p) == (plim_dtype)p->dtype) return p->shape;
+  int64_t bytes = plim_ceil_div(plim_numel(&p->shape), 2);
+  return dims(bytes / plim_dtype_bytes[PLIM_BF16], 1);
+}
+
+// Numbers that stand for packed weights are not converted.
 static plim_dtype compute_dtype(const fsdp *f, const plim_tensor *p) {
-  return f->how.compute_dtype == PLIM_BOOL ? (plim_dtype)p->dtype : f->how.compute_dtype;
+  return f->how.compute_dtype == PLIM_BOOL || p->quant ? stored_dtype(p) : f->how.compute_dtype;
 }
 
 // ---- which group a parameter is in ------------------------------------------------------------------
@@ -48,7 +63,7 @@ static const fsdp_group *group_of(const fsdp *f, const plim_tensor *p) {
 
 // The first rank's shard: rows, divided as by torch.chunk.
 static void cut(plim_tape *t, const fsdp *f, fsdp_parameter *p) {
-  plim_dims shape = p->full->shape;
+  plim_dims shape = stored_shape(p->full);
   shape.at[0] = plim_ceil_div(shape.at[0], f->how.world);
   p->elements = plim_numel(&shape);
   set(t, &p->shard, empty(t, shape, p->own_dtype));
@@ -71,7 +86,11 @@ static void take(void *context, plim_tensor *p, size_t trained) {
   gathering *w = context;
   if (group_of(w->g->all, p) != w->g || (w->part && !(p->parts & w->part))) return;
   if (w->part && has(w->g, p)) return; // a tied parameter is already in the group
-  fsdp_parameter one = {.full = p, .own_dtype = (plim_dtype)p->dtype, .index = trained};
+  if (w->g->all->how.packs_in_bytes && p->quant) return;
+  fsdp_parameter one = {.full = p,
+                        .own_dtype = stored_dtype(p),
+                        .dtype = compute_dtype(w->g->all, p),
+                        .index = trained};
   w->ok = vec_push(&w->g->parameters, one) && w->ok;
 }
 
@@ -97,8 +116,9 @@ static bool wrap(plim_tape *t, fsdp_group *g, const plim_model *m) {
 }
 
 static void free_whole(plim_tape *t, const fsdp *f, plim_tensor *p) {
+  if (f->how.packs_in_bytes && p->quant) return;
   plim_resize_storage(t, p, 0);
-  p->dtype = (uint8_t)compute_dtype(f, p);
+  if (!p->quant) p->dtype = (uint8_t)compute_dtype(f, p);
 }
 
 // ---- fully_shard(layer), fully_shard(model) ----------------------------------------------------------
@@ -125,13 +145,16 @@ typedef struct {
   plim_tensor *last;             // last of model.named_parameters()
   plim_tensor *last_updated;     // last of the optimizer's parameters
   plim_tensors stand_ins;        // placeholders for the optimizer's parameters
-  bool was_on_host, ok;
+  plim_tensors codes; // copies that the state dict makes of nested_code, one per packed weight
+  size_t freed_codes;
+  bool owes_code; // the last freed weight's copy is still there
+  bool was_on_host, has_packed, ok;
 } preparing;
 
 // Trainer's optimizer lists the parameters with weight decay first.
 static plim_tensor *last_updated(const plim_model *m) {
   size_t i = m->parameters.len;
-  while (m->is_grouped_by_decay && i && plim_decays(m, m->parameters.at[i - 1])) i--;
+  while (m->is_grouped_by_decay && i && plim_decays(m->parameters.at[i - 1])) i--;
   if (!i) i = m->parameters.len;
   return i ? m->parameters.at[i - 1] : NULL;
 }
@@ -142,6 +165,7 @@ static void find_held(void *context, plim_tensor *p, size_t trained) {
   if (p->parts & EMBEDDING) w->embedding = p;
   if ((p->parts & HEAD) && p->shape.n > 1) w->head = p;
   w->was_on_host |= p->storage->is_waiting;
+  w->has_packed |= p->quant && p->quant->kind != PLIM_WEIGHTS_INT8;
   w->last = p;
 }
 
@@ -164,10 +188,29 @@ static void put_stand_ins(preparing *w, const plim_model *m) {
   }
 }
 
+// model.state_dict()
+static void copy_code(void *context, plim_tensor *p, size_t trained) {
+  preparing *w = context;
+  plim_tensor *code = NULL;
+  (void)trained;
+  if (w->was_on_host || !p->quant || !p->quant->nested_code) return;
+  set(w->t, &code, empty(w->t, p->quant->nested_code->shape, PLIM_FP32));
+  w->ok = vec_push(&w->codes, code) && w->ok;
+}
+
+static void free_code(preparing *w) {
+  if (w->owes_code && w->freed_codes < w->codes.len)
+    plim_release(w->t, w->codes.at[w->freed_codes++]);
+  w->owes_code = false;
+}
+
+// A module's state dict lists its weight, its bias and then what belongs to the packed weight.
 static void free_unheld(void *context, plim_tensor *p, size_t trained) {
   preparing *w = context;
   (void)trained;
+  if (p->module != PLIM_MODULE_BIAS) free_code(w);
   if (!is_held(w, p)) free_whole(w->t, w->f, p);
+  w->owes_code |= p->quant != NULL;
 }
 
 // accelerate's state dict keeps parameters on the card alive until everything is sharded, but not those on the host.
@@ -190,7 +233,8 @@ static bool cut_as_accelerate(plim_tape *t, fsdp *f, const plim_model *m) {
   plim_each_parameter(m, find_held, &w);
   choose_parts(f, m);
   put_stand_ins(&w, m);
-  if (f->how.compute_dtype != PLIM_BOOL) plim_each_parameter(m, widen, &w);
+  if (f->how.compute_dtype != PLIM_BOOL && !w.has_packed) plim_each_parameter(m, widen, &w);
+  plim_each_parameter(m, copy_code, &w);
   plim_tape_end_host(t);
   for (size_t i = 0; i < f->count && w.ok; i++) {
     fsdp_group *g = &f->groups[i];
@@ -199,8 +243,10 @@ static bool cut_as_accelerate(plim_tape *t, fsdp *f, const plim_model *m) {
     free_group(&w, g);
   }
   if (!w.was_on_host) plim_each_parameter(m, free_unheld, &w);
+  free_code(&w);
   free_held(&w);
   vec_free(&w.stand_ins);
+  vec_free(&w.codes);
   return w.ok;
 }
 

@@ -45,6 +45,9 @@ typedef struct {
   // gradients are reduced in the compute dtype.
   bool is_by_accelerate;
   bool is_version_1; // FSDP 1: all parameters outside the layers form one unit
+  // 4-bit weights are stored in bytes, bitsandbytes' default: accelerate then leaves them whole on every rank.
+  bool packs_in_bytes;
+  bool shards_int8; // Axolotl's patch of fully_shard; without it, PyTorch refuses 8-bit weights
   // FSDP2: both or neither (CPUOffloadPolicy); ZeRO: offload_optimizer, offload_param
   bool offloads_optimizer, offloads_parameters;
   // ZeRO

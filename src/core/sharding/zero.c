@@ -245,7 +245,7 @@ static void add_group(zero *z, const plim_model *m, bool decaying) {
   g->parameters = z->parameters + z->count;
   for (size_t i = 0; i < m->parameters.len; i++) {
     plim_tensor *x = m->parameters.at[i];
-    bool decays = !m->is_grouped_by_decay || plim_decays(m, x);
+    bool decays = !m->is_grouped_by_decay || plim_decays(x);
     if (decays == decaying) add_parameter(z, g, x);
   }
   if (!g->count) return;

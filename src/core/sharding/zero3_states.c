@@ -130,7 +130,7 @@ static void load_in_parts(plim_tape *t, zero3 *z, const plim_model *m, plim_tens
 
 // Whether p is in the optimizer's group with (or without) weight decay.
 static bool is_in_group(const plim_model *m, const parameter *p, bool decaying) {
-  bool decays = !m->is_grouped_by_decay || plim_decays(m, p->tensor);
+  bool decays = !m->is_grouped_by_decay || plim_decays(p->tensor);
   return p->is_trained && decays == decaying;
 }
 

@@ -87,14 +87,18 @@ static plim_grad_node *node_of(plim_tape *t, plim_tensor *x) {
   return x->fn ? x->fn : accumulator_of(t, x);
 }
 
+void plim_mark_used(const plim_tape *t, plim_tensor *x) {
+  if (t->place.layer >= 0) x->layer = (uint32_t)t->place.layer + 1;
+  x->parts |= t->state.parts;
+}
+
 plim_grad_node *node_begin(plim_tape *t, plim_backward_fn *function, plim_tensor *const *inputs,
                            int count) {
   bool any = false;
   plim_work_operator(t);
   for (int i = 0; i < count; i++) {
     any |= needs_grad(t, inputs[i]);
-    if (inputs[i] && t->place.layer >= 0) inputs[i]->layer = (uint32_t)t->place.layer + 1;
-    if (inputs[i]) inputs[i]->parts |= t->state.parts;
+    if (inputs[i]) plim_mark_used(t, inputs[i]);
   }
   if (!any || t->state.is_stopped) return NULL;
   plim_grad_node *n = tape_node(t);
@@ -231,20 +235,23 @@ static void accumulate(plim_tape *t, plim_tensor **slot, plim_tensor *more) {
 
 static void repurpose(plim_tape *t, const plim_tensor *x, plim_purpose purpose) {
   plim_storage *s = x->storage;
+  if (t->fold.is_recording) fold_fail(t);
   t->live[s->purpose] -= s->bytes;
   s->purpose = (uint8_t)purpose;
   t->live[purpose] += s->bytes;
   if (s->bytes && t->sink.repurpose) t->sink.repurpose(t->sink.context, s->id, purpose);
 }
 
-// The first gradient of a leaf is taken over without a copy if nothing else refers to it; later ones are added in
-// place.
+// The first gradient of a leaf is taken over without a copy if nothing else refers to it and its layout is that of the
+// leaf, or contiguous if the leaf is not dense; later ones are added in place.
 static void accumulate_leaf(plim_tape *t, plim_grad_node *n, plim_tensor *grad) {
   plim_tensor *leaf = n->leaf;
   if (!leaf->grad) {
-    bool steal = grad->refs == 1 && plim_same(&grad->stride, &leaf->stride);
-    leaf->grad = steal ? alias_of(t, grad, grad->shape, grad->stride)
-                       : empty_strided(t, grad->shape, leaf->stride, grad->dtype);
+    bool is_dense = plim_is_dense(leaf);
+    bool fits = is_dense ? plim_same(&grad->stride, &leaf->stride) : plim_is_contiguous(grad);
+    leaf->grad = grad->refs == 1 && fits ? alias_of(t, grad, grad->shape, grad->stride)
+                 : is_dense              ? empty_strided(t, grad->shape, leaf->stride, grad->dtype)
+                                         : empty(t, grad->shape, (plim_dtype)grad->dtype);
     leaf->grad->is_floating = false;
     if (leaf->storage->purpose <= PLIM_FOR_ADAPTERS) repurpose(t, leaf->grad, PLIM_FOR_GRADIENTS);
     plim_work_default(t, grad, NULL, leaf->grad);
@@ -312,6 +319,7 @@ static void run(engine *e, task *k) {
   plim_tensor *in[PLIM_MAX_EDGES], *out[PLIM_MAX_EDGES] = {0}, *hosts[PLIM_MAX_SAVED] = {0};
   memcpy(in, k->in, sizeof in);
   memset(k->in, 0, sizeof k->in);
+  if (n->fold) fold_arrive(t, n);
   plim_work_node(t);
   if (n->function) {
     t->purpose = n->purpose;

@@ -121,6 +121,15 @@ void packed_forget(plim_tape *t, struct plim_checkpoint *f, uint32_t number) {
   if (!vec_push(&f->forgotten, number)) t->state.failed = true;
 }
 
+void plim_bag_keep(plim_bag *bag) {
+  if (bag) bag->refs++;
+}
+
+void plim_bag_release(plim_tape *t, plim_bag *bag) {
+  if (!bag || --bag->refs) return;
+  for (int i = 0; i < PLIM_BAG_SLOTS; i++) drop(t, &bag->at[i]);
+}
+
 void packed_release(plim_tape *t, struct plim_checkpoint *f) {
   if (--f->refs) return;
   unlink_frame(t, f);
@@ -128,7 +137,10 @@ void packed_release(plim_tape *t, struct plim_checkpoint *f) {
   tape_put_back(t, &t->frames, f);
   // CheckpointWrapper passes all arguments by position.
   int positional = t->state.wraps_layers ? PLIM_MAX_HELD : dead.call.positional;
-  for (int i = positional; i < PLIM_MAX_HELD; i++) plim_release(t, dead.call.held[i]);
+  plim_bag_release(t, dead.call.bag);
+  for (int is_first = 1; is_first >= 0; is_first--)
+    for (int i = positional; i < PLIM_MAX_HELD; i++)
+      if ((int)(dead.call.first >> i & 1) == is_first) plim_release(t, dead.call.held[i]);
   plim_release(t, dead.input);
   for (int i = 0; i < positional; i++) plim_release(t, dead.call.held[i]);
   for (size_t i = 0; i < dead.recomputed.len; i++) plim_release(t, dead.recomputed.at[i]);
@@ -199,6 +211,7 @@ static struct plim_checkpoint *frame_new(plim_tape *t, plim_closure call, plim_t
   else if (x) plim_retain(x), f->input = x;
   for (int i = 0; i < PLIM_MAX_HELD; i++)
     if (call.held[i]) plim_retain(call.held[i]);
+  plim_bag_keep(call.bag);
   return f;
 }
 

@@ -80,7 +80,7 @@ plim_dims k_strides(const plim_tensor *a, const plim_tensor *b) {
 }
 
 // A zero-dimensional tensor affects the result's dtype only if its category is higher than the other operand's.
-static plim_dtype promote(const plim_tensor *a, const plim_tensor *b) {
+plim_dtype k_promoted(const plim_tensor *a, const plim_tensor *b) {
   if (!b) return (plim_dtype)a->dtype;
   if ((a->shape.n == 0) == (b->shape.n == 0))
     return (plim_dtype)(a->dtype > b->dtype ? a->dtype : b->dtype);
@@ -97,7 +97,7 @@ plim_tensor *k_binary_as(plim_tape *t, const plim_tensor *a, const plim_tensor *
 }
 
 plim_tensor *k_binary(plim_tape *t, const plim_tensor *a, const plim_tensor *b) {
-  return k_binary_as(t, a, b, promote(a, b));
+  return k_binary_as(t, a, b, k_promoted(a, b));
 }
 
 plim_tensor *k_like(plim_tape *t, const plim_tensor *x) {
@@ -304,9 +304,10 @@ uint64_t k_scan_bytes(int64_t n, int64_t tile, plim_dtype dtype) {
   return cub_part(state_bytes * (plim_ceil_div(n, tile) + 32)) + CUB_ALIGN + CUB_ALIGN - 1;
 }
 
-// Allocates the result, then the input converted to 64 bits. cub scans a single row; several rows need no scratch.
+// Allocates the result, then the input converted to 64 bits, if it has fewer. cub scans a single row; several rows need no scratch.
 plim_tensor *k_running_sum(plim_tape *t, const plim_tensor *x) {
-  plim_tensor *out = empty(t, x->shape, PLIM_I64), *wide = empty(t, x->shape, PLIM_I64);
+  plim_tensor *out = empty(t, x->shape, PLIM_I64);
+  plim_tensor *wide = x->dtype == PLIM_I64 ? NULL : empty(t, x->shape, PLIM_I64);
   if (x->shape.at[0] == 1)
     plim_consume(t, scratch(t, k_scan_bytes(x->shape.at[1], K_SCAN_TILE, PLIM_I64)));
   plim_consume(t, wide);
@@ -318,11 +319,11 @@ plim_tensor *k_running_sum(plim_tape *t, const plim_tensor *x) {
 // 2,097,152 elements.
 enum { COUNT_TILE = 4096, SELECT_TILE = 4096, COUNT_BLOCKS = 8 * 5 };
 
-plim_tensor *k_nonzero(plim_tape *t, int64_t n, int64_t found) {
+plim_tensor *k_nonzero(plim_tape *t, int64_t n, int64_t dimensions, int64_t found) {
   int64_t blocks = COUNT_BLOCKS * t->gpu->multiprocessors;
   plim_tensor *count = empty(t, (plim_dims){0}, PLIM_I32);
   plim_consume(t, scratch(t, n <= COUNT_TILE ? 1 : cub_part(4 * blocks) + CUB_ALIGN - 1));
-  plim_tensor *out = empty(t, dims(found), PLIM_I64);
+  plim_tensor *out = empty(t, dims(found * dimensions), PLIM_I64);
   plim_consume(t, scratch(t, k_scan_bytes(n, SELECT_TILE, PLIM_I32)));
   plim_consume(t, count);
   return out;

@@ -13,6 +13,7 @@ plim_tensor *k_binary_as(plim_tape *t, const plim_tensor *a, const plim_tensor *
 static inline plim_tensor *k_unary(plim_tape *t, const plim_tensor *a) {
   return k_binary(t, a, NULL);
 }
+plim_dtype k_promoted(const plim_tensor *a, const plim_tensor *b);
 plim_dims k_strides(const plim_tensor *a, const plim_tensor *b);
 
 // Returns x itself if it already has that dtype.
@@ -30,8 +31,8 @@ plim_tensor *k_all(plim_tape *t, const plim_tensor *x);     // x.all(), or x.any
 plim_tensor *k_any_row(plim_tape *t, const plim_tensor *x); // x.any(dim=0) of a matrix
 plim_tensor *k_reduce(plim_tape *t, const plim_tensor *x, plim_dtype dtype); // x.min(), x.max()
 plim_tensor *k_count_rows(plim_tape *t, const plim_tensor *mask); // mask.sum(-1, dtype=int32)
-// nonzero of a vector of n elements, `found` of which are not zero.
-plim_tensor *k_nonzero(plim_tape *t, int64_t n, int64_t found);
+// nonzero of n elements, `found` of which are not zero: an index per dimension for each of them.
+plim_tensor *k_nonzero(plim_tape *t, int64_t n, int64_t dimensions, int64_t found);
 // Returns x itself if it already has that shape; otherwise sums over the dimensions that were broadcast.
 plim_tensor *k_sum_to(plim_tape *t, plim_tensor *x, plim_dims shape);
 

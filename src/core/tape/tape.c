@@ -82,6 +82,7 @@ void plim_tape_set_gpu(plim_tape *t, const plim_gpu *gpu) { t->gpu = gpu; }
 const plim_gpu *plim_tape_gpu(const plim_tape *t) { return t->gpu; }
 
 void plim_tape_empty_cache(plim_tape *t) {
+  if (t->fold.is_recording) fold_fail(t);
   t->sink.event(t->sink.context, PLIM_STREAM_EMPTY_CACHE, 0, 0);
 }
 
@@ -124,6 +125,7 @@ static bool is_reserved(const plim_tape *t, const struct tape_chunk *chunk) {
 void plim_tape_delete(plim_tape *t) {
   if (!t) return;
   tape_free_recomputed(t);
+  fold_clear(t);
   for (struct tape_chunk *chunk = t->chunks, *next; chunk; chunk = next) {
     next = chunk->next;
     if (!is_reserved(t, chunk)) free(chunk);
@@ -151,7 +153,7 @@ void tape_put_node(plim_tape *t, plim_grad_node *n) { tape_put_back(t, &t->nodes
 
 // ---- lifetimes ------------------------------------------------------------------------------------
 
-enum { HOST_STRIDE = 4 }; // gaps in the order of the move, for plim_tape_move_behind
+enum { HOST_STRIDE = 8 }; // gaps in the order of the move, for plim_tape_move_behind
 
 static void storage_wait(plim_tape *t, plim_storage *s) {
   s->is_waiting = true;
@@ -180,6 +182,7 @@ static plim_storage *host_storage_new(plim_tape *t, uint64_t bytes) {
 static void storage_arrive(plim_tape *t, plim_storage *s) {
   s->id = t->next_id++;
   t->live[s->purpose] += s->bytes;
+  if (t->fold.is_recording) fold_note_event(t, PLIM_STREAM_ALLOC, s);
   t->sink.event(t->sink.context, PLIM_STREAM_ALLOC, s->id, s->bytes);
 }
 
@@ -196,6 +199,7 @@ static void storage_let_go(plim_tape *t, plim_storage *s) {
   else if (s->is_waiting) forget_waiting(t, s);
   else if (s->bytes) {
     t->live[s->purpose] -= s->bytes;
+    if (t->fold.is_recording) fold_note_event(t, (plim_stream_kind)t->state.free_kind, s);
     t->sink.event(t->sink.context, (plim_stream_kind)t->state.free_kind, s->id, s->bytes);
   }
   s->bytes = 0;
@@ -225,6 +229,8 @@ void plim_resize_storage(plim_tape *t, plim_tensor *x, uint64_t bytes) {
 void plim_tape_begin_host(plim_tape *t) { t->is_on_host = true; }
 
 void plim_tape_end_host(plim_tape *t) { t->is_on_host = false; }
+
+bool plim_tape_is_on_host(const plim_tape *t) { return t->is_on_host; }
 
 void plim_tape_move_behind(plim_tensor *x, const plim_tensor *other, uint32_t n) {
   if (x->storage->is_waiting) x->storage->id = other->storage->id + n;

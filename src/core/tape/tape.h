@@ -17,7 +17,7 @@
 #include "gpu.h"
 #include "vec.h"
 
-#define PLIM_MAX_DIMS 5
+#define PLIM_MAX_DIMS 6
 
 typedef enum {
   PLIM_BOOL,
@@ -93,6 +93,13 @@ typedef struct plim_hook {
 // its bias, which follows the weight in model.parameters(), together with it.
 typedef enum { PLIM_OF_NO_MODULE, PLIM_MODULE_WEIGHT, PLIM_MODULE_BIAS } plim_module_role;
 
+// Whether Trainer's optimizer applies weight decay to a parameter.
+typedef enum {
+  PLIM_DECAY_BY_SHAPE, // to matrices
+  PLIM_DECAY_NEVER,    // a matrix whose name contains "bias"
+  PLIM_DECAY_ALWAYS    // a vector that is neither a bias nor in a norm
+} plim_decay;
+
 struct plim_tensor {
   plim_storage *storage;
   plim_dims shape, stride;  // strides in elements
@@ -111,10 +118,14 @@ struct plim_tensor {
   uint32_t layer; // of a leaf: 1 + the layer that used it; 0: used outside the layers
   uint8_t parts;  // of a leaf: bit i is set if plim_part i used it
   uint8_t module; // of a leaf: a plim_module_role
+  // Of a leaf that loading widens to float32 (_keep_in_fp32_modules_strict): the dtype it was declared with; or 0.
+  uint8_t declared;
+  uint8_t decay; // of a leaf: a plim_decay
   uint8_t dtype;
   uint8_t output; // its index among the outputs of fn
   bool requires_grad, is_floating;
   bool is_table;      // weight of an embedding
+  bool is_adapter;    // matrix of an adapter
   bool is_projection; // weight of a linear layer that can be quantised
   bool is_flipped;    // weight of a Conv1D, stored as (in,out) until it is quantised
 };
@@ -246,10 +257,11 @@ plim_tensor *plim_alias_of(plim_tape *t, plim_tensor *x, plim_dims shape, plim_d
 // after end_host moves a single one.
 void plim_tape_begin_host(plim_tape *t);
 void plim_tape_end_host(plim_tape *t);
+bool plim_tape_is_on_host(const plim_tape *t);
 void plim_tape_move_to_device(plim_tape *t);
 // Moves x alone; does nothing if it is already on the device.
 void plim_tape_move(plim_tape *t, plim_tensor *x);
-// Moves x as the nth (1 or 2) after `other` instead of in the order it was made. Has an effect only on the host.
+// Moves x as the nth (1 to 7) after `other` instead of in the order it was made. Has an effect only on the host.
 void plim_tape_move_behind(plim_tensor *x, const plim_tensor *other, uint32_t n);
 
 // ---- autograd -------------------------------------------------------------------------------------
@@ -265,33 +277,39 @@ typedef struct {
   uint8_t output;
 } plim_edge;
 
+// The first node of a round that is recorded in backward, and the node that stands for many rounds (fold.h).
+typedef enum { PLIM_FOLD_NONE, PLIM_FOLD_ROUND, PLIM_FOLD_NODE } plim_fold_role;
+
 struct plim_grad_node {
-  uint64_t sequence;                  // nodes with a higher number run first
-  plim_backward_fn *function;         // NULL: AccumulateGrad
-  plim_edge *edges;                   // edge_count of them
+  // What the engine reads of every node, together in as few cache lines as possible.
+  uint64_t sequence;          // nodes with a higher number run first
+  plim_backward_fn *function; // NULL: AccumulateGrad
+  plim_edge *edges;           // edge_count of them
+  plim_hook *before;          // runs when all gradients of its outputs have arrived; not owned
+  const char *what;           // the program point where it was made
+  int32_t layer;
+  uint32_t refs, task; // task: its number in the running engine
+  uint8_t edge_count, output_count, saved_count;
+  uint8_t packed; // bit k is set if saved[k] will be recomputed
+  uint8_t dtype, purpose;
+  uint8_t fold;                     // a plim_fold_role
+  uint8_t dtypes[PLIM_MAX_EDGES];   // of the outputs
+  bool is_transposed;               // products: the second operand is transposed
+  bool is_python;                   // a Python function: it keeps unpacked tensors in its variables
+  struct plim_checkpoint *frame;    // of a reentrant checkpoint; NULL for other nodes
+  plim_tensor *leaf;                // AccumulateGrad: the tensor it is for
+  plim_dims *more_shapes;           // of the outputs after the first; NULL if there is only one
+  plim_tensor *kept[PLIM_MAX_KEPT]; // lives as long as the node, not only until backward
   plim_tensor *saved[PLIM_MAX_SAVED]; // in the order they are released
   // Entries that a checkpoint will recompute instead of saving: the checkpoint, and each entry's number in it.
   struct plim_checkpoint *packer;
   uint32_t packed_index[PLIM_MAX_SAVED];
-  plim_dims first_shape;            // of the first output
-  plim_dims *more_shapes;           // of the further outputs; NULL if there is only one
-  struct plim_checkpoint *frame;    // of a reentrant checkpoint; NULL for other nodes
-  plim_tensor *leaf;                // AccumulateGrad: the tensor it is for
-  plim_tensor *kept[PLIM_MAX_KEPT]; // lives as long as the node, not only until backward
-  const plim_tensor *constant;      // a weight that outlives the graph; not owned
-  plim_hook *before; // runs when all gradients of its outputs have arrived; not owned
-  plim_dims shape;   // free for the operator's use
+  plim_dims first_shape;       // of the first output
+  const plim_tensor *constant; // a weight that outlives the graph; not owned
+  plim_dims shape;             // free for the operator's use
+  void *context;               // the same; lives as long as the tape
   int64_t number;
   double pairs, width; // attention: pairs of query and key, and head size; for the clock
-  const char *what;    // the program point where it was made
-  int32_t layer;
-  uint32_t refs, task; // task: its number in the running engine
-  uint8_t edge_count, output_count, saved_count;
-  uint8_t packed;                 // bit k is set if saved[k] will be recomputed
-  uint8_t dtypes[PLIM_MAX_EDGES]; // of the outputs
-  uint8_t dtype, purpose;
-  bool is_transposed; // products: the second operand is transposed
-  bool is_python;     // a Python function: it keeps unpacked tensors in its variables
 };
 
 static inline plim_dims plim_output_shape(const plim_grad_node *n, int output) {
@@ -299,6 +317,9 @@ static inline plim_dims plim_output_shape(const plim_grad_node *n, int output) {
 }
 
 bool plim_needs_grad(const plim_tape *t, const plim_tensor *x);
+
+// Notes which layer and which parts use a parameter. plim_node_begin does it for its inputs.
+void plim_mark_used(const plim_tape *t, plim_tensor *x);
 
 // Begins a node with one edge per input (an input may be NULL). Returns NULL if no input needs a gradient.
 // Save inputs with node_save() before the operator allocates its result, and outputs with
@@ -325,18 +346,30 @@ void plim_backward_all(plim_tape *t, plim_tensor *const *xs, plim_tensor *const 
 // the context itself must outlive the tape's use of it.
 typedef plim_tensor *plim_checkpointed_fn(plim_tape *t, const void *context,
                                           plim_tensor *const *held, plim_tensor *x);
-enum { PLIM_MAX_HELD = 5, PLIM_MAX_RESULTS = 2 };
+enum { PLIM_MAX_HELD = 6, PLIM_MAX_RESULTS = 2, PLIM_BAG_SLOTS = 4 };
+
+// Tensors that checkpointed functions put aside for each other, as in a dict that all of them get. It is emptied, slot by
+// slot, when the last that keeps it is gone. Its owner must outlive the tape's use of it.
+typedef struct {
+  plim_tensor *at[PLIM_BAG_SLOTS]; // variables
+  uint32_t refs;
+} plim_bag;
+
+void plim_bag_keep(plim_bag *bag); // bag may be NULL, also below
+void plim_bag_release(plim_tape *t, plim_bag *bag);
 
 typedef struct {
   plim_checkpointed_fn *function;
   const void *context;
   plim_tensor *held[PLIM_MAX_HELD]; // NULL where there is none
+  plim_bag *bag;                    // or NULL; released before those held
   // Further results: PLIM_MAX_RESULTS variables that the function sets, or NULL. They must live as
   // long as the context.
   plim_tensor **results;
   // The first `positional` entries of `held` are positional arguments, saved after the input; the others are
-  // keyword arguments, released before it.
+  // keyword arguments, released before it: first those whose bits are set in `first`.
   int positional;
+  unsigned first;
 } plim_closure;
 
 plim_tensor *plim_checkpoint_call(plim_tape *t, plim_closure call, plim_tensor *x);

@@ -44,6 +44,34 @@ struct tape_clock {
   struct tape_period passes, inner_loop; // of the current step; of the loop inside the current pass
 };
 
+// One event of a round that is sent again, and one addition to the clock (fold.h).
+typedef struct {
+  uint64_t bytes;
+  uint32_t id;
+  uint8_t kind, purpose; // a plim_stream_kind and a plim_purpose
+} fold_event;
+
+typedef enum { FOLD_CPU, FOLD_LAUNCH, FOLD_FLOPS } fold_work_kind;
+
+typedef struct {
+  double amount; // seconds or operations
+  fold_work_kind kind;
+} fold_work;
+
+typedef struct {
+  vec(fold_event) events;
+  vec(fold_work) work;
+  uint32_t first, size; // number of its first allocation, and of its allocations
+  uint32_t operators, modules;
+} fold_round;
+
+struct tape_fold {
+  fold_round last, before; // the rounds recorded last
+  uint64_t events;         // sent again so far
+  bool is_on, has_failed, is_recording;
+  bool is_paused; // the clock does not count: the node of a fold is no work
+};
+
 struct plim_tape {
   plim_tape_state state; // must be first: plim_state() casts the tape to it
   plim_tape_sink sink;
@@ -64,6 +92,7 @@ struct plim_tape {
   plim_tensor *workspaces[PLIM_THREADS][2]; // cuBLAS, cuBLASLt: one per thread, never freed
   vec(struct tape_cast) casts;              // casts of leaves made under autocast
   struct tape_clock clock;
+  struct tape_fold fold;
   struct plim_checkpoint *packing;    // the checkpoint whose function is running, or NULL
   struct plim_checkpoint *recomputed; // list of checkpoints that own arrays
   bool offloads;                      // save_on_cpu is on
@@ -74,7 +103,7 @@ struct plim_tape {
 
 // Whether work is recorded: the card's rates are known, and the program has not been stopped.
 static inline bool clock_is_on(const plim_tape *t) {
-  return t->gpu->bandwidth_gbs > 0 && !t->state.is_stopped;
+  return t->gpu->bandwidth_gbs > 0 && !t->state.is_stopped && !t->fold.is_paused;
 }
 
 plim_grad_node *tape_node(plim_tape *t);
@@ -82,6 +111,15 @@ void tape_put_node(plim_tape *t, plim_grad_node *n);
 void tape_finish_unwinding(plim_tape *t); // the exception was handled: its frames are freed
 void *tape_take(plim_tape *t, struct tape_pool *pool, size_t bytes);
 void tape_put_back(plim_tape *t, struct tape_pool *pool, void *object);
+
+// fold.c
+void fold_note_event(plim_tape *t, plim_stream_kind kind, const plim_storage *s);
+void fold_note_work(plim_tape *t, fold_work_kind kind, double amount);
+void fold_arrive(plim_tape *t, const plim_grad_node *n); // the engine is about to run this node
+void fold_fail(plim_tape *t); // something happened in a recorded round that cannot be sent again
+void fold_clear(plim_tape *t);
+// work.c: adds recorded work to the clock once more.
+void work_again(plim_tape *t, const fold_work *w);
 
 // checkpoint.c
 // Saves x as the node's entry k. Inside a checkpoint, notes its number there instead.

@@ -31,6 +31,7 @@ typedef struct {
   bool reduces_gradients;     // this backward is not under no_sync
   bool ends_step;             // this backward is the last before the optimizer step
   bool reduces_once;          // all backward passes of a step but the last are under no_sync
+  bool skips_adapters;        // adapters are disabled
   plim_versions versions;     // of the libraries
 } plim_tape_state;
 
@@ -42,10 +43,13 @@ static inline const plim_tape_state *plim_const_state(const plim_tape *t) {
 
 // ---- versions -------------------------------------------------------------------------------------
 
-// Whether the program uses this version of transformers, or a later one.
-static inline bool plim_transformers_from(const plim_tape *t, unsigned major, unsigned minor) {
+// Whether the program uses this release of transformers, or a later one.
+static inline bool plim_transformers_since(const plim_tape *t, uint16_t release) {
   uint16_t version = plim_const_state(t)->versions.transformers;
-  return (version ? version : PLIM_MEASURED_TRANSFORMERS) >= PLIM_RELEASE(major, minor);
+  return (version ? version : PLIM_MEASURED_TRANSFORMERS) >= release;
+}
+static inline bool plim_transformers_from(const plim_tape *t, unsigned major, unsigned minor) {
+  return plim_transformers_since(t, PLIM_RELEASE(major, minor));
 }
 
 // ---- autocast -------------------------------------------------------------------------------------

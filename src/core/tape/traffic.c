@@ -43,6 +43,7 @@ double plim_traffic_now(const plim_tape *t) { return fmax(t->clock.cpu, t->clock
 
 static double transfer(plim_tape *t, double *way, double seconds, double after) {
   if (!clock_is_on(t) || !(seconds > 0)) return after;
+  if (t->fold.is_recording) fold_fail(t);
   *way = fmax(fmax(*way, t->clock.cpu), after) + seconds;
   return *way;
 }

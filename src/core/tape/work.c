@@ -30,11 +30,14 @@ static const struct {
 // ---- the two timelines ----------------------------------------------------------------------------
 
 static void cpu_works(plim_tape *t, double seconds) {
-  if (clock_is_on(t)) t->clock.cpu += seconds;
+  if (!clock_is_on(t)) return;
+  if (t->fold.is_recording) fold_note_work(t, FOLD_CPU, seconds);
+  t->clock.cpu += seconds;
 }
 
 static void launch(plim_tape *t, double seconds) {
   struct tape_clock *c = &t->clock;
+  if (t->fold.is_recording) fold_note_work(t, FOLD_LAUNCH, seconds);
   c->cpu += PLIM_LAUNCH_SECONDS;
   seconds += PLIM_KERNEL_SECONDS;
   c->gpu_free = fmax(c->gpu_free, c->cpu) + seconds;
@@ -43,8 +46,15 @@ static void launch(plim_tape *t, double seconds) {
 }
 
 static void count_flops(plim_tape *t, double flops) {
+  if (t->fold.is_recording) fold_note_work(t, FOLD_FLOPS, flops);
   if (t->state.is_recomputing) t->clock.now.recomputed_flops += flops;
   else t->clock.now.flops += flops;
+}
+
+void work_again(plim_tape *t, const fold_work *w) {
+  if (w->kind == FOLD_CPU) cpu_works(t, w->amount);
+  else if (w->kind == FOLD_LAUNCH) launch(t, w->amount);
+  else count_flops(t, w->amount);
 }
 
 void plim_work_operator(plim_tape *t) {
@@ -83,6 +93,7 @@ uint32_t plim_work_take_modules(plim_tape *t) {
 void plim_work_ends_longer(plim_tape *t) { t->clock.ends_longer = true; }
 
 void plim_work_synchronize(plim_tape *t) {
+  if (t->fold.is_recording) fold_fail(t);
   t->clock.cpu = t->clock.gpu_free = fmax(t->clock.cpu, t->clock.gpu_free);
 }
 

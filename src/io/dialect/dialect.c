@@ -501,49 +501,10 @@ static void doubt_rest(const reader *r, plim_dialect dialect, plim_knob knob, pl
 
 // ---- what must not change ---------------------------------------------------------------------------
 
-// A setting that forbids changing a knob if it is above `limit`, or true.
-static const struct {
-  const char *key;
-  int64_t limit;
-  plim_knob knob;
-  const char *reason;
-} restrictions[] = {
-    {"context_parallel_size", 1, PLIM_KNOB_MICRO_BATCH,
-     "must be 1 when sequences are split across GPUs"},
-    {"cp_size", 1, PLIM_KNOB_MICRO_BATCH, "must be 1 when sequences are split across GPUs"},
-    {"optimizer_in_bwd", 0, PLIM_KNOB_ACCUMULATE,
-     "must be 1 when the optimizer steps during backward"},
-    {"pipeline_model_parallel_size", 1, PLIM_KNOB_MICRO_BATCH,
-     "the pipeline schedule depends on it"},
-    {"pipeline_model_parallel_size", 1, PLIM_KNOB_ACCUMULATE,
-     "the pipeline schedule depends on it"},
-    {"auto_find_batch_size", 0, PLIM_KNOB_MICRO_BATCH, "Trainer changes it automatically"},
-};
-
-static bool exceeds(const plim_value *value, int64_t limit) {
-  if (value->kind == PLIM_VALUE_BOOL) return value->flag;
-  plim_value n = *value;
-  if (value->kind == PLIM_VALUE_TEXT && !plim_number_of(value->text, &n))
-    return strcasecmp(value->text, "true") == 0;
-  return n.kind == PLIM_VALUE_INTEGER && n.integer > limit;
-}
-
 static void fix(plim_reading *reading, const char *reason, const char *source) {
   if (reading->is_fixed || reading->origin == PLIM_ABSENT) return;
   reading->is_fixed = true;
   snprintf(reading->why, sizeof reading->why, "%.100s (%.110s)", reason, source);
-}
-
-static void apply_restrictions(reader *r, plim_recipe_file *out) {
-  bool is_nested = plim_dialect_table[out->dialect].is_nested;
-  for (size_t i = 0; i < sizeof restrictions / sizeof *restrictions; i++) {
-    plim_key_search search = plim_key_index_search(&r->names, restrictions[i].key, is_nested);
-    for (size_t k; (k = plim_key_search_next(&search)) != SIZE_MAX;) {
-      const plim_setting *setting = &r->s->at.at[k];
-      if (exceeds(&setting->value, restrictions[i].limit))
-        fix(&out->knobs[restrictions[i].knob], restrictions[i].reason, setting->key);
-    }
-  }
 }
 
 static void apply_locks(const plim_settings *s, plim_recipe_file *out) {
@@ -572,7 +533,6 @@ plim_err plim_recipe_file_read(plim_settings *s, plim_dialect dialect, plim_reci
     resolve_knob(&r, dialect, (plim_knob)i, &out->knobs[i]);
     doubt_rest(&r, dialect, (plim_knob)i, &out->knobs[i]);
   }
-  if (!err) apply_restrictions(&r, out);
   apply_locks(s, out);
   plim_key_index_free(&r.names);
   return !err && s->has_failed ? plim_fail(error, PLIM_ERR_NOMEM, "out of memory") : err;
@@ -591,14 +551,67 @@ plim_err plim_reading_of(plim_settings *s, const plim_setting *setting, const pl
   return s->has_failed ? plim_fail(error, PLIM_ERR_NOMEM, "out of memory") : PLIM_OK;
 }
 
+// Whether a flag is set: do_train: true, --do_predict.
+static bool has_flag(const plim_settings *s, const char *name) {
+  for (size_t i = 0; i < s->at.len; i++) {
+    const plim_value *v = &s->at.at[i].value;
+    bool is_true = v->kind == PLIM_VALUE_BOOL
+                       ? v->flag
+                       : v->kind == PLIM_VALUE_TEXT && strcasecmp(v->text, "true") == 0;
+    if (is_true && plim_key_is_called(s->at.at[i].key, name)) return true;
+  }
+  return false;
+}
+
+// The scripts of transformers and LLaMA-Factory train only if do_train is set.
+static const char *only_predicts(const plim_settings *s, plim_dialect dialect) {
+  bool is_asked = dialect == PLIM_DIALECT_HF || dialect == PLIM_DIALECT_LLAMA_FACTORY;
+  if (!is_asked || s->format == PLIM_FORMAT_PYTHON || has_flag(s, "do_train")) return NULL;
+  if (has_flag(s, "do_predict")) return "it only predicts: do_predict is set, and do_train is not";
+  bool is_factory = dialect == PLIM_DIALECT_LLAMA_FACTORY;
+  if (is_factory && has_flag(s, "do_eval"))
+    return "it only evaluates: do_eval is set, and do_train is not";
+  if (is_factory && plim_settings_find(s, "export_dir"))
+    return "it merges and exports a model: export_dir is set, and do_train is not";
+  if (is_factory && plim_settings_find(s, "infer_backend"))
+    return "it configures inference: infer_backend is set, and do_train is not";
+  return NULL;
+}
+
+// LLaMA-Factory v1 exports an adapter that was trained before.
+static const char *only_exports(const plim_settings *s, plim_dialect dialect) {
+  bool is_export = dialect == PLIM_DIALECT_LLAMA_FACTORY_V1 &&
+                   plim_settings_find(s, "peft_config.export_dir") &&
+                   !plim_settings_find(s, "train_dataset");
+  return is_export ? "it merges and exports a model: export_dir is set, and train_dataset is not"
+                   : NULL;
+}
+
+// A file of torchtune without an optimizer.
+static const char *task_of_tune(const plim_settings *s) {
+  if (plim_settings_has_below(s, "orchestration."))
+    return "it trains with generated answers (GRPO), which is not supported yet";
+  if (plim_settings_has_below(s, "tasks."))
+    return "it only evaluates a model: it configures no optimizer";
+  if (plim_settings_find(s, "max_new_tokens"))
+    return "it only generates text: it configures no optimizer";
+  return "it configures no optimizer, so it does not train";
+}
+
 const char *plim_recipe_file_refusal(const plim_settings *s, const plim_recipe_file *recipe) {
   if (plim_dialect_table[recipe->dialect].is_part)
     return "it configures how a run is launched, not what is trained";
   bool is_home = recipe->dialect == PLIM_DIALECT_HOME;
+  if (is_home &&
+      (plim_settings_find(s, "export_dir") || plim_settings_find(s, "peft_config.export_dir")))
+    return "it exports a model and does not train"; // LLaMA-Factory's, as the next
+  if (is_home &&
+      (plim_settings_find(s, "infer_backend") || plim_settings_find(s, "sample_backend")))
+    return "it generates with a model and does not train";
   if (is_home && recipe->knobs[PLIM_KNOB_MICRO_BATCH].origin == PLIM_ABSENT)
     return "it sets no batch size that plimsoll recognises";
   bool is_tune = recipe->dialect == PLIM_DIALECT_TORCHTUNE;
-  if (is_tune && !plim_settings_find(s, "optimizer._component_"))
-    return "it configures no optimizer, so it does not train";
-  return NULL;
+  if (is_tune && !plim_settings_find(s, "optimizer._component_")) return task_of_tune(s);
+  const char *exports = only_exports(s, recipe->dialect);
+  return exports ? exports : only_predicts(s, recipe->dialect);
 }

@@ -84,6 +84,8 @@ enum {
   PLIM_KEY_PER_NODE = 256, // a number of GPUs per machine
   PLIM_KEY_APART =
       512, // a feature of its own: if on, it overrides other rows; if off, it does not affect them
+  PLIM_KEY_ANY_OF =
+      2048, // that a group has any key turns this on; what the key means is in other rows
   PLIM_KEY_OF_MODEL = 1024 // may be added next to the model's name among Hydra's overrides
 };
 

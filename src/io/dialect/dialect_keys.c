@@ -113,6 +113,7 @@ static const plim_key home[] = {
   WORDS("bf16", PRECISION, bf16, NULL),
   WORDS("fp16", PRECISION, fp16, NULL),
   WORDS("torch_dtype", DTYPE, dtype, NULL),
+  WORDS("from_pretrained.dtype", DTYPE, dtype, NULL, .formats = 1u << PLIM_FORMAT_PYTHON),
   WORDS("model_dtype", DTYPE, dtype, NULL),
   NAMES("optim", NULL),
   WORDS("optimizer", OPTIMIZER, optimizer_class, NULL),
@@ -146,6 +147,13 @@ static const plim_key home[] = {
   LIST("lora_target_modules", LORA_TARGETS, NULL),
   LIST("lora_targets", LORA_TARGETS, NULL),
   LIST("target_modules", LORA_TARGETS, NULL),
+  LIST("modules_to_save", LORA_SAVED, NULL),
+  LIST("lora_modules_to_save", LORA_SAVED, NULL),
+  LIST("layers_to_transform", LORA_LAYERS, NULL),
+  LIST("exclude_modules", LORA_EXCLUDED, NULL),
+  TEXT("loraconfig.bias", LORA_BIAS, NULL),
+  TEXT("lora_config.bias", LORA_BIAS, NULL),
+  WORDS("use_dora", DORA, on_off, NULL),
   NUMBER("dataloader_num_workers", WORKERS, NULL),
   NUMBER("num_workers", WORKERS, NULL),
   NUMBER("torch_empty_cache_steps", EMPTY_CACHE, NULL, ZERO),
@@ -234,6 +242,13 @@ static const plim_key hf[] = {
   NUMBER("lora_dropout", LORA_DROPOUT, NULL),
   LIST("lora_target_modules", LORA_TARGETS, NULL),
   LIST("target_modules", LORA_TARGETS, NULL),
+  LIST("modules_to_save", LORA_SAVED, NULL),
+  LIST("lora_modules_to_save", LORA_SAVED, NULL),
+  LIST("layers_to_transform", LORA_LAYERS, NULL),
+  LIST("exclude_modules", LORA_EXCLUDED, NULL),
+  TEXT("loraconfig.bias", LORA_BIAS, NULL),
+  TEXT("lora_config.bias", LORA_BIAS, NULL),
+  WORDS("use_dora", DORA, on_off, NULL),
   WORDS("use_liger_kernel", LIGER, on_off, "off", ADDABLE),
   NUMBER("torch_empty_cache_steps", EMPTY_CACHE, "0", ZERO, ADDABLE),
   NUMBER("dataloader_num_workers", WORKERS, "0", ADDABLE),
@@ -403,25 +418,38 @@ static const plim_key axolotl[] = {
   // axolotl loads the checkpoint in the compute type (its torch_dtype).
   WORDS("bf16", DTYPE, bf16_dtype, "bf16"),
   WORDS("bfloat16", DTYPE, bf16_dtype, NULL),
+  WORDS("float16", DTYPE, fp16_dtype, NULL),
   WORDS("fp16", DTYPE, fp16_dtype, NULL),
+  WORDS("float16", DTYPE, fp16_dtype, NULL),
   WORDS("torch_dtype", DTYPE, dtype, NULL),
   // axolotl sets bnb_4bit_use_double_quant. These keys are read-only, because `adapter` would have to change with them.
   WORDS("load_in_8bit", QUANTISATION, 8bit, "plain", READ_ONLY),
   WORDS("load_in_4bit", QUANTISATION, 4bit_double, NULL, READ_ONLY),
+  REFINES("bnb_config_kwargs.bnb_4bit_use_double_quant", QUANTISATION, "nf4-double", double, NULL, READ_ONLY),
   NUMBER("lora_r", LORA_RANK, "0", .words = words_rank_zero),
   WORDS("adapter", LORA_RANK, no_adapter, "0", GATE),
   NUMBER("lora_alpha", LORA_ALPHA, NULL),
   NUMBER("lora_dropout", LORA_DROPOUT, "0"),
   LIST("lora_target_modules", LORA_TARGETS, NULL),
   WORDS("lora_target_linear", LORA_TARGETS, all_linear, NULL),
+  LIST("lora_modules_to_save", LORA_SAVED, NULL),
+  LIST("peft_layers_to_transform", LORA_LAYERS, NULL),
+  LIST("lora_exclude_modules", LORA_EXCLUDED, NULL),
+  WORDS("peft_use_dora", DORA, on_off, NULL),
   WORDS("liger_rms_norm", LIGER, on_off, "off"),
   WORDS("liger_glu_activation", LIGER, on_off, NULL),
+  WORDS("liger_swiglu", LIGER, on_off, NULL, OLD),
   WORDS("liger_rope", LIGER, on_off, NULL),
   WORDS("liger_layer_norm", LIGER, on_off, NULL),
   WORDS("plugins.*", CHUNKED_LOSS, loss_plugins, "0"),
   WORDS("chunked_cross_entropy", CHUNKED_LOSS, loss_chunked, NULL, ADDABLE),
   WORDS("liger_fused_linear_cross_entropy", CHUNKED_LOSS, loss_fused, NULL),
+  // fsdp_config alone turns FSDP on; version 1 if none is set (utils/schemas/validation.py, check_fsdp_version_in_fsdp_config).
+  WORDS("fsdp_config.*", STRATEGY, fsdp_config, NULL,
+        .flags = PLIM_KEY_READ_ONLY | PLIM_KEY_ANY_OF),
   LIST("fsdp", STRATEGY, NULL, .words = words_any_fsdp),
+  WORDS("fsdp_config.version", STRATEGY, fsdp_version, NULL, READ_ONLY),
+  WORDS("fsdp_config.fsdp_version", STRATEGY, fsdp_version, NULL, READ_ONLY),
   WORDS("fsdp_version", STRATEGY, fsdp_version, NULL, READ_ONLY),
   WORDS("fsdp_config.offload_params", OFFLOAD, offload_flag_parameters, NULL),
   WORDS("fsdp_config.fsdp_offload_params", OFFLOAD, offload_flag_parameters, NULL),
@@ -431,6 +459,7 @@ static const plim_key axolotl[] = {
   WORDS("fsdp_config.reshard_after_forward", RESHARD, reshard, NULL),
   WORDS("fsdp_config.fsdp_reshard_after_forward", RESHARD, reshard, NULL),
   NUMBER("dp_shard_size", WORLD, NULL),
+  NUMBER("ray_num_workers", WORLD, NULL), // one GPU each
   NUMBER("tensor_parallel_size", TENSOR_PARALLEL, "1"),
   NUMBER("context_parallel_size", CONTEXT_PARALLEL, "1"),
   NUMBER("dataloader_num_workers", WORKERS, NULL, ADDABLE),
@@ -447,7 +476,8 @@ static const plim_key axolotl[] = {
 static const plim_key llama_factory[] = {
   TEXT("model_name_or_path", MODEL, NULL),
   NUMBER("cutoff_len", SEQUENCE, "2048", ADDABLE),
-  WORDS("packing", PACKING, on_off, "off"),
+  WORDS("stage", PACKING, stage_packs, "off", READ_ONLY), // of data_args.packing: on in pre-training
+  WORDS("packing", PACKING, on_off, NULL),
   WORDS("neat_packing", PACKING, on_off, NULL),
   // The key is inverted, and checkpointing is reentrant by default; LLaMA-Factory does not read gradient_checkpointing.
   WORDS("disable_gradient_checkpointing", CHECKPOINT, disables_checkpoint, "on", ADDABLE),
@@ -476,12 +506,15 @@ static const plim_key llama_factory[] = {
   NUMBER("lora_alpha", LORA_ALPHA, NULL),
   NUMBER("lora_dropout", LORA_DROPOUT, "0"),
   LIST("lora_target", LORA_TARGETS, "all-linear", .words = words_all_linear),
+  LIST("additional_target", LORA_SAVED, NULL),
+  WORDS("use_dora", DORA, on_off, NULL),
   WORDS("use_distributed_optimizer", STRATEGY, zero1_flag, NULL, READ_ONLY),
   // With Megatron, only recompute_granularity turns checkpointing on.
   WORDS("tensor_model_parallel_size", CHECKPOINT, any_off, NULL, READ_ONLY),
   WORDS("recompute_granularity", CHECKPOINT, granularity, NULL, LAST),
   NUMBER("tensor_model_parallel_size", TENSOR_PARALLEL, "1"),
   NUMBER("context_parallel_size", CONTEXT_PARALLEL, "1"),
+  NUMBER("ray_num_workers", WORLD, NULL), // one GPU each
   WORDS("stage", LOSS_KIND, preference, "causal"),
   NONE,
 };
@@ -500,6 +533,7 @@ static const plim_key llama_factory_v1[] = {
   NUMBER("peft_config.lora_alpha", LORA_ALPHA, NULL),
   NUMBER("peft_config.lora_dropout", LORA_DROPOUT, NULL),
   LIST("peft_config.target_modules", LORA_TARGETS, NULL, .words = words_all_linear),
+  LIST("peft_config.modules_to_save", LORA_SAVED, NULL),
   WORDS("quant_config.quantization_bit", QUANTISATION, bits, "plain"),
   WORDS("dist_config.name", STRATEGY, dist_name, NULL, READ_ONLY),
   NUMBER("cp_size", CONTEXT_PARALLEL, "1"),
@@ -513,8 +547,10 @@ static const plim_key torchtune[] = {
   {.key = "model._component_", .knob = PLIM_KNOB_MODEL, .how = PLIM_AS_BUILDER, LAST},
   NUMBER("batch_size", MICRO_BATCH, NULL),
   NUMBER("gradient_accumulation_steps", ACCUMULATE, "1", ADDABLE),
+  NUMBER("dataset.max_seq_len", SEQUENCE, NULL, OLD),
   NUMBER("tokenizer.max_seq_len", SEQUENCE, NULL, ADDABLE),
   WORDS("dataset.packed", PACKING, on_off, "off"),
+  WORDS("dataset.*.packed", PACKING, on_off, NULL, READ_ONLY), // of a list of data sets
   WORDS("dtype", DTYPE, dtype, NULL), // no autocast
   WORDS("enable_fp8_training", PRECISION, fp8, "none"),
   WORDS("enable_activation_checkpointing", CHECKPOINT, checkpoint, "off", ADDABLE),
@@ -820,6 +856,7 @@ const plim_dialect_info plim_dialect_table[PLIM_DIALECTS] = {
 
 #define OWN_NUMBER(KNOB) [PLIM_KNOB_##KNOB] = NUMBER("", KNOB, NULL, ZERO)
 #define OWN_TEXT(KNOB) [PLIM_KNOB_##KNOB] = TEXT("", KNOB, NULL)
+#define OWN_LIST(KNOB) [PLIM_KNOB_##KNOB] = LIST("", KNOB, NULL)
 #define OWN(KNOB, set) [PLIM_KNOB_##KNOB] = WORDS("", KNOB, set, NULL)
 
 const plim_key plim_natural_keys[PLIM_KNOBS] = {
@@ -831,6 +868,7 @@ const plim_key plim_natural_keys[PLIM_KNOBS] = {
   OWN(CHECKPOINT, checkpoint), OWN(ATTENTION, attention), OWN(LIGER, on_off), OWN(RESHARD, reshard),
   OWN(PACKING, on_off), OWN(COMPILE, on_off), OWN(PRECISION, precision), OWN(DTYPE, dtype),
   OWN(QUANTISATION, 4bit), OWN(OPTIMIZER, optimizer_class), OWN(OFFLOAD, offload_optimizer),
-  OWN_TEXT(STRATEGY), [PLIM_KNOB_LORA_TARGETS] = LIST("", LORA_TARGETS, NULL),
+  OWN_TEXT(STRATEGY), OWN_LIST(LORA_TARGETS), OWN_LIST(LORA_SAVED), OWN_LIST(LORA_LAYERS),
+  OWN_LIST(LORA_EXCLUDED), OWN_TEXT(LORA_BIAS), OWN(DORA, on_off),
 };
 // clang-format on

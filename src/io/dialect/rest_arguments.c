@@ -11,7 +11,9 @@
   (K(MICRO_BATCH) | K(ACCUMULATE) | K(CHECKPOINT) | K(OPTIMIZER) | K(PRECISION) | K(LIGER) |       \
    K(STRATEGY) | K(OFFLOAD) | K(EMPTY_CACHE) | K(WORKERS) | K(EPOCHS) | K(CLIP) | K(COMPILE))
 #define LOADER (K(DTYPE) | K(ATTENTION) | K(QUANTISATION))
-#define ADAPTER (K(LORA_RANK) | K(LORA_ALPHA) | K(LORA_DROPOUT) | K(LORA_TARGETS))
+#define ADAPTER                                                                                    \
+  (K(LORA_RANK) | K(LORA_ALPHA) | K(LORA_DROPOUT) | K(LORA_TARGETS) | K(LORA_SAVED) |              \
+   K(LORA_LAYERS) | K(LORA_EXCLUDED) | K(LORA_BIAS) | K(DORA))
 
 _Static_assert(PLIM_KNOBS <= 64, "a bit for each knob");
 

@@ -123,6 +123,7 @@ WORDS(any_fsdp, {"full_shard", "fsdp"}, {"shard_grad_op", "fsdp"}, {"auto_wrap",
 WORDS(fsdp_string, {"true", "fsdp2"}, {"*full_shard*", "fsdp"}, {"*shard_grad_op*", "fsdp"},
       {"*hybrid_shard*", "fsdp"}, {"false", "?none"}, {"", "?none"}, {"null", "?none"});
 WORDS(fsdp_string_offload, {"*offload*", "parameters"}, {"*", "-"});
+WORDS(fsdp_config, {"*", "fsdp"});
 WORDS(fsdp_version, {"2", "fsdp2"}, {"1", "fsdp"}, {"null", "-"});
 // fsdp_config as JSON; otherwise it is the name of a file, which is read on its own
 WORDS(fsdp_json, {"{*\"version\": 2*", "fsdp2"}, {"{*\"version\":2*", "fsdp2"}, {"*", "-"});
@@ -185,6 +186,7 @@ WORDS(loss_fused, {"true", "fused"}, {"false", "?0"}, {"null", "?0"});
 WORDS(loss_plugins, {"*cut_cross_entropy*", "fused"}, {"*", "-"});
 WORDS(loss_chunked, {"true", "eighths"}, {"false", "?0"}, {"null", "?0"});
 WORDS(contrastive, {"*", "contrastive"});
+WORDS(stage_packs, {"pt", "?on"}, {"*", "-"});
 WORDS(scores, {"true", "other"}, {"false", "-"}, {"null", "-"});
 WORDS(preference, {"sft", "causal"}, {"pt", "causal"}, {"null", "?causal"}, {"false", "?causal"},
       {"", "?causal"}, {"dpo", "preference"}, {"kto", "preference"}, {"*", "other"});

@@ -21,9 +21,10 @@ static const struct {
   const char *ending;
   plim_format format;
 } endings[] = {
-    {".yaml", PLIM_FORMAT_YAML},  {".yml", PLIM_FORMAT_YAML},     {".json", PLIM_FORMAT_JSON},
-    {".toml", PLIM_FORMAT_TOML},  {".py", PLIM_FORMAT_PYTHON},    {".sh", PLIM_FORMAT_SHELL},
-    {".bash", PLIM_FORMAT_SHELL}, {".sbatch", PLIM_FORMAT_SHELL}, {".slurm", PLIM_FORMAT_SHELL},
+    {".yaml", PLIM_FORMAT_YAML},    {".yml", PLIM_FORMAT_YAML},   {".json", PLIM_FORMAT_JSON},
+    {".toml", PLIM_FORMAT_TOML},    {".py", PLIM_FORMAT_PYTHON},  {".sh", PLIM_FORMAT_SHELL},
+    {".ipynb", PLIM_FORMAT_PYTHON}, {".bash", PLIM_FORMAT_SHELL}, {".sbatch", PLIM_FORMAT_SHELL},
+    {".slurm", PLIM_FORMAT_SHELL},
 };
 
 static bool ends_with(const char *text, const char *ending) {

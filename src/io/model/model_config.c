@@ -12,7 +12,8 @@
 #include "suggest.h"
 #include "text.h"
 
-enum { SHAPE_WORD_BYTES = 64 };      // as in catalogue.c
+enum { SHAPE_WORD_BYTES = 128 }; // as in catalogue.c
+enum { KEY_BYTES = 96 };
 enum { LISTED = 8 };                 // candidates that a refusal names
 enum { MAX_CONFIG_BYTES = 4 << 20 }; // the largest have a label for each of 20,000 classes: 1 MiB
 
@@ -39,8 +40,12 @@ static const struct {
     {"LMHeadModel", PLIM_HEAD_CAUSAL, true},
     {"ForMaskedLM", PLIM_HEAD_MASKED, true},
     {"ForPreTraining", PLIM_HEAD_MASKED, false},
+    {"ForSequenceClassification", PLIM_HEAD_TEXTS, true},
+    {"ForTokenClassification", PLIM_HEAD_TOKENS, true},
+    {"ForQuestionAnswering", PLIM_HEAD_ANSWERS, true},
+    {"ForMultipleChoice", PLIM_HEAD_CHOICES, true},
     {"Model", PLIM_HEAD_NONE, true},
-    {"", PLIM_HEAD_NONE, false}, // ForSequenceClassification and the like
+    {"", PLIM_HEAD_NONE, false}, // ForNextSentencePrediction and the like
 };
 
 static plim_err refuse_head(const plim_config *c, const char *name, plim_error *error) {
@@ -48,22 +53,33 @@ static plim_err refuse_head(const plim_config *c, const char *name, plim_error *
       plim_fail(error, PLIM_ERR_UNSUPPORTED,
                 "architectures names %.64s, and that model head is not supported yet", name);
   plim_error_hint(error, "supported for %s: %s", c->family->model_type,
-                  c->family->is_encoder ? "...ForMaskedLM, ...Model" : "...ForCausalLM");
+                  c->family->is_encoder ? "...ForMaskedLM, ...Model, ...ForSequenceClassification, "
+                                          "...ForTokenClassification, ...ForQuestionAnswering"
+                  : c->family->is_encoder_decoder
+                      ? "...ForConditionalGeneration"
+                      : "...ForCausalLM, ...ForSequenceClassification, "
+                        "...ForTokenClassification, ...ForQuestionAnswering");
   return err;
 }
 
-// An encoder has the head that its class names; for every other family only one head is supported.
+// Checkpoints of a classifier name their labels.
+static void read_labels(const json_t *root, plim_config *c) {
+  size_t names = json_object_size(json_object_get(root, "id2label"));
+  if (names) c->labels = (int64_t)names;
+}
+
+// A model has the head that its class names. A bare decoder is trained with its language-modelling head.
 static plim_err read_head(const json_t *root, plim_model_source *out, plim_error *error) {
   plim_config *c = &out->config;
   const char *name = json_string_value(json_array_get(json_object_get(root, "architectures"), 0));
   if (c->family->is_encoder && c->head == PLIM_HEAD_CAUSAL) c->head = PLIM_HEAD_NONE;
+  read_labels(root, c);
   if (!name) return PLIM_OK;
   size_t i = 0;
   while (!ends_with(name, heads[i].end)) i++;
-  bool fits = c->family->is_encoder == (heads[i].head != PLIM_HEAD_CAUSAL);
   bool is_bare = ends_with(name, "Model") && !ends_with(name, "EncoderModel");
+  bool fits = plim_config_set_head(c, heads[i].head, NULL) == PLIM_OK;
   if (!fits && !is_bare) return refuse_head(c, name, error);
-  if (c->family->is_encoder && fits) c->head = heads[i].head;
   if (fits && heads[i].is_exact) return PLIM_OK;
   const char *taken_for = c->head == PLIM_HEAD_CAUSAL
                               ? "language model with a language-modelling head"
@@ -104,9 +120,12 @@ static void read_quantization(const json_t *root, plim_model_source *out) {
   snprintf(out->quantization, sizeof out->quantization, "%s", *method ? method : "unnamed");
   plim_text_disarm(out->quantization);
   out->quantized_bits = bits_of(quantization);
+  out->is_quantized_twice =
+      json_is_true(json_object_get(quantization, "bnb_4bit_use_double_quant"));
 }
 
-// Multimodal models have the keys of the language model one level down.
+// Multimodal models have the keys of the language model one level down; those of families that are not supported have
+// it under several names.
 static plim_err refuse_nested(const json_t *root, plim_error *error) {
   static const char *const parts[] = {"text_config",   "llm_config",     "language_config",
                                       "vision_config", "thinker_config", "audio_config"};
@@ -122,6 +141,14 @@ static plim_err refuse_nested(const json_t *root, plim_error *error) {
   return PLIM_OK;
 }
 
+static void read_list(plim_config *c, const char *key, const json_t *list) {
+  for (size_t i = 0; i < json_array_size(list); i++) {
+    const json_t *item = json_array_get(list, i);
+    if (json_is_string(item)) plim_config_item(c, key, json_string_value(item));
+    else plim_config_number_item(c, key, i, json_is_true(item) ? 1 : json_number_value(item));
+  }
+}
+
 static plim_err read_key(plim_config *c, const char *key, const json_t *value, plim_error *error) {
   if (json_is_boolean(value) && plim_config_is_count(key))
     return plim_fail(error, PLIM_ERR_ARGUMENT, "%s is %s: it must be a whole number", key,
@@ -132,8 +159,9 @@ static plim_err read_key(plim_config *c, const char *key, const json_t *value, p
   if (err) return err;
   bool is_number = json_is_number(value) || json_is_boolean(value) || json_is_null(value);
   if (is_number) plim_config_number(c, key, json_is_true(value) ? 1 : json_number_value(value));
-  else if (plim_config_is_number(key))
+  else if (plim_config_is_number(key) && !(json_is_array(value) && plim_config_may_be_pair(key)))
     return plim_fail(error, PLIM_ERR_ARGUMENT, "%s is not a number", key);
+  else if (json_is_array(value)) read_list(c, key, value);
   else if (json_is_string(value)) plim_config_text(c, key, json_string_value(value));
   return PLIM_OK;
 }
@@ -148,21 +176,58 @@ static plim_err read_object(plim_config *c, json_t *object, plim_error *error) {
   return err;
 }
 
-// The parameters of rotary positions are in a nested object; its keys are read like those of the root.
-static plim_err read_keys(json_t *root, plim_model_source *out, plim_error *error) {
-  static const char *const rotations[] = {"rope_scaling", "rope_parameters"};
+static plim_err read_tower(plim_config *c, const char *name, json_t *object, plim_error *error) {
+  const char *key;
+  json_t *value;
+  plim_err err = PLIM_OK;
+  json_object_foreach(object, key, value) {
+    char path[KEY_BYTES];
+    int length = snprintf(path, sizeof path, "%s.%s", name, key);
+    if (!err && length < KEY_BYTES) err = read_key(c, path, value, error);
+  }
+  return err;
+}
+
+// The parameters of rotary positions are in a nested object; its keys are read like those of the root. Models with two
+// kinds of layers have an object for each kind. MosaicML's models have such an object for attention, too.
+static plim_err read_language_model(json_t *root, plim_model_source *out, plim_error *error) {
+  static const char *const rotations[] = {"rope_scaling", "rope_parameters", "attn_config"};
   plim_err err = read_object(&out->config, root, error);
   for (size_t i = 0; !err && i < sizeof rotations / sizeof *rotations; i++) {
     json_t *rotation = json_object_get(root, rotations[i]);
+    json_t *of_full = json_object_get(rotation, "full_attention");
+    if (json_is_object(of_full)) rotation = of_full;
     if (json_is_object(rotation)) err = read_object(&out->config, rotation, error);
   }
   return err;
 }
 
+// A tower that the file sets to null, or that it leaves out where the family may lack it, does not exist.
+static plim_err read_towers(plim_config *c, json_t *root, plim_error *error) {
+  json_t *vision = json_object_get(root, "vision_config");
+  json_t *audio = json_object_get(root, "audio_config");
+  bool may_lack = c->outer->may_lack_towers;
+  if (may_lack && !json_is_object(vision)) c->vision = (plim_tower_config){0};
+  if (may_lack && !json_is_object(audio)) c->audio = (plim_tower_config){0};
+  plim_err err = read_tower(c, "vision_config", vision, error);
+  return err ? err : read_tower(c, "audio_config", audio, error);
+}
+
+// In a multimodal model, keys of the root are those of the whole, such as a tied head. Older files have those of the
+// language model there, too.
+static plim_err read_keys(json_t *root, plim_model_source *out, plim_error *error) {
+  if (!out->config.outer) return read_language_model(root, out, error);
+  json_t *text = json_object_get(root, "text_config");
+  const char *text_type = text_of(text, "model_type");
+  plim_err err = *text_type ? plim_config_init_text(&out->config, text_type, error) : PLIM_OK;
+  if (!err) err = read_language_model(json_is_object(text) ? text : root, out, error);
+  if (!err) err = read_towers(&out->config, root, error);
+  return err || !json_is_object(text) ? err : read_object(&out->config, root, error);
+}
+
 static plim_err read_root(json_t *root, plim_model_source *out, plim_error *error) {
-  plim_err err = refuse_nested(root, error);
-  if (err) return err;
   const char *model_type = text_of(root, "model_type");
+  plim_err err;
   if (!*model_type) {
     err = plim_fail(error, PLIM_ERR_PARSE, "the configuration has no model_type");
     plim_error_hint(error,
@@ -170,11 +235,16 @@ static plim_err read_root(json_t *root, plim_model_source *out, plim_error *erro
     return err;
   }
   err = plim_config_init(&out->config, model_type, error);
+  if (err || !out->config.outer) {
+    plim_err nested = refuse_nested(root, error);
+    if (nested) return nested;
+  }
   if (!err) err = read_keys(root, out, error);
   if (!err) err = read_head(root, out, error);
   if (!err) err = plim_config_finish(&out->config, error);
   if (err) return err;
   out->dtype = read_dtype(root);
+  if (out->dtype == PLIM_DTYPE_COUNT) out->dtype = read_dtype(json_object_get(root, "text_config"));
   read_quantization(root, out);
   return PLIM_OK;
 }
@@ -262,6 +332,9 @@ static plim_err from_catalogue(const plim_catalogue_model *model, plim_model_sou
                                plim_error *error) {
   *out = (plim_model_source){
       .origin = PLIM_ORIGIN_CATALOGUE, .dtype = model->dtype, .parameters = model->parameters};
+  if (model->is_unconfirmed)
+    snprintf(out->note, sizeof out->note,
+             "not every size of %.64s is confirmed: give its config.json to be sure", model->id);
   return plim_catalogue_config(model, &out->config, error);
 }
 
@@ -315,39 +388,51 @@ static plim_err refuse_several(const char *what, const plim_catalogue_model *con
 static plim_err from_namesake(const char *what, const plim_catalogue_model *model,
                               plim_model_source *out, plim_error *error) {
   plim_err err = from_catalogue(model, out, error);
-  snprintf(out->note, sizeof out->note, "assuming %.80s is %.64s, by its name%s", what, model->id,
-           plim_model_is_path(what) ? " (path not found)" : "");
-  if (plim_model_is_quantized(what)) {
-    snprintf(out->quantization, sizeof out->quantization, "bitsandbytes");
-    out->quantized_bits = 4;
-  }
+  snprintf(out->note, sizeof out->note, "assuming %.80s has the shape of %.64s, by its name%s%s%s",
+           what, model->id, plim_model_is_path(what) ? " (path not found)" : "",
+           model->is_unconfirmed ? ", of which not every size is confirmed" : "",
+           strcasestr(what, "-unsloth-bnb-4bit") ? "; Unsloth's dynamic versions keep some layers "
+                                                   "in 16 bits, which needs more memory"
+                                                 : "");
+  const char *quantization = plim_model_quantization(what, &out->quantized_bits);
+  if (quantization) snprintf(out->quantization, sizeof out->quantization, "%s", quantization);
+  out->is_quantized_twice = quantization; // as Unsloth and Axolotl store theirs
   plim_text_disarm(out->note);
   return err;
+}
+
+// What to do about a name that is not known. A fine-tune often has its base in its name, but may have other layers or
+// words than that, so it is a question.
+static void hint_unknown(const char *what, plim_error *error) {
+  const plim_catalogue_model *base = plim_catalogue_within(what);
+  bool is_hub_id = strchr(what, '/') && !plim_model_is_path(what);
+  if (base)
+    plim_error_hint(error, "same shape as %.64s? then add --model %.48s; if not, %s%.80s%s",
+                    base->id, base->name, is_hub_id ? "hf download " : "give the path of ",
+                    is_hub_id ? what : "its config.json", is_hub_id ? " config.json" : "");
+  else if (is_hub_id)
+    plim_error_hint(error, "hf download %.96s config.json, or give the path of a config.json",
+                    what);
+  else if (plim_model_is_path(what))
+    plim_error_hint(error,
+                    "give the folder that contains the model's config.json, or --model NAME");
+  else
+    plim_error_hint(error, "give the path of a config.json or of the folder that contains it; "
+                           "plimsoll help models lists the names");
 }
 
 static plim_err refuse_unknown(const char *what, plim_error *error) {
   const char *close = plim_catalogue_suggest(what);
   if (close && !plim_model_has_digits(close, what))
     close = NULL; // another model, not a typing error
-  if (plim_model_is_path(what)) {
-    plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "%.128s does not exist", what);
-    plim_error_hint(error,
-                    "give the folder that contains the model's config.json, or --model NAME");
-    return err;
-  }
-  bool is_hub_id = strchr(what, '/');
   plim_err err =
-      is_hub_id && !close
+      plim_model_is_path(what) ? plim_fail(error, PLIM_ERR_ARGUMENT, "%.128s does not exist", what)
+      : strchr(what, '/') && !close
           ? plim_fail(error, PLIM_ERR_ARGUMENT,
                       "the config.json of %.96s is not in the local Hugging Face cache", what)
           : plim_fail(error, PLIM_ERR_ARGUMENT, "no model is called \"%.96s\"%s%s%s", what,
                       close ? "; did you mean \"" : "", close ? close : "", close ? "\"?" : "");
-  if (is_hub_id)
-    plim_error_hint(error, "hf download %.96s config.json, or give the path of a config.json",
-                    what);
-  else
-    plim_error_hint(error, "give the path of a config.json or of the folder that contains it; "
-                           "plimsoll help models lists the names");
+  hint_unknown(what, error);
   return err;
 }
 

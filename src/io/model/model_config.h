@@ -20,9 +20,10 @@ typedef struct {
   char
       quantization[32]; // quant_method of quantization_config, or "unnamed"; empty if not quantized
   int quantized_bits;   // per weight; 0: not quantized, or not given in the file
-  plim_dtype dtype;     // of the checkpoint; PLIM_DTYPE_COUNT: not given in the file
-  uint64_t parameters;  // the published number; 0: unknown
-  char note[192];       // an assumption that the user should know; empty if there is none
+  bool is_quantized_twice; // by bitsandbytes, its scales too (bnb_4bit_use_double_quant)
+  plim_dtype dtype;        // of the checkpoint; PLIM_DTYPE_COUNT: not given in the file
+  uint64_t parameters;     // the published number; 0: unknown
+  char note[400];          // an assumption that the user should know; empty if there is none
 } plim_model_source;
 
 // Finds the model that the user typed. It is the first of these that exists: the path of a config.json or of a folder

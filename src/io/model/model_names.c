@@ -28,48 +28,111 @@ bool plim_model_is_path(const char *what) {
   return slash && (!is_id || *what == '.' || *what == '~');
 }
 
-// The last part of a path, with or without a slash after it.
-static bool last_part(const char *what, char out[NAME_BYTES]) {
-  size_t end = strlen(what);
-  while (end && what[end - 1] == '/') end--;
-  size_t begin = end;
-  while (begin && what[begin - 1] != '/') begin--;
-  if (begin == end || end - begin >= NAME_BYTES) return false;
-  memcpy(out, what + begin, end - begin);
-  out[end - begin] = 0;
+// The name without the slashes after it; false if nothing is left or it is too long.
+static bool copy_name(const char *what, char out[NAME_BYTES]) {
+  size_t size = strlen(what);
+  while (size && what[size - 1] == '/') size--;
+  if (!size || size >= NAME_BYTES) return false;
+  memcpy(out, what, size);
+  out[size] = 0;
   return true;
 }
 
-// Removes the storage format and the date from a name: neither changes the shapes of the model.
-static bool cut_ending(char *name) {
-  static const char *const endings[] = {"-fp16", "-bf16", "-bnb-4bit", "-4bit", "-unsloth"};
-  size_t size = strlen(name);
-  for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
-    size_t n = strlen(endings[i]);
-    if (size <= n || strcasecmp(name + size - n, endings[i]) != 0) continue;
-    name[size - n] = 0;
-    return true;
+static const char *last_part(const char *name) {
+  const char *slash = strrchr(name, '/');
+  return slash ? slash + 1 : name;
+}
+
+// ---- endings ----------------------------------------------------------------------------------------
+
+// How a checkpoint is stored, by the ends of names, of which one may have several: "-unsloth-bnb-4bit". It does not change
+// the shapes of the model.
+static const struct {
+  const char *end, *quantization; // quantization: as in model_config.h; NULL: not quantised
+  int bits;
+} endings[] = {
+    {"-fp16", NULL, 0},
+    {"-bf16", NULL, 0},
+    {"-unsloth", NULL, 0},
+    {"-dequantized", NULL, 0},
+    {"-bnb-4bit", "bitsandbytes", 4},
+    {"-bnb-nf4", "bitsandbytes", 4},
+    {"-bnb-8bit", "bitsandbytes", 8},
+    {"-4bit", "4-bit", 4},
+    {"-8bit", "8-bit", 8},
+    {"-gptq", "gptq", 4},
+    {"-gptq-4bit", "gptq", 4},
+    {"-gptq-int4", "gptq", 4},
+    {"-gptq-int8", "gptq", 8},
+    {"-awq", "awq", 4},
+    {"-awq-int4", "awq", 4},
+    {"-aqlm-2bit-1x16", "aqlm", 2},
+    {"-nvfp4", "nvfp4", 4},
+    {"-fp8", "fp8", 8},
+    {"-fp8-block", "fp8", 8},
+    {"-fp8-dynamic", "fp8", 8},
+};
+
+static size_t ending_of(const char *name) {
+  size_t size = strlen(name), i = 0;
+  for (; i < sizeof endings / sizeof *endings; i++) {
+    size_t n = strlen(endings[i].end);
+    if (size > n && strcasecmp(name + size - n, endings[i].end) == 0) break;
   }
+  return i;
+}
+
+static bool cut_ending(char *name) {
+  size_t i = ending_of(name);
+  if (i == sizeof endings / sizeof *endings) return false;
+  name[strlen(name) - strlen(endings[i].end)] = 0;
+  return true;
+}
+
+// Removes a date such as that of Qwen3-4B-Instruct-2507. What is left must have a size: Mistral-Small-2409 is not the
+// Mistral Small of 2501.
+static bool cut_date(char *name) {
+  size_t size = strlen(name);
   bool is_date = size > 5 && name[size - 5] == '-' && strspn(name + size - 4, "0123456789") == 4;
-  if (is_date) name[size - 5] = 0; // Qwen3-4B-Instruct-2507
+  if (is_date) name[size - 5] = 0;
   return is_date;
+}
+
+const char *plim_model_quantization(const char *what, int *bits) {
+  char name[NAME_BYTES];
+  *bits = 0;
+  if (!copy_name(what, name)) return NULL;
+  do {
+    size_t i = ending_of(name);
+    if (i == sizeof endings / sizeof *endings || !endings[i].quantization) continue;
+    *bits = endings[i].bits;
+    return endings[i].quantization;
+  } while (cut_ending(name));
+  return NULL;
+}
+
+// ---- mirrors and folders, found ---------------------------------------------------------------------
+
+static const plim_catalogue_model *named(const char *name) {
+  const plim_catalogue_model *found = plim_catalogue_named(name);
+  return found ? found : plim_catalogue_named(last_part(name));
 }
 
 const plim_catalogue_model *plim_model_called(const char *what) {
   char name[NAME_BYTES];
-  if (!last_part(what, name)) return NULL;
-  const plim_catalogue_model *found = plim_catalogue_named(name);
-  while (!found && cut_ending(name)) found = plim_catalogue_named(name);
-  return found;
+  if (!copy_name(what, name)) return NULL;
+  const plim_catalogue_model *found = named(name);
+  while (!found && cut_ending(name)) found = named(name);
+  return found || !cut_date(name) ? found : plim_catalogue_same(last_part(name));
 }
 
 static bool is_file_name(const char *text) {
-  static const char *const endings[] = {".yaml", ".yml", ".json", ".toml", ".py",         ".pt",
-                                        ".pth",  ".bin", ".ckpt", ".onnx", ".safetensors"};
+  static const char *const ends[] = {".yaml", ".yml", ".json", ".toml", ".py",         ".pt",
+                                     ".pth",  ".bin", ".ckpt", ".onnx", ".safetensors"};
   size_t size = strlen(text);
-  for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
-    size_t n = strlen(endings[i]);
-    if (size > n && strcasecmp(text + size - n, endings[i]) == 0) return true;
+  for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+    size_t n = strlen(ends[i]);
+    if (size > n && strcasecmp(text + size - n, ends[i]) == 0) return true;
   }
   return false;
 }
@@ -85,8 +148,6 @@ bool plim_model_is_meant(const char *text) {
   if (is_file_name(text)) return false;
   return is_id(text) || plim_model_called(text) || plim_catalogue_unfollowed(text);
 }
-
-bool plim_model_is_quantized(const char *what) { return strcasestr(what, "-bnb-4bit") != NULL; }
 
 static const char *next_digit(const char *text) {
   while (*text && !isdigit((unsigned char)*text)) text++;
@@ -121,6 +182,22 @@ static const char *without_adapter(const char *name) {
   return name;
 }
 
+// Builders whose names differ from the models'.
+static const struct {
+  const char *builder, *model;
+} renamed[] = {
+    {"phi3_mini", "torchtune/phi3_mini"}, {"phi4_14b", "torchtune/phi4_14b"},
+    {"code_llama2_7b", "codellama-7b"},   {"code_llama2_13b", "codellama-13b"},
+    {"code_llama2_70b", "codellama-70b"}, {"smollm2_135m", "smollm2-135m"},
+    {"smollm2_360m", "smollm2-360m"},     {"smollm2_1_7b", "smollm2-1.7b"},
+};
+
+static const char *renamed_model(const char *builder) {
+  for (size_t i = 0; i < sizeof renamed / sizeof *renamed; i++)
+    if (strcmp(renamed[i].builder, builder) == 0) return renamed[i].model;
+  return NULL;
+}
+
 bool plim_model_of_builder(const char *function, char *out, size_t size) {
   static const char start[] = "torchtune.models.";
   *out = 0;
@@ -128,7 +205,8 @@ bool plim_model_of_builder(const char *function, char *out, size_t size) {
   const char *family = function + sizeof start - 1, *dot = strchr(family, '.');
   if (!dot) return false;
   size_t n = (size_t)(dot - family);
-  const char *name = without_adapter(dot + 1);
+  const char *name = without_adapter(dot + 1), *other = renamed_model(name);
+  if (other) return (size_t)snprintf(out, size, "%s", other) < size;
   if (strncmp(name, family, n) != 0 || name[n] != '_') return false; // models of any size
   return add_dotted(family, n, out, size) && add_dotted("_", 1, out, size) &&
          add_dotted(name + n + 1, strlen(name + n + 1), out, size);

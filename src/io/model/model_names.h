@@ -15,8 +15,9 @@ bool plim_model_is_meant(const char *text);
 // Whether it is a path on disk, not an id of the hub.
 bool plim_model_is_path(const char *what);
 
-// Whether the name shows that the weights are stored in 4 bits: "-bnb-4bit".
-bool plim_model_is_quantized(const char *what);
+// How the weights of a checkpoint are quantised, by the end of its name: "-bnb-4bit", "-GPTQ", "-FP8". NULL: the name does
+// not say that they are. *bits is the number per weight.
+const char *plim_model_quantization(const char *what, int *bits);
 
 // Whether the digits of `name` begin with the digits of `typed`. A different version or size is another model, not a
 // typing error.

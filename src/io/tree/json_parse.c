@@ -255,7 +255,8 @@ static plim_err take_value(parser *p) {
 }
 
 plim_err plim_json_parse(const char *text, size_t size, plim_tree *out, plim_error *error) {
-  *out = (plim_tree){.text = text, .size = size, .comma = SIZE_MAX, .comment = SIZE_MAX};
+  *out = (plim_tree){.text = text, .size = size, .has_slash_comments = true};
+  out->comma = out->comment = SIZE_MAX;
   parser p = {.tree = out, .builder.tree = out, .text = text, .size = size, .line = 1};
   p.error = error;
   plim_err err = plim_tree_too_long(size, error);

@@ -55,6 +55,7 @@ typedef struct {
   vec(plim_node) at; // in the order of the text, each collection before its content
   vec(uint32_t) roots;
   vec(char *) strings;
+  bool has_slash_comments; // JSON: // begins a comment, as # does
   size_t comma,
       comment; // JSON: offsets of the first trailing comma and of the first comment; SIZE_MAX: none
 } plim_tree;

@@ -40,7 +40,8 @@ static size_t skip_blanks(const plim_tree *t, size_t at) {
 
 static bool starts_comment(const plim_tree *t, size_t at) {
   if (at >= t->size) return false;
-  return t->text[at] == '#' || (at + 1 < t->size && memcmp(t->text + at, "//", 2) == 0);
+  bool has_slashes = at + 1 < t->size && memcmp(t->text + at, "//", 2) == 0;
+  return t->text[at] == '#' || (t->has_slash_comments && has_slashes);
 }
 
 static size_t comment_end(const plim_tree *t, size_t at) {

@@ -115,11 +115,12 @@ TEST(check_knows_who_reads_exponents) {
 // ---- real files -------------------------------------------------------------------------------------
 
 // The files that the projects publish work: check must report no failure and no doubt, except that a file they refer
-// to is not in the folder.
+// to is not in the folder, and that this host has too little memory.
 static bool is_fine(void) {
   for (size_t i = 0; i < c.findings.len; i++) {
     const check_finding *f = &c.findings.at[i];
-    if (f->severity >= CHECK_WARNING && strcmp(f->id, "files.missing") != 0) return false;
+    bool is_of_place = strcmp(f->id, "files.missing") == 0 || strcmp(f->id, "host.offload") == 0;
+    if (f->severity >= CHECK_WARNING && !is_of_place) return false;
   }
   return true;
 }
@@ -156,11 +157,9 @@ TEST(check_of_batch_size_in_axolotl) {
                   "sequence_len: 512\nadapter: lora\nlora_r: 8\n");
   given("go.sh", "torchrun --nproc_per_node 1 -m axolotl.cli.train a.yaml\n");
   GO();
-  CHECK(!c.accumulate && !c.effective_batch && !project_job_batch(&c.files), "%lld is made up",
-        (long long)c.accumulate);
-  CHECK_FOUND("batch.unknown", CHECK_NOTE);
   const plim_project_knob *k = &c.files.project.knobs[PLIM_KNOB_ACCUMULATE];
-  CHECK(k->origin == PLIM_UNCLEAR && strstr(k->why, "batch_size is 32"), "%s", k->why);
+  CHECK(c.accumulate == 1 && c.effective_batch == 2, "%lld", (long long)c.accumulate);
+  CHECK(k->is_fixed && strstr(k->why, "together with batch_size"), "%s", k->why);
 }
 
 // The path of a finding is whole: programs open it.
@@ -171,7 +170,7 @@ TEST(check_names_a_file_in_deep_folders) {
   begin();
   folder_write_text(name, "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True\npython train.py\n");
   const char *path = folder_path(name);
-  CHECK(!check_read(&c, &path, 1, NULL, &error), "%s", error.message);
+  CHECK(!check_read(&c, &(project_input){.files = &path, .count = 1}, &error), "%s", error.message);
   check_all(&c, NULL);
   CHECK_FOUND("shell.unexported", CHECK_WARNING);
   CHECK_STR(found("shell.unexported")->file, path);

@@ -65,8 +65,9 @@ TEST(check_suggests_a_whole_command) {
       want, sizeof want,
       "plimsoll plan %s '%s' '%s' --set '%s' --model qwen2.5-7b --gpu \"24GiB\" --out plan.json",
       files[0], files[1], files[2], set);
-  CHECK(!check_read(&c, files, file_count, &(cli_strings){.at = typed, .len = 1}, &error), "%s",
-        error.message);
+  const cli_strings sets = {.at = typed, .len = 1};
+  const project_input in = {.files = files, .count = file_count, .sets = &sets};
+  CHECK(!check_read(&c, &in, &error), "%s", error.message);
   CHECK(!check_all(&c, NULL), "out of memory");
   CHECK_FOUND("fit", CHECK_FAILS);
   CHECK_STR(found("fit")->fix, want);
@@ -97,8 +98,8 @@ TEST(check_of_sharding_over_unknown_gpus) {
   begin();
   given_axolotl(1, "fsdp_version: 2\nfsdp_config:\n  offload_params: false\n");
   GO();
-  CHECK_FOUND("fit.unknown", CHECK_NOTE);
-  CHECK_SAYS(found("fit.unknown")->fix, "--world");
+  CHECK_FOUND("fit.assumed", CHECK_NOTE);
+  CHECK_SAYS(found("fit.assumed")->what, "assuming 8");
 }
 
 TEST(check_of_bf16_on_a_card_without_it) {

@@ -25,7 +25,7 @@ what=visible && look go.sh
 printf 'export CUDA_VISIBLE_DEVICES=0,1\ntorchrun --nproc_per_node 2 train.py\n' >go.sh && look go.sh
 printf 'export CUDA_VISIBLE_DEVICES=0\npython train.py\n' >go.sh && look go.sh --world 2
 $PLIMSOLL plan go.sh --gpu 4090 --world 2 --try micro_batch=1 | grep -A1 CUDA_VISIBLE
-echo "== nobody says how many GPUs: what fits on one fits"
+echo "== nobody says how many GPUs: eight are assumed"
 { cat fixtures/small/train.yaml && echo 'deepspeed: ds.json'; } >zero.yaml
 $PLIMSOLL check zero.yaml -m llama-3.2-1b --gpu 80GiB | grep -E -A1 "assuming 1|fits|READY"
 $PLIMSOLL check zero.yaml -m llama-3.2-1b --gpu 8GiB | grep -A2 "cannot tell"

@@ -10,7 +10,7 @@ done
 # Paths that are not readable files: the message says what they are.
 $PLIMSOLL check .
 $PLIMSOLL plan fixtures --gpu 24GiB
-echo '{"cells": []}' >train.ipynb && $PLIMSOLL check train.ipynb
+echo '{"cells": 3}' >train.ipynb && $PLIMSOLL check train.ipynb
 $PLIMSOLL check nowhere.yaml
 # --set finds a file by the end of its path; an exact path comes first, and an ambiguous one is an error.
 mkdir -p a b && echo 'batch: 2' >a/c.yaml && echo 'batch: 3' >b/c.yaml

@@ -9,7 +9,7 @@ for model in tinyllama llama3.1-8b Meta-Llama-3.1-8B-Instruct qwen2.5:7b "mistra
   done
 done | sort | uniq -c
 for refused in "--model llama3" "--model flan-t5" "--model gpt2 --gpu A100" "--model gpt2 --gpu v100-pcie" \
-  "--model deepseek-r1" "--model mistralai/Mistral-7B-Instruct"; do
+  "--model jamba-1.5-mini" "--model mistralai/Mistral-7B-Instruct"; do
   $PLIMSOLL estimate $refused 2>&1
 done
 true

@@ -43,12 +43,12 @@ echo '{"model": "qwen2.5-0.5b", "lr": 1e-4}' > train_config.json
 say "and is" reads.py
 printf 'python y.py --config mine.yaml --batch_size 4\n' > run.sh
 say "nor that of a command" run.sh
-for model in gemma-2b google/gemma-3-4b-it mosaicml/mpt-7b-instruct deepseek-ai/DeepSeek-R1-0528 meta-llama/Llama-4-Scout-17B-16E; do
+for model in google/recurrentgemma-2b google/paligemma-3b-pt-224 bigscience/bloom-7b1 ai21labs/Jamba-v0.1 meta-llama/Llama-4-Scout-17B-16E; do
   say "$model" own.yaml --model "$model"
 done
-say "and not" own.yaml --model deepseek-ai/DeepSeek-R1-Distill-Llama-70B
+say "and not" own.yaml --model someone/Llama-3.1-8B-Stories
 cat > last.yaml <<'END'
-base_model: google/gemma-3-12b-it
+base_model: google/paligemma-3b
 micro_batch_size: 1
 gradient_accumulation_steps: 1
 sequence_len: 128
@@ -57,11 +57,9 @@ fsdp_version: 2
 fsdp_config: {offload_params: false, reshard_after_forward: true}
 END
 say "what no option mends comes first" last.yaml
-sed -i 's|google/gemma-3-12b-it|nobody/knows|' last.yaml
+sed -i 's|google/paligemma-3b|nobody/knows|' last.yaml
 say "then what the run is" last.yaml
 sed -i '/context/d' last.yaml
 say "then its name" last.yaml
-sed -i 's|nobody/knows|llama-3.2-1b\nload_in_4bit: true\nadapter: qlora\nlora_r: 8|' last.yaml
-say "then how it is shared" last.yaml
-sed -i '/load_in/d; s/qlora/lora/' last.yaml
-say "and by how many" last.yaml
+sed -i 's|nobody/knows|llama-3.2-1b\nadapter: lora\nlora_r: 8|' last.yaml
+say "then by how many GPUs it is shared" last.yaml

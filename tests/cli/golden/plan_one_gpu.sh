@@ -18,4 +18,4 @@ echo "== with a command"
 echo "python t.py" > run.sh
 $PLIMSOLL plan run.sh $held --fix strategy=zero3 --fix offload=parameters | grep -E "^now:"
 echo "deepspeed t.py" > run.sh
-$PLIMSOLL plan run.sh $held --fix strategy=zero3 2>&1
+$PLIMSOLL plan run.sh $held --fix strategy=zero3 | grep -E -A1 "GPUs with|assuming 8|^now:"

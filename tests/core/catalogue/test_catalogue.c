@@ -1,6 +1,6 @@
 // Every model of the catalogue has exactly the published number of parameters when it is built on the tape, and is
 // found by the names people use.
-#include "catalogue.h"
+#include "catalogue_impl.h"
 #include "family.h"
 #include "test.h"
 
@@ -79,8 +79,22 @@ TEST(catalogue_is_found_by_what_people_type) {
       {"qwen-2.5-7b-instruct", "qwen2.5-7b"},
       {"mistral 7b", "mistral-7b"},
       {"mistral:7b-instruct", "mistral-7b"},
-      {"mixtral", "mixtral-8x7b"},
-      {"codellama", "codellama-7b"},
+      {"mixtral:8x7b", "mixtral-8x7b"},
+      {"code-llama-7b", "codellama-7b"},
+      {"Qwen/Qwen3-4B-Thinking", "qwen3-4b"},
+      {"EleutherAI/pythia-1.4b-deduped", "pythia-1.4b"},
+      {"Qwen/Qwen2-1.5B-Instruct", "qwen2-1.5b"},
+      {"Qwen/Qwen2.5-Coder-7B-Instruct", "qwen2.5-7b"}, // published under another name
+      {"qwen2.5-coder-7b", "qwen2.5-7b"},
+      {"Qwen/Qwen2.5-7B-Instruct-1M", "qwen2.5-7b"},
+      {"01-ai/Yi-1.5-9B-Chat", "yi-9b"},
+      {"alignment-handbook/zephyr-7b-sft-full", "mistral-7b-v0.1"},
+      {"deepcogito/cogito-v1-preview-llama-3B", "llama-3.2-3b"},
+      {"unsloth/phi-4", "unsloth/phi-4"}, // with its owner only
+      {"phi-4", "phi-4"},
+      {"unsloth/mistral-7b", "mistral-7b-v0.1"},
+      {"mistral-7b", "mistral-7b"},
+      {"mistralai/Mistral-Small-Instruct-2409", "mistral-small-22b"},
       {"mistralai/Mistral-Nemo-Instruct-2407", "mistral-nemo"},
       {"Mistral-Small-24B-Instruct-2501", "mistral-small-24b"},
       {"phi3-mini", "phi-3-mini"},
@@ -106,9 +120,13 @@ TEST(catalogue_refuses_unknown_names) {
                                       "bert",
                                       "flan-t5",
                                       "phi-3",
-                                      "deepseek-r1",
+                                      "deepseek-r1-distill",
                                       "mistralai/Mistral-7B-Instruct",
                                       "qwen2.5-7",
+                                      "mixtral",
+                                      "codellama",
+                                      "Mistral-Small-Instruct",
+                                      "Qwen2.5-Coder",
                                       "mixtral tiny"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     CHECK(!plim_catalogue_named(names[i]), "%s", names[i]);
@@ -123,10 +141,10 @@ TEST(catalogue_lists_candidates_of_a_name) {
   CHECK_U64(plim_catalogue_candidates("llama3", found), 2);
   CHECK_STR(found[0]->name, "llama-3-8b");
   CHECK_STR(found[1]->name, "llama-3-70b");
-  CHECK_U64(plim_catalogue_candidates("phi-3-m", found), 2); // not phi-3.5
+  CHECK_U64(plim_catalogue_candidates("phi-3-m", found), 3); // not phi-3.5
   CHECK_U64(plim_catalogue_candidates("flan-t5", found), 5);
   CHECK_U64(plim_catalogue_candidates("qwen2.5-7", found), 2);
-  CHECK_U64(plim_catalogue_candidates("deepseek", found), 1);
+  CHECK_U64(plim_catalogue_candidates("deepseek-r1-d", found), 2);
   CHECK_U64(plim_catalogue_candidates("", found), 0);
 }
 
@@ -152,28 +170,66 @@ TEST(catalogue_suggests_names_for_typos) {
   CHECK(!plim_catalogue_suggest("stable-diffusion-xl-base-1.0"), "suggested");
 }
 
+// The longest name of a base wins; a name without one has none.
+TEST(catalogue_finds_bases_in_names_of_fine_tunes) {
+  static const struct {
+    const char *name, *base;
+  } cases[] = {
+      {"someone/Llama-3.1-8B-Stories", "llama-3.1-8b"},
+      {"someone/my-qwen2.5-7b-instruct-dpo-v2", "qwen2.5-7b"},
+      {"models/llama3-8b-pro", "llama-3-8b"},
+      {"x/Dolphin-2.9-Llama-3-8B", "llama-3-8b"},
+      {"x/Mistral-7B-v0.1-tales", "mistral-7b-v0.1"},
+      {"x/Llama-3.1-Tales-8B", "llama-3.1-8b"},
+      {"x/Llama-3.1-Tales-9B", NULL},
+      {"HuggingFaceH4/starchat2-15b-sft-v0.1", "starcoder2-15b"},
+      {"x/llama-3.1-80b", NULL}, // not the 8b
+      {"x/tales", NULL},
+      {"", NULL},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const plim_catalogue_model *base = plim_catalogue_within(cases[i].name);
+    CHECK(cases[i].base ? base && strcmp(base->name, cases[i].base) == 0 : !base, "%s: %s",
+          cases[i].name, base ? base->name : "none");
+    CHECK(!plim_catalogue_named(cases[i].name), "%s is assumed", cases[i].name);
+  }
+}
+
+// Each name of a published model leads to a row, and no row has it.
+TEST(catalogue_aliases_lead_to_rows) {
+  for (size_t i = 0; i < plim_catalogue_alias_count; i++) {
+    const plim_catalogue_alias *alias = &plim_catalogue_aliases[i];
+    const plim_catalogue_model *model = plim_catalogue_named(alias->id);
+    CHECK(model, "%s is not found", alias->id);
+    CHECK_STR(model->name, alias->name);
+    CHECK(!plim_catalogue_unfollowed(alias->id), "%s", alias->id);
+  }
+}
+
 TEST(catalogue_knows_unsupported_families) {
   static const struct {
     const char *name, *family;
   } cases[] = {
-      {"gemma-2b", "gemma"},
-      {"google/gemma-7b-it", "gemma"},
-      {"google/gemma-3-12b-it", "gemma3"},
+      {"recurrentgemma-2b", "recurrent_gemma"},
+      {"google/paligemma-3b-pt-224", "paligemma"},
+      {"google/gemma-3-12b-it", NULL},
       {"google/gemma-2-2b", NULL},
-      {"models/Mistral-Small-3.1-24B-Instruct-2503", "mistral3"},
+      {"models/Mistral-Small-3.1-24B-Instruct-2503", NULL},
       {"mistralai/Mistral-Small-24B-Base-2501", NULL},
-      {"stabilityai/stablelm-2-1_6b", "stablelm"},
+      {"stabilityai/stablelm-2-12b", "stablelm with norms of queries and keys"},
       {"stabilityai/stablelm-base-alpha-7b", NULL}, // gpt_neox
-      {"deepseek-ai/DeepSeek-R1", "deepseek_v3"},
+      {"deepseek-ai/DeepSeek-R1", NULL},
       {"deepseek-ai/DeepSeek-R1-Distill-Qwen-14B", NULL},
-      {"microsoft/phi-2", "phi"},
-      {"microsoft/phi-1_5", "phi"},
+      {"tiiuae/falcon-7b", NULL},
+      {"tiiuae/falcon-mamba-7b", "falcon_mamba"},
+      {"microsoft/phi-1_5", NULL},
       {"x/phi-20b", NULL},
-      {"facebook/opt-1.3b", "opt"},
+      {"facebook/opt-1.3b", NULL},
+      {"facebook/opt-350m", "opt with norms after attention and MLP"},
       {"x/opt-out", NULL},
       {"EleutherAI/gpt-neo-125m", "gpt_neo"},
       {"EleutherAI/gpt-neox-20b", NULL},
-      {"/tmp/gpt-oss-20b/", "gpt_oss"},
+      {"/tmp/jamba-v0.1/", "jamba"},
       {"", NULL},
       {"/", NULL},
   };

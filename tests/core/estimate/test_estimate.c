@@ -134,7 +134,7 @@ TEST(unsupported_jobs_are_refused) {
   job.recipe.attention = PLIM_ATTENTION_FLASH;
   CHECK(estimate(&job, PLIM_UNKNOWN, &e, &error) == PLIM_ERR_UNSUPPORTED, "flash with a bias");
   job = job_of("gpt2");
-  job.lora = (plim_lora){.rank = 8, .targets = 1u << PLIM_Q_PROJ};
+  job.lora = (plim_lora){.rank = 8, .targets = "q_proj"};
   CHECK(estimate(&job, PLIM_UNKNOWN, &e, &error) == PLIM_ERR_ARGUMENT, "adapters on nothing");
   CHECK(strstr(error.message, "nothing would be trained"), "%s", error.message);
 }

@@ -35,7 +35,7 @@ static bool run_variant(run *r, const variant *v) {
   if (plim_catalogue_config(plim_catalogue_named(name), &r->job.model, NULL)) return false;
   r->job.dtype = PLIM_BF16;
   r->job.load = PLIM_LOAD_PRETRAINED;
-  r->job.lora = (plim_lora){.rank = v->lora_rank, .targets = 1u << PLIM_Q_PROJ};
+  r->job.lora = (plim_lora){.rank = v->lora_rank, .targets = "q_proj"};
   r->job.recipe = (plim_recipe){.batch = 2,
                                 .length = 64,
                                 .steps = STEPS,

@@ -138,6 +138,57 @@ TEST(runs_measured_later_are_predicted_too) {
                5);
 }
 
+// ---- other versions of transformers -----------------------------------------------------------------
+
+typedef struct {
+  size_t rows, allocated_equal, reserved_equal;
+  double worst_allocated, worst_reserved;
+} version_score;
+
+static void judge_version(const json_t *row, const json_t *models, version_score *s) {
+  const json_t *c = json_object_get(row, "case");
+  const char *release = case_text(row, "transformers", "");
+  plim_job job;
+  if (!case_is(row, "status", "ok")) return; // such a program does not run
+  if (!case_job(c, json_object_get(models, case_text(c, "model", "")), &job)) test_failed = true;
+  if (!json_object_get(c, "steps")) job.recipe.steps = 3;
+  char versions[64];
+  snprintf(versions, sizeof versions, "transformers=%s,peft=%s", release,
+           case_text(row, "peft", ""));
+  if (plim_versions_parse(versions, &job.versions, NULL)) test_failed = true;
+  plim_prediction p = estimate(c, &job).capped;
+  int64_t allocated = case_integer(row, "peak_allocated", 0),
+          reserved = case_integer(row, "peak_reserved", 0);
+  double off_a = error_percent(p.peak_allocated_bytes, allocated),
+         off_r = error_percent(p.peak_reserved_bytes, reserved);
+  s->rows++;
+  s->allocated_equal += off_a == 0;
+  s->reserved_equal += off_r == 0;
+  s->worst_allocated = fmax(s->worst_allocated, off_a);
+  s->worst_reserved = fmax(s->worst_reserved, off_r);
+  printf("  %s %s: allocated %" PRIu64 " measured %" PRIi64 " (%.3f %%), reserved %" PRIu64
+         " measured %" PRIi64 " (%.3f %%)\n",
+         release, case_text(row, "id", "?"), p.peak_allocated_bytes, allocated, off_a,
+         p.peak_reserved_bytes, reserved, off_r);
+}
+
+TEST(runs_with_other_versions_are_predicted) {
+  json_t *rows = json_load_file(TEST_ROOT "/truth/simulate/versions.json", 0, NULL);
+  json_t *models = json_load_file(TEST_ROOT "/truth/simulate/models.json", 0, NULL);
+  version_score s = {0};
+  CHECK(rows && models, "versions.json, models.json");
+  for (size_t i = 0; i < json_array_size(rows); i++)
+    judge_version(json_array_get(rows, i), models, &s);
+  json_decref(rows);
+  json_decref(models);
+  printf(
+      "  %zu rows: allocated equal in %zu, worst %.3f %%; reserved equal in %zu, worst %.3f %%\n",
+      s.rows, s.allocated_equal, s.worst_allocated, s.reserved_equal, s.worst_reserved);
+  CHECK((double)s.allocated_equal >= 0.8 * (double)s.rows, "allocated");
+  CHECK((double)s.reserved_equal >= 0.8 * (double)s.rows, "reserved");
+  CHECK(s.worst_allocated <= 0.5 && s.worst_reserved <= 1, "worst");
+}
+
 // ---- ways to save memory ----------------------------------------------------------------------------
 
 // Recorded with stacks, two layers and two steps; test_tape.c compares every event of them.

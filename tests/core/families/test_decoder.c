@@ -177,15 +177,15 @@ TEST(experts_are_two_tensors_and_a_router) {
 TEST(dropout_of_adapters_on_experts_is_refused_with_a_way_out) {
   plim_job job = small("mixtral", 64);
   plim_error error = {0};
-  job.lora = (plim_lora){.rank = 8, .targets = (1u << PLIM_PROJECTIONS) - 1};
+  job.lora = (plim_lora){.rank = 8, .targets = PLIM_ALL_LINEAR};
   CHECK(!plim_job_check(&job, &error), "all-linear");
   job.lora.dropout = 0.05;
   CHECK(plim_job_check(&job, &error) == PLIM_ERR_UNSUPPORTED, "all-linear with dropout");
   CHECK_STR(error.hint, "--lora-dropout 0, or --lora-targets q_proj,k_proj,v_proj,o_proj");
-  job.lora.targets = 1u << PLIM_Q_PROJ | 1u << PLIM_GATE_PROJ;
+  job.lora.targets = "q_proj,gate_proj";
   CHECK(!plim_job_check(&job, &error), "named projections");
   job = small("llama", 64);
-  job.lora = (plim_lora){.rank = 8, .targets = (1u << PLIM_PROJECTIONS) - 1};
+  job.lora = (plim_lora){.rank = 8, .targets = PLIM_ALL_LINEAR};
   CHECK(!plim_job_check(&job, &error), "llama has no experts");
 }
 
@@ -229,6 +229,31 @@ TEST(scratch_of_sorts_is_what_was_recorded) {
   CHECK_U64(k_sort_bytes(4096, 64), 83455);
   CHECK_U64(k_sort_bytes(16384, 64), 283135);
   CHECK_U64(k_sort_bytes(65536, 64), 1080831);
+}
+
+// Mixtures that transformers cannot build either. Without these checks, the tape would divide by zero or read nothing.
+TEST(impossible_mixtures_are_refused) {
+  static const struct {
+    const char *family, *key, *message;
+    double value;
+  } rows[] = {
+      {"deepseek_v3", "n_group", "256 experts cannot be chosen from 4 of 0 groups", 0},
+      {"deepseek_v3", "n_group", "256 experts cannot be chosen from 4 of 3 groups", 3},
+      {"glm4_moe", "n_shared_experts",
+       "the width of the shared experts is missing or not a positive number", 0},
+      {"glm4_moe_lite", "kv_lora_rank",
+       "latent attention needs kv_lora_rank, qk_rope_head_dim and v_head_dim", 0},
+      {"gpt_oss", "num_local_experts", "gpt_oss with no experts is not supported yet", 0},
+      {"olmoe", "clip_qkv", "olmoe with clip_qkv is not supported yet", 8},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    plim_config c;
+    plim_error error = {0};
+    CHECK(!plim_config_init(&c, rows[i].family, &error), "%s", error.message);
+    plim_config_number(&c, rows[i].key, rows[i].value);
+    CHECK(plim_config_finish(&c, &error), "%s: %s", rows[i].family, rows[i].key);
+    CHECK_STR(error.message, rows[i].message);
+  }
 }
 
 TEST_MAIN

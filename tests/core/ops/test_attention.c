@@ -21,7 +21,8 @@ typedef struct {
 
 static void check(const choice *c, size_t i) {
   const plim_gpu *gpu = plim_gpu_named(c->card);
-  plim_sdpa_call call = {c->dtype, c->head_dim, c->mask, c->heads_are_equal, c->has_dropout};
+  plim_sdpa_call call = {c->dtype, c->head_dim,        c->head_dim,
+                         c->mask,  c->heads_are_equal, c->has_dropout};
   plim_sdpa_kernel chosen = plim_sdpa_choose(plim_sdpa_preferred(gpu), gpu, &call);
   CHECK(chosen == c->expected, "case %zu: %d, expected %d", i, (int)chosen, (int)c->expected);
 }

@@ -67,18 +67,18 @@ static void attend(attention_case c) {
   plim_tape_delete(t);
 }
 
-// attention_backward.cu: parts = min(ceil(keys / 128), 200 / (batch * heads)), at least 1, where keys and
-// values need a staging area (heads above 128 in half precision); kernel_backward.h: each part has 128 rows of
+// attention_backward.cu: parts = min(ceil(keys / 64), 200 / (batch * heads)), at least 1, where keys and
+// values need a staging area (heads above 128 in half precision); kernel_backward.h: each part has 64 rows of
 // the head rounded up to 128, in float32, for key and for value. Queries: one tile of 128 x 64 in float32 for
 // every 128 queries and 64 of the head, with 16 bytes of bookkeeping.
 static uint64_t staging(uint64_t lines, uint64_t length, uint64_t width, uint64_t parts) {
   uint64_t tiles = (length + 127) / 128 * ((width + 63) / 64);
-  return lines * (tiles * (128 * 64 * 4 + 16) + 2 * parts * 128 * 256 * 4);
+  return lines * (tiles * (128 * 64 * 4 + 16) + 2 * parts * 64 * 256 * 4);
 }
 
 TEST(parts_of_the_keys_are_at_most_200_for_all_heads) {
   attend((attention_case){PLIM_SDPA_EFFICIENT, 1, 8, 512, 256, false});
-  CHECK(times_heard(staging(8, 512, 256, 4)) == 1, "4 parts of 25");
+  CHECK(times_heard(staging(8, 512, 256, 8)) == 1, "8 parts of 25");
   attend((attention_case){PLIM_SDPA_EFFICIENT, 1, 64, 512, 256, false});
   CHECK(times_heard(staging(64, 512, 256, 3)) == 1, "3 parts: 200 / 64");
   attend((attention_case){PLIM_SDPA_EFFICIENT, 4, 64, 512, 256, false});
@@ -285,7 +285,7 @@ TEST(longrope_makes_frequencies_anew_for_long_texts) {
   c.original_positions = 64;
   plim_tape *t = tape_on("H200");
   plim_rope_buffers b = {0};
-  plim_rope_new(t, &c, &b);
+  plim_rope_new(t, c.rope, plim_config_rotary_width(&c), &b);
   heard.len = 0;
   plim_rope_update(t, &c, &b, 64);
   CHECK(heard.len == 3 && times_heard(48 * 4) == 0, "%zu for a short text", heard.len);

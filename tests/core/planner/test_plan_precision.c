@@ -13,7 +13,7 @@ static plim_plan_request request(const char *gpu, plim_dtype dtype, plim_dtype a
   plim_config_init(&r.job.model, "qwen2", NULL);
   if (plim_catalogue_config(plim_catalogue_named("qwen2.5-0.5b"), &r.job.model, NULL))
     test_failed = true;
-  r.job.lora = (plim_lora){.rank = rank, .targets = (1u << PLIM_PROJECTIONS) - 1};
+  r.job.lora = (plim_lora){.rank = rank, .targets = PLIM_ALL_LINEAR};
   r.job.recipe = (plim_recipe){.batch = 2,
                                .length = 512,
                                .steps = 2,

@@ -146,7 +146,7 @@ static double seconds_of_check(const large *file, size_t count, int copies) {
   folder_write_text(file->path, text);
   const char *path = folder_path(file->path);
   clock_t begin = clock();
-  plim_err err = check_read(c, &path, 1, NULL, &error);
+  plim_err err = check_read(c, &(project_input){.files = &path, .count = 1}, &error);
   if (!err) err = check_all(c, &error);
   double seconds = (double)(clock() - begin) / CLOCKS_PER_SEC;
   printf("%-14s %5.1f MB %5.2f s %zu findings %s\n", file->path, (double)strlen(text) / 1e6,

@@ -99,27 +99,39 @@ static void check_head(const char *model_type, const char *name, plim_head head,
   CHECK_STR(source.note, note);
 }
 
+// MPT has an object for attention.
+TEST(config_reads_what_is_said_of_attention) {
+  CHECK(
+      !parse(
+          "{\"model_type\": \"mpt\", \"attn_config\": {\"attn_pdrop\": 0.2, \"clip_qkv\": null}}"),
+      "%s", error.message);
+  CHECK(source.config.attention_dropout == 0.2, "%g", source.config.attention_dropout);
+  CHECK(parse("{\"model_type\": \"mpt\", \"attn_config\": {\"clip_qkv\": 6}}"),
+        "a bound is refused");
+  CHECK(strstr(error.message, "clipped queries"), "%s", error.message);
+}
+
+TEST(config_reads_a_pattern_of_windows_in_letters) {
+  CHECK(!parse("{\"model_type\": \"exaone4\", \"sliding_window_pattern\": \"LLG\"}"), "%s",
+        error.message);
+  CHECK(source.config.window_pattern == 3, "%d", (int)source.config.window_pattern);
+  CHECK(parse("{\"model_type\": \"exaone4\", \"sliding_window_pattern\": \"GGL\"}"),
+        "another order");
+}
+
 TEST(config_of_a_decoder_has_the_causal_head) {
   check_head("llama", "LlamaForCausalLM", PLIM_HEAD_CAUSAL, "");
   check_head("gpt2", "GPT2LMHeadModel", PLIM_HEAD_CAUSAL, "");
   check_head("mistral", "MistralModel", PLIM_HEAD_CAUSAL,
              "MistralModel is treated as a language model with a language-modelling head");
-  CHECK(
-      parse(
-          "{\"model_type\": \"llama\", \"architectures\": [\"LlamaForSequenceClassification\"]}") ==
-          PLIM_ERR_UNSUPPORTED,
-      "accepted");
-  CHECK_STR(error.message, "architectures names LlamaForSequenceClassification, and that model "
-                           "head is not supported yet");
-  CHECK_STR(error.hint, "supported for llama: ...ForCausalLM");
+  check_head("llama", "LlamaForSequenceClassification", PLIM_HEAD_TEXTS, "");
 }
 
 TEST(config_of_an_encoder_has_the_head_it_names) {
   if (!has_family("bert")) SKIP("bert is no program yet");
   check_head("bert", "BertForMaskedLM", PLIM_HEAD_MASKED, "");
   check_head("bert", "BertModel", PLIM_HEAD_NONE, "");
-  check_head("bert", "BertForSequenceClassification", PLIM_HEAD_NONE,
-             "BertForSequenceClassification is treated as a bare encoder");
+  check_head("bert", "BertForSequenceClassification", PLIM_HEAD_TEXTS, "");
   check_head("bert", "BertForPreTraining", PLIM_HEAD_MASKED,
              "BertForPreTraining is treated as a masked language model");
 }
@@ -140,14 +152,30 @@ static const struct {
     {"{\"model_type\": 5}", PLIM_ERR_PARSE, "the configuration has no model_type", NULL},
     {"{\"model_type\": \"lama\"}", PLIM_ERR_UNSUPPORTED,
      "model_type \"lama\" is not supported yet; did you mean \"llama\"?", NULL},
-    {"{\"model_type\": \"gemma\"}", PLIM_ERR_UNSUPPORTED,
-     "model_type \"gemma\" is not supported yet", NULL},
-    {"{\"model_type\": \"mistral3\"}", PLIM_ERR_UNSUPPORTED,
-     "model_type \"mistral3\" is not supported yet", NULL},
-    {"{\"model_type\": \"llava\", \"text_config\": {\"model_type\": \"llama\"}}",
+    {"{\"model_type\": \"jamba\"}", PLIM_ERR_UNSUPPORTED,
+     "model_type \"jamba\" is not supported yet", NULL},
+    {"{\"model_type\": \"paligemma\"}", PLIM_ERR_UNSUPPORTED,
+     "model_type \"paligemma\" is not supported yet", NULL},
+    {"{\"model_type\": \"paligemma\", \"text_config\": {\"model_type\": \"gemma\"}}",
      PLIM_ERR_UNSUPPORTED,
-     "model_type \"llava\" is a multimodal model (it has text_config), which is not supported yet",
+     "model_type \"paligemma\" is a multimodal model (it has text_config), which is not supported "
+     "yet",
      "give the config.json of a text-only language model"},
+    {"{\"model_type\": \"llava\", \"text_config\": {\"model_type\": \"llama\"}, "
+     "\"vision_config\": {\"model_type\": \"siglip_vision_model\"}}",
+     PLIM_ERR_UNSUPPORTED, "llava with this vision tower is not supported yet", NULL},
+    {"{\"model_type\": \"llava\", \"text_config\": {\"model_type\": \"llama\"}, "
+     "\"vision_feature_layer\": [-2, -5]}",
+     PLIM_ERR_UNSUPPORTED, "llava with several layers in vision_feature_layer is not supported yet",
+     NULL},
+    {"{\"model_type\": \"gemma4_unified\", \"text_config\": {\"use_bidirectional_attention\": "
+     "\"all\"}}",
+     PLIM_ERR_UNSUPPORTED, "gemma4_unified with bidirectional attention is not supported yet",
+     NULL},
+    {"{\"model_type\": \"internvl\", \"downsample_ratio\": 0}", PLIM_ERR_UNSUPPORTED,
+     "internvl with this downsample_ratio is not supported yet", NULL},
+    {"{\"model_type\": \"internvl\", \"vision_config\": {\"image_size\": [448, 224]}}",
+     PLIM_ERR_ARGUMENT, "the size of an image is not between 0 and 65536", NULL},
     {"{\"model_type\": \"llama\", \"hidden_size\": \"4096\"}", PLIM_ERR_ARGUMENT,
      "hidden_size is not a number", ""},
     {"{\"model_type\": \"llama\", \"intermediate_size\": [1, 2]}", PLIM_ERR_ARGUMENT,
@@ -327,6 +355,125 @@ TEST(model_is_found_in_the_catalogue) {
   folder_remove();
 }
 
+// A multimodal model has the keys of its language model and of its towers one level down.
+TEST(multimodal_configurations_are_read) {
+  CHECK(!parse("{\"model_type\": \"mistral3\", \"tie_word_embeddings\": true, \"text_config\": "
+               "{\"model_type\": \"ministral3\", \"hidden_size\": 512, \"dtype\": \"float16\"}, "
+               "\"vision_config\": {\"hidden_size\": 64}}"),
+        "%s", error.message);
+  const plim_config *c = &source.config;
+  CHECK_STR(c->family->model_type, "ministral3");
+  CHECK_STR(plim_config_whole(c)->model_type, "mistral3");
+  CHECK(c->hidden == 512 && c->vision.hidden == 64 && c->ties_embeddings, "sizes");
+  CHECK(source.dtype == PLIM_FP16, "dtype");
+  CHECK(parse("{\"model_type\": \"mistral3\", \"text_config\": {\"model_type\": \"bert\"}}") ==
+            PLIM_ERR_UNSUPPORTED,
+        "another language model");
+  CHECK(parse("{\"model_type\": \"gemma3\", \"vision_config\": {\"hidden_size\": -1}}"),
+        "negative");
+  CHECK(!parse("{\"model_type\": \"internvl\", \"vision_config\": {\"image_size\": [336, 336]}}"),
+        "%s", error.message);
+  CHECK(c->vision.image_size == 336, "a pair");
+  CHECK(!parse("{\"model_type\": \"gemma4\", \"text_config\": {\"num_experts\": 8, "
+               "\"top_k_experts\": 2}}"),
+        "%s", error.message);
+  CHECK(c->experts == 0, "experts without enable_moe_block");
+}
+
+// transformers' configurations list a kind for each layer, or say that each n-th layer has no window.
+TEST(kinds_of_layers_are_read) {
+  CHECK(!parse("{\"model_type\": \"gemma3_text\", \"num_hidden_layers\": 3, \"layer_types\": "
+               "[\"full_attention\", \"sliding_attention\", \"full_attention\"]}"),
+        "%s", error.message);
+  const plim_config *c = &source.config;
+  CHECK(!plim_config_slides(c, 0) && plim_config_slides(c, 1) && !plim_config_slides(c, 2), "list");
+  CHECK(!parse("{\"model_type\": \"gemma3_text\", \"sliding_window_pattern\": 3}"), "%s",
+        error.message);
+  CHECK(plim_config_slides(c, 1) && !plim_config_slides(c, 2) && plim_config_slides(c, 3),
+        "pattern");
+  CHECK(parse("{\"model_type\": \"gemma3_text\", \"layer_types\": [\"full_attention\"]}"), "short");
+  CHECK_STR(error.message, "layer_types lists 1 layers, the model has 26");
+  CHECK(parse("{\"model_type\": \"gemma3_text\", \"num_hidden_layers\": 1, \"layer_types\": "
+              "[\"mamba\"]}") == PLIM_ERR_UNSUPPORTED,
+        "unknown");
+}
+
+// Nemotron-H has a letter for each layer, newer files a list; the number of layers is that of the list.
+TEST(blocks_of_layers_are_read) {
+  static const char *const files[] = {
+      "{\"model_type\": \"nemotron_h\", \"num_hidden_layers\": 52, "
+      "\"hybrid_override_pattern\": \"ME*-\"}",
+      "{\"model_type\": \"nemotron_h\", \"layers_block_type\": "
+      "[\"linear_attention\", \"moe\", \"full_attention\", \"mlp\"]}",
+      "{\"model_type\": \"nemotron_h\", \"layers_block_type\": "
+      "[\"mamba\", \"moe\", \"attention\", \"mlp\"]}",
+      "{\"model_type\": \"nemotron_h\"}"};
+  const plim_config *c = &source.config;
+  for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+    CHECK(!parse(files[i]), "%zu: %s", i, error.message);
+    CHECK(c->layers == 4, "%zu", i);
+    CHECK(plim_config_mixes(c, 0) && !plim_config_attends(c, 0) && !plim_config_feeds(c, 0), "M");
+    CHECK(plim_config_is_sparse(c, 1) && plim_config_feeds(c, 1) && !plim_config_mixes(c, 1), "E");
+    CHECK(plim_config_attends(c, 2) && !plim_config_mixes(c, 2) && !plim_config_feeds(c, 2), "*");
+    CHECK(plim_config_feeds(c, 3) && !plim_config_is_sparse(c, 3), "-");
+  }
+  CHECK(parse("{\"model_type\": \"nemotron_h\", \"hybrid_override_pattern\": \"MX\"}") ==
+            PLIM_ERR_UNSUPPORTED,
+        "a letter that nobody knows");
+  CHECK(parse("{\"model_type\": \"gemma3_text\", \"num_hidden_layers\": 1, \"layer_types\": "
+              "[\"moe\"]}") == PLIM_ERR_UNSUPPORTED,
+        "of another family");
+}
+
+// A state space is as wide as mamba_d_ssm, or else mamba_expand times the hidden size; attention may be beside it.
+TEST(state_spaces_are_read) {
+  const plim_config *c = &source.config;
+  CHECK(!parse("{\"model_type\": \"falcon_h1\", \"hidden_size\": 512, \"mamba_d_ssm\": null, "
+               "\"mamba_d_head\": \"auto\", \"mamba_n_heads\": 16}"),
+        "%s", error.message);
+  CHECK(c->state_width == 1024 && plim_config_mixes(c, 0) && plim_config_attends(c, 0), "both");
+  CHECK(parse("{\"model_type\": \"falcon_h1\", \"mamba_n_heads\": 7}") == PLIM_ERR_UNSUPPORTED,
+        "heads that do not fit");
+  CHECK(!parse("{\"model_type\": \"granitemoehybrid\", \"num_hidden_layers\": 2, "
+               "\"layer_types\": [\"mamba\", \"attention\"]}"),
+        "%s", error.message);
+  CHECK(plim_config_mixes(c, 0) && plim_config_attends(c, 1) && !plim_config_turns(c, 1), "nope");
+  CHECK(!parse("{\"model_type\": \"granitemoehybrid\", \"position_embedding_type\": \"rope\"}"),
+        "%s", error.message);
+  CHECK(plim_config_turns(c, 1) && !plim_config_attends(c, 0), "rope");
+  CHECK(!parse("{\"model_type\": \"bamba\", \"attn_layer_indices\": [9, 18]}"), "%s",
+        error.message);
+  CHECK(plim_config_attends(c, 9) && plim_config_mixes(c, 10), "marked");
+  CHECK(!parse("{\"model_type\": \"bamba\"}") && plim_config_mixes(c, 31), "%s", error.message);
+}
+
+// Numbers of layers that attend to an image, or have experts; and a chunk in place of a window.
+TEST(numbers_of_layers_are_read) {
+  const plim_config *c = &source.config;
+  CHECK(!parse("{\"model_type\": \"mllama\", \"text_config\": {\"num_hidden_layers\": 4, "
+               "\"cross_attention_layers\": [0, 2]}}"),
+        "%s", error.message);
+  CHECK(plim_config_crosses(c, 0) && !plim_config_crosses(c, 1) && plim_config_crosses(c, 2) &&
+            !plim_config_crosses(c, 3),
+        "the list replaces the default");
+  CHECK(!parse("{\"model_type\": \"mllama\"}"), "%s", error.message);
+  CHECK(plim_config_crosses(c, 38) && !plim_config_crosses(c, 39), "default");
+  CHECK(parse("{\"model_type\": \"mllama_text_model\"}") == PLIM_ERR_UNSUPPORTED, "no tower");
+  CHECK(!parse("{\"model_type\": \"llama4_text\", \"num_hidden_layers\": 4, \"moe_layers\": [1], "
+               "\"layer_types\": [\"full_attention\", \"chunked_attention\", "
+               "\"full_attention\", \"full_attention\"]}"),
+        "%s", error.message);
+  CHECK(!plim_config_is_sparse(c, 0) && plim_config_is_sparse(c, 1), "experts");
+  CHECK(!plim_config_slides(c, 0) && plim_config_slides(c, 1), "chunks");
+  CHECK(!parse("{\"model_type\": \"llama4_text\", \"interleave_moe_layer_step\": 2}"), "%s",
+        error.message);
+  CHECK(!plim_config_is_sparse(c, 0) && plim_config_is_sparse(c, 1), "every second layer");
+  CHECK(plim_config_slides(c, 2) && !plim_config_slides(c, 3), "layers without positions");
+  CHECK(parse("{\"model_type\": \"llama4_text\", \"attention_chunk_size\": null}") ==
+            PLIM_ERR_UNSUPPORTED,
+        "no chunks");
+}
+
 TEST(model_is_its_keys) {
   CHECK(!find("model_type=llama hidden_size=512 num_hidden_layers=4 num_attention_heads=8 "
               "vocab_size=1000 tie_word_embeddings=true"),
@@ -338,7 +485,7 @@ TEST(model_is_its_keys) {
   CHECK_STR(error.message, "hiden_size is not a key of any model configuration");
   CHECK(find("model_type=llama small") == PLIM_ERR_ARGUMENT, "no pair");
   CHECK_STR(error.message, "\"small\" is not of the form KEY=VALUE");
-  CHECK(find("model_type=gemma hidden_size=512") == PLIM_ERR_UNSUPPORTED, "not followed");
+  CHECK(find("model_type=jamba hidden_size=512") == PLIM_ERR_UNSUPPORTED, "not followed");
   CHECK(find("model_type=llama num_attention_heads=7 num_key_value_heads=2"), "what cannot be");
 }
 

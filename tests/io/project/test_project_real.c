@@ -131,7 +131,7 @@ static const real_file real_files[] = {
     {"torchtune__llama3_2__3B_qat_lora.yaml", PLIM_DIALECT_TORCHTUNE,
      "micro_batch=4 accumulate=8 lora_rank=64 checkpoint=off", NULL},
     {"torchtune__llama3_2__evaluation.yaml", PLIM_DIALECT_TORCHTUNE, "micro_batch=8 dtype=bf16",
-     " configures no optimizer, so it does not train"},
+     " only evaluates a model: it configures no optimizer"},
     {"torchtune__llama3__8B_qlora_single_device.yaml", PLIM_DIALECT_TORCHTUNE,
      "quantisation=nf4-double lora_rank=8 micro_batch=2 accumulate=8 "
      "lora_targets=q_proj,v_proj,o_proj,gate_proj,up_proj,down_proj",

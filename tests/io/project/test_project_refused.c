@@ -9,29 +9,46 @@
 static const struct {
   const char *file, *text, *reason; // reason NULL: it is supported
 } kinds[] = {
-    {"t.py", "from trl import DPOTrainer\n" SFT "args = DPOConfig" CALL,
-     "(DPOConfig): both answers"},
+    {"t.py", "from trl import DPOTrainer\n" SFT "args = DPOConfig" CALL, NULL},
+    {"t.py", "from trl import ORPOTrainer\n" SFT "args = ORPOConfig" CALL, NULL},
+    {"t.py", "from trl import BCOTrainer\n" SFT "args = BCOConfig" CALL,
+     "(BCOConfig): both answers"},
     {"t.py", SFT "class Mine(GRPOTrainer):\n  pass\nargs = TrainingArguments" CALL,
      "(GRPOTrainer): answers are generated"},
     {"t.py", "from trl import DPOTrainer, SFTConfig\n" SFT "args = SFTConfig" CALL, NULL},
     {"t.py", "# DPOTrainer(x)\n" SFT "args = TrainingArguments" CALL, NULL},
     {"t.py",
      "m = AutoModelForSequenceClassification.from_pretrained('m')\nargs = TrainingArguments" CALL,
-     "AutoModelForSequenceClassification is not supported yet"},
+     NULL},
     {"t.py",
      "from transformers import AutoModelForTokenClassification\n" SFT
      "args = TrainingArguments" CALL,
      NULL},
-    {"t.yaml", "stage: kto\nfinetuning_type: lora\ncutoff_len: 8\n", "(stage kto): both answers"},
+    {"t.yaml", "stage: kto\nfinetuning_type: lora\ncutoff_len: 8\n",
+     "(stage kto): LLaMA-Factory has"},
     {"t.yaml", "stage: sft\nfinetuning_type: lora\ncutoff_len: 8\n", NULL},
+    {"t.yaml", "stage: rm\nfinetuning_type: lora\ncutoff_len: 8\n", "(stage rm): LLaMA-Factory's"},
+    {"t.yaml", "model_name_or_path: m\nper_device_train_batch_size: 1\nloss_type: grpo\n",
+     "scores generated answers"},
     {"t.yaml", "base_model: m\nrl: grpo\nsequence_len: 8\n", "(rl grpo): answers are generated"},
     {"t.yaml", "base_model: m\nrl:\nsequence_len: 8\n", NULL},
-    {"t.yaml", "base_model: m\nreward_model: true\nsequence_len: 8\n", "(reward_model true)"},
-    {"t.sh", "trl dpo --use_peft --per_device_train_batch_size 1\n", "(dpo): both answers"},
-    {"t.sh", "accelerate launch -m trl.scripts.dpo --per_device_train_batch_size 1\n",
-     "(trl.scripts.dpo): both answers"},
-    {"t.sh", "python x/run_orpo.py --per_device_train_batch_size 1\n",
-     "(x/run_orpo.py): both answers"},
+    {"t.yaml", "base_model: m\nrl: ebft\nsequence_len: 8\n", "(rl ebft): it generates"},
+    {"t.yaml",
+     "base_model: m\nmodel_type: AutoModelForSequenceClassification\nreward_model: true\n"
+     "sequence_len: 8\n",
+     NULL},
+    {"t.yaml", "base_model: m\nmodel_type: AutoModelForSequenceClassification\nsequence_len: 8\n",
+     "the head of this class"},
+    {"t.sh", "trl dpo --use_peft --per_device_train_batch_size 1\n", NULL},
+    {"t.sh", "accelerate launch -m trl.scripts.dpo --per_device_train_batch_size 1\n", NULL},
+    {"t.sh", "accelerate launch -m trl.scripts.grpo --per_device_train_batch_size 1\n",
+     "(trl.scripts.grpo): answers are"},
+    {"t.sh", "python x/run_ppo.py --per_device_train_batch_size 1\n",
+     "(x/run_ppo.py): answers are"},
+    {"t.sh", "trl reward --use_peft --lora_task_type SEQ_CLS --per_device_train_batch_size 1\n",
+     NULL},
+    {"t.sh", "trl dpo --use_peft --lora_task_type SEQ_CLS --per_device_train_batch_size 1\n",
+     "an adapter for this task"},
     {"t.sh", "# as trl dpo\npython dpo/sft.py --per_device_train_batch_size 1\n", NULL},
     {"t.yaml", "base_model: m\nsequence_len: 8\ntensor_parallel_size: 2\n", "tensor parallel"},
     {"t.yaml", "base_model: m\nsequence_len: 8\ncontext_parallel_size: 2\n", "context parallel"},
@@ -49,6 +66,40 @@ TEST(unsupported_trainings_are_refused_with_the_reason) {
     ok = ok && is_refused == (reason != NULL) && (!reason || strstr(error.message, reason));
     if (!ok) printf("%s: %s\n", kinds[i].text, error.message);
     test_count(reason ? reason : "modelled", ok);
+  }
+}
+
+TEST(files_name_the_method_that_learns_from_preferences) {
+#define TRL_FILE "model_name_or_path: m\nper_device_train_batch_size: 1\n"
+  static const struct {
+    const char *file, *text;
+    plim_method method;
+    bool holds_logits;
+  } files[] = {
+      {"t.py", "from trl import ORPOTrainer\n" SFT "args = ORPOConfig" CALL, PLIM_METHOD_ORPO,
+       false},
+      {"t.py", SFT "args = CPOConfig" CALL, PLIM_METHOD_CPO, false},
+      {"t.py", SFT "args = KTOConfig" CALL, PLIM_METHOD_KTO, false},
+      {"t.py", SFT "args = RewardConfig" CALL, PLIM_METHOD_REWARD, false},
+      {"t.sh", "trl kto --use_peft --per_device_train_batch_size 1\n", PLIM_METHOD_KTO, false},
+      {"t.sh", "python x/run_orpo.py --per_device_train_batch_size 1\n", PLIM_METHOD_ORPO, false},
+      {"t.yaml", TRL_FILE "loss_type: apo_zero\n", PLIM_METHOD_DPO, false},
+      {"t.yaml", TRL_FILE "loss_type: kto\n", PLIM_METHOD_KTO, false},
+      {"t.yaml", TRL_FILE "center_rewards_coefficient: 0.01\n", PLIM_METHOD_REWARD, false},
+      {"t.yaml", TRL_FILE "beta: 0.1\nmax_prompt_length: 8\noutput_dir: my-orpo\n",
+       PLIM_METHOD_ORPO, true},
+      {"t.yaml", "base_model: m\nrl: simpo\nsequence_len: 8\n", PLIM_METHOD_SIMPO, true},
+      {"t.yaml", "base_model: m\nrl: ipo\nsequence_len: 8\n", PLIM_METHOD_DPO, true},
+      {"t.yaml", "base_model: m\nreward_model: true\nsequence_len: 8\n", PLIM_METHOD_REWARD, true},
+      {"t.yaml", "base_model: m\nprocess_reward_model: true\nsequence_len: 8\n", PLIM_METHOD_PRM,
+       true},
+      {"t.yaml", "base_model: m\nsequence_len: 8\n", PLIM_METHOD_TEXTS, false},
+  };
+  for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+    bool ok = !read_text(files[i].file, files[i].text);
+    plim_project_method found = plim_project_trains(&project);
+    CHECK(ok && found.method == files[i].method && found.holds_logits == files[i].holds_logits,
+          "%s is %s", files[i].text, plim_method_names[found.method]);
   }
 }
 

@@ -56,6 +56,76 @@ TEST(files_that_a_script_names_are_found) {
   CHECK(project.files.len == 2 && says("micro_batch=8 dtype=bf16"), "%zu files", project.files.len);
 }
 
+// A configuration of DeepSpeed that a trainer ships is known by its name, and is never written.
+TEST(files_that_trainers_ship_are_known) {
+  static const char yaml[] = "base_model: Qwen/Qwen2.5-0.5B\nmicro_batch_size: 2\n"
+                             "sequence_len: 512\ndeepspeed: deepspeed_configs/zero2.json\n";
+  plim_project_clear(&project);
+  project = (plim_project){0};
+  CHECK(!plim_project_add(&project, "/nowhere/a.yaml", yaml, sizeof yaml - 1, &error), "%s",
+        error.message);
+  CHECK(!plim_project_follow(&project, &error) && !plim_project_finish(&project, &error), "%s",
+        error.message);
+  CHECK(project.files.len == 2 && project.unread.len == 0, "%zu files", project.files.len);
+  CHECK_STR(project.files.at[1]->shipped_by, "Axolotl");
+  CHECK(says("strategy=zero2 offload=optimizer micro_batch=2"), "values");
+  plim_edit_set edits;
+  CHECK(!set("offload", "none", &edits), "a file that is not here is written");
+  CHECK(strstr(error.message, "a file of Axolotl that is not here"), "%s", error.message);
+  CHECK(set("micro_batch", "1", &edits), "%s", error.message);
+  plim_edit_set_clear(&edits);
+}
+
+TEST(shipped_files_are_found_by_the_end_of_their_paths) {
+  static const char *const known[] = {
+      "deepspeed_configs/zero1.json", "/workspace/axolotl/deepspeed_configs/zero3_bf16.json",
+      "examples/deepspeed/ds_z3_offload_config.json", "recipes/accelerate_configs/zero3.yaml"};
+  static const char *const unknown[] = {"zero1.json", "mydeepspeed_configs/zero1.json", "ds.json",
+                                        "deepspeed_configs/zero9.json", ""};
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+    plim_project p = {0};
+    CHECK(plim_shipped_by(known[i]), "%s", known[i]);
+    CHECK(!plim_project_add_shipped(&p, known[i], &error), "%s: %s", known[i], error.message);
+    CHECK(!plim_project_finish(&p, &error), "%s: %s", known[i], error.message);
+    CHECK(p.knobs[PLIM_KNOB_STRATEGY].origin == PLIM_EXPLICIT, "%s has no strategy", known[i]);
+    plim_project_clear(&p);
+  }
+  for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++)
+    CHECK(!plim_shipped_by(unknown[i]), "%s", unknown[i]);
+}
+
+// torchtune's launch command is in a comment.
+TEST(gpus_in_a_comment_are_read) {
+  static const char yaml[] =
+      "# To launch on 4 devices:\n#   tune run --nproc_per_node 4 full_finetune_distributed "
+      "--config a\nmodel:\n  _component_: torchtune.models.llama3_1.llama3_1_8b\noptimizer:\n  "
+      "_component_: torch.optim.AdamW\nbatch_size: 2\nepochs: 1\n";
+  plim_project_clear(&project);
+  project = (plim_project){0};
+  CHECK(!plim_project_add(&project, "a.yaml", yaml, sizeof yaml - 1, &error), "%s", error.message);
+  CHECK(!plim_project_finish(&project, &error), "%s", error.message);
+  CHECK(says("world=4 micro_batch=2"), "values");
+  static const char cut[] = "model:\n  _component_: torchtune.models.llama3_1.llama3_1_8b\n"
+                            "optimizer:\n  _component_: torch.optim.AdamW\nbatch_size: 2\n"
+                            "epochs: 1\n# tune run --nproc_per_node";
+  plim_project_clear(&project);
+  project = (plim_project){0};
+  CHECK(!plim_project_add(&project, "a.yaml", cut, sizeof cut - 1, &error), "%s", error.message);
+  CHECK(!plim_project_finish(&project, &error), "%s", error.message);
+  CHECK(project.knobs[PLIM_KNOB_WORLD].origin == PLIM_ABSENT, "a number that is not there");
+}
+
+TEST(axolotl_reads_fsdp_config_alone_as_fsdp) {
+  static const char yaml[] = "base_model: Qwen/Qwen2.5-0.5B\nmicro_batch_size: 2\n"
+                             "sequence_len: 512\nray_num_workers: 4\nfsdp_config:\n  "
+                             "fsdp_version: 2\n  offload_params: true\n";
+  plim_project_clear(&project);
+  project = (plim_project){0};
+  CHECK(!plim_project_add(&project, "a.yaml", yaml, sizeof yaml - 1, &error), "%s", error.message);
+  CHECK(!plim_project_finish(&project, &error), "%s", error.message);
+  CHECK(says("strategy=fsdp2 offload=parameters world=4"), "values");
+}
+
 TEST(custom_yaml_with_torchrun) {
   CHECK(!READ(FIXTURES "seed2/configs/pretrain_512m.yaml", FIXTURES "seed2/run.sh"), "%s",
         error.message);
@@ -114,6 +184,16 @@ TEST(stages_that_differ) {
                      "base_model: x\nmicro_batch_size: 2\nadapter: lora\nlora_r: 64\n"),
         "%s", error.message);
   CHECK(says("lora_rank=64"), "the larger adapters");
+}
+
+TEST(loop_that_keeps_only_the_loss) {
+  static const char script[] = "batch_size = 4\nmodel.config.use_cache = False\n"
+                               "for batch in loader:\n"
+                               "    loss = model(**batch).loss\n    loss.backward()\n";
+  plim_run_settings run;
+  CHECK(!read_text("train.py", script), "%s", error.message);
+  CHECK(!plim_run_settings_of(&project, &run, &error), "%s", error.message);
+  CHECK_STR(run.loop.text, "loss-only");
 }
 
 TEST(dockerfile_with_a_loop_of_its_own) {

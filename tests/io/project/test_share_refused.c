@@ -1,5 +1,6 @@
 // Sharding strategies that are not written, and the reason: the ecosystem has its own keys for it, something else
 // decides it, or the run would change.
+#include "project_share.h"
 #include "sharing.h"
 
 #define BRIDGE                                                                                     \
@@ -114,6 +115,22 @@ TEST(runs_that_would_not_start_or_have_another_choice_are_refused) {
       !read_text("train.yaml", "per_device_train_batch_size: 4\nbf16: true\nfsdp: hybrid_shard\n"),
       "%s", error.message);
   CHECK(cannot("fsdp2", "a strategy other than full_shard"), "what was chosen");
+  plim_project_clear(&project);
+}
+
+TEST(lightning_names_the_strategy_that_offloads) {
+  static const char script[] =
+      "import lightning as L\nloader = DataLoader(ds, batch_size=1)\n"
+      "trainer = L.Trainer(devices=2, precision=\"bf16-true\", accumulate_grad_batches=8)\n"
+      "trainer.fit(model, loader)\n";
+  CHECK(!read_text("train.py", script), "%s", error.message);
+  CHECK(project.dialect == PLIM_DIALECT_LIGHTNING, "%d", project.dialect);
+  CHECK_STR(plim_project_own_sharding(&project, "zero3", "none"),
+            "Trainer(strategy=\"deepspeed_stage_3\")");
+  CHECK_STR(plim_project_own_sharding(&project, "zero3", "parameters"),
+            "Trainer(strategy=\"deepspeed_stage_3_offload\")");
+  CHECK_STR(plim_project_own_sharding(&project, "zero2", "optimizer"),
+            "Trainer(strategy=\"deepspeed_stage_2_offload\")");
   plim_project_clear(&project);
 }
 

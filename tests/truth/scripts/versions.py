@@ -140,7 +140,7 @@ def shortened(snapshot):
         for event in trace:
             for frames in [event] + event.get("blocks", []):
                 for frame in frames.get("frames", []):
-                    for end in ("site-packages/", "transformers-%s/" % VERSION, "/lib/python", "scripts/"):
+                    for end in ("site-packages/", "transformers-%s/" % VERSION, "/lib/python", "scripts/", "card/python/"):
                         frame["filename"] = frame["filename"].split(end)[-1]
     return snapshot
 
@@ -156,7 +156,7 @@ def record(case, about, out):
     (train if case.get("loop") == "trainer" else loop)(case, model, config, kind)
     torch.cuda.synchronize()
     stats = torch.cuda.memory_stats()
-    result = {"id": name, "case": dict(case, transformers=VERSION), "config": about,
+    result = {"id": name, "case": dict(case, transformers=VERSION, peft=peft.__version__), "config": about,
               "peak_alloc": stats["allocated_bytes.all.peak"], "peak_reserved": stats["reserved_bytes.all.peak"],
               "torch": torch.__version__, "transformers": VERSION, "peft": peft.__version__}
     with lzma.open(f"{out}/{name}.pickle.xz", "wb", preset=9) as f:

@@ -126,11 +126,37 @@ static plim_task task_of(const job *j, size_t file, const plim_knob_change *c) {
                      .change_count = j->count};
 }
 
+static plim_err refuse_shipped(const plim_project *p, size_t file, const plim_knob_change *c,
+                               plim_error *error) {
+  const plim_project_file *f = p->files.at[file];
+  char value[64];
+  plim_value_print(&c->value, value, sizeof value);
+  plim_err err =
+      plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                "cannot change %s to %s: it is set in %.96s, a file of %s that is not here",
+                plim_knob_table[c->knob].name, value, f->path, f->shipped_by);
+  plim_error_hint(error, "copy that file, change the copy, and refer to the copy");
+  return err;
+}
+
+static plim_err refuse_notebook(const plim_project *p, const plim_knob_place *place,
+                                const plim_knob_change *c, plim_error *error) {
+  char value[64];
+  plim_value_print(&c->value, value, sizeof value);
+  plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                           "%s must become %s in a cell of %.96s, which is not written",
+                           plim_knob_table[c->knob].name, value, p->files.at[place->file]->path);
+  if (place->setting) plim_error_hint(error, "change %.120s there", place->setting->key);
+  return err;
+}
+
 static plim_err change_places(const job *j, const plim_knob_change *c, plim_error *error) {
   const plim_project_knob *k = &j->p->knobs[c->knob];
   plim_err err = PLIM_OK;
   for (size_t i = 0; i < k->place_count && !err; i++) {
     const plim_knob_place *place = &k->places[i];
+    if (j->p->files.at[place->file]->shipped_by) return refuse_shipped(j->p, place->file, c, error);
+    if (j->p->files.at[place->file]->is_notebook) return refuse_notebook(j->p, place, c, error);
     if (place->setting && place->setting->value.kind == PLIM_VALUE_DERIVED) continue;
     plim_task t = task_of(j, place->file, c);
     plim_error why = {0};
@@ -227,7 +253,7 @@ static plim_err insert_anywhere(const job *j, const plim_knob_change *c, plim_er
   if (bound && *bound->name) return insert_bound(j, bound, named, c, error);
   for (int order = 0; order < 3; order++)
     for (size_t i = 0; i < p->files.len; i++) {
-      if (plim_project_rank(p, i) != order) continue;
+      if (plim_project_rank(p, i) != order || plim_is_unwritable(p->files.at[i])) continue;
       plim_task t = task_of(j, i, c);
       if (is_done(j, i, c)) return PLIM_OK;
       if (plim_task_perform(&t, &why)) return keep(j->out, i, &t, error);
@@ -328,6 +354,19 @@ static plim_err change_sharing(const job *j, plim_error *error) {
 
 // ---- all knobs together -----------------------------------------------------------------------------
 
+// Changes of several keys together may reach a file that is not written.
+static plim_err check_written(const job *j, plim_error *error) {
+  for (size_t i = 0; i < j->out->at.len; i++) {
+    size_t file = j->out->at.at[i].file;
+    if (j->p->files.at[file]->is_notebook)
+      return refuse_notebook(j->p, &(plim_knob_place){.file = file}, &j->changes[0], error);
+    for (size_t k = 0; j->p->files.at[file]->shipped_by && k < j->count; k++)
+      if (plim_is_sharing(j->changes[k].knob))
+        return refuse_shipped(j->p, file, &j->changes[k], error);
+  }
+  return PLIM_OK;
+}
+
 plim_err plim_project_set(const plim_project *p, const plim_knob_change *changes, size_t count,
                           plim_edit_set *out, plim_error *error) {
   *out = (plim_edit_set){0};
@@ -337,6 +376,8 @@ plim_err plim_project_set(const plim_project *p, const plim_knob_change *changes
   for (size_t i = 0; i < count && !err; i++)
     if (!plim_is_sharing(changes[i].knob)) err = change_knob(&j, &changes[i], error);
   if (!err) err = change_sharing(&j, error);
+  if (!err) err = check_written(&j, error);
+  if (!err) err = plim_project_copy_shared(p, out, error);
   if (!err) err = plim_project_check(p, changes, count, out, error);
   if (err) plim_edit_set_clear(out);
   return err;

@@ -25,20 +25,14 @@ static void free_file(plim_project_file *f) {
   free(f->path);
   free(f->real);
   free(f->flags);
+  free(f->elsewhere);
   free(f->import_root);
   free(f->text);
   free(f);
 }
 
 #define FORMAT_HINT                                                                                \
-  "supported formats, by file extension: YAML, JSON, TOML, Python, shell, Dockerfile"
-#define NOTEBOOK_HINT                                                                              \
-  "convert the notebook to a script first: jupyter nbconvert --to script NOTEBOOK.ipynb"
-
-static bool is_notebook(const char *path) {
-  const char *dot = strrchr(path, '.');
-  return dot && strcmp(dot, ".ipynb") == 0;
-}
+  "supported formats, by file extension: YAML, JSON, TOML, Python, notebooks, shell, Dockerfile"
 
 bool plim_is_plan(const char *text, size_t size) {
   static const char key[] = "\"format_version\"";
@@ -70,7 +64,7 @@ static plim_err add_file(plim_project *p, plim_project_file *f, plim_error *erro
   if (!plim_format_of(f->path, f->text, f->size, &format)) {
     plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
                              "this is not a configuration file in a supported format");
-    plim_error_hint(error, "%s", is_notebook(f->path) ? NOTEBOOK_HINT : FORMAT_HINT);
+    plim_error_hint(error, FORMAT_HINT);
     return err;
   }
   plim_err err = refuse_plan(f, error);
@@ -85,12 +79,21 @@ static plim_err add_file(plim_project *p, plim_project_file *f, plim_error *erro
 plim_err plim_project_add(plim_project *p, const char *path, const char *text, size_t size,
                           plim_error *error) {
   plim_project_file *f = calloc(1, sizeof *f);
+  plim_err err = PLIM_OK;
   if (!f) return plim_no_memory(error);
   f->path = strdup(path);
-  f->text = malloc(size + 1);
-  f->size = size;
-  if (f->text) memcpy(f->text, text, size), f->text[size] = 0;
-  plim_err err = add_file(p, f, error);
+  f->is_notebook = plim_is_notebook(path);
+  if (f->is_notebook) err = plim_notebook_code(text, size, &f->text, &f->size, error);
+  else if ((f->text = malloc(size + 1))) memcpy(f->text, text, size), f->text[size] = 0;
+  if (!f->is_notebook) f->size = size;
+  if (!err) err = add_file(p, f, error);
+  if (!err && f->is_notebook)
+    plim_note_add(
+        &p->notes, "read.notebook", NULL,
+        "%.160s is read and not written: change its cells by hand (line numbers count the "
+        "lines of code in all cells)",
+        path),
+        plim_note_at(&p->notes, path, 0);
   if (err) free_file(f);
   return err ? plim_error_file(error, err, path) : PLIM_OK;
 }
@@ -179,11 +182,46 @@ static void recognise_fsdp(plim_project *p) {
   }
 }
 
+// Trainers that a script calls, or whose class of arguments it hands to a parser, although it sets none of them.
+static const struct {
+  const char *piece;
+  plim_dialect dialect;
+} trainers[] = {
+    {"SFTTrainer(", PLIM_DIALECT_TRL},      {"SFTConfig", PLIM_DIALECT_TRL},
+    {"Seq2SeqTrainer(", PLIM_DIALECT_HF},   {"Trainer(", PLIM_DIALECT_HF},
+    {"TrainingArguments", PLIM_DIALECT_HF},
+};
+
+// The defaults of such a trainer are the settings of the run.
+static void recognise_code(plim_project_file *f) {
+  bool is_open = f->is.dialect == PLIM_DIALECT_HOME || f->is.dialect == PLIM_DIALECTS;
+  bool is_of_hf =
+      plim_python_imports(&f->code, "transformers") || plim_python_imports(&f->code, "trl");
+  if (!is_open || f->is.rival != PLIM_DIALECTS || f->settings.format != PLIM_FORMAT_PYTHON) return;
+  for (size_t i = 0; is_of_hf && i < sizeof trainers / sizeof *trainers; i++) {
+    if (!plim_python_has(&f->code, trainers[i].piece)) continue;
+    f->is.dialect = trainers[i].dialect;
+    snprintf(f->is.reason, sizeof f->is.reason, "it uses %s",
+             plim_dialect_table[trainers[i].dialect].name);
+    return;
+  }
+}
+
+// The flags of a script's own parser may have the names of another framework's keys: --base-model is no sign of Axolotl,
+// which reads a file.
+static void recognise_flags(plim_project_file *f) {
+  if (!f->flags || f->is.dialect != PLIM_DIALECT_AXOLOTL) return;
+  f->is = (plim_recognition){.dialect = PLIM_DIALECT_HOME, .rival = PLIM_DIALECTS};
+  snprintf(f->is.reason, sizeof f->is.reason, "its script has a parser of its own");
+}
+
 static void recognise(plim_project *p) {
   for (size_t i = 0; i < p->files.len; i++) {
     plim_project_file *f = p->files.at[i];
     plim_dialect told = plim_names_dialect(p, f->path);
     plim_dialect_recognise(&f->settings, &f->is);
+    recognise_code(f);
+    recognise_flags(f);
     if (told == PLIM_DIALECTS) continue;
     f->is = (plim_recognition){.dialect = told, .rival = PLIM_DIALECTS};
     snprintf(f->is.reason, sizeof f->is.reason, "plimsoll.yaml sets it");
@@ -436,6 +474,7 @@ plim_err plim_project_finish(plim_project *p, plim_error *error) {
   if (!err) err = plim_project_find_flags(p, error);
   if (!err) err = plim_project_index(p, error);
   if (err) return err;
+  plim_project_find_elsewhere(p);
   recognise(p);
   plim_project_decide_conditions(p);
   err = read_recipes(p, error);
@@ -453,6 +492,7 @@ plim_err plim_project_finish(plim_project *p, plim_error *error) {
   plim_project_doubt_loops(p);
   plim_project_settle_world(p);
   divide_batch(p);
+  plim_project_apply_rules(p);
   if (!plim_project_multiplies_out(p))
     plim_note_add(&p->notes, "conflict.batch", "global_batch",
                   "micro batch x accumulation x GPUs is not the global batch");

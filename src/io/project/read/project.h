@@ -21,20 +21,25 @@
 #ifndef PLIM_IO_PROJECT_H
 #define PLIM_IO_PROJECT_H
 
+#include "config.h"
 #include "dialect.h"
 #include "hash.h"
 #include "notes.h"
 #include "python_code.h"
 #include "text_file.h"
+#include "training.h"
 
 typedef struct {
   char *path, *text; // owned
   char *real;        // its path with links resolved; NULL: not read from disk; owned
   size_t size;
-  bool is_typed;     // a command line that was typed: there is no such file
-  bool is_lent;      // in a step: text, settings and code belong to the project's file
-  char *import_root; // of an imported module: where its name starts; NULL: its folder; owned
-  char *flags;       // for a command: the flags that its script's parser accepts; NULL: any; owned
+  bool is_typed;          // a command line that was typed: there is no such file
+  const char *shipped_by; // not here, but known as a file of this trainer; NULL: it is here
+  bool is_notebook;       // `text` is the code of its cells; it is never written
+  bool is_lent;           // in a step: text, settings and code belong to the project's file
+  char *elsewhere;        // a file of another training that names it too; NULL: none; owned
+  char *import_root;      // of an imported module: where its name starts; NULL: its folder; owned
+  char *flags; // for a command: the flags that its script's parser accepts; NULL: any; owned
   plim_settings settings;
   plim_python_code code; // of a Python script, to search it
   plim_recognition is;
@@ -116,6 +121,10 @@ plim_err plim_project_add(plim_project *p, const char *path, const char *text, s
 // Adds a command line that was typed, as the text of a shell script. It is no file: nothing writes it, and no diff shows it.
 #define PLIM_TYPED_COMMAND "your command"
 plim_err plim_project_add_typed(plim_project *p, const char *script, plim_error *error);
+// The trainer that ships a file whose path ends like this one, such as "deepspeed_configs/zero2.json"; NULL: none.
+const char *plim_shipped_by(const char *name);
+// Adds such a file, which is not here, with what it is known to set. Nothing writes it.
+plim_err plim_project_add_shipped(plim_project *p, const char *name, plim_error *error);
 // Reads a file from disk and adds it, unless it was added before (also by another path). A path below the
 // current folder is stored relative to it.
 plim_err plim_project_read(plim_project *p, const char *path, plim_error *error);
@@ -165,9 +174,33 @@ int64_t plim_project_quotient(const plim_project *p, int64_t ranks);
 bool plim_project_accumulation(const plim_project *p, int64_t micro_batch, int64_t world,
                                int64_t *out);
 
+// How the files train, where it is not by texts and is modelled (project_unmodelled.c).
+typedef struct {
+  plim_method method;      // PLIM_METHOD_TEXTS: by texts, or it is not supported
+  bool holds_logits;       // as TRL before 1.15
+  bool is_another_trainer; // not TRL's own
+  bool is_precomputed;     // the reference's log-probabilities are computed before training
+  bool centres_rewards;    // a reward model's center_rewards_coefficient is set
+  bool skips_divergence;   // KTO's loss_type is apo_zero_unpaired
+  const char *loss;        // loss_type, if it is not the method's own; NULL otherwise
+} plim_project_method;
+plim_project_method plim_project_trains(const plim_project *p);
+
 // Refuses runs that are not supported yet and names what they do: preference training, other heads, layers
 // or sequences split over GPUs (project_unmodelled.c).
 plim_err plim_project_refuse_unmodelled(const plim_project *p, plim_error *error);
+
+// The head of the model that the files train, by the class that they load; PLIM_HEADS: they do not say.
+plim_head plim_project_head(const plim_project *p);
+// The value of num_labels; 0: not known.
+int64_t plim_project_labels(const plim_project *p);
+
+// A script whose settings come from a command line that is not among the files; NULL: there is none.
+const char *plim_project_script_with_flags(const plim_project *p);
+
+// For such a script: the option that gives the command, with the script's own flag for this knob, the model or the micro
+// batch. Returns false if there is no such script.
+bool plim_project_ask_command(const plim_project *p, plim_knob knob, char *out, size_t size);
 
 // Refuses a YAML file with several documents (project_documents.c).
 plim_err plim_project_refuse_documents(const plim_project *p, plim_error *error);
@@ -180,8 +213,16 @@ plim_err plim_project_refuse_shape(const plim_project *p, plim_error *error);
 // NULL: none.
 const plim_setting *plim_project_odd_model(const plim_project *p);
 
-// The file that freezes parameters although the run has no adapters; NULL: none.
+// Whether the files give a rank for adapters.
+bool plim_project_adapts(const plim_project *p);
+
+// The file that freezes parameters, other than a script with adapters, which does so anyway; NULL: none.
 const char *plim_project_freezes(const plim_project *p);
+
+// Whether nothing may be written to the file.
+static inline bool plim_is_unwritable(const plim_project_file *f) {
+  return f->shipped_by || f->is_notebook;
+}
 
 // ---- for the code that edits files ------------------------------------------------------------------
 

@@ -91,21 +91,33 @@ static void doubt_loaded(const plim_project *p, plim_project_knob *k) {
 // Its schema sets gradient_accumulation_steps to 1 before batch_size // micro_batch_size is computed
 // (axolotl/utils/schemas/training.py, since 0.4.1), so the run differs from what was intended. Axolotl refuses both
 // keys together.
-static void doubt_axolotl(const plim_project_file *f, plim_project_knob *k) {
+static void doubt_axolotl(plim_project *p, const plim_project_file *f) {
   const plim_setting *batch = plim_settings_find(&f->settings, "batch_size");
   const plim_setting *steps = plim_settings_find(&f->settings, "gradient_accumulation_steps");
+  plim_project_knob *k = &p->knobs[PLIM_KNOB_ACCUMULATE];
   char value[48];
   bool is_there = batch && batch->value.kind != PLIM_VALUE_NULL;
   if (f->is.dialect != PLIM_DIALECT_AXOLOTL || !is_there) return;
   plim_value_print(&batch->value, value, sizeof value);
   bool is_both = steps && steps->value.kind != PLIM_VALUE_NULL;
+  if (is_both) {
+    snprintf(k->why, sizeof k->why,
+             "batch_size is %s, but Axolotl does not accept it together with "
+             "gradient_accumulation_steps",
+             value);
+    open_knob(k);
+    return;
+  }
+  k->is_fixed = true;
   snprintf(k->why, sizeof k->why,
-           is_both ? "batch_size is %s, but Axolotl does not accept it together with "
-                     "gradient_accumulation_steps"
-                   : "batch_size is %s: Axolotl 0.4.1 and newer accumulate 1 step, older versions "
-                     "divide it by the micro batch; set gradient_accumulation_steps instead",
-           value);
-  open_knob(k);
+           "Axolotl does not accept gradient_accumulation_steps together with batch_size");
+  if (!plim_value_same(&batch->value, &p->knobs[PLIM_KNOB_MICRO_BATCH].value)) {
+    plim_note_add(&p->notes, "assumed.axolotl_version", "accumulate",
+                  "batch_size is %s: assuming Axolotl 0.4.1 or newer, which accumulates 1 step; "
+                  "older versions divide it by the micro batch (--accumulate N)",
+                  value);
+    plim_note_at(&p->notes, f->path, batch->line);
+  }
 }
 
 void plim_project_doubt_counts(plim_project *p) {
@@ -114,6 +126,5 @@ void plim_project_doubt_counts(plim_project *p) {
     doubt_count(&p->knobs[counts[i].knob], counts[i].least);
   doubt_rank(p, &p->knobs[PLIM_KNOB_LORA_RANK]);
   doubt_loaded(p, &p->knobs[PLIM_KNOB_LORA_RANK]);
-  for (size_t i = 0; i < p->files.len; i++)
-    doubt_axolotl(p->files.at[i], &p->knobs[PLIM_KNOB_ACCUMULATE]);
+  for (size_t i = 0; i < p->files.len; i++) doubt_axolotl(p, p->files.at[i]);
 }

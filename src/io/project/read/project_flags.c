@@ -177,9 +177,25 @@ static const plim_setting *other_place(const plim_project_knob *k) {
   return NULL;
 }
 
+static bool is_name(const char *text) {
+  size_t size = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789");
+  return size && !text[size] && !(*text >= '0' && *text <= '9');
+}
+
+// batch_size=bs, where bs is a parameter that click, typer or fire fills from a command.
+static bool is_parameter(const plim_project *p, const plim_project_knob *k, plim_knob_place *flag) {
+  const plim_setting *setting = k->place_count ? k->places[0].setting : NULL;
+  return setting && k->origin == PLIM_UNCLEAR && setting->value.kind == PLIM_VALUE_DERIVED &&
+         setting->value.text && is_name(setting->value.text) &&
+         plim_project_has_parameters(p->files.at[k->places[0].file]) &&
+         plim_project_flag(p, setting->value.text, flag);
+}
+
 plim_err plim_flags_decide(plim_project *p, plim_knob knob, plim_error *error) {
   plim_project_knob *k = &p->knobs[knob];
   const plim_setting *setting = k->place_count ? k->places[0].setting : NULL;
+  plim_knob_place given;
+  if (is_parameter(p, k, &given)) return take_flag(p, knob, given, NULL, error);
   bool is_open = setting && setting->is_open && k->origin == PLIM_UNCLEAR;
   if (!setting || (k->origin != PLIM_EXPLICIT && !is_open)) return PLIM_OK;
   const char *argument = argument_of(setting), *key = k->places[0].key ? k->places[0].key->key : "";

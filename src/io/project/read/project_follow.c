@@ -41,6 +41,17 @@ plim_err plim_follow_name(plim_project *p, const plim_naming *by, const char *na
   return read_named(p, by, path, error);
 }
 
+static plim_err follow_shipped(plim_project *p, const plim_naming *by, const char *name,
+                               plim_error *error) {
+  const char *trainer = plim_shipped_by(name), *from = by->from->path;
+  int line = plim_line_at(&p->lines, by->from->text, by->byte);
+  if (plim_project_has(p, name)) return PLIM_OK;
+  plim_note_add(&p->notes, "assumed.file", NULL,
+                "%s is not here: assuming the file of that name that %s ships", name, trainer);
+  plim_note_at(&p->notes, from, line);
+  return plim_project_add_shipped(p, name, error);
+}
+
 // Reads a configuration that the run needs; if it is not found under its path, it is searched by the end of the path.
 static plim_err follow_needed(plim_project *p, const plim_naming *by, const char *name,
                               plim_error *error) {
@@ -54,6 +65,7 @@ static plim_err follow_needed(plim_project *p, const plim_naming *by, const char
     plim_note_at(&p->notes, from, 0);
     return read_named(p, by, path, error);
   }
+  if (plim_shipped_by(name)) return follow_shipped(p, by, name, error);
   plim_note_add(&p->notes, "missing.file", NULL, "%s names %s, which does not exist", from, name);
   plim_note_at(&p->notes, from, 0);
   plim_project_miss(p, name);
@@ -100,7 +112,8 @@ static bool is_surely_configuration(const char *name) {
 }
 
 static bool names_a_part(const char *key) {
-  return strstr(key, "deepspeed") || strstr(key, "ds_config") || strstr(key, "fsdp_config");
+  return strstr(key, "deepspeed") || strstr(key, "ds_config") || strstr(key, "fsdp_config") ||
+         strcmp(key, "dist_config.config_file") == 0;
 }
 
 // Hydra's own flags are looked up where its script says (project_hydra.c).
@@ -207,6 +220,13 @@ static plim_err follow_started(plim_project *p, const plim_project_file *f, cons
   return err;
 }
 
+// The script that a typed command starts must be here. One in a file may be elsewhere: the file is known to exist.
+static void miss_script(plim_project *p, const plim_project_file *f, const char *name) {
+  char path[PLIM_PATH_BYTES];
+  bool is_script = f->is_typed && has_end(name, strlen(name), ".py") && !strpbrk(name, "$*");
+  if (is_script && !plim_lookup_file(f->path, name, path)) plim_project_miss(p, name);
+}
+
 // Follows the words of a command, which are separated by blanks, quotes and "=". A word of a comment is read if it exists.
 static plim_err follow_words(plim_project *p, const plim_project_file *f, plim_error *error) {
   char name[512];
@@ -229,6 +249,7 @@ static plim_err follow_words(plim_project *p, const plim_project_file *f, plim_e
                                ? (plim_naming){.from = f, .byte = byte, .part = PLIM_UNREAD_PART}
                                : naming_in_command(&v, byte, name);
     err = plim_follow_name(p, &by, name, error);
+    if (by.part == PLIM_UNREAD_DECIDES && by.matters) miss_script(p, f, name);
   }
   free(v.owners);
   return err;

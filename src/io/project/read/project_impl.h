@@ -13,6 +13,14 @@ void plim_knob_add_place(plim_project_knob *k, plim_knob_place place);
 // Multiplies the GPUs of one machine by the number of machines; if the number of GPUs is not set, computes it
 // from the global batch (project_world.c).
 void plim_project_settle_world(plim_project *p);
+// Finds out which configurations other trainings on disk use as well (project_elsewhere.c).
+void plim_project_find_elsewhere(plim_project *p);
+// Holds the knobs that a framework does not let change beside other settings (project_rules.c).
+void plim_project_apply_rules(plim_project *p);
+// Whether a path is that of a Jupyter notebook, and the code of one as a script, which the caller frees (project_notebook.c).
+bool plim_is_notebook(const char *path);
+plim_err plim_notebook_code(const char *text, size_t size, char **code, size_t *code_size,
+                            plim_error *error);
 // Where a file refers to another file, and the role of that file.
 typedef struct {
   const plim_project_file *from;
@@ -67,6 +75,8 @@ bool plim_project_flag(const plim_project *p, const char *argument, plim_knob_pl
 // The flag of another command that sets the argument to a different value; NULL: none.
 const plim_setting *plim_project_rival_flag(const plim_project *p, const char *argument,
                                             const plim_knob_place *flag);
+// Whether the flags of the script are parameters of its functions, as with click, typer and fire (project_parsers.c).
+bool plim_project_has_parameters(const plim_project_file *f);
 // Finds out which flags each command accepts (project_parsers.c).
 plim_err plim_project_find_flags(plim_project *p, plim_error *error);
 // Looks up a name of a script that comes from another file of the project (project_loads.c). The result is a setting, a

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "project_impl.h"
+#include "project_keys.h"
 #include "suggest.h"
 
 enum { LONG = 10, VERY_LONG = 16 }; // letters; shorter names may be similar by chance
@@ -47,25 +48,30 @@ static bool is_read_by_others(const plim_project_file *f, const plim_setting *se
   return setting->group && !setting->is_aside && !f->flags && strncmp(setting->key, "--", 2) == 0;
 }
 
-static void look_at(plim_project *p, const plim_project_file *f, const plim_setting *setting) {
+const char *plim_project_meant_key(const plim_project_file *f, const plim_setting *setting) {
   char name[PLIM_KEY_BYTES];
+  const plim_other_key *row;
+  plim_dialect dialect = f->recipe.dialect;
+  bool has_keys = dialect != PLIM_DIALECTS && dialect != PLIM_DIALECT_HOME;
+  if (!has_keys || !is_read_by_others(f, setting)) return NULL;
   plim_key_name(setting->key, name);
   if (setting->group) name[strcspn(name, "#")] = 0;
   const char *word = last_part(name);
-  if (strlen(word) + 1 < LONG || !is_read_by_others(f, setting)) return;
-  const char *key = meant(f->recipe.dialect, word);
-  if (key && !is_known(word))
-    plim_note_add(&p->notes, "unknown.key", NULL, "%s is not a known key; did you mean %s?",
-                  setting->key, key),
-        plim_note_at(&p->notes, f->path, setting->line);
+  if (strlen(word) + 1 < LONG || is_known(word)) return NULL;
+  const char *key = meant(dialect, word);
+  return key && plim_project_key_kind(f, setting, &row) == PLIM_KEY_UNKNOWN ? key : NULL;
 }
 
 void plim_project_note_typos(plim_project *p) {
   for (size_t i = 0; i < p->files.len; i++) {
     const plim_project_file *f = p->files.at[i];
-    plim_dialect dialect = f->recipe.dialect;
-    bool has_keys = dialect != PLIM_DIALECTS && dialect != PLIM_DIALECT_HOME;
-    for (size_t k = 0; has_keys && k < f->settings.at.len; k++)
-      look_at(p, f, &f->settings.at.at[k]);
+    for (size_t k = 0; k < f->settings.at.len; k++) {
+      const plim_setting *setting = &f->settings.at.at[k];
+      const char *key = plim_project_meant_key(f, setting);
+      if (!key) continue;
+      plim_note_add(&p->notes, "unknown.key", NULL, "%s is not a known key; did you mean %s?",
+                    setting->key, key);
+      plim_note_at(&p->notes, f->path, setting->line);
+    }
   }
 }

@@ -1,11 +1,13 @@
 // Refuses runs that are not supported yet: preference and reward training, heads without a vocabulary, layers
 // and sequences split over GPUs. Also finds frozen parameters.
 #include <ctype.h>
+#include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
 #include "project_impl.h"
+#include "project_keys.h"
 #include "python_code.h"
 
 // ---- ways to train ----------------------------------------------------------------------------------
@@ -14,19 +16,52 @@
 #define REFERENCE ", and through a frozen reference model"
 #define GENERATES "answers are generated and scored between the steps"
 #define SCORES "the head returns a score instead of logits over the vocabulary"
+#define VALUES                                                                                     \
+  "LLaMA-Factory's value head returns all logits and all hidden states beside the scores"
+#define STEPS "the head returns a score for every token"
+#define GROUPS "it generates several answers to each prompt, like GRPO, and scores them"
+#define FEATURES "it generates answers and compares their features with those of the data"
 #define TEACHER "a second model is the teacher"
 
 // Names as in trl's NAMETrainer, `trl NAME`, NAME.py, `rl: NAME` and `stage: NAME`.
 static const struct {
   const char *name, *why;
+  plim_method method; // PLIM_METHOD_TEXTS: not supported yet
 } methods[] = {
-    {"dpo", PAIRS REFERENCE}, {"ipo", PAIRS REFERENCE}, {"kto", PAIRS REFERENCE},
-    {"bco", PAIRS REFERENCE}, {"orpo", PAIRS},          {"cpo", PAIRS},
-    {"simpo", PAIRS},         {"grpo", GENERATES},      {"gspo", GENERATES},
-    {"rloo", GENERATES},      {"ppo", GENERATES},       {"reinforce", GENERATES},
-    {"onlinedpo", GENERATES}, {"nashmd", GENERATES},    {"xpo", GENERATES},
-    {"reward", SCORES},       {"rm", SCORES},           {"prm", SCORES},
-    {"gkd", TEACHER},         {"minillm", TEACHER},
+    {"dpo", PAIRS REFERENCE, PLIM_METHOD_DPO},
+    {"ipo", PAIRS REFERENCE, PLIM_METHOD_DPO},
+    {"kto", "each answer runs through the model" REFERENCE, PLIM_METHOD_KTO},
+    {"bco", PAIRS REFERENCE},
+    {"orpo", PAIRS, PLIM_METHOD_ORPO},
+    {"cpo", PAIRS, PLIM_METHOD_CPO},
+    {"simpo", PAIRS, PLIM_METHOD_SIMPO},
+    {"grpo", GENERATES},
+    {"gdpo", GROUPS},
+    {"ebft", FEATURES},
+    {"gspo", GENERATES},
+    {"rloo", GENERATES},
+    {"ppo", GENERATES},
+    {"reinforce", GENERATES},
+    {"onlinedpo", GENERATES},
+    {"nashmd", GENERATES},
+    {"xpo", GENERATES},
+    {"reward", SCORES, PLIM_METHOD_REWARD},
+    {"rm", VALUES},
+    {"prm", STEPS, PLIM_METHOD_PRM},
+    {"gkd", TEACHER},
+    {"minillm", TEACHER},
+    {"tpo", PAIRS},
+    {"a2po", GENERATES},
+    {"asyncgrpo", GENERATES},
+    {"gmpo", GENERATES},
+    {"sdpo", GENERATES},
+    {"ssd", GENERATES},
+    {"gold", TEACHER},
+    {"sdft", TEACHER},
+    {"iwopd", TEACHER},
+    {"distillation", TEACHER},
+    {"asyncdistillation", TEACHER},
+    {"serverdistillation", TEACHER},
 };
 enum { METHODS = sizeof methods / sizeof *methods };
 
@@ -104,6 +139,120 @@ static bool uses(const plim_project_file *f, const char *class) {
   return search.is_found;
 }
 
+// A call of another trainer counts even if the script also uses SFTTrainer: it trains twice.
+static bool trains_otherwise(const plim_project *p, size_t file, finding *out) {
+  const plim_project_file *f = p->files.at[file];
+  if (uses(f, "Trainer") || !find_trainer(p, file, out)) return false;
+  bool is_called_trainer = ends_with(out->word, strlen(out->word), "Trainer");
+  return is_called_trainer || !uses(f, "SFTTrainer");
+}
+
+// ---- scripts that do not train ----------------------------------------------------------------------
+
+typedef struct {
+  bool trains, evaluates;
+} calls_made;
+
+static bool take_call(void *context, const plim_python_name *name) {
+  static const char *const training[] = {"train",    "train_*",    "*_train",     "fit",
+                                         "backward", "training_*", "run_training"};
+  static const char *const evaluation[] = {"evaluate", "predict"};
+  calls_made *calls = context;
+  char text[64];
+  if (!name->is_called) return true;
+  snprintf(text, sizeof text, "%.*s", (int)name->size, name->text);
+  for (size_t i = 0; i < sizeof training / sizeof *training; i++)
+    calls->trains |= fnmatch(training[i], text, 0) == 0;
+  for (size_t i = 0; i < sizeof evaluation / sizeof *evaluation; i++)
+    calls->evaluates |= strcmp(evaluation[i], text) == 0;
+  return true;
+}
+
+// A script with TrainingArguments that calls evaluate() or predict(), and nothing that trains.
+static plim_err refuse_evaluation(const plim_project *p, plim_error *error) {
+  calls_made calls = {0};
+  size_t script = SIZE_MAX;
+  for (size_t i = 0; i < p->files.len; i++) {
+    const plim_project_file *f = p->files.at[i];
+    if (f->settings.format != PLIM_FORMAT_PYTHON) continue;
+    each_name(f, take_call, &calls);
+    script = i;
+  }
+  bool has_trainer = p->dialect != PLIM_DIALECTS && plim_dialect_table[p->dialect].has_trainer;
+  if (!has_trainer || calls.trains || !calls.evaluates) return PLIM_OK;
+  plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                           "the script only evaluates: it calls evaluate() or predict(), but not "
+                           "train()");
+  plim_error_hint(error, "give the script that trains");
+  return plim_error_file_of(p, script, err, error);
+}
+
+// ---- adapters other than LoRA -----------------------------------------------------------------------
+
+// The configurations of peft 0.21 whose adapters are not on the tape.
+static const char *const adapters[] = {
+    "AdaLoraConfig",
+    "AdamssConfig",
+    "AdaptionPromptConfig",
+    "BOFTConfig",
+    "BeftConfig",
+    "C3AConfig",
+    "CPTConfig",
+    "CartridgeConfig",
+    "DeftConfig",
+    "DeloraConfig",
+    "FourierFTConfig",
+    "FrodConfig",
+    "GloraConfig",
+    "GraloraConfig",
+    "HRAConfig",
+    "HiraConfig",
+    "IA3Config",
+    "LNTuningConfig",
+    "LilyConfig",
+    "LoHaConfig",
+    "LoKrConfig",
+    "MissConfig",
+    "MultitaskPromptTuningConfig",
+    "OFTConfig",
+    "OSFConfig",
+    "PeanutConfig",
+    "PolyConfig",
+    "PrefixTuningConfig",
+    "PromptTuningConfig",
+    "PromptEncoderConfig",
+    "PsoftConfig",
+    "PveraConfig",
+    "RandLoraConfig",
+    "RoadConfig",
+    "ShadowConfig",
+    "ShiraConfig",
+    "SupertuningConfig",
+    "TinyLoraConfig",
+    "TrainableTokensConfig",
+    "UniLoraConfig",
+    "VBLoRAConfig",
+    "VeraConfig",
+    "WaveFTConfig",
+    "XLoraConfig",
+    "BoneConfig",
+};
+
+// A script that also has a LoraConfig chooses between them.
+static plim_err refuse_adapters(const plim_project *p, size_t file, plim_error *error) {
+  const plim_project_file *f = p->files.at[file];
+  if (f->settings.format != PLIM_FORMAT_PYTHON || uses(f, "LoraConfig")) return PLIM_OK;
+  for (size_t i = 0; i < sizeof adapters / sizeof *adapters; i++) {
+    if (!uses(f, adapters[i])) continue;
+    plim_err err =
+        plim_fail(error, PLIM_ERR_UNSUPPORTED, "adapters of %s are not supported yet", adapters[i]);
+    plim_error_hint(error, "to run your own program on a simulated GPU instead: plimsoll simulate "
+                           "--gpu GPU -- python train.py");
+    return plim_error_file_of(p, file, err, error);
+  }
+  return PLIM_OK;
+}
+
 // ---- command lines ----------------------------------------------------------------------------------
 
 // The name of a file without its folders.
@@ -170,8 +319,72 @@ static bool find_setting(const plim_project *p, finding *out) {
   const plim_setting *setting = k->places[0].setting;
   char text[64];
   plim_value_print(&setting->value, text, sizeof text);
-  *out = (finding){k->places[0].file, method_named(text, strlen(text)), ""};
+  const char *name = strcmp(setting->key, "reward_model") == 0           ? "reward"
+                     : strcmp(setting->key, "process_reward_model") == 0 ? "prm"
+                                                                         : text;
+  *out = (finding){k->places[0].file, method_named(name, strlen(name)), ""};
   snprintf(out->word, sizeof out->word, "%.40s %.40s", setting->key, text);
+  return true;
+}
+
+static const plim_setting *setting_named(const plim_project *p, const char *key) {
+  char name[PLIM_KEY_BYTES];
+  for (size_t i = 0; i < p->files.len; i++) {
+    const plim_settings *s = &p->files.at[i]->settings;
+    for (size_t k = 0; k < s->at.len; k++) {
+      plim_key_name(s->at.at[k].key, name);
+      if (plim_key_fits(name, key, true)) return &s->at.at[k];
+    }
+  }
+  return NULL;
+}
+
+// A loss that compares answers; *method becomes its method. Those of DPO differ only in a few numbers for each pair.
+static const plim_setting *loss_of_pairs(const plim_project *p, size_t *method) {
+  static const struct {
+    const char *loss, *method;
+  } losses[] = {
+      {"sigmoid", "dpo"},           {"hinge", "dpo"},        {"ipo", "dpo"},
+      {"exo_pair", "dpo"},          {"nca_pair", "dpo"},     {"robust", "dpo"},
+      {"bco_pair", "dpo"},          {"aot", "dpo"},          {"aot_unpaired", "dpo"},
+      {"apo_zero", "dpo"},          {"apo_down", "dpo"},     {"sppo_hard", "dpo"},
+      {"discopop", "dpo"},          {"sigmoid_norm", "dpo"}, {"kto", "kto"},
+      {"apo_zero_unpaired", "kto"}, {"simpo", "simpo"},
+  };
+  const plim_setting *loss = setting_named(p, "loss_type");
+  for (size_t i = 0; loss && i < sizeof losses / sizeof *losses; i++) {
+    if (loss->value.kind != PLIM_VALUE_TEXT || strcmp(loss->value.text, losses[i].loss) != 0)
+      continue;
+    *method = method_named(losses[i].method, strlen(losses[i].method));
+    return loss;
+  }
+  return NULL;
+}
+
+// A recipe that a script reads, such as alignment-handbook's: its keys show that pairs are compared, and its names how.
+static bool find_pairs(const plim_project *p, finding *out) {
+  static const char *const keys[] = {
+      "beta",      "max_prompt_length", "reference_free",     "precompute_ref_log_probs",
+      "rpo_alpha", "desirable_weight",  "undesirable_weight", "ref_model_name_or_path"};
+  static const char *const names[] = {"output_dir", "hub_model_id", "run_name"};
+  if (p->dialect != PLIM_DIALECT_HF && p->dialect != PLIM_DIALECT_TRL) return false;
+  const plim_setting *key = NULL;
+  for (size_t i = 0; !key && i < sizeof keys / sizeof *keys; i++) key = setting_named(p, keys[i]);
+  size_t method =
+      setting_named(p, "desirable_weight") ? method_named("kto", 3) : method_named("dpo", 3);
+  const plim_setting *loss = loss_of_pairs(p, &method);
+  if (!key) key = loss;
+  if (!key) key = setting_named(p, "center_rewards_coefficient");
+  if (!key) return false;
+  if (setting_named(p, "center_rewards_coefficient")) method = method_named("reward", 6);
+  if (setting_named(p, "num_generations")) method = method_named("grpo", 4);
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    const plim_setting *name = setting_named(p, names[i]);
+    for (size_t k = 0; name && name->value.kind == PLIM_VALUE_TEXT && k < METHODS; k++)
+      if (strlen(methods[k].name) > 2 && strcasestr(name->value.text, methods[k].name)) method = k;
+  }
+  *out = (finding){.file = 0, .method = method};
+  snprintf(out->word, sizeof out->word, "%.60s", key->key);
   return true;
 }
 
@@ -181,16 +394,65 @@ static bool find_method(const plim_project *p, finding *out) {
   for (size_t i = 0; i < p->files.len; i++) {
     const plim_project_file *f = p->files.at[i];
     bool is_code = f->settings.format == PLIM_FORMAT_PYTHON;
-    if (is_code && !uses(f, "SFTTrainer") && !uses(f, "Trainer") && find_trainer(p, i, out))
-      return true;
+    if (is_code && trains_otherwise(p, i, out)) return true;
     if (plim_is_command(f) && find_command(p, i, out)) return true;
   }
+  return find_pairs(p, out);
+}
+
+// ---- methods that are modelled ----------------------------------------------------------------------
+
+// Settings of DPOConfig that TRL 1.0 no longer has.
+static bool is_of_older_trl(const plim_project *p) {
+  static const char *const keys[] = {"max_prompt_length", "max_completion_length",
+                                     "max_target_length", "reference_free", "rpo_alpha"};
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+    if (setting_named(p, keys[i])) return true;
   return false;
+}
+
+// LLaMA-Factory's stage dpo also has losses without a reference.
+static bool has_reference_loss(const plim_project *p) {
+  const plim_setting *loss = setting_named(p, "pref_loss");
+  if (!loss) return true;
+  bool is_text = loss->value.kind == PLIM_VALUE_TEXT;
+  return is_text && strcmp(loss->value.text, "orpo") != 0 && strcmp(loss->value.text, "simpo") != 0;
+}
+
+plim_project_method plim_project_trains(const plim_project *p) {
+  finding f;
+  if (!find_method(p, &f) || f.method == METHODS) return (plim_project_method){0};
+  plim_method method = methods[f.method].method;
+  bool is_factory = p->dialect == PLIM_DIALECT_LLAMA_FACTORY;
+  // Axolotl 0.19 requires TRL 1.9.
+  bool is_older = is_factory || p->dialect == PLIM_DIALECT_AXOLOTL || is_of_older_trl(p);
+  bool is_known = p->dialect == PLIM_DIALECT_TRL || p->dialect == PLIM_DIALECT_HF ||
+                  p->dialect == PLIM_DIALECT_AXOLOTL ||
+                  (is_factory && method == PLIM_METHOD_DPO && has_reference_loss(p));
+  const plim_setting *precomputes = setting_named(p, "precompute_ref_log_probs");
+  const plim_setting *centres = setting_named(p, "center_rewards_coefficient");
+  const plim_setting *loss = setting_named(p, "loss_type");
+  const char *kind = loss && loss->value.kind == PLIM_VALUE_TEXT ? loss->value.text : NULL;
+  bool skips = kind && strcmp(kind, "apo_zero_unpaired") == 0;
+  bool is_usual = !kind || skips || strcmp(kind, "sigmoid") == 0 || strcmp(kind, "kto") == 0 ||
+                  strcmp(kind, "simpo") == 0;
+  return (plim_project_method){.method = is_known ? method : PLIM_METHOD_TEXTS,
+                               .holds_logits = is_older,
+                               .is_another_trainer = is_factory,
+                               .centres_rewards = centres && centres->value.kind != PLIM_VALUE_NULL,
+                               .skips_divergence = skips,
+                               .loss = is_usual ? NULL : kind,
+                               .is_precomputed = precomputes &&
+                                                 precomputes->value.kind == PLIM_VALUE_BOOL &&
+                                                 precomputes->value.flag};
 }
 
 static plim_err refuse_method(const plim_project *p, const finding *f, plim_error *error) {
   const char *why =
       f->method < METHODS ? methods[f->method].why : "it is not supervised fine-tuning";
+  if (p->dialect == PLIM_DIALECT_LLAMA_FACTORY && f->method < METHODS &&
+      methods[f->method].method != PLIM_METHOD_TEXTS)
+    why = "LLaMA-Factory has its own trainer for it, which needs more memory than TRL's";
   plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
                            "this kind of training is not supported yet (%s): %s", f->word, why);
   plim_error_hint(error, "to run your own program on a simulated GPU instead: plimsoll simulate "
@@ -200,43 +462,59 @@ static plim_err refuse_method(const plim_project *p, const finding *f, plim_erro
 
 // ---- heads ------------------------------------------------------------------------------------------
 
-static const char *const heads[] = {
-    "ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering",
-    "ForMultipleChoice",         "ForImageClassification", "ForAudioClassification",
-    "ForImageTextToText",        "ForVision2Seq",          "ForSpeechSeq2Seq",
-    "ForCausalLMWithValueHead",  "ForObjectDetection",     "ForSemanticSegmentation",
+// Endings of transformers' classes. PLIM_HEADS: the head is not modelled.
+static const struct {
+  const char *ending;
+  plim_head head;
+} heads[] = {
+    {"ForCausalLM", PLIM_HEAD_CAUSAL},
+    {"ForSeq2SeqLM", PLIM_HEAD_CAUSAL},
+    {"ForConditionalGeneration", PLIM_HEAD_CAUSAL},
+    {"ForMaskedLM", PLIM_HEAD_MASKED},
+    {"ForSequenceClassification", PLIM_HEAD_TEXTS},
+    {"ForTokenClassification", PLIM_HEAD_TOKENS},
+    {"ForQuestionAnswering", PLIM_HEAD_ANSWERS},
+    {"ForMultipleChoice", PLIM_HEAD_CHOICES},
+    {"ForImageClassification", PLIM_HEADS},
+    {"ForAudioClassification", PLIM_HEADS},
+    {"ForImageTextToText", PLIM_HEADS},
+    {"ForVision2Seq", PLIM_HEADS},
+    {"ForSpeechSeq2Seq", PLIM_HEADS},
+    {"ForCausalLMWithValueHead", PLIM_HEADS},
+    {"ForObjectDetection", PLIM_HEADS},
+    {"ForSemanticSegmentation", PLIM_HEADS},
 };
-static const char *const modelled[] = {"ForCausalLM", "ForMaskedLM", "ForSeq2SeqLM",
-                                       "ForConditionalGeneration"};
+enum { HEADS = sizeof heads / sizeof *heads };
 
-static bool is_among(const char *name, size_t size, const char *const *endings, size_t count) {
-  for (size_t i = 0; i < count; i++)
-    if (ends_with(name, size, endings[i])) return true;
-  return false;
+// The row of heads; HEADS: there is none.
+static size_t head_of_class(const char *name, size_t size) {
+  size_t i = 0;
+  while (i < HEADS && !ends_with(name, size, heads[i].ending)) i++;
+  return i;
 }
 
+// The classes of a script. Where it loads several, a language model comes first, then a head that is modelled.
 typedef struct {
   finding *out;
-  bool has_other, is_found;
+  size_t row; // of heads
 } head_search;
 
 static bool take_head(void *context, const plim_python_name *name) {
   head_search *s = context;
   if (!name->is_called && !name->has_attribute) return true;
-  if (is_among(name->text, name->size, modelled, sizeof modelled / sizeof *modelled))
-    s->has_other = true;
-  if (!is_among(name->text, name->size, heads, sizeof heads / sizeof *heads)) return true;
-  if (!s->is_found) keep(s->out, s->out->file, METHODS, name->text, name->size);
-  s->is_found = true;
+  size_t row = head_of_class(name->text, name->size);
+  if (row >= s->row) return true;
+  s->row = row;
+  keep(s->out, s->out->file, METHODS, name->text, name->size);
   return true;
 }
 
 // Finds AutoModelForSequenceClassification.from_pretrained(...), or another use of such a class.
-static bool find_head(const plim_project *p, size_t file, finding *out) {
+static size_t find_head(const plim_project *p, size_t file, finding *out) {
   *out = (finding){.file = file};
-  head_search search = {.out = out};
+  head_search search = {out, HEADS};
   each_name(p->files.at[file], take_head, &search);
-  return search.is_found && !search.has_other;
+  return search.row;
 }
 
 // Example scripts of transformers: the name of a missing script tells which head it trains.
@@ -254,7 +532,7 @@ static const struct {
     {"mae", "ViTMAEForPreTraining"},
     {"mim", "AutoModelForMaskedImageModeling"},
     {"audio_classification", "AutoModelForAudioClassification"},
-    {"speech_recognition", "AutoModelForCTC or AutoModelForSpeechSeq2Seq"},
+    {"speech_recognition", "AutoModelForSpeechSeq2Seq or AutoModelForCTC"},
     {"wav2vec2", "Wav2Vec2ForPreTraining"},
     {"semantic_segmentation", "AutoModelForSemanticSegmentation"},
     {"instance_segmentation", "AutoModelForUniversalSegmentation"},
@@ -274,17 +552,52 @@ static const char *head_of_example(const char *word, size_t size) {
   return NULL;
 }
 
-static bool find_example(const plim_project *p, size_t file, finding *out) {
+static size_t find_example(const plim_project *p, size_t file, finding *out) {
   static const char *const blanks = " \t\r\n\"'\\,[]";
   for (const char *at = p->files.at[file]->text; *at;) {
     at += strspn(at, blanks);
     size_t size = *at == '#' ? strcspn(at, "\n") : strcspn(at, blanks);
     const char *class = *at == '#' || is_read(p, at, size) ? NULL : head_of_example(at, size);
-    if (class) keep(out, file, METHODS, class, strlen(class));
-    if (class) return true;
+    if (class) {
+      keep(out, file, METHODS, class, strlen(class));
+      size_t row = head_of_class(class, strlen(class));
+      return row < HEADS ? row : HEADS - 1;
+    }
     at += size;
   }
-  return false;
+  return HEADS;
+}
+
+// The head of the model that the files train: its row in heads, HEADS if they do not say.
+static size_t head_in_files(const plim_project *p, finding *out) {
+  for (size_t i = 0; i < p->files.len; i++) {
+    const plim_project_file *at = p->files.at[i];
+    size_t row = at->settings.format == PLIM_FORMAT_PYTHON ? find_head(p, i, out)
+                 : plim_is_command(at)                     ? find_example(p, i, out)
+                                                           : HEADS;
+    if (row < HEADS) return row;
+  }
+  return HEADS;
+}
+
+plim_head plim_project_head(const plim_project *p) {
+  finding f;
+  size_t row = head_in_files(p, &f);
+  return row < HEADS ? heads[row].head : PLIM_HEADS;
+}
+
+int64_t plim_project_labels(const plim_project *p) {
+  char name[PLIM_KEY_BYTES];
+  for (size_t i = 0; i < p->files.len; i++) {
+    const plim_settings *s = &p->files.at[i]->settings;
+    for (size_t k = 0; k < s->at.len; k++) {
+      const plim_value *value = &s->at.at[k].value;
+      plim_key_name(s->at.at[k].key, name);
+      bool is_count = value->kind == PLIM_VALUE_INTEGER && value->integer > 0;
+      if (is_count && plim_key_fits(name, "num_labels", true)) return value->integer;
+    }
+  }
+  return 0;
 }
 
 static plim_err refuse_head(const plim_project *p, const finding *f, plim_error *error) {
@@ -305,6 +618,7 @@ static const struct {
     {"pipeline_parallel_degree", "pipeline parallelism"},
     {"expert_model_parallel_size", "expert parallelism"},
     {"expert_parallel_degree", "expert parallelism"},
+    {"expert_parallel_size", "expert parallelism"},
     {"sequence_parallel_degree", "sequence parallelism"},
     {"sequence_parallel_size", "sequence parallelism"},
     {"parallelism_config_sp_size", "sequence parallelism"},
@@ -380,14 +694,18 @@ static bool is_frozen_by_key(const plim_settings *s) {
   return false;
 }
 
+bool plim_project_adapts(const plim_project *p) {
+  const plim_value *rank = &p->knobs[PLIM_KNOB_LORA_RANK].value;
+  return rank->kind == PLIM_VALUE_INTEGER && rank->integer > 0;
+}
+
 const char *plim_project_freezes(const plim_project *p) {
-  const plim_project_knob *rank = &p->knobs[PLIM_KNOB_LORA_RANK];
-  if (rank->value.kind == PLIM_VALUE_INTEGER && rank->value.integer > 0) return NULL;
   for (size_t i = 0; i < p->files.len; i++) {
     const plim_project_file *f = p->files.at[i];
     bool is_code = f->settings.format == PLIM_FORMAT_PYTHON;
     bool is_frozen =
-        is_code ? is_frozen_here(f) && !uses(f, "get_peft_model") : is_frozen_by_key(&f->settings);
+        is_code ? !plim_project_adapts(p) && is_frozen_here(f) && !uses(f, "get_peft_model")
+                : is_frozen_by_key(&f->settings);
     if (is_frozen) return f->path;
   }
   return NULL;
@@ -397,13 +715,13 @@ const char *plim_project_freezes(const plim_project *p) {
 
 plim_err plim_project_refuse_unmodelled(const plim_project *p, plim_error *error) {
   finding f;
-  if (find_method(p, &f)) return refuse_method(p, &f, error);
-  for (size_t i = 0; i < p->files.len; i++) {
-    const plim_project_file *at = p->files.at[i];
-    bool is_other = at->settings.format == PLIM_FORMAT_PYTHON
-                        ? find_head(p, i, &f)
-                        : plim_is_command(at) && find_example(p, i, &f);
-    if (is_other) return refuse_head(p, &f, error);
-  }
+  if (find_method(p, &f) && plim_project_trains(p).method == PLIM_METHOD_TEXTS)
+    return refuse_method(p, &f, error);
+  plim_err err = plim_project_refuse_keys(p, error);
+  if (!err) err = refuse_evaluation(p, error);
+  for (size_t i = 0; !err && i < p->files.len; i++) err = refuse_adapters(p, i, error);
+  if (err) return err;
+  size_t row = head_in_files(p, &f);
+  if (row < HEADS && heads[row].head == PLIM_HEADS) return refuse_head(p, &f, error);
   return check_parallel(p, error);
 }

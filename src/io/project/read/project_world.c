@@ -85,6 +85,86 @@ static void spread_over_nodes(plim_project *p) {
   leave_open(world, why);
 }
 
+// ---- from a comment ---------------------------------------------------------------------------------
+
+// The number behind "--nproc_per_node" in a comment that has torchtune's launch command; 0: none.
+static int64_t launched(const char *line, size_t size) {
+  static const char command[] = "tune run", flag[] = "--nproc_per_node";
+  size_t blank = 0;
+  while (blank < size && strchr(" \t", line[blank])) blank++;
+  if (blank == size || line[blank] != '#' || !memmem(line, size, command, sizeof command - 1))
+    return 0;
+  const char *at = memmem(line, size, flag, sizeof flag - 1);
+  if (!at) return 0;
+  at += sizeof flag - 1;
+  int64_t count = strtoll(at + (*at == ' ' || *at == '='), NULL, 10);
+  return count > 0 && count <= MOST ? count : 0;
+}
+
+// torchtune's configurations do not set the number of GPUs; a comment at their start has the command to launch them.
+static void take_comment(plim_project *p) {
+  plim_project_knob *world = &p->knobs[PLIM_KNOB_WORLD];
+  if (p->dialect != PLIM_DIALECT_TORCHTUNE || world->origin != PLIM_ABSENT) return;
+  for (size_t i = 0; i < p->files.len; i++) {
+    const plim_project_file *f = p->files.at[i];
+    int64_t count = 0;
+    int number = 0;
+    if (f->is.dialect != PLIM_DIALECT_TORCHTUNE || f->settings.format != PLIM_FORMAT_YAML) continue;
+    for (const char *line = f->text; *line && !count; number++) {
+      size_t size = strcspn(line, "\n");
+      count = launched(line, size);
+      line += size + (line[size] != 0);
+    }
+    if (!count) continue;
+    *world = (plim_project_knob){.origin = PLIM_DEFAULTED,
+                                 .value = {.kind = PLIM_VALUE_INTEGER, .integer = count}};
+    plim_note_add(&p->notes, "assumed.gpus", "world",
+                  "%lld GPUs, as in the launch command in this comment (--world N to change)",
+                  (long long)count);
+    plim_note_at(&p->notes, f->path, number);
+    return;
+  }
+}
+
+// The file behind "--config_file" in a comment: accelerate's file, which may shard the model.
+static bool names_launch_file(const char *line, size_t size, const char **name, int *length) {
+  static const char flag[] = "--config_file";
+  size_t blank = 0;
+  while (blank < size && strchr(" \t", line[blank])) blank++;
+  const char *at = memmem(line, size, flag, sizeof flag - 1), *end = line + size;
+  if (blank == size || line[blank] != '#' || !at) return false;
+  for (at += sizeof flag - 1; at < end && strchr(" =\t", *at);) at++;
+  *name = at;
+  while (at < end && !strchr(" \t\r\\", *at)) at++;
+  *length = (int)(at - *name);
+  return *length > 0 && *length < 200;
+}
+
+// A comment may say how the file is launched. What that file of accelerate sets is not known here.
+static void note_launch_files(plim_project *p) {
+  bool is_launched = p->knobs[PLIM_KNOB_STRATEGY].origin != PLIM_ABSENT ||
+                     p->knobs[PLIM_KNOB_WORLD].origin != PLIM_ABSENT;
+  for (size_t i = 0; i < p->files.len && !is_launched; i++) {
+    const plim_project_file *f = p->files.at[i];
+    int number = 1;
+    if (f->settings.format != PLIM_FORMAT_YAML) continue;
+    for (const char *line = f->text; *line; number++) {
+      size_t size = strcspn(line, "\n");
+      const char *name;
+      int length;
+      if (names_launch_file(line, size, &name, &length)) {
+        plim_note_add(&p->notes, "unread.launch_file", NULL,
+                      "the launch command in this comment uses %.*s, which is not read: add its "
+                      "path to this command, because it may shard the model",
+                      length, name);
+        plim_note_at(&p->notes, f->path, number);
+        return;
+      }
+      line += size + (line[size] != 0);
+    }
+  }
+}
+
 // ---- from the batch ---------------------------------------------------------------------------------
 
 static int64_t sharers(const plim_project *p) {
@@ -118,7 +198,9 @@ static void infer_world(plim_project *p) {
 void plim_project_settle_world(plim_project *p) {
   for (size_t i = 0; i < sizeof allocated / sizeof *allocated; i++) take_allocated(p, i);
   spread_over_nodes(p);
+  take_comment(p);
   infer_world(p);
+  note_launch_files(p);
 }
 
 // ---- accumulation -----------------------------------------------------------------------------------

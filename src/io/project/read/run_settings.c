@@ -62,12 +62,31 @@ static void take_loss(const plim_project *p, plim_run_settings *out) {
   out->loss_chunk = count(p, PLIM_KNOB_CHUNKED_LOSS);
 }
 
+// loss = model(**batch).loss: no variable keeps the model's outputs. The tape has no cache of keys and values, which a
+// decoder fills unless use_cache is false; then the loop that keeps its outputs is the safer prediction.
+static bool keeps_only_loss(const plim_project *p) {
+  static const char *const kept[] = {"out.loss", "output.loss", "outputs.loss",
+                                     "res.loss", "result.loss", "results.loss"};
+  bool takes_it = false, has_no_cache = false;
+  for (size_t i = 0; i < p->files.len; i++) {
+    const plim_project_file *f = p->files.at[i];
+    if (f->settings.format != PLIM_FORMAT_PYTHON) continue;
+    takes_it = takes_it || plim_python_has(&f->code, ").loss");
+    has_no_cache = has_no_cache || plim_python_has(&f->code, "use_cache=False");
+    for (size_t k = 0; k < sizeof kept / sizeof *kept; k++)
+      if (plim_python_has(&f->code, kept[k])) return false;
+  }
+  return takes_it && has_no_cache;
+}
+
 // The collators of a Trainer pad and pass a mask; packed batches and manual loops have none.
 static void take_loop(const plim_project *p, plim_run_settings *out) {
   bool has_trainer = p->dialect != PLIM_DIALECTS && plim_dialect_table[p->dialect].has_trainer;
   const char *mask = has_trainer ? plim_dialect_table[p->dialect].mask : NULL;
   bool is_packed = strcmp(out->packing.text, "on") == 0;
-  out->loop = (plim_known_text){PLIM_DEFAULTED, has_trainer ? "trainer" : "manual"};
+  out->loop = (plim_known_text){PLIM_DEFAULTED, has_trainer          ? "trainer"
+                                                : keeps_only_loss(p) ? "loss-only"
+                                                                     : "manual"};
   out->mask = (plim_known_text){PLIM_DEFAULTED, mask && !is_packed ? mask : "none"};
 }
 
@@ -76,6 +95,38 @@ static bool has_bound_batch(const plim_project *p) {
   for (size_t i = 0; i < p->bindings.len; i++)
     if (p->bindings.at[i]->key.knob == PLIM_KNOB_MICRO_BATCH) return true;
   return false;
+}
+
+// What to type instead of planning files that train nothing.
+static void hint_training(const plim_project *p, size_t file, plim_error *error) {
+  const plim_project_file *f = file == SIZE_MAX ? NULL : p->files.at[file];
+  plim_dialect dialect = f ? f->recipe.dialect : PLIM_DIALECTS;
+  char command[200];
+  if (p->missing) plim_error_hint(error, "find %.160s and add its path to the command", p->missing);
+  else if (dialect != PLIM_DIALECTS && plim_dialect_table[dialect].is_part)
+    plim_error_hint(error,
+                    "give the configuration or script that trains, too: plimsoll plan train.yaml "
+                    "%.160s",
+                    f->path);
+  else if (dialect == PLIM_DIALECT_TORCHTUNE)
+    plim_error_hint(error,
+                    "give the configuration of a recipe that trains; to see the memory of this "
+                    "one: plimsoll simulate -- tune run RECIPE --config %.120s",
+                    f->path);
+  else if (dialect == PLIM_DIALECT_LLAMA_FACTORY || dialect == PLIM_DIALECT_LLAMA_FACTORY_V1)
+    plim_error_hint(error,
+                    "give the configuration that trains; to see the memory of this one, with "
+                    "chat, export or train as COMMAND: plimsoll simulate -- llamafactory-cli "
+                    "COMMAND %.120s",
+                    f->path);
+  else if (plim_project_ask_command(p, PLIM_KNOB_MICRO_BATCH, command, sizeof command))
+    plim_error_hint(error,
+                    "give the launch command: %s, or its file; or, if one of your own keys sets "
+                    "the batch size: --set micro_batch=FILE:KEY",
+                    command);
+  else
+    plim_error_hint(error, "add the training script or configuration; or, if one of your own keys "
+                           "sets the batch size: --set micro_batch=FILE:KEY");
 }
 
 // `reason` begins with "it" if it is about the file, whose name takes the place of that word.
@@ -90,10 +141,7 @@ static plim_err refuse_training(const plim_project *p, size_t file, const char *
                                  "here",
                                  name, rest, p->missing)
                      : plim_fail(error, PLIM_ERR_UNSUPPORTED, "%.200s%s", name, rest);
-  if (p->missing) plim_error_hint(error, "find %.160s and add its path to the command", p->missing);
-  else
-    plim_error_hint(error, "add the training script or configuration; or, if one of your own keys "
-                           "sets the batch size: --set micro_batch=FILE:KEY");
+  hint_training(p, file, error);
   return plim_error_file_of(p, file, err, error);
 }
 
@@ -106,7 +154,7 @@ static plim_err check_trains(const plim_project *p, plim_error *error) {
     if (f->recipe.dialect == PLIM_DIALECTS) continue;
     const char *mine = plim_recipe_file_refusal(&f->settings, &f->recipe);
     if (!mine && f->is.dialect == p->dialect) return PLIM_OK;
-    if (mine) reason = mine, file = i;
+    if (mine && !f->shipped_by) reason = mine, file = i;
   }
   return reason ? refuse_training(p, file, reason, error)
                 : refuse_training(p, SIZE_MAX,
@@ -146,6 +194,11 @@ plim_err plim_run_settings_of(const plim_project *p, plim_run_settings *out, pli
       .epochs = number(p, PLIM_KNOB_EPOCHS),
       .clip = number(p, PLIM_KNOB_CLIP),
       .lora_targets = text(p, PLIM_KNOB_LORA_TARGETS),
+      .lora_saved = text(p, PLIM_KNOB_LORA_SAVED),
+      .lora_layers = text(p, PLIM_KNOB_LORA_LAYERS),
+      .lora_excluded = text(p, PLIM_KNOB_LORA_EXCLUDED),
+      .lora_bias = text(p, PLIM_KNOB_LORA_BIAS),
+      .dora = text(p, PLIM_KNOB_DORA),
       .liger = text(p, PLIM_KNOB_LIGER),
       .packing = text(p, PLIM_KNOB_PACKING),
       .compile = text(p, PLIM_KNOB_COMPILE),

@@ -31,10 +31,11 @@ typedef struct {
   plim_known_count loss_chunk; // tokens, if set
   plim_known_count lora_rank, empty_cache;
   plim_known_number lora_alpha, lora_dropout, epochs, clip;
-  plim_known_text lora_targets;
+  plim_known_text lora_targets, lora_saved, lora_layers, lora_excluded, lora_bias;
+  plim_known_text dora;                             // on, off
   plim_known_text liger, packing, compile, reshard; // on, off
   plim_known_text mask; // none, ones, pad, longest: the mask of the ecosystem's batches
-  plim_known_text loop; // trainer, manual
+  plim_known_text loop; // trainer, manual, loss-only
 } plim_run_settings;
 
 // Collects the settings. Fails with the reason if the files train nothing, such as configurations of launchers or

@@ -104,6 +104,7 @@ static plim_err change_accelerate(const plim_project *p, size_t file,
 static const struct {
   plim_dialect dialect;
   const char *strategy, *words;
+  const char *offload; // NULL: any
 } own_ways[] = {
     {PLIM_DIALECT_MEGATRON, "zero1", "--use-distributed-optimizer"},
     {PLIM_DIALECT_MEGATRON, "fsdp2", "--use-torch-fsdp2"},
@@ -115,17 +116,25 @@ static const struct {
     {PLIM_DIALECT_TORCHTUNE, "fsdp2", "a recipe with a name ending in _distributed"},
     {PLIM_DIALECT_LITGPT, "fsdp2", "devices above 1"},
     {PLIM_DIALECT_LIGHTNING, "zero1", "Trainer(strategy=\"deepspeed_stage_1\")"},
+    {PLIM_DIALECT_LIGHTNING, "zero2", "Trainer(strategy=\"deepspeed_stage_2_offload\")",
+     "optimizer"},
     {PLIM_DIALECT_LIGHTNING, "zero2", "Trainer(strategy=\"deepspeed_stage_2\")"},
+    {PLIM_DIALECT_LIGHTNING, "zero3", "Trainer(strategy=\"deepspeed_stage_3_offload\")",
+     "parameters"},
     {PLIM_DIALECT_LIGHTNING, "zero3", "Trainer(strategy=\"deepspeed_stage_3\")"},
     {PLIM_DIALECT_LIGHTNING, "fsdp2",
      "Trainer(strategy=ModelParallelStrategy()), with fully_shard in configure_model"},
     {PLIM_DIALECT_LLM_FOUNDRY, "fsdp2", "fsdp_config.sharding_strategy: FULL_SHARD"},
 };
 
-const char *plim_project_own_sharding(const plim_project *p, const char *strategy) {
-  for (size_t i = 0; i < sizeof own_ways / sizeof *own_ways; i++)
-    if (own_ways[i].dialect == p->dialect && strcmp(own_ways[i].strategy, strategy) == 0)
+const char *plim_project_own_sharding(const plim_project *p, const char *strategy,
+                                      const char *offload) {
+  for (size_t i = 0; i < sizeof own_ways / sizeof *own_ways; i++) {
+    const char *with = own_ways[i].offload;
+    if (own_ways[i].dialect == p->dialect && strcmp(own_ways[i].strategy, strategy) == 0 &&
+        (!with || strcmp(with, offload) == 0))
       return own_ways[i].words;
+  }
   return NULL;
 }
 
@@ -230,7 +239,7 @@ static plim_err refuse_unknown(const plim_sharing_mode_text *w, const char *who,
 
 plim_err plim_project_share(const plim_project *p, const plim_sharing_mode_text *w,
                             plim_edit_set *out, plim_error *error) {
-  const char *words = plim_project_own_sharding(p, w->strategy),
+  const char *words = plim_project_own_sharding(p, w->strategy, w->offload),
              *who = unsupporting_ecosystem(p, w);
   plim_share_kind kind;
   if (words) return refuse_own(w, words, error);

@@ -23,7 +23,8 @@ int plim_share_stage(const plim_sharing_mode_text *w); // 1 to 3; 0: not ZeRO
 
 // The ecosystem's own setting for this strategy, such as Megatron's --use-distributed-optimizer; NULL: it is
 // set through DeepSpeed or accelerate.
-const char *plim_project_own_sharding(const plim_project *p, const char *strategy);
+const char *plim_project_own_sharding(const plim_project *p, const char *strategy,
+                                      const char *offload);
 
 // ---- keys of a trainer (project_share_trainer.c) ----------------------------------------------------
 
@@ -52,6 +53,11 @@ plim_err plim_project_put_devices(const plim_project *p, const plim_knob_change 
                                   plim_edit_set *out, plim_error *error);
 // If stage 3 is new: turns accelerate's zero3_init_flag on and removes device_map.
 plim_err plim_project_suit_stage_3(const plim_project *p, plim_edit_set *out, plim_error *error);
+
+// ---- configurations of several trainings (project_copies.c) -------------------------------------------
+
+// Moves the edits of a file that other trainings use as well to a copy, which the training's own file then names.
+plim_err plim_project_copy_shared(const plim_project *p, plim_edit_set *out, plim_error *error);
 
 // ---- turning a strategy off (project_unshare.c) -----------------------------------------------------
 

@@ -1,0 +1,120 @@
+// Versions of libraries: which a prediction uses, and where they come from.
+#include <stdio.h>
+#include <string.h>
+
+#include "family.h"
+#include "job_options.h"
+
+// A library that the job uses, in the order in which they are named.
+static bool is_used(const job_request *r, plim_library library) {
+  switch (library) {
+  case PLIM_LIBRARY_PEFT: return r->job.lora.rank != 0;
+  case PLIM_LIBRARY_TRL: {
+    bool is_newest =
+        r->job.recipe.method != PLIM_METHOD_TEXTS && r->job.recipe.loss != PLIM_LOSS_FULL;
+    return r->job.versions.trl != 0 || is_newest;
+  }
+  case PLIM_LIBRARY_ACCELERATE: return r->job.versions.accelerate != 0;
+  default: return true;
+  }
+}
+
+static bool is_named(const char *list, plim_library library) {
+  plim_versions typed = {0};
+  return list && !plim_versions_parse(list, &typed, NULL) && plim_versions_get(&typed, library);
+}
+
+plim_err job_fit_attention(const job_args *args, job_request *r, plim_error *error) {
+  const plim_family *family = r->job.model.family;
+  uint16_t release = plim_versions_used(&r->job.versions, PLIM_LIBRARY_TRANSFORMERS);
+  if (release >= family->sdpa_from || r->job.recipe.attention != PLIM_ATTENTION_SDPA)
+    return PLIM_OK;
+  if (job_is_typed(args, &args->attention)) {
+    plim_err err =
+        plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s has no sdpa attention in transformers %s",
+                  family->model_type, plim_release_words(release).text);
+    plim_error_hint(error, "--attention eager, or --versions transformers=%s",
+                    plim_release_words(family->sdpa_from).text);
+    return err;
+  }
+  r->job.recipe.attention = PLIM_ATTENTION_EAGER;
+  plim_note_add(&r->notes, "assumed.attention", "attention",
+                "%s has only eager attention in transformers %s", family->model_type,
+                plim_release_words(release).text);
+  return PLIM_OK;
+}
+
+uint16_t job_release(const job_args *args, plim_library library) {
+  plim_versions typed = {0};
+  if (args->versions && !plim_versions_parse(args->versions, &typed, NULL) &&
+      plim_versions_get(&typed, library))
+    return plim_versions_get(&typed, library);
+  return args->pins.of[library].release;
+}
+
+plim_err job_check_release(const job_request *r, plim_error *error) {
+  const plim_family *family = r->job.model.family;
+  uint16_t release = plim_versions_used(&r->job.versions, PLIM_LIBRARY_TRANSFORMERS);
+  if (release >= family->first_release) return PLIM_OK;
+  plim_err err =
+      plim_fail(error, PLIM_ERR_UNSUPPORTED, "transformers %s does not have %s models yet",
+                plim_release_words(release).text, family->model_type);
+  plim_error_hint(error, "they were added in %s: --versions transformers=%s, or a newer one",
+                  plim_release_words(family->first_release).text,
+                  plim_release_words(family->first_release).text);
+  return err;
+}
+
+const char *job_version_origin(const job_args *args, plim_library library, char *text,
+                               size_t size) {
+  const plim_pin *pin = &args->pins.of[library];
+  if (is_named(args->versions, library)) return "--versions";
+  if (!pin->release) return NULL;
+  if (pin->line) snprintf(text, size, "%s:%d", pin->file, pin->line);
+  else snprintf(text, size, "installed in %s", pin->file);
+  return text;
+}
+
+// Without any version that is known, the sentence is the short one.
+void job_describe_versions(const job_args *args, const job_request *r, char *text, size_t size) {
+  static const plim_library order[] = {PLIM_LIBRARY_TORCH, PLIM_LIBRARY_TRANSFORMERS,
+                                       PLIM_LIBRARY_PEFT, PLIM_LIBRARY_TRL,
+                                       PLIM_LIBRARY_ACCELERATE};
+  size_t used = 0;
+  bool is_any_known = false;
+  for (int i = 0; i < PLIM_LIBRARIES; i++)
+    is_any_known = is_any_known || plim_versions_get(&r->job.versions, (plim_library)i);
+  for (size_t i = 0; i < sizeof order / sizeof *order && used < size; i++) {
+    char place[300];
+    if (!is_used(r, order[i])) continue;
+    const char *origin = job_version_origin(args, order[i], place, sizeof place);
+    used += (size_t)snprintf(
+        text + used, size - used, "%s%s %s", used ? ", " : "", plim_library_names[order[i]],
+        plim_release_words(plim_versions_used(&r->job.versions, order[i])).text);
+    if (is_any_known && used < size)
+      used += (size_t)snprintf(text + used, size - used, " (%s)", origin ? origin : "not pinned");
+  }
+  if (r->job.sharding.strategy >= PLIM_SHARD_ZERO1 && used < size)
+    used += (size_t)snprintf(text + used, size - used, ", DeepSpeed 0.19");
+  if (!is_any_known && used < size)
+    snprintf(text + used, size - used, " (other versions may differ)");
+}
+
+// A requirement that allows no known release: the nearest is used.
+static void note_unknown(const plim_pin *pin, plim_library library, job_request *r) {
+  plim_note_add(&r->notes, "unmodelled.version", NULL,
+                "the project asks for %s %s, which is not modelled; predicted as %s, so the "
+                "estimate may be too low or too high",
+                plim_library_names[library], pin->asked, plim_release_words(pin->release).text);
+  if (pin->line) plim_note_at(&r->notes, pin->file, pin->line);
+}
+
+plim_err job_understand_versions(const job_args *args, job_request *r, plim_error *error) {
+  for (int i = 0; i < PLIM_LIBRARIES; i++) {
+    const plim_pin *pin = &args->pins.of[i];
+    if (!pin->release || is_named(args->versions, (plim_library)i)) continue;
+    plim_versions_set(&r->job.versions, (plim_library)i, pin->release);
+    if (!pin->is_known) note_unknown(pin, (plim_library)i, r);
+  }
+  return args->versions ? plim_versions_parse(args->versions, &r->job.versions, error) : PLIM_OK;
+}

@@ -1,0 +1,144 @@
+// Finds evaluation during training, which is not on the tape, and computes what it needs at least.
+#include <string.h>
+#include <strings.h>
+
+#include "key_names.h"
+#include "project_job.h"
+#include "units.h"
+
+static bool is_setting_of(const plim_setting *setting, const char *name) {
+  return !setting->is_aside && plim_key_is_called(setting->key, name);
+}
+
+// The last setting with one of the two names; NULL: none.
+static const plim_setting *find(const project_job *p, const char *name, const char *other,
+                                const char **file) {
+  const plim_setting *found = NULL;
+  for (size_t i = 0; i < p->project.files.len; i++) {
+    const plim_settings *s = &p->project.files.at[i]->settings;
+    for (size_t k = 0; k < s->at.len; k++)
+      if (is_setting_of(&s->at.at[k], name) || (other && is_setting_of(&s->at.at[k], other)))
+        found = &s->at.at[k], *file = p->project.files.at[i]->path;
+  }
+  return found;
+}
+
+static plim_value value_of(const plim_setting *setting) {
+  if (!setting) return (plim_value){0};
+  return setting->value.kind == PLIM_VALUE_DERIVED ? setting->computed : setting->value;
+}
+
+static bool is_on(const project_job *p, const char *name) {
+  const char *file;
+  plim_value v = value_of(find(p, name, NULL, &file));
+  if (v.kind == PLIM_VALUE_TEXT) return *v.text && strcasecmp(v.text, "false") != 0;
+  return v.kind == PLIM_VALUE_BOOL ? v.flag
+                                   : (v.kind == PLIM_VALUE_INTEGER && v.integer > 0) ||
+                                         (v.kind == PLIM_VALUE_REAL && v.real > 0);
+}
+
+// Trainer evaluates if a strategy other than "no" is set; transformers 4.45 and older call it evaluation_strategy.
+static bool has_strategy(const project_job *p) {
+  const char *file;
+  plim_value v = value_of(find(p, "eval_strategy", "evaluation_strategy", &file));
+  bool is_text = v.kind == PLIM_VALUE_TEXT;
+  return is_text && (strcasecmp(v.text, "steps") == 0 || strcasecmp(v.text, "epoch") == 0);
+}
+
+static bool runs(const project_job *p) {
+  switch (p->project.dialect) {
+  case PLIM_DIALECT_AXOLOTL:
+    return is_on(p, "val_set_size") || project_job_setting(p, "test_datasets", ".path");
+  case PLIM_DIALECT_TORCHTUNE: return is_on(p, "run_val_every_n_steps");
+  default: return has_strategy(p);
+  }
+}
+
+static const struct {
+  plim_dialect dialect;
+  const char *key, *other;
+  int64_t otherwise; // the batch if none is set; 0: that of training
+} batches[] = {
+    {PLIM_DIALECT_AXOLOTL, "eval_batch_size", NULL, 0},
+    {PLIM_DIALECT_TORCHTUNE, "batch_size_val", NULL, 0},
+    {PLIM_DIALECTS, "per_device_eval_batch_size", "per_gpu_eval_batch_size",
+     8}, // TrainingArguments
+};
+
+static bool is_evaluated(plim_dialect dialect) {
+  return dialect == PLIM_DIALECT_AXOLOTL || dialect == PLIM_DIALECT_TORCHTUNE ||
+         (dialect != PLIM_DIALECTS && plim_dialect_table[dialect].has_trainer);
+}
+
+// The bytes of the logits of one sequence: in the type of the computation, and in float32 for the loss.
+static uint64_t logits_bytes(const plim_job *job) {
+  bool is_short = job->recipe.autocast != PLIM_BOOL || job->dtype != PLIM_FP32;
+  return (uint64_t)job->recipe.length * (uint64_t)job->model.vocabulary * (is_short ? 2 + 4 : 4);
+}
+
+// Losses that never have all logits also work in evaluation, except Liger's, which is for training alone.
+static bool has_all_logits(const project_job *p, const plim_job *job) {
+  bool is_liger = p->run.liger.origin >= PLIM_DEFAULTED && strcmp(p->run.liger.text, "on") == 0;
+  return job->recipe.loss == PLIM_LOSS_FULL || (job->recipe.loss == PLIM_LOSS_FUSED && is_liger);
+}
+
+job_evaluation project_job_evaluation(const project_job *p, const plim_job *job) {
+  job_evaluation e = {.batch = job->recipe.batch};
+  size_t i = 0;
+  if (!is_evaluated(p->project.dialect) || !runs(p)) return e;
+  while (batches[i].dialect != PLIM_DIALECTS && batches[i].dialect != p->project.dialect) i++;
+  const plim_setting *batch = find(p, batches[i].key, batches[i].other, &e.file);
+  plim_value v = value_of(batch);
+  e.key = batches[i].key;
+  e.line = batch ? batch->line : 0;
+  if (v.kind == PLIM_VALUE_INTEGER && v.integer > 0) e.batch = v.integer;
+  else if (batches[i].otherwise) e.batch = batches[i].otherwise;
+  e.runs = true;
+  e.generates = is_on(p, "predict_with_generate");
+  e.keeps_logits = project_job_calls(p, "compute_metrics=") && !is_on(p, "prediction_loss_only");
+  if (has_all_logits(p, job)) e.logits_bytes = (uint64_t)e.batch * logits_bytes(job);
+  return e;
+}
+
+// Evaluation with a batch that is not larger than that of training needs less than training, because nothing is kept for
+// a backward pass.
+bool job_evaluation_matters(const job_evaluation *e, const plim_job *job) {
+  bool is_larger = e->batch > job->recipe.batch && e->logits_bytes;
+  bool is_unlike = job->recipe.loss != PLIM_LOSS_FULL && e->logits_bytes;
+  return e->runs && (is_larger || is_unlike || e->keeps_logits || e->generates);
+}
+
+static bool is_packed(const project_job *p) {
+  return p->run.packing.origin >= PLIM_DEFAULTED && strcmp(p->run.packing.text, "on") == 0;
+}
+
+void project_job_drop_lengths(project_job *p, job_args *args) {
+  const char *why = is_packed(p) ? "samples are packed"
+                    : is_on(p, "pad_to_sequence_len") || is_on(p, "pad_to_max_length")
+                        ? "every batch is padded to the full length"
+                        : NULL;
+  if (!args->lengths || !why) return;
+  args->lengths = NULL;
+  plim_note_add(&p->notes, "unused.lengths", "sequence", "--lengths changes nothing: %s", why);
+}
+
+void project_job_note_batches(const project_job *p, job_request *r) {
+  if (is_packed(p)) job_note_packed_length(r);
+  job_evaluation e = project_job_evaluation(p, &r->job);
+  if (!job_evaluation_matters(&e, &r->job)) return;
+  const char *beside = e.keeps_logits ? ", and compute_metrics keeps those of all batches until "
+                                        "eval_accumulation_steps moves them to the host"
+                       : e.generates  ? ", and predict_with_generate keeps keys and values"
+                                      : "";
+  if (e.logits_bytes)
+    plim_note_add(
+        &r->notes, "unmodelled.evaluation", NULL,
+        "evaluation is not modelled: a batch of %lld x %lld tokens has %s of logits%s; if "
+        "that is more than training has left, lower %s to %lld",
+        (long long)e.batch, (long long)r->job.recipe.length, units_bytes(e.logits_bytes).text,
+        beside, e.key, (long long)r->job.recipe.batch);
+  else
+    plim_note_add(&r->notes, "unmodelled.evaluation", NULL,
+                  "evaluation (batch %lld) is not modelled%s", (long long)e.batch, beside);
+  if (e.line) plim_note_at(&r->notes, e.file, e.line);
+}

@@ -1,0 +1,36 @@
+// ELECTRA: BERT's layers, without a pooler; its tables may be narrower than its layers.
+#include "bert.h"
+#include "families.h"
+
+const plim_family plim_family_electra = {
+    .model_type = "electra",
+    .build = plim_bert_new,
+    .defaults = {.head = PLIM_HEAD_MASKED,
+                 .embedding = 128,
+                 .hidden = 256,
+                 .intermediate = 1024,
+                 .layers = 12,
+                 .heads = 4,
+                 .positions = 512,
+                 .token_types = 2,
+                 .vocabulary = 30522,
+                 .activation = PLIM_ACT_GELU,
+                 .dropout = 0.1,
+                 .attention_dropout = 0.1,
+                 .ties_embeddings = true},
+    .is_encoder = true,
+    .has_inline_loss = true,
+    .text_head = {.dense = "classifier.dense",
+                  .activation = PLIM_ACT_GELU,
+                  .drops_first = true,
+                  .classifier = "classifier.out_proj"},
+    .has_no_pooler = true,
+    .transform = "generator_predictions.dense",
+    .norms_first = true,
+    .lacks_heads = 1u << PLIM_HEAD_CHOICES,
+    .divides_width = true,
+    .has_position_table = true,
+    .lora_targets = "query,value",
+    .loss_function_from = PLIM_RELEASE(5, 0),
+    .recorded = PLIM_RECORDED_TRAINING,
+};

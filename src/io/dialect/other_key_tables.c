@@ -1,0 +1,592 @@
+// What the keys that are no knobs do, one table per framework. The keys come from the frameworks' own sources: Axolotl 0.19
+// (utils/schemas), LLaMA-Factory 0.9.5 (hparams and v1/config), torchtune 0.6.1 (recipes), transformers 5.23
+// (TrainingArguments, from_pretrained), TRL 1.16 (the Config classes, scripts/utils.py), peft 0.21 (LoraConfig), accelerate
+// 1.15 (commands), DeepSpeed 0.19 (runtime/config.py, zero/config.py), Lightning 2.6 (Trainer), Megatron-LM of 2026
+// (training/arguments.py), and the documentation of
+// the others.
+#include "other_keys.h"
+
+// clang-format off
+#define FREE(why, keys_) {.keys = keys_, .effect = PLIM_EFFECT_NONE, .what = why}
+#define READ(where, keys_) {.keys = keys_, .effect = PLIM_EFFECT_READ, .what = where}
+#define MORE(keys_, ...) {.keys = keys_, .effect = PLIM_EFFECT_MORE, .what = __VA_ARGS__}
+#define EITHER(keys_, ...) {.keys = keys_, .effect = PLIM_EFFECT_EITHER, .what = __VA_ARGS__}
+#define LESS(keys_, ...) {.keys = keys_, .effect = PLIM_EFFECT_LESS, .what = __VA_ARGS__}
+#define TIME(keys_, ...) {.keys = keys_, .effect = PLIM_EFFECT_TIME, .what = __VA_ARGS__}
+#define REFUSED(keys_, ...) {.keys = keys_, .effect = PLIM_EFFECT_REFUSED, .what = __VA_ARGS__}
+#define ONLY .only =
+#define OFF .off =
+#define END {.keys = NULL}
+
+// Words that explain why a key is free.
+#define LEARNING "it changes what is learned, not the size of anything"
+#define DATA "it chooses and prepares the data before the step"
+#define LOGS "it logs, saves or names things"
+#define STARTS "it tells the processes how to find each other"
+#define EVALUATES "evaluation has a note of its own"
+#define WITH_RL "it belongs to a kind of training that is refused or predicted by its own key"
+#define ON_THE_HOST "it affects the host alone"
+
+// Heads that the tape does not have, for keys that name a class of transformers.
+#define OTHER_HEADS "*ForSequenceClassification *ForTokenClassification *ForQuestionAnswering *ForMultipleChoice"
+
+// ---- Axolotl ----------------------------------------------------------------------------------------
+
+static const plim_other_key axolotl[] = {
+  READ("project_follow.c", "deepspeed"),
+  READ("project_counts.c, project_loads.c, project_fsdp.c", "batch_size device_map.* fsdp_config.fsdp_version fsdp_config"),
+  READ("project_unmodelled.c", "unfrozen_parameters.* sequence_parallel_degree dp_replicate_size expert_parallel_size"),
+  READ("its plugin is read", "cut_cross_entropy"),
+  READ("project_rules.c: a micro batch that may change is not planned", "auto_find_batch_size"),
+  READ("project_job_ecosystem.c", "lora_mlp_kernel lora_qkv_kernel lora_o_kernel lora_embedding_kernel"),
+
+  REFUSED("adapter", "this kind of adapter", ONLY "llama-adapter mora remora ia3 oft"),
+  REFUSED("mora.use_mora", "the adapter MoRA"),
+  REFUSED("kd_trainer", "knowledge distillation"),
+  REFUSED("plugins.*", "knowledge distillation", ONLY "*KDPlugin"),
+  REFUSED("ebft.*", "energy-based fine-tuning"),
+  REFUSED("model_type", "the head of this class", ONLY OTHER_HEADS),
+
+  MORE("lora_target_parameters.*", "an adapter on these parameters"),
+  MORE("peft_trainable_token_indices.*", "training these rows of the embedding"),
+  MORE("peft_layer_replication.*", "replicating layers"),
+  MORE("qat.*", "quantisation-aware training"),
+  MORE("neftune_noise_alpha noisy_embedding_alpha", "the noise that NEFTune adds to the embeddings"),
+  MORE("grokfast_*", "Grokfast's moving average of the gradients"),
+  MORE("fp32_norms fp32_norm_classes.*", "norms in float32"),
+  MORE("float32", "weights in float32"),
+  MORE("model_config.output_router_logits overrides_of_model_config.output_router_logits", "the router's logits and their loss"),
+  MORE("use_eaft", "the entropy of the logits in this loss"),
+  MORE("processor_type freeze_mm_modules", "the part of the model that sees images, and their tokens,"),
+  MORE("generate_samples", "generating samples during training"),
+  MORE("dense_mixer", "DenseMixer, which runs all experts,"),
+  MORE("lm_eval_tasks.*", "lm-eval after training", OFF "[]"),
+
+  LESS("peft_layers_pattern", "an adapter on some layers only"),
+  LESS("lisa_n_layers lisa_step_interval", "LISA, which trains a few layers at a time,"),
+  LESS("spectrum_top_fraction", "Spectrum, which freezes most layers,"),
+  LESS("tiled_mlp", "the tiled MLP"),
+  LESS("flash_attn_cross_entropy liger_cross_entropy", "the fused cross entropy, which keeps no float32 copies of the logits,"),
+  LESS("flash_attn_rms_norm", "the fused RMS norm"),
+  LESS("quantize_moe_experts gemma4_nf4_nonexpert gemma4_fp8_nonexpert", "quantising these weights"),
+  LESS("ple_cpu_offload", "keeping the per-layer embeddings on the host"),
+  LESS("batch_flattening", "flattening the batch, which leaves out the padding,"),
+
+  EITHER("lora_rank_pattern.*", "a rank of its own for some layers"),
+  EITHER("diffusion.*", "training a diffusion language model"),
+  EITHER("relora", "ReLoRA, which merges and restarts the adapters,"),
+  EITHER("flash_attn_fuse_mlp flash_attn_fuse_qkv", "flash-attn's fusion of layers"),
+  EITHER("sage_attention flash_optimum flex_attention s2_attention", "this attention kernel"),
+  EITHER("fused_attn_kernel gemma4_hybrid_attn_impl large_head_attention flash_attn_d512 sdpa_varlen scaling_softmax", "this attention kernel"),
+  EITHER("llama4_linearized_experts", "a checkpoint with linear experts that is not from axolotl-quants"),
+  EITHER("experts_implementation use_scattermoe use_sonicmoe expert_backend moe_*", "this implementation of the experts", OFF "eager"),
+  EITHER("use_dsv4_kernels use_glm_dsa_kernels dsv4_* nvfp4_* nonexpert_quantization use_kernels use_onebitllms", "this set of kernels"),
+  EITHER("liger_rms_norm_gated liger_use_token_scaling liger_kernel_impl", "this kernel of Liger"),
+  EITHER("model_quantization_config", "a checkpoint that is quantised in this way"),
+  EITHER("gptq", "a checkpoint that is quantised with GPTQ"),
+  EITHER("overrides_of_model_config.* model_config.* overrides_of_model_kwargs.* base_model_config", "another configuration of the model"),
+  EITHER("chunked_cross_entropy_num_chunks", "another number of chunks", OFF "8"),
+  EITHER("deepcompile", "DeepCompile"),
+  EITHER("trainer_cls", "a trainer of its own"),
+  EITHER("ray_num_workers use_ray resources_per_worker.*", "the number of GPUs that Ray uses (give it with --world)", OFF "1"),
+  EITHER("max_memory.* gpu_memory_limit", "this limit on where the model is placed"),
+  EITHER("embeddings_skip_upcast", "the type of the embeddings"),
+  EITHER("gc_steps", "emptying the cache every few steps"),
+  EITHER("llmcompressor.* hatchery.*", "training with this tool"),
+  EITHER("optim_target_modules.*", "an optimizer that projects the gradients of these modules"),
+  TIME("accelerator_config.gradient_accumulation_kwargs.sync_each_batch", "synchronising the gradients of every micro batch"),
+  TIME("ddp_find_unused_parameters", "searching for unused parameters"),
+  TIME("profiler_steps profiler_steps_start", "profiling"),
+  TIME("gc_collect_steps", "collecting garbage between steps"),
+
+  FREE(DATA, "datasets.* test_datasets.* pretraining_dataset.* datasets test_datasets dataset_* shuffle_* num_dataset_shards_to_save skip_prepare_dataset push_dataset_to_hub hf_use_auth_token train_on_inputs chat_template chat_template_* eot_tokens* default_system_message role_boundaries* excess_length_strategy min_sample_len max_prompt_len streaming* preprocess_iterable is_preprocess total_* remove_unused_columns conversation curriculum_sampling multipack_real_batches fix_untrained_tokens"),
+  FREE("samples are taken at the longest length", "group_by_length pad_to_sequence_len pad_to_multiple_of sample_packing_* pretrain_multipack_* pretraining_sample_concatenation max_packed_sequence_len use_pose pose_* rope_scaling.* "),
+  FREE(LEARNING, "learning_rate embedding_lr* lr_* cosine_* warmup_* weight_decay adam_* optim_args.* torchdistx_path dion_* qgalore_* loraplus_* jagged_restart_* relora_* seed lora_alpha_pattern.* peft_use_rslora lora_fan_in_fan_out reinit_weights mean_resizing_embeddings kd_* eaft_* scaling_softmax_* tiled_mlp_* lisa_layers_attribute model_config_type expert_parallel_* heads_k_stride ring_attn_func nvfp4_merge_aware_start_step spectrum_model_name liger_rms_norm_eps"),
+  FREE("adapters have the same size however they start", "peft_init_lora_weights loftq_config.* peft.loftq_config.* peft_ensure_weight_tying peft_autocast_adapter_dtype lora_on_cpu lora_model_dir merge_lora merge_method qlora_sharded_model_loading peft mora.*"),
+  MORE("rpo_alpha", "the additional loss of the chosen answers", OFF "0"),
+  MORE("dpo_use_weighting", "weighting pairs by their probabilities"),
+  FREE(WITH_RL, "trl.* vllm.* rl_* dpo_* orpo_* simpo_* cpo_* kto_* rpo_* precompute_ref_log_probs center_rewards_coefficient num_labels nemo_gym_* swanlab_*"),
+  FREE(LOGS, "output_dir hub_* save_* saves_per_epoch logging_* wandb_* use_wandb mlflow_* use_mlflow hf_mlflow_* comet_* use_comet trackio_* use_trackio use_tensorboard use_otel_metrics otel_* use_swanlab gradio_* loss_watchdog_* include_* metric_for_best_model greater_is_better load_best_model_at_end early_stopping_patience resume_from_checkpoint auto_resume_from_checkpoints dynamic_checkpoint.* axolotl_config_path strict fsdp_final_state_dict_type ray_run_name"),
+  EITHER("do_causal_lm_eval do_bench_eval eval_table_size", "generating text during evaluation", OFF "0"),
+  FREE(EVALUATES, "val_set_size eval_* evals_per_epoch evaluation_strategy bench_* lm_eval_* num_generation_samples generation_* quantization.*"),
+  FREE("it sets how long the run is", "max_steps"),
+  FREE("a few rows of the embedding at most", "special_tokens.* tokens.* added_tokens_overrides* resize_token_embeddings_to_32x shrink_embeddings"),
+  FREE("it loads and names the model", "trust_remote_code tokenizer_* model_type cls_model_config revision_of_model type_of_model processor_kwargs* image_* is_*_derived_model low_cpu_mem_usage experimental_skip_move_to_device model_quantization_config_kwargs.* bnb_config_kwargs.* gptq_*"),
+  FREE(ON_THE_HOST, "dataloader_* dataset_num_proc dataset_processes ddp ddp_timeout ddp_broadcast_buffers world_size local_rank device"),
+  FREE("buckets of DDP differ by a few MiB", "ddp_bucket_cap_mb"),
+  FREE("the precision of float32 products", "tf32"),
+  FREE("it only matters with the key that turns the feature on", "fp8_* torch_compile_* flex_attn_compile_kwargs* gradient_checkpointing_kwargs.* selective_checkpointing.* accelerator_config.*"),
+  FREE("FSDP: how it wraps, loads and saves", "fsdp_config.*auto_wrap_policy fsdp_config.*cls_to_wrap fsdp_config.*cpu_ram_efficient_loading fsdp_config.*state_dict_type fsdp_config.*sync_module_states fsdp_config.*use_orig_params fsdp_config.*cpu_offload_pin_memory"),
+  READ("FSDP 1 is predicted as FSDP2, with a note", "fsdp_config.*sharding_strategy fsdp_config.*limit_all_gathers fsdp_config.*backward_prefetch* fsdp_config.*forward_prefetch"),
+  EITHER("fsdp_config.*min_num_params", "wrapping modules by their size"),
+  EITHER("fsdp_config.*mixed_precision_policy fsdp_config.*mixed_precision*", "this precision of FSDP"),
+  FREE("plugins other than those that change the loss set their own keys", "plugins.*"),
+  END,
+};
+
+// ---- LLaMA-Factory ----------------------------------------------------------------------------------
+
+static const plim_other_key llama_factory[] = {
+  REFUSED("finetuning_type", "this kind of adapter", ONLY "oft"),
+  REFUSED("use_asft_loss", "a loss with a second model as reference (ASFT)"),
+  REFUSED("export_dir", "merging and exporting a model"),
+  REFUSED("use_kt", "training with KTransformers"),
+  REFUSED("reward_model_type", "this reward model", ONLY "full api"),
+
+  MORE("use_eaft_loss use_dft_loss", "this loss, which needs probabilities of all tokens,"),
+  MORE("upcast_lmhead_output", "logits in float32"),
+  MORE("moe_aux_loss_coef", "the router's logits and their loss"),
+  MORE("enable_torch_profiler profiler_profile_memory", "profiling"),
+
+  LESS("use_llama_pro", "training the added layers only"),
+  LESS("use_adam_mini", "Adam-mini, whose states are smaller,"),
+  LESS("galore_layerwise apollo_layerwise", "updating each layer during the backward pass"),
+
+  EITHER("mixture_of_depths", "mixture of depths, in which some layers see a part of the tokens,"),
+  EITHER("shift_attn", "shifted sparse attention"),
+  EITHER("use_muon", "the optimizer Muon"),
+  EITHER("use_v1_kernels", "this choice of kernels"),
+  EITHER("use_unsloth", "Unsloth's layers"),
+  EITHER("block_diag_attn", "attention within each packed sample"),
+  EITHER("quantization_method quantization_type", "this way to quantise", ONLY "hqq eetq gptq awq aqlm fp4 fp8 mxfp4"),
+  EITHER("quantization_device_map", "placing the quantised model"),
+  EITHER("ray_num_workers", "the number of GPUs that Ray uses (give it with --world)", OFF "1"),
+  EITHER("use_hyper_parallel hyper_parallel_args*", "HyperParallel"),
+
+  READ("Megatron's keys", "use_mca pipeline_model_parallel_size expert_model_parallel_size sequence_parallel moe_grouped_gemm moe_token_dispatcher_type overlap_param_gather overlap_grad_reduce bias_activation_fusion apply_rope_fusion expert_tensor_parallel_size virtual_pipeline_model_parallel_size recompute_* swiglu distributed_optimizer"),
+  READ("project_job_ecosystem.c, project_unmodelled.c", "upcast_layernorm pure_bf16 freeze_trainable_* freeze_extra_modules"),
+
+  FREE(DATA, "dataset eval_dataset dataset_dir media_dir template train_on_prompt mask_history streaming buffer_size mix_strategy interleave_probs overwrite_cache preprocessing_* max_samples ignore_pad_token_for_loss tool_format default_system enable_thinking preserve_thinking tokenized_path data_shared_file_system disable_shuffling use_packed_sequences split_special_tokens"),
+  MORE("image_max_pixels video_max_pixels video_maxlen", "the part of the model that sees images, and their tokens,"),
+  FREE("it only matters with images", "image_* video_* crop_to_patches use_audio_in_video audio_sampling_rate freeze_vision_tower freeze_multi_modal_projector freeze_language_model"),
+  FREE(EVALUATES, "val_size eval_on_each_dataset eval_num_beams compute_accuracy early_stopping_steps task* lang n_shot save_dir download_mode"),
+  FREE(LEARNING, "loraplus_* use_rslora asft_alpha eaft_alpha galore_* apollo_* badam_* oft_* module_dropout"),
+  FREE("adapters have the same size however they start", "pissa_* adapter_name_or_path adapter_folder create_new_adapter"),
+  FREE(WITH_RL, "pref_* dpo_* kto_* simpo_* ppo_* ref_model* reward_model* ld_alpha"),
+  FREE("it is used when generating", "do_sample temperature top_p top_k num_beams max_new_tokens repetition_penalty length_penalty skip_special_tokens infer_* vllm_* sglang_* use_kv_cache export_*"),
+  FREE(LOGS, "plot_loss use_swanlab swanlab_* overwrite_output_dir include_effective_tokens_per_second print_param_status profiler_* profile_modules kt_* hf_hub_token ms_hub_token om_hub_token export_hf_on_finish calculate_per_token_loss"),
+  FREE("it loads and names the model", "quantization_method quantization_type model_revision cache_dir use_fast_tokenizer trust_remote_code rope_scaling low_cpu_mem_usage offload_folder train_from_scratch device_map compute_dtype model_max_length"),
+  FREE("a few rows of the embedding at most", "resize_vocab add_tokens add_special_tokens new_special_tokens_config init_special_tokens"),
+  FREE(STARTS, "ray_* master_addr master_port placement_strategy resources_per_worker*"),
+  FREE("with fp8, which has a note of its own", "fp8_*"),
+  END,
+};
+
+static const plim_other_key llama_factory_v1[] = {
+  REFUSED("model_class", "this class of model", ONLY "cls other"),
+  REFUSED("peft_config.name", "this kind of adapter", ONLY "oft ia3 prefix* prompt*"),
+  LESS("peft_config.freeze_*", "training a few layers only"),
+  MORE("peft_config.use_dora", "DoRA, which also computes the norms of the adapted weights,"),
+  EITHER("kernel_config.name", "a kernel for experts or linear attention, which auto chooses,", ONLY "auto"),
+  EITHER("kernel_config.*", "this choice of kernels", OFF "auto"),
+  EITHER("quant_config.*", "this way to quantise", OFF "bnb auto"),
+  EITHER("init_config.*", "how the model is put on the GPU", ONLY "rand* "),
+  READ("project_follow.c, the knobs", "dist_config.config_file cp_mode peft_config.name"),
+  FREE(DATA, "train_dataset eval_dataset template batching_workers"),
+  FREE("samples of full length form the same batches; shorter ones fill at most as many tokens", "batching_strategy"),
+  FREE("it loads and names the model", "trust_remote_code model_class init_config.* dist_config.* quant_config"),
+  FREE(LEARNING, "learning_rate lr_scheduler_config* optim_config.* seed full_determinism peft_config.*"),
+  FREE("it is used when generating", "sample_backend max_new_tokens"),
+  FREE(LOGS, "output_dir save_* resume_from_checkpoint logging_steps"),
+  FREE("it sets how long the run is", "max_steps"),
+  END,
+};
+
+// ---- torchtune --------------------------------------------------------------------------------------
+
+static const plim_other_key torchtune[] = {
+  REFUSED("kd_loss._component_", "distillation with this loss", ONLY "*ReverseKL* *SymmetricKL*"),
+  REFUSED("loss._component_", "training with a loss that compares or scores answers", ONLY "*RSOLoss *SimPOLoss *IPOLoss *PPOLoss *GRPO*Loss"),
+  REFUSED("reward_and_value_model.* reward_checkpointer.* value_checkpointer.* policy_model.* ppo_epochs ppo_batch_size forward_batch_size", "PPO with its reward and value models"),
+  REFUSED("ref_policy_checkpointer.*", "training with a reference model"),
+  REFUSED("grpo_samples num_generations inference.* orchestration.* postprocessing.* reward_functions.*", "training with generated answers"),
+  REFUSED("model._component_ policy_model._component_", "a builder of a classifier", ONLY "*classifier*"),
+
+  REFUSED("model.decoder_trainable", "training only the part that sees images", ONLY "False"),
+
+  MORE("quantizer._component_", "quantisation-aware training", ONLY "*QAT*"),
+  MORE("model.use_dora", "DoRA, which also computes the norms of the adapted weights,"),
+  MORE("model.encoder_trainable model.fusion_trainable", "training the part that sees images"),
+  EITHER("model._component_", "torchtune's own way to run experts", ONLY "*.llama4.*"),
+  MORE("model._component_", "torchtune's own attention, which keeps the scores of this model,", ONLY "*.gemma2.*"),
+  READ("project_job.c", "optimizer_in_bwd"),
+  LESS("memory_efficient_fsdp_wrap custom_sharded_layers.*", "sharding the embedding and the head on their own"),
+  LESS("model.quantize_base", "quantising the frozen weights"),
+  EITHER("quantizer._component_ quantizer", "this way to quantise"),
+  EITHER("ac_option", "selective checkpointing", OFF "1"),
+  EITHER("model.vision_* model.encoder_* model.decoder_* model.fusion_* model.image_size tokenizer.image_size", "the part of the model that sees images"),
+  EITHER("tensor_parallel_plan.* data_parallel_replicate_dim", "splitting layers over GPUs", OFF "1"),
+  EITHER("fsdp.*", "this setting of FSDP"),
+  EITHER("use_loss_parallel_ctx_manager", "the loss over shards of the vocabulary"),
+  EITHER("collate_fn", "this way to form batches", OFF "*padded_collate_sft *padded_collate_packed"),
+
+  READ("project_job.c: the second model of DPO and of distillation", "teacher_model.* teacher_checkpointer.* kd_loss.* ref_checkpointer.*"),
+  FREE(LEARNING, "kd_ratio"),
+  READ("project_shape.c, project_model.c", "model.vocab_size model.num_layers model.num_heads model.num_kv_heads model.embed_dim model.max_seq_len model.intermediate_dim checkpointer.* base_model_path model.tie_word_embeddings"),
+  FREE("neither has a size", "model.attn_dropout model.norm_eps model.rope_base model.scale_factor model.attn_bias model.norm_eps model.head_dim"),
+  FREE(DATA, "dataset.* datasets.* dataloader.* shuffle seed tokenizer.* prompt_template packing* concat* column"),
+  FREE(LEARNING, "optimizer.* loss.* lr_scheduler.* lr_scheduler decoder_trainable label_smoothing fake_quant_after_n_steps quantizer.*"),
+  FREE("it sets how long the run is", "max_steps_per_epoch"),
+  FREE(LOGS, "output_dir metric_logger.* log_* profiler.* resume_from_checkpoint save_* debug_* name keep_last_n_checkpoints enable_async_checkpointing"),
+  FREE(EVALUATES, "run_val_every_n_steps batch_size_val dataset_val.*"),
+  FREE(ON_THE_HOST, "low_cpu_ram device num_threads"),
+  FREE("it is used when generating or evaluating", "max_generated_tokens max_new_tokens temperature top_k limit tasks.* enable_kv_cache max_seq_length stop_token_ids.* prompt.* prompt chat_format instruct_template quantizer include_path"),
+  FREE(WITH_RL, "gamma lmbda kl_coeff whiten_rewards reward_penalty penalise_no_eos min_response_length num_steps training.*"),
+  END,
+};
+
+// ---- transformers and TRL ---------------------------------------------------------------------------
+
+static const plim_other_key training_arguments[] = {
+  READ("project_follow.c", "deepspeed fsdp_config"),
+  READ("project_rules.c: a micro batch that may change is not planned", "auto_find_batch_size"),
+  READ("project_job_evaluation.c", "do_train do_eval do_predict do_test do_export eval_strategy evaluation_strategy per_device_eval_batch_size per_gpu_eval_batch_size eval_accumulation_steps prediction_loss_only predict_with_generate"),
+  READ("FSDP 1 is predicted as FSDP2, with a note", "fsdp_config.*limit_all_gathers fsdp_config.*backward_prefetch fsdp_config.*forward_prefetch fsdp_config.*sharding_strategy"),
+
+  MORE("neftune_noise_alpha", "the noise that NEFTune adds to the embeddings"),
+  MORE("label_smoothing_factor", "label smoothing, which needs the logits again,"),
+  MORE("use_cache", "keeping keys and values for generation"),
+  MORE("batch_eval_metrics include_for_metrics.*", "what evaluation keeps for metrics"),
+  EITHER("optim_target_modules.*", "an optimizer that projects the gradients of these modules"),
+  EITHER("parallelism_config*", "another way to share the model"),
+  EITHER("liger_kernel_config*", "a selection of Liger's kernels"),
+  EITHER("jit_mode_eval use_ipex tpu_num_cores use_cpu no_cuda use_mps_device", "a run without CUDA"),
+  EITHER("fsdp_config.*min_num_params fsdp_min_num_params", "wrapping modules by their size", OFF "0"),
+  EITHER("fsdp_config.*xla*", "FSDP on a TPU"),
+  EITHER("half_precision_backend fp16_backend fp16_opt_level", "half precision by Apex", ONLY "apex O2 O3"),
+  TIME("ddp_find_unused_parameters", "searching for unused parameters"),
+  TIME("accelerator_config.gradient_accumulation_kwargs.sync_each_batch", "synchronising the gradients of every micro batch"),
+  TIME("full_determinism ddp_static_graph", "deterministic kernels"),
+  TIME("skip_memory_metrics", "measuring memory", ONLY "false"),
+
+  FREE(LEARNING, "learning_rate lr_scheduler_type lr_scheduler_kwargs.* warmup_* weight_decay adam_* optim_args.* average_tokens_across_devices seed data_seed tf32 bf16_full_eval fp16_full_eval adafactor lr"),
+  FREE("it sets how long the run is", "max_steps"),
+  FREE("samples are taken at the longest length", "group_by_length length_column_name train_sampling_strategy sortish_sampler"),
+  FREE(DATA, "remove_unused_columns label_names ignore_data_skip"),
+  FREE(LOGS, "output_dir overwrite_output_dir logging_* log_* disable_tqdm report_to.* run_name project trackio_* save_* push_to_hub* hub_* load_best_model_at_end metric_for_best_model greater_is_better resume_from_checkpoint restore_callback_states_from_checkpoint enable_jit_checkpoint include_num_input_tokens_seen include_tokens_per_second include_inputs_for_metrics debug mp_parameters past_index"),
+  FREE(EVALUATES, "eval_* generation_max_length generation_num_beams generation_config"),
+  FREE(ON_THE_HOST, "dataloader_* local_rank split_batches dispatch_batches"),
+  FREE(STARTS, "ddp_backend ddp_timeout xpu_backend ray_scope"),
+  FREE("buckets of DDP differ by a few MiB", "ddp_bucket_cap_mb ddp_broadcast_buffers"),
+  FREE("it only matters with the key that turns the feature on", "gradient_checkpointing_kwargs.* activation_checkpointing_kwargs.* accelerator_config.* torchdynamo skip_memory_metrics"),
+  FREE("FSDP: how it wraps, loads and saves", "fsdp_transformer_layer_cls_to_wrap fsdp_config.*cls_to_wrap* fsdp_config.*cls_names_to_wrap* fsdp_config.*auto_wrap_policy fsdp_config.*cpu_ram_efficient_loading fsdp_config.*state_dict_type fsdp_config.*sync_module_states fsdp_config.*use_orig_params"),
+  END,
+};
+
+// SFTConfig, and the arguments that TRL's trainers share.
+static const plim_other_key sft_config[] = {
+  MORE("router_aux_loss_coef", "the router's logits and their loss"),
+  LESS("padding_free", "a batch without padding"),
+  EITHER("pad_to_multiple_of", "padding to a multiple", OFF "1 2 4 8 16 32 64 128"),
+  FREE(DATA, "dataset_* chat_template* eos_token pad_token truncation_mode shuffle_dataset packing_strategy eval_packing completion_only_loss assistant_only_loss test_split_size num_of_sequences chars_per_token append_concat_token add_special_tokens skip_prepare_dataset dataset_kwargs* formatting_func remove_unused_columns neftune* "),
+  FREE("it loads and names the model", "model_init_kwargs.* trust_remote_code"),
+  FREE(WITH_RL, "beta max_prompt_length max_completion_length max_target_length label_smoothing loss_weights ld_alpha f_divergence_type f_alpha_divergence_coef use_weighting discopop_tau disable_dropout precompute_ref_* sync_ref_model ref_model_* reference_free rpo_alpha desirable_weight undesirable_weight center_rewards_coefficient simpo_gamma cpo_alpha num_generations temperature top_p top_k min_p repetition_penalty use_vllm vllm_* reward_* scale_rewards epsilon* num_iterations log_completions num_completions_to_print mask_truncated_completions steps_per_generation generation_batch_size generation_kwargs* cache_implementation delta importance_sampling_level ds3_gather_for_generation shuffle_dataset sft_alpha lmbda teacher_model* num_ppo_epochs num_mini_batches cliprange* vf_coef gamma lam whiten_rewards kl_coef entropy_* vespo_* sapo_* use_transformers_* transformers_* num_generations_eval off_policy_* use_bias_* cast_lm_head_to_fp32 multi_objective_* top_entropy_* max_tool_* normalize_advantages use_adaptive_entropy"),
+  END,
+};
+
+// Keys that only the configurations of other methods have (DPOConfig, KTOConfig, GRPOConfig).
+static const plim_other_key preference[] = {
+  REFUSED("loss_type", "training with a loss that scores generated answers", ONLY "grpo dr_grpo dapo bnpo cispo sapo"),
+  FREE(WITH_RL, "loss_type"),
+  MORE("rpo_alpha", "the additional loss of the chosen answers", OFF "0"),
+  MORE("use_weighting", "weighting pairs by their probabilities"),
+  LESS("use_logits_to_keep", "keeping only the logits of the answers"),
+  REFUSED("num_generations max_completion_length reward_funcs.* reward_model_path num_ppo_epochs use_vllm vllm_mode", "training with generated answers"),
+  REFUSED("teacher_model_name_or_path teacher_model_init_kwargs teacher_model", "distillation from a second model"),
+  END,
+};
+
+// TRL's ModelConfig and the arguments of its scripts, of alignment-handbook and of transformers' examples.
+static const plim_other_key script_arguments[] = {
+  REFUSED("lora_task_type", "an adapter for this task", ONLY "SEQ_CLS TOKEN_CLS QUESTION_ANS"),
+  MORE("lora_target_parameters.*", "an adapter on these parameters"),
+  EITHER("config_overrides", "another configuration of the model"),
+  READ("which 4-bit weights FSDP shards, project_job_ecosystem.c", "bnb_4bit_quant_storage"),
+  READ("how the model is loaded, project_hydra.c", "device_map low_cpu_mem_usage config_name config_path config_dir"),
+  FREE("it loads and names the model", "model_revision trust_remote_code tokenizer_name tokenizer_name_or_path base_model_revision use_fast_tokenizer cache_dir token use_auth_token model_type bnb_4bit_quant_type bnb_4bit_compute_dtype use_rslora lora_task_type model_code_revision torch_dtype"),
+  FREE(DATA, "dataset dataset_* datasets.* dataset_mixer* dataset_mixture* dataset_splits* streaming train_file validation_file test_file train_dir validation_dir overwrite_cache validation_split_percentage preprocessing_num_workers max_train_samples max_eval_samples max_predict_samples pad_to_max_length line_by_line mlm_probability keep_linebreaks source_lang target_lang source_prefix text_column summary_column task_name ignore_bias_buffers ignore_pad_token_for_loss auto_insert_empty_system_msg chat_template text_column_name label_column_name return_entity_level_metrics version_2_with_negative doc_stride max_answer_length n_best_size null_score_diff_threshold fraction"),
+  FREE(LOGS, "hub_* with_tracking checkpointing_steps gradient_checkpointing_kwargs sanity_check log_* with_* project*"),
+  FREE(EVALUATES, "num_beams max_target_length val_max_target_length resize_position_embeddings forced_bos_token"),
+  END,
+};
+
+static const plim_other_key lora_config[] = {
+  MORE("target_parameters.*", "an adapter on these parameters"),
+  MORE("trainable_token_indices.*", "training these rows of the embedding"),
+  MORE("layer_replication.*", "replicating layers"),
+  MORE("bias", "training the biases", ONLY "all lora_only"),
+  MORE("lora_bias use_qalora use_bdlora alora_invocation_tokens* velora_config* monteclora_config* arrow_config* kasa_config*", "this variant of LoRA"),
+  LESS("layers_pattern", "an adapter on some layers only"),
+  EITHER("rank_pattern.*", "a rank of its own for some layers"),
+  EITHER("megatron_config* runtime_config* ephemeral_gpu_offload", "this way to run the adapters"),
+  FREE("adapters have the same size however they start", "init_lora_weights eva_config* corda_config* loftq_config* lora_ga_config* qalora_group_size"),
+  FREE(LEARNING, "use_rslora alpha_pattern* fan_in_fan_out task_type bias inference_mode base_model_name_or_path revision auto_mapping peft_type megatron_core ensure_weight_tying peft_version"),
+  END,
+};
+
+// from_pretrained of a model.
+static const plim_other_key loading[] = {
+  EITHER("quantization_config", "this way to quantise", ONLY "*GPTQ* *AWQ* *Hqq* *HQQ* *Eetq* *Aqlm* *Quanto* *TorchAo* *FineGrainedFP8* *Mxfp4* *FP8*"),
+  EITHER("tp_plan tp_size device_mesh distributed_config", "splitting layers over GPUs"),
+  EITHER("use_kernels kernel_config experts_implementation fusion_config gguf_file", "this choice of kernels"),
+  EITHER("max_memory* offload_buffers offload_state_dict", "this limit on where the model is placed"),
+  READ("project_loads.c, project_job_engine.c", "quantization_config.* device_map.* low_cpu_mem_usage pretrained_model_name_or_path config"),
+  MORE("num_labels", "a head for these classes"),
+  FREE("it loads and names the model", "trust_remote_code revision token use_auth_token cache_dir local_files_only force_download resume_download use_safetensors variant subfolder weights_only ignore_mismatched_sizes proxies state_dict output_loading_info adapter_* generation_config key_mapping offload_folder id2label* label2id* problem_type finetuning_task code_revision disable_mmap attn_implementation from_tf from_flax use_cache rope_scaling* pad_token_id bos_token_id eos_token_id mirror return_dict tqdm_class tokenizer_* model_kwargs* config_kwargs* backend similarity_fn_name prompts* truncate_dim model_card_data default_prompt_name"),
+  EITHER("*_dropout *dropout* layerdrop* mask_time* ctc_* vocab_size num_hidden_layers", "another configuration of the model"),
+  END,
+};
+
+static const plim_other_key quantization_config[] = {
+  LESS("llm_int8_enable_fp32_cpu_offload", "keeping layers on the host"),
+  EITHER("llm_int8_skip_modules.* llm_int8_threshold llm_int8_has_fp16_weight", "this option of 8-bit weights", OFF "6.0 6"),
+  READ("which 4-bit weights FSDP shards, project_job_ecosystem.c", "bnb_4bit_quant_storage"),
+  FREE("the same memory", "bnb_4bit_quant_type bnb_4bit_compute_dtype"),
+  END,
+};
+
+// Trainer(...) and SFTTrainer(...).
+static const plim_other_key trainer_arguments[] = {
+  READ("project_job_evaluation.c", "compute_metrics preprocess_logits_for_metrics"),
+  EITHER("optimizers optimizer_cls_and_kwargs", "an optimizer that the script makes itself"),
+  EITHER("compute_loss_func", "a loss of its own"),
+  READ("the knobs and other calls", "model args peft_config data_collator formatting_func max_seq_length packing loss max_length ref_model"),
+  FREE(DATA, "train_dataset eval_dataset tokenizer processing_class dataset_* model_init callbacks.* data_collator evaluator* train_dataloader num_of_sequences chars_per_token infinite model_init_kwargs* compute_metrics reward_funcs* reward_processing_classes*"),
+  END,
+};
+
+static const plim_other_key accelerator[] = {
+  EITHER("fsdp_plugin deepspeed_plugin megatron_lm_plugin parallelism_config kwargs_handlers*", "a plugin that the script makes itself"),
+  EITHER("dynamo_backend dynamo_plugin", "torch.compile", OFF "no"),
+  FREE(LOGS, "log_with project_dir project_config step_scheduler_with_optimizer even_batches rng_types split_batches dispatch_batches device_placement dataloader_config cpu gradient_accumulation_plugin mixed_precision gradient_accumulation_steps"),
+  END,
+};
+
+static const plim_other_key unsloth[] = {
+  MORE("finetune_vision_layers", "training the part of the model that sees images"),
+  LESS("finetune_language_layers finetune_attention_modules finetune_mlp_modules", "training a part of the layers only", ONLY "false"),
+  LESS("layers_pattern", "an adapter on some layers only"),
+  MORE("fast_inference gpu_memory_utilization max_lora_rank float8_kv_cache", "the inference engine beside the training", OFF "16 32 64 128"),
+  MORE("bias", "training the biases", ONLY "all lora_only"),
+  EITHER("load_in_fp8 use_exact_model_name offload_embedding tiled_mlp unsloth_tiled_mlp qat_scheme", "this option of Unsloth"),
+  READ("the knobs", "model dtype full_finetuning r peft_config"),
+  FREE(LEARNING, "random_state use_rslora loftq_config* init_lora_weights use_gradient_checkpointing rope_scaling fix_tokenizer trust_remote_code token device_map max_seq_length task_type target_modules* attn_implementation revision disable_log_stats float32_mixed_precision auto_model* tokenizer_name whisper_* temporary_location autotune return_logits"),
+  END,
+};
+
+// ---- how a run is started: accelerate, DeepSpeed, launchers -----------------------------------------
+
+static const plim_other_key accelerate[] = {
+  READ("project_follow.c, project_job_engine.c", "deepspeed_config.deepspeed_config_file deepspeed_config.zero3_init_flag gpu_ids"),
+  READ("FSDP 1 is predicted as FSDP2, with a note", "fsdp_config.fsdp_backward_prefetch* fsdp_config.fsdp_forward_prefetch fsdp_config.fsdp_limit_all_gathers"),
+  READ("project_unmodelled.c", "parallelism_config.*"),
+  EITHER("fsdp_config.fsdp_min_num_params", "wrapping modules by their size", OFF "0 100000000"),
+  LESS("fsdp_config.fsdp_activation_checkpointing_offload", "keeping checkpoints on the host"),
+  EITHER("megatron_lm_config.*", "Megatron-LM by accelerate"),
+  LESS("kt_config.*", "KTransformers, which keeps experts on the host,"),
+  EITHER("use_cpu ipex_config.* mpirun_config.* tpu_name tpu_zone tpu_vm*", "a run without CUDA"),
+  EITHER("deepspeed_config.deepspeed_moe_layer_cls_names", "layers that ZeRO-3 keeps whole"),
+  FREE("FSDP and ZeRO: how they wrap, load and save", "fsdp_config.fsdp_auto_wrap_policy fsdp_config.fsdp_transformer_layer_cls_to_wrap fsdp_config.fsdp_cpu_ram_efficient_loading fsdp_config.fsdp_state_dict_type fsdp_config.fsdp_sync_module_states fsdp_config.fsdp_use_orig_params fsdp_config.fsdp_ignored_modules deepspeed_config.zero3_save_16bit_model deepspeed_config.offload_*nvme_path"),
+  FREE(STARTS, "compute_environment debug machine_rank main_process_* main_training_function rdzv_* same_network downcast_bf16 tpu_* command_file commands* enable_cpu_affinity deepspeed_config.deepspeed_hostfile deepspeed_config.deepspeed_multinode_launcher deepspeed_config.deepspeed_*clusion_filter fsdp_config deepspeed_config dynamo_config* ec2_instance_type iam_role_name image_uri profile region base_job_name pytorch_version transformers_version py_version sagemaker_* additional_args*"),
+  FREE("with fp8, which has a note of its own", "fp8_config.*"),
+  END,
+};
+
+static const plim_other_key deepspeed[] = {
+  READ("project_job_engine.c", "zero_optimization.reduce_bucket_size zero_optimization.sub_group_size zero_optimization.stage3_prefetch_bucket_size zero_optimization.stage3_max_live_parameters zero_optimization.stage3_max_reuse_distance zero_optimization.stage3_param_persistence_threshold zero_optimization.overlap_comm"),
+  MORE("zero_optimization.zero_hpz_partition_size", "a second shard of the weights", OFF "1"),
+  LESS("bf16.bf16_master_weights_and_grads fp16.fp16_master_weights_and_grads bf16.bf16_optimizer_states bf16.immediate_grad_update", "optimizer states in 16 bits"),
+  LESS("zero_optimization.zero_quantized_*", "quantised communication"),
+  EITHER("zero_optimization.zenflow.* zero_optimization.offload_optimizer.super_offload zero_optimization.offload_optimizer.ratio zero_optimization.leaf_module*", "this option of ZeRO", OFF "1 1.0"),
+  EITHER("zero_optimization.mics_* zero_optimization.allgather_sequential", "this option of ZeRO", OFF "-1"),
+  EITHER("activation_checkpointing.partition_activations activation_checkpointing.cpu_checkpointing activation_checkpointing.contiguous_memory_optimization", "DeepSpeed's own checkpointing, which only models that call it use"),
+  EITHER("data_types.grad_accum_dtype grad_accum_dtype", "gradients of this type"),
+  EITHER("zero_optimization.stage3_model_persistence_threshold zero_optimization.parameter_alignment zero_optimization.save_muon_momentum_buffer_in_memory managed_gradient_accumulation use_data_before_expert_parallelism", "this option of ZeRO"),
+  EITHER("compile.* deepcompile", "DeepCompile"),
+  EITHER("pipeline.* tensor_parallel.* autotp* sequence_parallel_size", "splitting layers over GPUs"),
+  EITHER("compression_training.* data_efficiency.* curriculum_learning.* progressive_layer_drop.* sparse_attention.* sparse_gradients quantize_training.* hybrid_engine.* eigenvalue.* amp.enabled", "this option of DeepSpeed"),
+  FREE(ON_THE_HOST, "zero_optimization.offload_optimizer.* zero_optimization.offload_param.* aio.* nebula.* checkpoint.* zero_force_ds_cpu_optimizer"),
+  FREE("it changes the time of communication by little", "zero_optimization.allgather_partitions zero_optimization.allgather_bucket_size zero_optimization.reduce_scatter zero_optimization.contiguous_gradients zero_optimization.round_robin_gradients zero_optimization.use_multi_rank_bucket_allreduce zero_optimization.module_granularity_threshold zero_optimization.stage3_use_all_reduce_for_fetch_params zero_optimization.compute_grad_norm gradient_allreduce_op communication_data_type gradient_predivide_factor prescale_gradients disable_allgather seq_parallel_communication_data_type"),
+  FREE("it saves, loads or checks", "zero_optimization.stage3_gather_* zero_optimization.load_from_fp32_weights zero_optimization.elastic_checkpoint zero_optimization.ignore_unused_parameters zero_optimization.legacy_stage1 zero_optimization.memory_efficient_linear zero_optimization.pipeline_loading_checkpoint zero_optimization.override_module_apply zero_optimization.log_trace_cache_warnings zero_optimization.enable_sanity_checks zero_optimization.cpu_offload* zero_optimization.*pin_memory"),
+  FREE(LEARNING, "optimizer.* scheduler.* fp16.* bf16.* zero_allow_untested_optimizer torch_autocast.* amp.*"),
+  FREE(LOGS, "steps_per_print wall_clock_breakdown memory_breakdown dump_state tensorboard.* wandb.* comet.* csv_monitor.* comms_logger.* flops_profiler.* autotuning.* activation_checkpointing.* comment* _comment* dataloader_drop_last elasticity.* disable_python_gc graph_harvesting"),
+  END,
+};
+
+static const plim_other_key fsdp_file[] = {
+  READ("FSDP 1 is predicted as FSDP2, with a note", "*backward_prefetch *forward_prefetch *limit_all_gathers *sharding_strategy"),
+  EITHER("*min_num_params", "wrapping modules by their size", OFF "0"),
+  EITHER("xla*", "FSDP on a TPU"),
+  FREE("FSDP: how it wraps, loads and saves", "*auto_wrap_policy *cls_to_wrap* *cls_names_to_wrap* *cpu_ram_efficient_loading *state_dict_type *sync_module_states *use_orig_params"),
+  END,
+};
+
+const plim_other_key plim_launcher_keys[] = {
+  READ("project_follow.c and the files it reads", "config_file config deepspeed use_deepspeed use_fsdp zero_stage offload_*_device deepspeed_config_file zero3_init_flag fsdp_* parallelism_config_* multi_gpu include hostfile gpu_ids"),
+  EITHER("use_megatron_lm megatron_lm_*", "Megatron-LM by accelerate"),
+  EITHER("use_cpu cpu tpu ipex mps", "a run without CUDA"),
+  EITHER("dynamo_*", "torch.compile", OFF "no"),
+  FREE("with fp8, which has a note of its own", "fp8_*"),
+  READ("project_unmodelled.c", "use_parallelism_config"),
+  FREE(STARTS, "no_tpu_cluster vm offload_*_nvme_path aws_* mpirun_* machine_rank main_process_* main_training_function master_* node_rank rdzv_* rdzv* standalone max_restarts monitor_interval start_method role log_dir redirects r tee t local_addr module m no_python no_local_rank num_cpu_threads_per_process same_network deepspeed_hostfile deepspeed_multinode_launcher deepspeed_*clusion_filter exclude launcher launcher_args force_multi save_pid enable_each_rank_log bind_* quiet q debug tpu_* env downcast_bf16 numa_binding enable_cpu_affinity local_ranks_filter ssh_port no_ssh* venv_script autotuning run_path signals_to_handle virtual_local_rank event_log_handler logs_specs duplicate_*_filters zero3_save_16bit_model gradient_clipping deepspeed_moe_layer_cls_names rdzv_id job* nodes ntasks* gres gpus* cpus* time mem* partition account exclusive qos mail*"),
+  END,
+};
+
+// ---- Lightning --------------------------------------------------------------------------------------
+
+static const plim_other_key lightning_trainer[] = {
+  MORE("detect_anomaly", "anomaly detection"),
+  EITHER("plugins.*", "plugins of the Trainer"),
+  EITHER("sync_batchnorm", "synchronised batch norms"),
+  EITHER("accelerator", "a run without CUDA", ONLY "cpu tpu mps hpu"),
+  EITHER("strategy.init_args.* strategy.*", "this option of the strategy"),
+  TIME("deterministic benchmark", "the choice of kernels"),
+  TIME("profiler.*", "profiling"),
+  READ("the knobs", "strategy.class_path precision strategy devices num_nodes max_epochs gradient_clip_val"),
+  FREE(LOGS, "logger.* callbacks.* log_every_n_steps enable_* default_root_dir fast_dev_run barebones model_registry weights_save_path weights_summary checkpoint_callback progress_bar_refresh_rate"),
+  FREE("it sets how long the run is", "max_steps min_steps min_epochs max_time limit_* overfit_batches"),
+  FREE(EVALUATES, "val_check_interval check_val_every_n_epoch num_sanity_val_steps inference_mode"),
+  FREE(DATA, "use_distributed_sampler replace_sampler_ddp reload_dataloaders_every_n_epochs accelerator gradient_clip_algorithm"),
+  END,
+};
+
+static const plim_other_key lightning_file[] = {
+  MORE("trainer.detect_anomaly", "anomaly detection"),
+  EITHER("trainer.plugins trainer.plugins.*", "plugins of the Trainer"),
+  EITHER("trainer.sync_batchnorm", "synchronised batch norms"),
+  EITHER("trainer.accelerator", "a run without CUDA", ONLY "cpu tpu mps hpu"),
+  READ("the knobs, project_model.c", "trainer.strategy.class_path model.* data.* model data optimizer.* dtype"),
+  EITHER("trainer.strategy.*", "this option of the strategy"),
+  TIME("trainer.deterministic trainer.benchmark", "the choice of kernels"),
+  TIME("trainer.profiler trainer.profiler.*", "profiling"),
+  FREE("it logs, or sets how long the run is", "trainer.*"),
+  FREE(LEARNING, "seed_everything lr_scheduler* ckpt_path verbose seed lr learning_rate weight_decay betas* warmup*"),
+  FREE(LOGS, "hydra.* defaults.* logger.* callbacks.* experiment* output_dir log_dir paths.* wandb.* name project task_name tags* train test"),
+  END,
+};
+
+// ---- those with a global batch ----------------------------------------------------------------------
+
+static const plim_other_key megatron[] = {
+  REFUSED("perform_rl_step", "training with generated answers"),
+  REFUSED("vision_pretraining", "pre-training on images"),
+  REFUSED("logits_load_dir", "distillation from stored logits"),
+  READ("project_megatron.c", "num_layers hidden_size ffn_hidden_size num_attention_heads num_query_groups group_query_attention kv_channels max_position_embeddings vocab_size make_vocab_size_divisible_by padded_vocab_size swiglu normalization disable_bias_linear add_qkv_bias untie_embeddings_and_output_weights position_embedding_type use_rotary_position_embeddings rotary_base rotary_percent qk_layernorm tokenizer_type num_experts moe_* multi_latent_attention mtp_num_layers is_hybrid_model hybrid_* squared_relu window_size heterogeneous_layers_config_path use_checkpoint_args pipeline_model_parallel_size expert_model_parallel_size sequence_parallel vocab_file merge_file tokenizer_model recompute_* distribute_saved_activations openai_gelu quick_geglu"),
+  LESS("main_params_dtype main_grads_dtype exp_avg_dtype exp_avg_sq_dtype", "optimizer states of this type", ONLY "fp16 bf16 fp8"),
+  EITHER("transformer_impl", "this choice of layers", OFF "transformer_engine local"),
+  EITHER("overlap_* tp_comm_* delay_wgrad_compute cpu_offloading* offload_*", "overlapping communication"),
+  EITHER("fp8_* fp4_* first_last_layers_bf16", "fp8"),
+  EITHER("cross_entropy_loss_fusion cross_entropy_fusion_impl no_*_fusion masked_softmax_fusion bias_*_fusion apply_rope_fusion", "this choice of fused kernels"),
+  EITHER("num_layers_per_virtual_pipeline_stage virtual_pipeline_model_parallel_size", "pipeline parallelism"),
+  EITHER("enable_cuda_graph cuda_graph_*", "CUDA graphs"),
+  FREE(LEARNING, "lr lr_* min_lr weight_decay* adam_* sgd_momentum init_method_std seed hidden_dropout attention_dropout clip_grad loss_scale initial_loss_scale min_loss_scale hysteresis norm_epsilon layernorm_epsilon rotary_* use_rope_scaling rope_scaling_factor rampup_batch_size override_opt_param_scheduler start_weight_decay end_weight_decay muon_*"),
+  FREE(DATA, "data_path split data_* train_data_path valid_data_path test_data_path *_samples num_dataset_builder_threads reset_* eod_mask_loss dataloader_type mock_data no_create_attention_mask* no_mmap_* create_attention_mask* tiktoken_* legacy_tokenizer"),
+  FREE("it sets how long the run is", "train_iters exit_*"),
+  FREE(EVALUATES, "eval_*"),
+  FREE(LOGS, "log_* save save_* load load_* no_load_* no_save_* tensorboard_* wandb_* timing_log_* ckpt_* use_dist_ckpt* dist_ckpt_* auto_detect_ckpt_format finetune pretrained_checkpoint async_save profile* use_pytorch_profiler non_persistent_* use_mcore_models"),
+  MORE("torch_fsdp2_no_reshard_after_forward", "keeping the gathered weights until the backward pass"),
+  MORE("use_nccl_ub gtp_*nccl_ub keep_fp8_transpose_cache attention_softmax_in_fp32", "the buffers of this option"),
+  LESS("use_precision_aware_optimizer grad_reduce_in_bf16 fp16_lm_cross_entropy", "16 bits instead of float32"),
+  LESS("freeze_all_layers", "freezing the layers"),
+  EITHER("optimizer_offload_fraction", "a part of the optimizer on the host", OFF "1 1.0"),
+  EITHER("megatron_fsdp_* outer_dp_sharding_strategy enable_full_sharding_in_hsdp num_distributed_optimizer_instances gtp_* suggested_communication_unit_size", "this option of Megatron's sharding", OFF "1"),
+  EITHER("decoder_*_pipeline_num_layers pipeline_model_parallel_layout num_virtual_stages_per_pipeline_rank model_parallel_size", "pipeline parallelism", OFF "1"),
+  EITHER("linear_attention_freq heterogeneous_layers_config_encoded_json mamba_* spec encoder_num_layers decoder_num_layers decoder_seq_length encoder_seq_length window_attn_skip_freq", "another kind of layer"),
+  EITHER("te_precision_config_file kitchen_* output_logit_dtype optimizer_cuda_graph reuse_grad_buf_for_mxfp8_param_ag mla_down_proj_fusion checkpoint_activations batch_size yaml_cfg", "this option of Megatron"),
+  READ("gradients are taken as float32; multi-latent attention is refused", "accumulate_allreduce_grads_in_fp32 kv_lora_rank q_lora_rank qk_head_dim qk_pos_emb_head_dim v_head_dim cache_mla_latents"),
+  FREE("the usual type", "main_params_dtype main_grads_dtype exp_avg_dtype exp_avg_sq_dtype"),
+  FREE("the positions have no size of their own", "mscale* yarn_* no_yarn_* rope_type no_rope_freq no_position_embedding relative_attention_* cp_comm_type"),
+  FREE(LEARNING, "lion_* decoupled_* apply_wd_to_qk_layernorm no_weight_decay_cond_type head_lr_mult init_method_xavier_uniform loss_scale_window warmup check_for_large_grads no_check_for_nan_in_loss_and_grad use_same_sampling_seed_across_dp_ranks sft*"),
+  FREE(DATA, "fim_* dataloader_* short_seq_prob allow_ambiguous_pad_tokens mid_level_dataset_surplus per_*_path no_data_sharding phase_transition_iterations object_storage_cache_path *msc mask_* sample_rate"),
+  FREE("buckets of DDP differ by a few MiB", "ddp_* no_align_param_gather no_use_layer_wise_param_layout no_overlap_p2p_communication create_all_gather_group disable_symmetric_registration no_persist_layer_norm"),
+  FREE("it belongs to another program of Megatron", "rl_* grpo_* inference_* dino_* ict_* bert_* biencoder_* retriever_* indexer_* img_* swin_* vision_* num_channels num_classes classes_fraction patch_dim iter_per_epoch block_data_path embedding_path evidence_data_path titles_data_path query_in_block_prob use_one_sent_docs output_bert_embeddings logits_* langrl_* refit_method enable_chunked_prefill decode_only_cuda_graphs num_speculative_tokens max_tokens_to_oom use_legacy_static_engine use_torch_optimizer_for_cpu_offload onnx_safe"),
+  FREE(LOGS, "adlr_* app_tag_* calc_ft_* ft_* enable_ft_package enable_experimental inprocess_* one_logger_* no_one_logger otel_* result_rejected_tracker_filename run_workload_inspector_server override_ckpt_iteration dump_param_* fake_process_group no_pin_cpu_*"),
+  FREE(STARTS, "distributed_backend distributed_timeout_minutes local_rank use_tp_pp_dp_mapping lazy_mpu_init manual_gc* account_for_* nccl_*"),
+  END,
+};
+
+// Configurations in which a section decides what a key is about.
+static const plim_other_key megatron_bridge[] = {
+  READ("project_megatron.c", "model.num_* model.hidden_size model.ffn_hidden_size model.vocab_size model.seq_length model.*_parallel* model._target_ model.*"),
+  EITHER("comm_overlap.* peft.target_modules* peft._target_ optimizer.*_dtype", "this option of Megatron"),
+  FREE("it logs, saves, prepares data or sets how long the run is", "train.* dataset.* optimizer.* scheduler.* logger.* checkpoint.* ddp.* dist.* rng.* tokenizer.* profiling.* validation.* peft.* rerun_state_machine.*"),
+  END,
+};
+
+static const plim_other_key nemo[] = {
+  READ("project_megatron.c", "model.num_* model.hidden_size model.ffn_hidden_size model.encoder_seq_length model.max_position_embeddings model.restore_from_path model.*_parallel* model.mcore_gpt model.megatron_amp_O2 model.peft.peft_scheme"),
+  EITHER("model.activations_checkpoint_*", "this kind of checkpointing", ONLY "block"),
+  EITHER("model.fsdp_* model.fp8* model.transformer_engine model.*offload*", "this option of NeMo", OFF "false"),
+  FREE("it logs, saves, prepares data or sets how long the run is", "trainer.* exp_manager.* name restore_from_path model.data.* model.optim.* model.tokenizer.* model.peft.* model.*"),
+  FREE(LOGS, "hydra.* inference.* defaults.*"),
+  END,
+};
+
+static const plim_other_key torchtitan[] = {
+  READ("the knobs, project_unmodelled.c", "model.name parallelism.* model.hf_assets_path model.tokenizer_path"),
+  EITHER("float8.* mx.* quantize.* model.converters* model.print_after_conversion", "fp8", OFF "[]"),
+  EITHER("optimizer.early_step_in_backward", "the optimizer step during the backward pass"),
+  FREE("it logs, saves, prepares data or sets how long the run is", "job.* profiling.* metrics.* training.* optimizer.* lr_scheduler.* checkpoint.* comm.* validation.* compile.* activation_checkpoint.* experimental.* fault_tolerance.* memory_estimation.* debug.* model.*"),
+  END,
+};
+
+static const plim_other_key litgpt[] = {
+  READ("the knobs, project_model.c", "model_config* tokenizer_dir initial_checkpoint_dir resume"),
+  EITHER("train.tie_embeddings", "tied embeddings"),
+  EITHER("multi_head_latent_attention* optimizer.init_args.rank", "this option of litgpt"),
+  FREE("it logs, saves, prepares data or sets how long the run is", "out_dir data.* train.* eval.* logger_name logger_args* seed optimizer.init_args.* access_token log.*"),
+  END,
+};
+
+static const plim_other_key llm_foundry[] = {
+  READ("the knobs, project_shape.c", "model.* fsdp_config.*"),
+  EITHER("algorithms.* tp_config.* compile_config.*", "this option of Composer"),
+  FREE("it logs, saves, prepares data or sets how long the run is", "variables.* tokenizer.* train_loader.* eval_loader.* scheduler.* optimizer.* eval_* max_duration seed device_eval_batch_size loggers.* callbacks.* save_* run_name load_* console_log_interval progress_bar log_to_console python_log_level autoresume dist_timeout data_* icl_* precision global_seed expandable_segments max_split_size_mb"),
+  END,
+};
+
+static const plim_other_key nanogpt[] = {
+  READ("project_shape.c", "n_layer n_head n_embd dropout bias vocab_size"),
+  FREE(LEARNING, "learning_rate max_iters weight_decay beta1 beta2 decay_lr warmup_iters lr_decay_iters min_lr seed"),
+  FREE(LOGS, "out_dir eval_* log_interval always_save_checkpoint wandb_* dataset backend device"),
+  END,
+};
+
+// ---- which framework has which tables ---------------------------------------------------------------
+
+const plim_other_key *const plim_tables_of_dialect[PLIM_DIALECTS][PLIM_KEY_TABLES] = {
+  [PLIM_DIALECT_HF] = {preference, training_arguments, script_arguments, sft_config},
+  [PLIM_DIALECT_TRL] = {preference, training_arguments, sft_config, script_arguments},
+  [PLIM_DIALECT_SENTENCE] = {training_arguments, script_arguments},
+  [PLIM_DIALECT_UNSLOTH] = {preference, training_arguments, sft_config, script_arguments, unsloth},
+  [PLIM_DIALECT_ACCELERATE] = {accelerate},
+  [PLIM_DIALECT_DEEPSPEED] = {deepspeed},
+  [PLIM_DIALECT_FSDP] = {fsdp_file},
+  [PLIM_DIALECT_AXOLOTL] = {axolotl},
+  [PLIM_DIALECT_LLAMA_FACTORY] = {llama_factory, training_arguments},
+  [PLIM_DIALECT_LLAMA_FACTORY_V1] = {llama_factory_v1},
+  [PLIM_DIALECT_TORCHTUNE] = {torchtune},
+  [PLIM_DIALECT_LIGHTNING] = {lightning_file},
+  [PLIM_DIALECT_MEGATRON] = {megatron},
+  [PLIM_DIALECT_MEGATRON_BRIDGE] = {megatron_bridge},
+  [PLIM_DIALECT_NEMO] = {nemo},
+  [PLIM_DIALECT_TORCHTITAN] = {torchtitan},
+  [PLIM_DIALECT_LITGPT] = {litgpt},
+  [PLIM_DIALECT_LLM_FOUNDRY] = {llm_foundry},
+  [PLIM_DIALECT_NANOGPT] = {nanogpt},
+};
+
+const plim_known_call plim_known_calls[] = {
+  {"*trainingarguments", NULL, {training_arguments, sft_config}},
+  {"sftconfig dpoconfig grpoconfig ktoconfig orpoconfig cpoconfig rewardconfig rlooconfig gkdconfig ppoconfig", NULL,
+   {sft_config, training_arguments}},
+  {"loraconfig", NULL, {lora_config}},
+  {"bitsandbytesconfig", NULL, {quantization_config}},
+  {"from_pretrained get_peft_model", "fastlanguagemodel fastmodel fastvisionmodel", {unsloth, loading, lora_config}},
+  {"from_pretrained", "*automodel* *for* *lmheadmodel", {loading, quantization_config}},
+  {"trainer", "l pl lightning pytorch_lightning", {lightning_trainer, trainer_arguments}},
+  {"sfttrainer seq2seqtrainer", NULL, {trainer_arguments, sft_config, training_arguments}},
+  {"accelerator", NULL, {accelerator}},
+};
+const size_t plim_known_call_count = sizeof plim_known_calls / sizeof *plim_known_calls;
+// clang-format on

@@ -1,0 +1,272 @@
+#include "project_pins.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "text_file.h"
+
+// ---- one line -----------------------------------------------------------------------------------
+
+static bool is_name_char(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+         c == '-' || c == '.';
+}
+
+static bool is_operator(char c) { return c && strchr("=<>!~^", c); }
+
+// A span of text; `at` moves forward while it is read.
+typedef struct {
+  const char *at, *end;
+} span;
+
+static void skip_blanks(span *s) {
+  while (s->at < s->end && (*s->at == ' ' || *s->at == '\t')) s->at++;
+}
+
+static char peek(const span *s) { return s->at < s->end ? *s->at : '\0'; }
+
+// The library whose name begins here; PLIM_LIBRARIES: none. conda calls PyTorch pytorch.
+static plim_library library_at(span *s) {
+  size_t length = 0;
+  while (s->at + length < s->end && is_name_char(s->at[length])) length++;
+  if (length == 7 && strncasecmp(s->at, "pytorch", 7) == 0) {
+    s->at += length;
+    return PLIM_LIBRARY_TORCH;
+  }
+  int library = 0;
+  for (; library < PLIM_LIBRARIES; library++) {
+    const char *name = plim_library_names[library];
+    if (strlen(name) == length && strncasecmp(s->at, name, length) == 0) break;
+  }
+  s->at += length;
+  return (plim_library)library;
+}
+
+// The rest of a quoted text.
+static span quoted(span *s, char quote) {
+  span inside = {s->at, s->at};
+  while (inside.end < s->end && *inside.end != quote) inside.end++;
+  s->at = inside.end < s->end ? inside.end + 1 : inside.end;
+  return inside;
+}
+
+// What follows `transformers = ` in TOML: a text, or a table with a version.
+static span toml_value(span *s) {
+  char first = peek(s);
+  if (first == '{') {
+    static const char key[] = "version";
+    for (; s->at + sizeof key < s->end; s->at++)
+      if (memcmp(s->at, key, sizeof key - 1) == 0) break;
+    while (s->at < s->end && *s->at != '"' && *s->at != '\'') s->at++;
+    first = peek(s);
+  }
+  if (first != '"' && first != '\'') return (span){s->at, s->at};
+  s->at++;
+  return quoted(s, first);
+}
+
+// A requirement: operators, numbers and commas; blanks only next to an operator or a comma.
+static span requirement(span *s) {
+  span r = {s->at, s->at};
+  bool may_go_on = true;
+  for (; s->at < s->end && !strchr(";#\"')]&|\\", *s->at); s->at++) {
+    bool is_blank = *s->at == ' ' || *s->at == '\t';
+    if (is_blank) continue;
+    bool joins = is_operator(*s->at) || *s->at == ',';
+    if (r.end != s->at && !joins && !may_go_on) break;
+    may_go_on = joins;
+    r.end = s->at + 1;
+  }
+  return r;
+}
+
+static void take(plim_pin *pin, plim_library library, span asked, const char *file, int line) {
+  size_t length = (size_t)(asked.end - asked.at);
+  if (pin->release || !length) return;
+  bool is_known;
+  uint16_t release = plim_release_allowed(library, asked.at, length, &is_known);
+  if (!release) return;
+  *pin = (plim_pin){.release = release, .is_known = is_known, .line = line};
+  snprintf(pin->asked, sizeof pin->asked, "%.*s", (int)(length < 47 ? length : 47), asked.at);
+  snprintf(pin->file, sizeof pin->file, "%.255s", file);
+}
+
+// What is asked of the library whose name was just read.
+static span asked_after_name(span *s) {
+  if (peek(s) == '[') { // extras
+    while (s->at < s->end && *s->at != ']') s->at++;
+    if (s->at < s->end) s->at++;
+  }
+  skip_blanks(s);
+  bool has_brackets = peek(s) == '(';
+  if (has_brackets) s->at++;
+  if (!is_operator(peek(s))) return (span){s->at, s->at};
+  bool is_single = peek(s) == '=' && (s->at + 1 == s->end || s->at[1] != '=');
+  if (!is_single) return requirement(s);
+  s->at++;
+  skip_blanks(s);
+  return peek(s) == '"' || peek(s) == '\'' || peek(s) == '{' ? toml_value(s) : requirement(s);
+}
+
+static void read_line(plim_pins *pins, span line, const char *file, int number) {
+  skip_blanks(&line);
+  if (peek(&line) == '#') return;
+  while (line.at < line.end && *line.at != '#') {
+    if (!is_name_char(*line.at)) {
+      line.at++;
+      continue;
+    }
+    plim_library library = library_at(&line);
+    if (library == PLIM_LIBRARIES) continue;
+    span asked = asked_after_name(&line);
+    take(&pins->of[library], library, asked, file, number);
+  }
+}
+
+// ---- a text -------------------------------------------------------------------------------------
+
+// Lock files: name = "transformers", and in the next line version = "4.57.6".
+static plim_library locked_name(span line) {
+  static const char key[] = "name = \"";
+  if ((size_t)(line.end - line.at) < sizeof key || memcmp(line.at, key, sizeof key - 1) != 0)
+    return PLIM_LIBRARIES;
+  line.at += sizeof key - 1;
+  return library_at(&line);
+}
+
+static bool read_locked(plim_pins *pins, plim_library library, span line, const char *file,
+                        int number) {
+  static const char key[] = "version = \"";
+  if ((size_t)(line.end - line.at) < sizeof key || memcmp(line.at, key, sizeof key - 1) != 0)
+    return false;
+  line.at += sizeof key - 1;
+  take(&pins->of[library], library, quoted(&line, '"'), file, number);
+  return true;
+}
+
+void plim_pins_read(plim_pins *pins, const char *text, size_t length, const char *file) {
+  const char *at = text, *end = text + length;
+  plim_library named = PLIM_LIBRARIES;
+  for (int number = 1; at < end; number++) {
+    const char *stop = memchr(at, '\n', (size_t)(end - at));
+    span line = {at, stop ? stop : end};
+    at = stop ? stop + 1 : end;
+    bool is_locked = named != PLIM_LIBRARIES && read_locked(pins, named, line, file, number);
+    named = locked_name(line);
+    if (!is_locked && named == PLIM_LIBRARIES) read_line(pins, line, file, number);
+  }
+}
+
+// ---- folders ------------------------------------------------------------------------------------
+
+enum { MOST_FOLDERS = 16, MOST_BYTES = 16 << 20 };
+
+static bool ends_with(const char *text, const char *end) {
+  size_t length = strlen(text), wanted = strlen(end);
+  return length >= wanted && strcmp(text + length - wanted, end) == 0;
+}
+
+// In the order in which they count: what is locked, then what is asked for.
+static int rank_of(const char *name) {
+  static const char *const exact[] = {"uv.lock",          "poetry.lock", "requirements.txt",
+                                      "pyproject.toml",   "setup.cfg",   "environment.yml",
+                                      "environment.yaml", "Dockerfile"};
+  enum { EXACT = sizeof exact / sizeof *exact };
+  for (int i = 0; i < EXACT; i++)
+    if (strcmp(name, exact[i]) == 0) return i;
+  if (strncmp(name, "requirements", 12) == 0 && ends_with(name, ".txt")) return EXACT;
+  return -1;
+}
+
+static void read_file(plim_pins *pins, const char *folder, const char *name) {
+  char path[PLIM_PATH_BYTES], *text = NULL;
+  size_t size = 0;
+  if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path) return;
+  if (plim_text_file_read(path, MOST_BYTES, &text, &size, NULL)) return;
+  plim_pins_read(pins, text, size, strncmp(path, "./", 2) == 0 ? path + 2 : path);
+  free(text);
+}
+
+static void read_requirements(plim_pins *pins, const char *folder) {
+  struct dirent **names = NULL;
+  int count = scandir(folder, &names, NULL, alphasort);
+  for (int rank = 0; rank <= 8; rank++)
+    for (int i = 0; i < count; i++)
+      if (rank_of(names[i]->d_name) == rank) read_file(pins, folder, names[i]->d_name);
+  for (int i = 0; i < count; i++) free(names[i]);
+  free(names);
+}
+
+// "transformers-4.57.6.dist-info" in site-packages.
+static void read_installed(plim_pins *pins, const char *packages) {
+  DIR *folder = opendir(packages);
+  for (struct dirent *entry; folder && (entry = readdir(folder));) {
+    const char *name = entry->d_name;
+    if (!ends_with(name, ".dist-info")) continue;
+    for (int i = 0; i < PLIM_LIBRARIES; i++) {
+      size_t length = strlen(plim_library_names[i]);
+      if (strncasecmp(name, plim_library_names[i], length) != 0 || name[length] != '-') continue;
+      const char *version = name + length + 1;
+      span asked = {version, name + strlen(name) - strlen(".dist-info")};
+      take(&pins->of[i], (plim_library)i, asked, packages, 0);
+    }
+  }
+  if (folder) closedir(folder);
+}
+
+static void read_environment(plim_pins *pins, const char *root) {
+  char lib[PLIM_PATH_BYTES], packages[PLIM_PATH_BYTES];
+  if (snprintf(lib, sizeof lib, "%s/lib", root) >= (int)sizeof lib) return;
+  DIR *folder = opendir(lib);
+  for (struct dirent *entry; folder && (entry = readdir(folder));) {
+    if (strncmp(entry->d_name, "python3", 7) != 0) continue;
+    if (snprintf(packages, sizeof packages, "%s/%s/site-packages", lib, entry->d_name) <
+        (int)sizeof packages)
+      read_installed(pins, packages);
+  }
+  if (folder) closedir(folder);
+}
+
+static bool exists(const char *folder, const char *name) {
+  char path[PLIM_PATH_BYTES];
+  struct stat info;
+  return snprintf(path, sizeof path, "%s/%s", folder, name) < (int)sizeof path &&
+         stat(path, &info) == 0;
+}
+
+// The folder above: "a/b" becomes "a", "a" becomes ".", "." becomes "..", ".." becomes "../..".
+static bool go_up(char *folder, size_t size) {
+  char *slash = strrchr(folder, '/'), *last = slash ? slash + 1 : folder;
+  if (strcmp(folder, "/") == 0) return false;
+  if (strcmp(folder, ".") == 0) return snprintf(folder, size, "..") > 0;
+  if (strcmp(last, "..") == 0) {
+    if (strlen(folder) + 4 > size) return false;
+    strcat(folder, "/..");
+  } else if (!slash) snprintf(folder, size, ".");
+  else if (slash == folder) folder[1] = '\0';
+  else *slash = '\0';
+  return true;
+}
+
+void plim_pins_find(plim_pins *pins, const char *path) {
+  char folder[PLIM_PATH_BYTES], root[PLIM_PATH_BYTES];
+  const char *slash = strrchr(path, '/');
+  int length = !slash ? 1 : slash == path ? 1 : (int)(slash - path);
+  if (snprintf(folder, sizeof folder, "%.*s", length, slash ? path : ".") >= (int)sizeof folder)
+    return;
+  plim_pins installed = {0};
+  for (int i = 0; i < MOST_FOLDERS; i++) {
+    static const char *const environments[] = {".venv", "venv", ".conda", "env"};
+    read_requirements(pins, folder);
+    for (size_t k = 0; k < sizeof environments / sizeof *environments; k++)
+      if (snprintf(root, sizeof root, "%s/%s", folder, environments[k]) < (int)sizeof root)
+        read_environment(&installed, root);
+    if (exists(folder, ".git") || !go_up(folder, sizeof folder)) break;
+  }
+  for (int i = 0; i < PLIM_LIBRARIES; i++)
+    if (!pins->of[i].release) pins->of[i] = installed.of[i];
+}

@@ -1,0 +1,26 @@
+// Which versions of libraries a project asks for: requirements, pyproject, lock files, Dockerfiles, conda files beside its
+// files or in folders above them, and the environment that is installed there.
+#ifndef PLIM_IO_PROJECT_PINS_H
+#define PLIM_IO_PROJECT_PINS_H
+
+#include "versions.h"
+
+typedef struct {
+  uint16_t release; // 0: nothing says
+  bool is_known;    // the release is one that the requirement allows, not just the nearest known
+  char asked[48];   // the requirement as written: ">=4.45,<5"
+  char file[256];   // where it is written, or the folder of the installed library
+  int line;         // 0: an installed library
+} plim_pin;
+
+typedef struct {
+  plim_pin of[PLIM_LIBRARIES];
+} plim_pins;
+
+// Reads the requirements in a text of any of these formats. Libraries that have a pin already keep it.
+void plim_pins_read(plim_pins *pins, const char *text, size_t length, const char *file);
+// Looks into the folder of `path` and the folders above it, up to the one of the repository. Files that cannot be read
+// are passed over.
+void plim_pins_find(plim_pins *pins, const char *path);
+
+#endif

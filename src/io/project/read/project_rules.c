@@ -1,0 +1,102 @@
+// Combinations that a framework refuses: while one setting is on, a knob keeps its value.
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "dialect_values.h"
+#include "project_impl.h"
+
+// A setting holds its knob if it is above `limit`, true, or a word other than "false" and "none".
+typedef struct {
+  plim_dialect dialect; // PLIM_DIALECTS: any
+  const char *key;
+  int64_t limit;
+  plim_knob knob;
+  const char *reason;
+} rule;
+
+#define ANY PLIM_DIALECTS
+#define TUNE PLIM_DIALECT_TORCHTUNE
+#define AXOLOTL PLIM_DIALECT_AXOLOTL
+#define FACTORY PLIM_DIALECT_LLAMA_FACTORY
+
+static const rule rules[] = {
+    {ANY, "context_parallel_size", 1, PLIM_KNOB_MICRO_BATCH,
+     "must be 1 when sequences are split across GPUs"},
+    {ANY, "cp_size", 1, PLIM_KNOB_MICRO_BATCH, "must be 1 when sequences are split across GPUs"},
+    {ANY, "pipeline_model_parallel_size", 1, PLIM_KNOB_MICRO_BATCH,
+     "the pipeline schedule depends on it"},
+    {ANY, "pipeline_model_parallel_size", 1, PLIM_KNOB_ACCUMULATE,
+     "the pipeline schedule depends on it"},
+    {ANY, "auto_find_batch_size", 0, PLIM_KNOB_MICRO_BATCH, "Trainer changes it automatically"},
+
+    // torchtune 0.6, recipes/full_finetune_single_device.py and its siblings.
+    {TUNE, "optimizer_in_bwd", 0, PLIM_KNOB_ACCUMULATE,
+     "must be 1 when the optimizer steps during backward"},
+    {TUNE, "enable_activation_offloading", 0, PLIM_KNOB_CHECKPOINT,
+     "torchtune offloads activations only with checkpointing"},
+
+    // Axolotl 0.19, utils/schemas/validation.py.
+    {AXOLOTL, "activation_offloading", 0, PLIM_KNOB_CHECKPOINT,
+     "Axolotl offloads activations only with checkpointing"},
+    {AXOLOTL, "selective_checkpointing", 0, PLIM_KNOB_CHECKPOINT,
+     "selective_checkpointing needs checkpointing"},
+    {AXOLOTL, "tiled_mlp", 0, PLIM_KNOB_LIGER, "Axolotl refuses Liger's MLP with tiled_mlp"},
+    {AXOLOTL, "tensor_parallel_size", 1, PLIM_KNOB_LIGER,
+     "Axolotl refuses Liger-Kernel with tensor parallelism"},
+
+    // LLaMA-Factory 0.9, hparams/parser.py, hparams/finetuning_args.py, model/model_utils/liger_kernel.py.
+    {FACTORY, "use_badam", 0, PLIM_KNOB_OPTIMIZER, "BAdam is the optimizer"},
+    {FACTORY, "use_badam", 0, PLIM_KNOB_STRATEGY,
+     "LLaMA-Factory shares BAdam between GPUs only with ZeRO-3 and badam_mode: layer"},
+    {FACTORY, "use_galore", 0, PLIM_KNOB_OPTIMIZER, "GaLore is the optimizer"},
+    {FACTORY, "use_galore", 0, PLIM_KNOB_STRATEGY, "LLaMA-Factory refuses GaLore with DeepSpeed"},
+    {FACTORY, "galore_layerwise", 0, PLIM_KNOB_ACCUMULATE,
+     "must be 1 when the optimizer steps during backward"},
+    {FACTORY, "use_apollo", 0, PLIM_KNOB_OPTIMIZER, "APOLLO is the optimizer"},
+    {FACTORY, "use_apollo", 0, PLIM_KNOB_STRATEGY, "LLaMA-Factory refuses APOLLO with DeepSpeed"},
+    {FACTORY, "apollo_layerwise", 0, PLIM_KNOB_ACCUMULATE,
+     "must be 1 when the optimizer steps during backward"},
+    {FACTORY, "use_adam_mini", 0, PLIM_KNOB_OPTIMIZER, "Adam-mini is the optimizer"},
+    {FACTORY, "use_muon", 0, PLIM_KNOB_OPTIMIZER, "Muon is the optimizer"},
+    {FACTORY, "pure_bf16", 0, PLIM_KNOB_STRATEGY, "LLaMA-Factory refuses pure_bf16 with ZeRO-3"},
+    {FACTORY, "pissa_init", 0, PLIM_KNOB_STRATEGY, "LLaMA-Factory refuses pissa_init with ZeRO-3"},
+    {FACTORY, "pissa_init", 0, PLIM_KNOB_QUANTISATION,
+     "LLaMA-Factory refuses pissa_init with quantised weights"},
+    {FACTORY, "use_unsloth", 0, PLIM_KNOB_STRATEGY, "LLaMA-Factory refuses Unsloth with ZeRO-3"},
+    {FACTORY, "use_kt", 0, PLIM_KNOB_STRATEGY, "LLaMA-Factory refuses KTransformers with ZeRO-3"},
+    {FACTORY, "predict_with_generate", 0, PLIM_KNOB_STRATEGY,
+     "LLaMA-Factory refuses predict_with_generate with ZeRO-3"},
+    {FACTORY, "use_dft_loss", 0, PLIM_KNOB_LIGER, "its loss needs the logits (use_dft_loss)"},
+    {FACTORY, "use_asft_loss", 0, PLIM_KNOB_LIGER, "its loss needs the logits (use_asft_loss)"},
+    {FACTORY, "use_eaft_loss", 0, PLIM_KNOB_LIGER, "its loss needs the logits (use_eaft_loss)"},
+};
+
+static bool is_on(const plim_value *value, int64_t limit) {
+  plim_value n = *value;
+  if (value->kind == PLIM_VALUE_BOOL) return value->flag;
+  if (value->kind == PLIM_VALUE_TEXT && !plim_number_of(value->text, &n))
+    return *value->text && strcasecmp(value->text, "false") != 0 &&
+           strcasecmp(value->text, "none") != 0 && strcasecmp(value->text, "null") != 0;
+  return n.kind == PLIM_VALUE_INTEGER && n.integer > limit;
+}
+
+// The setting that makes the rule apply; NULL: it does not.
+static const plim_setting *reason_to_hold(const plim_project *p, const rule *r) {
+  if (r->dialect != ANY && r->dialect != p->dialect) return NULL;
+  for (size_t i = 0; i < p->files.len; i++) {
+    const plim_setting *s = plim_project_setting(p->files.at[i], r->key);
+    if (s && is_on(&s->value, r->limit)) return s;
+  }
+  return NULL;
+}
+
+void plim_project_apply_rules(plim_project *p) {
+  for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+    plim_project_knob *k = &p->knobs[rules[i].knob];
+    const plim_setting *s = k->is_fixed ? NULL : reason_to_hold(p, &rules[i]);
+    if (!s) continue;
+    k->is_fixed = true;
+    snprintf(k->why, sizeof k->why, "%.120s (%.90s)", rules[i].reason, s->key);
+  }
+}

@@ -1,0 +1,94 @@
+// Runs of many families on an H200 (tests/truth/simulate/zoo.json, written by zoo.py). Those whose family and head are
+// supported are predicted.
+#include <math.h>
+#include <string.h>
+
+#include "cases.h"
+#include "predict.h"
+#include "test.h"
+
+#include "tape_names.h"
+
+// Rows whose class is not a causal language model. Their batches have a mask.
+static const struct {
+  const char *id, *head;
+} heads[] = {
+    {"llama_cls", "sequence"}, {"distilbert", "sequence"}, {"xlm-roberta", "sequence"},
+    {"electra", "sequence"},   {"deberta-v2", "sequence"}, {"modernbert", "masked"},
+};
+
+static const char *head_of(const json_t *row) {
+  for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
+    if (case_is(row, "id", heads[i].id)) return heads[i].head;
+  return "causal";
+}
+
+static json_t *case_of(const json_t *row) {
+  bool is_causal = strcmp(head_of(row), "causal") == 0;
+  return json_pack("{s:I,s:I,s:i,s:s,s:f,s:b,s:s}", "batch",
+                   json_integer_value(json_object_get(row, "batch")), "seq",
+                   json_integer_value(json_object_get(row, "seq")), "steps", 3, "loop", "bare",
+                   "clip", 1.0, "drops_batch", true, "mask", is_causal ? "none" : "ones");
+}
+
+// The script builds its models under torch.device("cuda"), where torchaudio makes a number when it is imported.
+static void make_number(void *context, plim_tape *t) {
+  plim_tensor **number = context;
+  set(t, number, empty(t, (plim_dims){0}, PLIM_FP32));
+}
+
+static bool read_job(const json_t *row, plim_job *job) {
+  json_t *c = case_of(row), *config = json_deep_copy(json_object_get(row, "config"));
+  json_object_set(config, "model_type", json_object_get(row, "model_type"));
+  json_object_set_new(config, "_kind", json_string(head_of(row)));
+  bool ok = case_job(c, config, job);
+  json_decref(c);
+  json_decref(config);
+  return ok;
+}
+
+static double error_percent(uint64_t predicted, int64_t measured) {
+  return 100 * fabs((double)predicted - (double)measured) / (double)measured;
+}
+
+typedef struct {
+  size_t rows, allocated_equal;
+  double worst; // in percent
+} score;
+
+static void judge(const json_t *row, const plim_prediction *p, score *s) {
+  int64_t allocated = case_integer(row, "peak_allocated", 0);
+  int64_t reserved = case_integer(row, "peak_reserved", 0);
+  double off_a = error_percent(p->peak_allocated_bytes, allocated);
+  double off_r = error_percent(p->peak_reserved_bytes, reserved);
+  s->rows++;
+  s->allocated_equal += off_a == 0;
+  s->worst = fmax(s->worst, fmax(off_a, off_r));
+  printf("  %s: allocated %" PRIu64 " measured %" PRIi64 ", reserved %" PRIu64 " measured %" PRIi64
+         "\n",
+         case_text(row, "id", "?"), p->peak_allocated_bytes, allocated, p->peak_reserved_bytes,
+         reserved);
+}
+
+TEST(runs_of_many_families_are_predicted) {
+  json_t *rows = json_load_file(TEST_ROOT "/truth/simulate/zoo.json", 0, NULL);
+  score s = {0};
+  for (size_t i = 0; i < json_array_size(rows); i++) {
+    const json_t *row = json_array_get(rows, i);
+    plim_tensor *number = NULL;
+    plim_observer around = {.begins = make_number, .context = &number};
+    plim_job job;
+    plim_prediction p;
+    plim_predict_request request = {.job = &job, .limit_bytes = PLIM_UNKNOWN, .observer = &around};
+    if (!read_job(row, &job)) continue;
+    CHECK(!plim_predict(&request, &p, NULL), "%s", case_text(row, "id", "?"));
+    judge(row, &p, &s);
+  }
+  json_decref(rows);
+  CHECK(s.rows >= 4, "%zu rows", s.rows);
+  CHECK((double)s.allocated_equal >= 0.8 * (double)s.rows, "allocated equal in %zu of %zu",
+        s.allocated_equal, s.rows);
+  CHECK(s.worst <= 0.5, "worst %f %%", s.worst);
+}
+
+TEST_MAIN

@@ -1,0 +1,182 @@
+#!/usr/bin/env python3
+"""census.py DUMP_KEYS PLIMSOLL FOLDER...: every key of the configuration files in the folders is accounted for.
+
+A key is a knob, has no effect, or is known and not modelled. One test per file: no key is unknown, except those that the
+files have on purpose. Then a made-up key in a file of each framework is named by plan, in text and in JSON, and by check;
+and settings that are not modelled are refused or noted.
+"""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+KINDS = (".yaml", ".yml", ".json", ".toml", ".py", ".sh")
+# Keys that belong to no framework, which the files have to show what happens then.
+DELIBERATE = {"experiment", "handler", "data_loader.tokenization.padding"}
+MADE_UP = "frobnicate_gradients"
+FILES = {
+    "axolotl.yaml": "base_model: Qwen/Qwen2.5-0.5B\nsequence_len: 512\nmicro_batch_size: 1\ngradient_accumulation_steps: 1\n"
+                    "sample_packing: true\noptimizer: adamw_torch\nbf16: true\n",
+    "llama_factory.yaml": "model_name_or_path: Qwen/Qwen2.5-0.5B\nstage: sft\ndo_train: true\nfinetuning_type: lora\n"
+                          "cutoff_len: 512\nper_device_train_batch_size: 1\nbf16: true\n",
+    "torchtune.yaml": "model:\n  _component_: torchtune.models.qwen2_5.qwen2_5_0_5b\noptimizer:\n"
+                      "  _component_: torch.optim.AdamW\nbatch_size: 1\ntokenizer:\n  max_seq_len: 512\ndtype: bf16\n"
+                      "enable_activation_checkpointing: true\n",
+    "trl.yaml": "model_name_or_path: Qwen/Qwen2.5-0.5B\nper_device_train_batch_size: 1\nmax_length: 512\nuse_peft: false\n"
+                "bf16: true\npacking: false\n",
+}
+WORDS = "not understood, so not counted: "
+SCRIPT = """from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+from trl import SFTConfig, SFTTrainer, GRPOConfig, GRPOTrainer
+from peft import GraloraConfig, LoraConfig, get_peft_model
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-0.5B", torch_dtype="bfloat16")
+"""
+# A file of FILES with more lines, or a script; and what plan says about it.
+SAID = [
+    ("axolotl.yaml", "qat:\n  weight_dtype: int8\n", "quantisation-aware training is not modelled; the run needs more"),
+    ("axolotl.yaml", "fsdp_config:\n  min_num_params: 1000\n", "wrapping modules by their size is not modelled"),
+    ("axolotl.yaml", "tiled_mlp: true\n", "the tiled MLP is not modelled; the run needs less"),
+    ("axolotl.yaml", "tiled_mlp: false\nqat:\n", None),
+    ("axolotl.yaml", "kd_trainer: true\n", "knowledge distillation is not supported yet"),
+    ("axolotl.yaml", "adapter: lora\nlora_r: 8\nlora_target_linear: true\n", "Axolotl's LoRA kernels, which it turns on"),
+    ("axolotl.yaml", "do_causal_lm_eval: true\n", "generating text during evaluation is not modelled; the run may need"),
+    ("axolotl.yaml", "val_set_size: 0.1\neval_batch_size: 64\n", "evaluation is not modelled: a batch of 64 x 512"),
+    ("llama_factory.yaml", "use_asft_loss: true\n", "ASFT) is not supported yet"),
+    ("llama_factory.yaml", "use_badam: true\n", "predicted as adamw, which needs more memory than the run"),
+    ("torchtune.yaml", "loss:\n  _component_: torchtune.rlhf.loss.DPOLoss\n", "DPO as in torchtune's recipe"),
+    ("torchtune.yaml", "teacher_model:\n  _component_: my.teacher\n", "no model is called \"my.teacher\""),
+    ("torchtune.yaml", "optimizer_in_bwd: true\n", "must be 1 when the optimizer steps during backward"),
+    ("torchtune.yaml", "enable_activation_offloading: true\n", "offloaded activations are predicted as save_on_cpu"),
+    ("trl.yaml", "beta: 0.1\n", "assuming TRL 1.16 for DPO; before 1.15"),
+    ("trl.yaml", "beta: 0.1\nrpo_alpha: 1.0\n", "the additional loss of the chosen answers is not modelled; the run needs more"),
+    ("trl.yaml", "beta: 0.1\nrpo_alpha: null\nuse_weighting: false\n", None),
+    ("trl.yaml", "loss_type: apo_zero\n", "apo_zero differs only by a few numbers"),
+    ("axolotl.yaml", "rl: orpo\n", "assuming TRL 1.9 for ORPO"),
+    ("trl.yaml", "num_generations: 8\n", "training with generated answers is not supported"),
+    ("trl.yaml", "eval_strategy: steps\nper_device_eval_batch_size: 64\nloss_type: nll\n", "evaluation is not modelled"),
+    ("predict.yaml", "model_name_or_path: Qwen/Qwen2.5-0.5B\nstage: sft\ndo_predict: true\nfinetuning_type: full\n"
+     "cutoff_len: 512\n", "only predicts: do_predict is set, and do_train is not"),
+    ("export.yaml", "model_name_or_path: Qwen/Qwen2.5-0.5B\nfinetuning_type: lora\nexport_dir: o\n", "merges and exports a model"),
+    ("merge.yaml", "model_name_or_path: Qwen/Qwen3-4B\nadapter_name_or_path: a\ntemplate: qwen3\nexport_dir: o\n", "merges and exports a model"),
+    ("chat.yaml", "model_name_or_path: Qwen/Qwen3-4B\ntemplate: qwen3\ninfer_backend: huggingface\n", "configures inference"),
+    ("v1.yaml", "model: Qwen/Qwen3-4B\npeft_config:\n  name: lora\n  export_dir: o\n", "merges and exports a model"),
+    ("llama_factory.yaml", "use_v1_kernels: true\n", "this choice of kernels is not modelled"),
+    ("llama_factory.yaml", "fp8: true\n", "precision fp8 is not modelled: predicted with bf16"),
+    ("llama_factory.yaml", "# accelerate launch --config_file fsdp.yaml src/train.py x.yaml\n", "in this comment uses fsdp.yaml, which is not read"),
+    ("axolotl.yaml", "adapter: lora\nlora_r: 8\nlora_target_linear: true\nunfrozen_parameters:\n  - ^lm_head.*\n", "freezes parameters by name, beside adapters"),
+    ("go.sh", "python run_clm.py --model_name_or_path Qwen/Qwen2.5-0.5B --do_train --per_device_train_batch_size 1 --frob 3\n",
+     "not understood, so not counted: --frob."),
+    ("script.py", 'Trainer(model=model, args=TrainingArguments("o", per_device_train_batch_size=1)).evaluate()\n',
+     "the script only evaluates"),
+    ("script.py", 'model = get_peft_model(model, GraloraConfig(r=8))\nTrainer(model=model, '
+     'args=TrainingArguments("o", per_device_train_batch_size=1)).train()\n', "adapters of GraloraConfig are not supported"),
+    ("script.py", "SFTTrainer(model=model, args=SFTConfig(per_device_train_batch_size=1)).train()\n"
+     "GRPOTrainer(model=model, args=GRPOConfig(num_generations=8)).train()\n", "not supported yet (GRPOTrainer)"),
+    ("script.py", 'model = get_peft_model(model, LoraConfig(r=8, use_dora=True))\nTrainer(model=model, '
+     'args=TrainingArguments("o", per_device_train_batch_size=1, neftune_noise_alpha=5, frobnicate=1)).train()\n',
+     "the noise that NEFTune adds to the embeddings is not modelled; the run needs more"),
+]
+
+
+class Wrong(Exception):
+    pass
+
+
+def configurations(folder):
+    return sorted(p for p in folder.rglob("*") if p.suffix in KINDS and p.name != "truth.json")
+
+
+def kinds_of(dump, paths):
+    """The unknown keys of each file that can be read."""
+    done = subprocess.run([dump, *map(str, paths)], capture_output=True, text=True, check=True)
+    unknown = {}
+    for line in done.stdout.splitlines():
+        row = json.loads(line)
+        if "error" not in row:
+            unknown.setdefault(row["file"], []).extend([row["key"]] if row["kind"] == "unknown" else [])
+    return unknown
+
+
+def plimsoll(program, folder, *words):
+    done = subprocess.run([program, *words], cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    if done.returncode not in (0, 1):
+        raise Wrong(f"{' '.join(words)}: exit {done.returncode}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def one_line(text):
+    return " ".join(text.split())
+
+
+def say_made_up(program, name, text):
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / name
+        path.write_text(text)
+        plan = ("plan", name, "--gpu", "24GiB", "--try", "micro_batch=1")
+        if WORDS in one_line(plimsoll(program, folder, *plan)):
+            raise Wrong("a known key is called unknown")
+        path.write_text(f"{text}{MADE_UP}: 3\n")
+        if WORDS + MADE_UP not in one_line(plimsoll(program, folder, *plan)):
+            raise Wrong("plan does not name the unknown key")
+        notes = json.loads(plimsoll(program, folder, *plan, "--json"))["notes"]
+        if not any(n["code"] == "unknown.keys" and MADE_UP in n["message"] for n in notes):
+            raise Wrong("plan --json does not name the unknown key")
+        check = plimsoll(program, folder, "check", name, "--gpu", "24GiB", "--json")
+        if MADE_UP not in check:
+            raise Wrong("check --json does not name the unknown key")
+
+
+def say(program, name, more, words):
+    """What plan says about a file is `words`; None: no note about a key."""
+    with tempfile.TemporaryDirectory() as folder:
+        base = FILES.get(name, SCRIPT if name.endswith(".py") else "")
+        (pathlib.Path(folder) / name).write_text(base + more)
+        done = subprocess.run([program, "plan", name, "--gpu", "24GiB", "--try", "micro_batch=1", "--seq", "512"],
+                              cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        said = one_line(done.stdout.replace("\n      ", " ") + done.stderr)
+        if words is None and "is not modelled" in said:
+            raise Wrong(f"a note where nothing is turned on: {said}")
+        if words and words not in said:
+            raise Wrong(f"{words!r} is not in: {said[:600]}")
+
+
+def main():
+    dump, program, *folders = sys.argv[1:]
+    dump, program = os.path.abspath(dump), os.path.abspath(program)
+    os.environ |= {"HF_HOME": "nowhere", "PLIMSOLL_NVML": "none"}
+    passed = failed = skipped = 0
+    for folder in map(pathlib.Path, folders):
+        paths = configurations(folder)
+        if not paths:
+            print("skipped: there is no", folder)
+            skipped += 1
+            continue
+        for path, keys in kinds_of(dump, paths).items():
+            keys = [k for k in keys if k not in DELIBERATE]
+            failed += bool(keys)
+            passed += not keys
+            if keys:
+                print(f"FAIL {path}: unknown keys: {', '.join(keys)}")
+    for name, text in FILES.items():
+        try:
+            say_made_up(program, name, text)
+            passed += 1
+            print("ok   a made-up key in", name)
+        except Wrong as why:
+            failed += 1
+            print(f"FAIL a made-up key in {name}: {why}")
+    for name, more, words in SAID:
+        try:
+            say(program, name, more, words)
+            passed += 1
+            print("ok  ", name, "says", words)
+        except Wrong as why:
+            failed += 1
+            print(f"FAIL {name}: {why}")
+    print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
+    return failed != 0
+
+
+sys.exit(main())

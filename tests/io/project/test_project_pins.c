@@ -1,0 +1,66 @@
+// Versions that a project asks for, in the formats in which people write them.
+#include <string.h>
+
+#include "project_pins.h"
+#include "test.h"
+
+static plim_pins read_text(const char *text) {
+  plim_pins pins = {0};
+  plim_pins_read(&pins, text, strlen(text), "file");
+  return pins;
+}
+
+#define PIN(pins, library) ((pins).of[PLIM_LIBRARY_##library])
+
+TEST(requirements) {
+  plim_pins p = read_text(
+      "# transformers==4.50\ndatasets\ntransformers[torch]>=4.45,<5  # pinned\n"
+      "torch==2.9.1+cu128\ntorchvision==0.20\npeft\ntrl == 0.12.2 ; python_version > '3.9'\n");
+  CHECK_U64(PIN(p, TRANSFORMERS).release, 4057u);
+  CHECK_U64((unsigned)PIN(p, TRANSFORMERS).line, 3u);
+  CHECK(strcmp(PIN(p, TRANSFORMERS).asked, ">=4.45,<5") == 0, "%s", PIN(p, TRANSFORMERS).asked);
+  CHECK_U64(PIN(p, TORCH).release, 2009u);
+  CHECK_U64(PIN(p, PEFT).release, 0u);
+  CHECK_U64(PIN(p, TRL).release, 12u);
+  CHECK_U64((unsigned)PIN(p, TRL).line, 7u);
+}
+
+TEST(pyproject_and_poetry) {
+  plim_pins p = read_text(
+      "[project]\ndependencies = [\n  \"transformers>=4.46, <4.50\",\n  'peft~=0.18.0',\n]\n"
+      "[tool.poetry.dependencies]\ntorch = \"^2.6\"\ntrl = {version = \"0.24.0\", extras = "
+      "[\"x\"]}\n");
+  CHECK_U64(PIN(p, TRANSFORMERS).release, 4049u);
+  CHECK_U64(PIN(p, PEFT).release, 18u);
+  CHECK_U64(PIN(p, TORCH).release, 2015u);
+  CHECK_U64(PIN(p, TRL).release, 24u);
+}
+
+TEST(lock_files) {
+  plim_pins p = read_text(
+      "[[package]]\nname = \"torch\"\nversion = \"2.7.1\"\n\n[[package]]\nname = \"transformers\"\n"
+      "version = \"4.52.4\"\ndependencies = [\n    { name = \"torch\" },\n]\n");
+  CHECK_U64(PIN(p, TORCH).release, 2007u);
+  CHECK_U64(PIN(p, TRANSFORMERS).release, 4052u);
+  CHECK_U64((unsigned)PIN(p, TRANSFORMERS).line, 7u);
+}
+
+TEST(dockerfiles_and_conda) {
+  plim_pins p = read_text("FROM python:3.11\nRUN pip install torch==2.4.0 transformers==4.46.3 "
+                          "\\\n    \"peft>=0.13,<0.15\" && rm -rf x\n");
+  CHECK_U64(PIN(p, TORCH).release, 2004u);
+  CHECK_U64(PIN(p, TRANSFORMERS).release, 4046u);
+  CHECK_U64(PIN(p, PEFT).release, 14u);
+  p = read_text("dependencies:\n  - pytorch=2.5\n  - pip:\n    - transformers==4.48.3\n");
+  CHECK_U64(PIN(p, TORCH).release, 2005u);
+  CHECK_U64(PIN(p, TRANSFORMERS).release, 4048u);
+}
+
+TEST(other_names_and_addresses_are_not_versions) {
+  plim_pins p = read_text(
+      "sentence-transformers==3.0\nmy-torch==1.0\ntransformers @ git+https://x/transformers@main\n"
+      "torch\ntransformers_extra==4.50\n--extra-index-url https://x/torch==9\n");
+  CHECK_U64(PIN(p, TRANSFORMERS).release, 0u);
+}
+
+TEST_MAIN

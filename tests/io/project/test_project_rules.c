@@ -1,0 +1,62 @@
+// Settings beside which a framework does not let a knob change: the knob keeps its value, and says why.
+#include "projects.h"
+
+#define TUNE                                                                                       \
+  "model:\n  _component_: torchtune.models.llama3_2.llama3_2_1b\nbatch_size: 2\n"                  \
+  "gradient_accumulation_steps: 1\nenable_activation_checkpointing: True\n"                        \
+  "optimizer:\n  _component_: torch.optim.AdamW\n  lr: 1e-5\n"
+#define AXOLOTL                                                                                    \
+  "base_model: NousResearch/Llama-3.2-1B\nmicro_batch_size: 2\ngradient_accumulation_steps: 4\n"   \
+  "gradient_checkpointing: true\noptimizer: adamw_torch\ndatasets:\n  - path: a\n"
+#define FACTORY                                                                                    \
+  "model_name_or_path: Qwen/Qwen3-4B\nstage: sft\ndo_train: true\nfinetuning_type: full\n"         \
+  "per_device_train_batch_size: 1\ngradient_accumulation_steps: 8\ncutoff_len: 2048\n"
+
+static bool holds(plim_knob knob, const char *reason) {
+  const plim_project_knob *k = &project.knobs[knob];
+  return k->is_fixed && strstr(k->why, reason);
+}
+
+TEST(knobs_that_frameworks_tie_to_a_setting_are_held) {
+  static const struct {
+    const char *text;
+    plim_knob knob;
+    const char *reason;
+  } cases[] = {
+      {TUNE "optimizer_in_bwd: True\n", PLIM_KNOB_ACCUMULATE, "(optimizer_in_bwd)"},
+      {TUNE "enable_activation_offloading: True\n", PLIM_KNOB_CHECKPOINT,
+       "only with checkpointing"},
+      {AXOLOTL "activation_offloading: true\n", PLIM_KNOB_CHECKPOINT, "only with checkpointing"},
+      {AXOLOTL "activation_offloading: legacy\n", PLIM_KNOB_CHECKPOINT, "only with checkpointing"},
+      {AXOLOTL "tiled_mlp: true\n", PLIM_KNOB_LIGER, "Liger's MLP"},
+      {FACTORY "use_badam: true\n", PLIM_KNOB_OPTIMIZER, "BAdam"},
+      {FACTORY "use_badam: true\n", PLIM_KNOB_STRATEGY, "ZeRO-3"},
+      {FACTORY "use_galore: true\n", PLIM_KNOB_STRATEGY, "GaLore with DeepSpeed"},
+      {FACTORY "use_asft_loss: true\n", PLIM_KNOB_LIGER, "needs the logits"},
+      {FACTORY "pure_bf16: true\n", PLIM_KNOB_STRATEGY, "pure_bf16 with ZeRO-3"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    CHECK(!read_text("train.yaml", cases[i].text), "case %zu: %s", i, error.message);
+    CHECK(holds(cases[i].knob, cases[i].reason), "case %zu: %s", i,
+          project.knobs[cases[i].knob].why);
+  }
+}
+
+TEST(settings_that_are_off_hold_nothing) {
+  static const char *const texts[] = {
+      TUNE "optimizer_in_bwd: False\nenable_activation_offloading: False\n",
+      AXOLOTL "activation_offloading: false\ntiled_mlp: null\n",
+      FACTORY "use_badam: false\nuse_galore: false\npure_bf16: false\n",
+      AXOLOTL "use_badam: true\n", // a key of another framework
+  };
+  static const plim_knob knobs[] = {PLIM_KNOB_ACCUMULATE, PLIM_KNOB_CHECKPOINT, PLIM_KNOB_LIGER,
+                                    PLIM_KNOB_OPTIMIZER, PLIM_KNOB_STRATEGY};
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+    CHECK(!read_text("train.yaml", texts[i]), "text %zu: %s", i, error.message);
+    for (size_t k = 0; k < sizeof knobs / sizeof *knobs; k++)
+      CHECK(!project.knobs[knobs[k]].is_fixed, "text %zu: %s", i, project.knobs[knobs[k]].why);
+  }
+  plim_project_clear(&project);
+}
+
+TEST_MAIN

@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""parsers_check.py FRAMEWORK FILES RESULT: has the framework's own parser read each file of the list FILES (JSON), and writes to
+RESULT what it objects to: {file: [objection, ...]}.
+
+Whether a package is installed here is not asked: that is not up to the file."""
+import json
+import os
+import sys
+import warnings
+
+import yaml
+
+
+def load(path):
+    with open(path) as f:
+        return yaml.safe_load(f)
+
+
+def torchtune():
+    """Component by component, because the released version lacks some of those that today's files name."""
+    from omegaconf import OmegaConf
+    from torchtune import config
+
+    def read(path):
+        found = OmegaConf.load(path)
+        OmegaConf.to_container(found, resolve=True)  # every ${...} names a key
+        for name in found:
+            yield lambda: config.validate(OmegaConf.create({name: OmegaConf.to_container(found, resolve=True)[name]}))
+
+    return read
+
+
+def axolotl():
+    import transformers.utils
+    from axolotl.utils.config import prepare_plugins, validate_config
+    from axolotl.utils.dict import DictDefault
+
+    transformers.utils.is_flash_attn_2_available = lambda: True
+    gpu = {"bf16": True, "fp8": True, "tf32": True, "n_gpu": 1, "compute_capability": "sm_90"}
+
+    def validate(path):
+        found = DictDefault(load(path))
+        prepare_plugins(found)
+        validate_config(found, capabilities=gpu, env_capabilities={"torch_version": "2.11.0"})
+
+    return lambda path: [lambda: validate(path)]
+
+
+def llamafactory():
+    from llamafactory.hparams import get_train_args, parser
+    from llamafactory.v1.config import get_args
+
+    parser._check_extra_dependencies = lambda *words: None
+    alone = parser.TrainingArguments.parallel_mode
+
+    def parse(path):
+        found = load(path)
+        if "__v1__" in path:
+            get_args(found)
+            return
+        # Files with DeepSpeed are read as under torchrun: without it, the parser asks for FORCE_TORCHRUN=1.
+        launched = property(lambda _: parser.ParallelMode.DISTRIBUTED) if found.get("deepspeed") else alone
+        parser.TrainingArguments.parallel_mode = launched
+        get_train_args(found)
+
+    return lambda path: [lambda: parse(path)]
+
+
+def handbook():
+    """The parser of TRL's scripts, which the handbook's scripts use. What it does not know is an objection for each key."""
+    from trl import DPOConfig, ModelConfig, ORPOConfig, ScriptArguments, SFTConfig, TrlParser
+
+    def unknown(word):
+        raise ValueError("unknown: " + word)
+
+    def read(path):
+        kind = next(c for name, c in (("__dpo__", DPOConfig), ("__orpo__", ORPOConfig), ("", SFTConfig)) if name in path)
+        script = [] if "dataset_name" in load(path) else ["--dataset_name", "any"]
+        words = ["--config", path, *script]
+        rest = TrlParser((ScriptArguments, kind, ModelConfig)).parse_args_and_config(words, return_remaining_strings=True)[-1]
+        for word in rest:
+            if word.startswith("--"):
+                yield lambda: unknown(word)
+
+    return read
+
+
+def objections(read, path):
+    """Each part of the file is a function that raises what the framework objects to; so may finding the parts."""
+    found = []
+    try:
+        for part in read(path):
+            try:
+                part()
+            except Exception as e:  # whatever the framework raises
+                found.append("%s: %s" % (type(e).__name__, e))
+    except (Exception, SystemExit) as e:
+        found.append("%s: %s" % (type(e).__name__, e))
+    return found
+
+
+def main():
+    warnings.simplefilter("ignore")
+    framework, files, result = sys.argv[1:]
+    with open(files) as f:
+        paths = json.load(f)
+    read = globals()[framework]()
+    found = {}
+    for path in paths:
+        os.chdir(os.path.dirname(path))  # paths in the file are meant from its folder
+        found[path] = [line.replace(os.path.dirname(path), ".") for line in objections(read, os.path.abspath(path))]
+    with open(result, "w") as f:
+        json.dump(found, f)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,49 @@
+"""Families of text models beside those of new_families.py, in its loops and with its options, on a simulated H200: two narrow
+layers, two steps.
+
+usage: plimsoll simulate --gpu h200 --steps 0 --writable OUTDIR -- python text_families.py OUTDIR [part of a name]
+"""
+
+import new_families
+from new_families import ALL, VARIANTS, main
+
+SMALL = {"hidden_size": 512, "num_hidden_layers": 2, "num_attention_heads": 8, "vocab_size": 8000, "max_position_embeddings": 2048}
+LLAMA = SMALL | {"intermediate_size": 1408, "num_key_value_heads": 2}
+FALCON = SMALL | {"model_type": "falcon", "bias": False, "alibi": False}
+MODELS = {
+    "falcon": FALCON | {"hidden_size": 576, "num_attention_heads": 9, "multi_query": True, "parallel_attn": True, "new_decoder_architecture": False},
+    "falcon-new": FALCON | {"num_kv_heads": 2, "new_decoder_architecture": True},
+    "falcon-one-norm": FALCON | {"num_kv_heads": 2, "new_decoder_architecture": True, "num_ln_in_parallel_attn": 1},
+    "falcon-alibi": FALCON | {"alibi": True, "bias": True, "multi_query": False, "parallel_attn": False, "new_decoder_architecture": False},
+    "mpt": {"model_type": "mpt", "d_model": 512, "n_heads": 8, "n_layers": 2, "vocab_size": 8000, "max_seq_len": 2048},
+    "apertus": LLAMA | {"model_type": "apertus", "tie_word_embeddings": False},
+    "opt": SMALL | {"model_type": "opt", "ffn_dim": 2048, "dropout": 0.1},
+    "gptj": {"model_type": "gptj", "n_embd": 512, "n_head": 4, "n_layer": 2, "n_positions": 2048, "rotary_dim": 64, "vocab_size": 8000},
+    "gpt_neo": {"model_type": "gpt_neo", "hidden_size": 512, "num_layers": 2, "num_heads": 8, "attention_types": [[["global", "local"], 1]], "vocab_size": 8000, "max_position_embeddings": 2048, "window_size": 256},
+    "gpt_bigcode": {"model_type": "gpt_bigcode", "n_embd": 512, "n_head": 8, "n_inner": 2048, "n_layer": 2, "n_positions": 2048, "vocab_size": 8000, "resid_pdrop": 0.1},
+    "bloom": {"model_type": "bloom", "hidden_size": 512, "n_layer": 2, "n_head": 8, "vocab_size": 8000},
+    "arcee": LLAMA | {"model_type": "arcee"},
+    "hunyuan_v1_dense": LLAMA | {"model_type": "hunyuan_v1_dense", "head_dim": 64, "tie_word_embeddings": True},
+    "hunyuan_v1_dense-alpha": LLAMA | {"model_type": "hunyuan_v1_dense", "head_dim": 64, "tie_word_embeddings": True, "rope_scaling": {"type": "dynamic", "alpha": 1000.0, "factor": 1.0}},
+    "helium": LLAMA | {"model_type": "helium", "head_dim": 64},
+    "glm": LLAMA | {"model_type": "glm", "head_dim": 64, "partial_rotary_factor": 0.5, "pad_token_id": 0},
+    "olmo": LLAMA | {"model_type": "olmo", "tie_word_embeddings": True},
+    "olmo-clip": LLAMA | {"model_type": "olmo", "clip_qkv": 8.0},
+    "ernie4_5": LLAMA | {"model_type": "ernie4_5", "head_dim": 64},
+    "exaone4": LLAMA | {"model_type": "exaone4", "num_hidden_layers": 4, "sliding_window": 256, "sliding_window_pattern": 4},
+    "exaone4-full": LLAMA | {"model_type": "exaone4", "sliding_window": None, "layer_types": ["full_attention"] * 2, "tie_word_embeddings": True},
+}
+SOME = ["bf16", "pad", "fp32-ampbf16", "lora-all-amp-ckpt"]
+NAMES = {model: ALL for model in MODELS} | {
+    "falcon": [*ALL, "fp32-ampbf16-eager"], "falcon-one-norm": SOME, "falcon-alibi": [*ALL, "fp32-ampbf16-eager"],
+    "hunyuan_v1_dense-alpha": ["bf16"], "olmo-clip": SOME, "exaone4-full": [*SOME, "load-device_map"]}
+EAGER = ("mpt", "bloom", "gptj", "gpt_neo")  # their classes do not support PyTorch's attention
+CASES = [
+    {"id": f"{model}-{name}", "model": model, "batch": 2, "seq": 512, "steps": 2} | VARIANTS[name] | ({"attn": "eager"} if model in EAGER else {})
+    for model, names in NAMES.items() for name in names if not (model in EAGER and name == "bf16-eager")
+]
+
+
+if __name__ == "__main__":
+    new_families.MODELS, new_families.CASES = MODELS, CASES
+    main()
