@@ -84,8 +84,8 @@ typedef struct plim_allocator plim_allocator;
 plim_allocator *plim_allocator_new(const plim_allocator_options *options);
 void plim_allocator_delete(plim_allocator *a);
 
-// A copy in the same state, with its own driver (in the same state) and limit; without a limit, the card's memory does not
-// end either. The address index of plim_allocator_place is not copied. Returns NULL when out of memory.
+// A copy in the same state, with its own driver (in the same state) and limit; with a higher one, the card's memory does
+// not end either. The address index of plim_allocator_place is not copied. Returns NULL when out of memory.
 plim_allocator *plim_allocator_clone(const plim_allocator *a, plim_driver driver,
                                      uint64_t limit_bytes);
 

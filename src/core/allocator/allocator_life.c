@@ -70,7 +70,7 @@ plim_allocator *plim_allocator_clone(const plim_allocator *a, plim_driver driver
   copy->options = a->options;
   copy->options.driver = driver;
   copy->options.limit_bytes = limit_bytes;
-  if (limit_bytes == PLIM_UNKNOWN) copy->options.capacity_bytes = PLIM_UNKNOWN;
+  if (limit_bytes > a->options.limit_bytes) copy->options.capacity_bytes = PLIM_UNKNOWN;
   copy->stats = a->stats;
   copy->spare_blocks = a->spare_blocks;
   copy->pending_first = a->pending_first;

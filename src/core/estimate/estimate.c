@@ -48,8 +48,10 @@ static plim_err predict_both(const plim_job *job, const plim_target *target, pli
                                   .gpu = target->gpu,
                                   .conf = target->conf,
                                   .limit_bytes = target->limit_bytes,
-                                  .limit_is_card = target->limit_is_card};
-  bool needs_both = target->limit_bytes != PLIM_UNKNOWN && !target->is_verdict_enough;
+                                  .limit_is_card = target->limit_is_card,
+                                  .most_bytes = target->most_bytes};
+  bool needs_both =
+      target->limit_bytes != PLIM_UNKNOWN && target->most_bytes != target->limit_bytes;
   plim_err err = needs_both ? plim_predict_both(&request, &e->capped, &e->p, error)
                             : plim_predict(&request, &e->capped, error);
   if (!needs_both || !e->capped.runs_out) e->p = e->capped;
@@ -200,7 +202,7 @@ plim_err plim_estimate_make(const plim_job *job, const plim_target *target, plim
                          .tokens_per_second = NAN,
                          .tokens_per_text = (double)job->recipe.length};
   plim_err err = is_beyond(job) ? refuse_size(error) : predict_both(job, target, out, error);
-  if (err || (target->is_verdict_enough && out->capped.runs_out)) return err;
+  if (err || (target->most_bytes && out->p.runs_out)) return err;
   if (out->p.runs_out) return refuse_size(error);
   out->fits = !out->capped.runs_out;
   fill_unverified(out, job, target->gpu);

@@ -27,8 +27,8 @@ typedef struct {
   // an expandable segment, so reserved memory can exceed the limit by a page.
   bool limit_is_card;
   const plim_alloc_conf *conf; // NULL: PyTorch's defaults
-  // Faster: a run that runs out of memory ends there, and what it would need stays 0.
-  bool is_verdict_enough;
+  // A run that needs more than this ends there, and what it would need stays 0. The limit: only the verdict is wanted.
+  uint64_t most_bytes; // 0: how much it needs is wanted in any case
 } plim_target;
 
 // A card of the catalogue; a card of which only the size is known; an unknown card. For the last two, kernels and times

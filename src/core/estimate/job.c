@@ -435,7 +435,7 @@ static bool rehearse(const plim_job *job, plim_model *m) {
 
 static plim_model *build_sharded(plim_tape *t, const plim_job *job) {
   plim_model *m = build(t, job);
-  if (!m || job->sharding.strategy == PLIM_SHARD_NONE) return m;
+  if (!m || job->sharding.strategy == PLIM_SHARD_NONE || plim_tape_failed(t)) return m;
   if (rehearse(job, m) && plim_shard(t, m, &job->sharding)) return m;
   plim_model_delete(m);
   return NULL;

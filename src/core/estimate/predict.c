@@ -25,6 +25,7 @@ static void allocate(follower *f, predict_device *l, uint32_t id, uint64_t bytes
   l->out->runs_out = true;
   l->out->runs_out_at = plim_tape_point(f->tape);
   l->out->runs_out_bytes = bytes;
+  l->out->runs_out_allocated_bytes = plim_allocator_stats(l->allocator)->now.allocated_bytes;
 }
 
 bool predict_collects_garbage(const follower *f) {
@@ -45,8 +46,9 @@ static void fork_if_near(follower *f, uint64_t bytes) {
   f->unlimited = NULL;
   f->count = 2;
   bool ok = plim_address_model_copy(&far->addresses, &near->addresses);
-  far->allocator = plim_allocator_clone(near->allocator, plim_address_model_driver(&far->addresses),
-                                        PLIM_UNKNOWN);
+  far->allocator =
+      plim_allocator_clone(near->allocator, plim_address_model_driver(&far->addresses),
+                           f->request->most_bytes ? f->request->most_bytes : PLIM_UNKNOWN);
   if (ok && far->allocator) return;
   f->failed = true;
   plim_tape_stop(f->tape);
@@ -208,7 +210,7 @@ static bool run(follower *f) {
   if (f->request->gpu) plim_tape_set_gpu(f->tape, f->request->gpu);
   plim_model *m = plim_job_load(f->tape, f->request->job);
   f->trains_nothing = m && !m->trainable && !all_ran_out(f);
-  bool ok = !f->trains_nothing && !f->failed && ((m && train(f, m)) || all_ran_out(f));
+  bool ok = !f->trains_nothing && !f->failed && (all_ran_out(f) || (m && train(f, m)));
   f->fold_failed = plim_fold_failed(f->tape);
   plim_model_delete(m);
   plim_tape_delete(f->tape);

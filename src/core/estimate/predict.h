@@ -26,10 +26,11 @@ typedef struct {
 
 typedef struct {
   const plim_job *job;
-  const plim_gpu *gpu;           // NULL: unknown; kernels then run as on an H200
-  const plim_alloc_conf *conf;   // NULL: PyTorch's defaults
-  uint64_t limit_bytes;          // the most that the allocator may reserve; PLIM_UNKNOWN: no limit
-  bool limit_is_card;            // as in plim_target
+  const plim_gpu *gpu;         // NULL: unknown; kernels then run as on an H200
+  const plim_alloc_conf *conf; // NULL: PyTorch's defaults
+  uint64_t limit_bytes;        // the most that the allocator may reserve; PLIM_UNKNOWN: no limit
+  bool limit_is_card;          // as in plim_target
+  uint64_t most_bytes; // the same for the second prediction of plim_predict_both; 0: no limit
   const plim_observer *observer; // NULL: none
   bool runs_all;        // runs repeating rounds, too, for an observer that needs every event
   uint64_t shown_event; // an event that the observer needs to see even if it repeats; 0: none
@@ -54,11 +55,12 @@ typedef struct {
   bool runs_out;                  // an allocation failed, which ended the program
   plim_program_point runs_out_at; // where it failed
   uint64_t runs_out_bytes;        // size of the failed request
+  uint64_t runs_out_allocated_bytes; // in use at that moment
 } plim_prediction;
 
 plim_err plim_predict(const plim_predict_request *request, plim_prediction *out, plim_error *error);
 
-// The same, together with the prediction for a card without the limit, in one run.
+// The same, together with the prediction for a card without the limit, or with most_bytes, in one run.
 plim_err plim_predict_both(const plim_predict_request *request, plim_prediction *limited,
                            plim_prediction *unlimited, plim_error *error);
 

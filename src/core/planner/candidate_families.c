@@ -55,19 +55,34 @@ void plim_splits_of(const plim_concessions *l, bool alone, plim_split_list *out)
 
 // ---- families ---------------------------------------------------------------------------------------
 
-const plim_rung *plim_run_fitting(const plim_candidate_search *w, plim_choice choice,
-                                  plim_split at) {
-  plim_search *s = w->s;
+static plim_choice first_choice(const plim_candidate_search *w, plim_choice choice, plim_split at) {
   choice.at[PLIM_KNOB_MICRO_BATCH] = at.batch;
   choice.at[PLIM_KNOB_ACCUMULATE] = at.passes;
+  choice.at[PLIM_KNOB_ALLOC_CONF] = w->confs.at[0];
+  return choice;
+}
+
+const plim_rung *plim_run_fitting(const plim_candidate_search *w, plim_choice candidate,
+                                  plim_split at) {
+  plim_search *s = w->s;
+  plim_choice first = first_choice(w, candidate, at), choice = first;
   for (int i = 0; i < w->confs.count; i++) {
     choice.at[PLIM_KNOB_ALLOC_CONF] = w->confs.at[i];
-    if (w->is_quick && plim_search_runs_out(s, &choice)) return NULL;
-    const plim_rung *x = plim_search_run(s, &choice);
-    if (!x || plim_is_safe(s->r, &x->e) || plim_is_hopeless(s->r, &x->e)) return x;
+    const plim_failure *failure = plim_search_failure(s, &choice);
+    if (failure && (w->is_quick || failure->is_hopeless)) return NULL;
+    const plim_rung *x = failure ? NULL : plim_search_run(s, &choice);
+    if (!failure && (!x || plim_is_safe(s->r, &x->e) || plim_is_hopeless(s->r, &x->e))) return x;
   }
-  choice.at[PLIM_KNOB_ALLOC_CONF] = w->confs.at[0];
-  return plim_search_run(s, &choice);
+  return plim_search_failure(s, &first) ? NULL : plim_search_run(s, &first);
+}
+
+const plim_rung *plim_run_anyway(const plim_candidate_search *w, plim_choice candidate,
+                                 plim_split at, const plim_estimate *than) {
+  const plim_rung *x = plim_run_fitting(w, candidate, at);
+  plim_choice first = first_choice(w, candidate, at);
+  if (x || w->s->failed) return x;
+  uint64_t most = than ? plim_needed_bytes(than) : 0;
+  return plim_search_below(w->s, &first, most ? most - than->context_bytes : 0);
 }
 
 static bool fits(const plim_candidate_search *w, const plim_choice *candidate, plim_split at) {
@@ -233,7 +248,7 @@ static void visit_mini_batches(const plim_candidate_search *w, plim_choice candi
     bool is_wanted = looks_for_smallest && is_last;
     double most = SEGMENTS * (double)r->target.budget_bytes;
     if (!is_wanted && least_bytes(&so_far, d.at[i]) > most) continue;
-    const plim_rung *x = plim_run_fitting(&full, candidate, at);
+    const plim_rung *x = plim_run_anyway(&full, candidate, at, NULL);
     if (!x) continue;
     note(&so_far, d.at[i], x->e.device_bytes);
     has_fit |= plim_is_safe(r, &x->e);

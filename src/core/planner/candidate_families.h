@@ -38,10 +38,14 @@ void plim_visit_whole(const plim_candidate_search *w, const plim_choice *candida
                       plim_candidate_visitor *visit);
 void plim_try_candidate(const plim_candidate_search *w, const plim_choice *candidate);
 
-// Runs the candidate with the first allocator settings with which it fits, or with the first of all if none does. NULL:
-// it cannot run.
-const plim_rung *plim_run_fitting(const plim_candidate_search *w, plim_choice choice,
+// Runs the candidate with the first allocator settings with which it fits, or with the first of all if the margin is too
+// small with each. NULL: it runs out of memory, or cannot run.
+const plim_rung *plim_run_fitting(const plim_candidate_search *w, plim_choice candidate,
                                   plim_split at);
+// The same, but a candidate that runs out of memory is run as if there were enough, with the first settings. NULL: it
+// cannot run, or it needs more than `than` does, if that is given.
+const plim_rung *plim_run_anyway(const plim_candidate_search *w, plim_choice candidate,
+                                 plim_split at, const plim_estimate *than);
 // Adds the candidate to `fitting` if it fits. Returns its tokens per second; 0: it does not fit.
 double plim_keep(const plim_candidate_search *w, const plim_choice *candidate, plim_split at);
 // The fastest batch of a family that fits and is faster than `than`; NULL: none is.

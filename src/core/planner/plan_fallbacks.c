@@ -11,7 +11,9 @@ typedef struct {
 } smallest_search;
 
 static void look_at(smallest_search *w, const plim_choice *candidate, plim_split at) {
-  const plim_rung *x = plim_run_fitting(&w->rows, *candidate, at);
+  const plim_rung *x = w->rows.is_quick
+                           ? plim_run_fitting(&w->rows, *candidate, at)
+                           : plim_run_anyway(&w->rows, *candidate, at, &w->smallest->e);
   if (!x) return;
   bool is_safe = plim_is_safe(w->rows.s->r, &x->e);
   bool is_smaller = plim_needed_bytes(&x->e) < plim_needed_bytes(&w->smallest->e);

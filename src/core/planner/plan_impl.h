@@ -94,13 +94,20 @@ bool plim_precision_is_sound(const plim_plan_request *r, const plim_choice *choi
 // The same as a function: smaller if any batch is accepted, because then only speed matters.
 double plim_same_time(const plim_plan_request *r);
 
+// A candidate that runs out of memory.
+typedef struct {
+  plim_choice choice;
+  bool is_hopeless; // its live tensors alone are too large: no allocator settings help
+  bool is_loading;  // while the model is loaded
+} plim_failure;
+
 typedef struct {
   const plim_plan_request *r;
   plim_plan *plan;
   vec(plim_rung) tried;     // every candidate that ran
   vec(plim_rung) shown;     // every candidate that ran in full
   vec(plim_choice) refused; // candidates that are not supported
-  vec(plim_choice) out;     // candidates that run out of memory
+  vec(plim_failure) out;    // candidates that run out of memory
   vec(plim_rung) fitting;   // candidates that fit on the current level
   plim_rung before;         // the user's own settings, run in full
   double fastest, surest;   // tokens per second of what fits; and weighted by plim_worth
@@ -116,13 +123,16 @@ enum { PLIM_SEARCH_PASSES = 2 };
 // Runs a candidate with fewer steps and passes than it is shown with. Returns NULL if it is not supported or the search
 // failed. The result is valid until the next call.
 const plim_rung *plim_search_run(plim_search *s, const plim_choice *choice);
-// The same, for the time only: the candidate need not be an allowed one.
+// The same; NULL also if PyTorch would reserve more than this, unless that is 0.
+const plim_rung *plim_search_below(plim_search *s, const plim_choice *choice, uint64_t most_bytes);
+// The same as plim_search_run, for the time only: the candidate need not be an allowed one.
 const plim_rung *plim_search_time(plim_search *s, const plim_choice *choice);
-// Whether it runs out of memory. Faster than computing how much it needs.
-bool plim_search_runs_out(plim_search *s, const plim_choice *choice);
+// NULL if it does not run out of memory. Faster than computing how much it needs. Valid until the next call.
+const plim_failure *plim_search_failure(plim_search *s, const plim_choice *choice);
 // Runs a candidate with the passes that a plan shows. Returns false if the search failed.
 bool plim_search_show(plim_search *s, const plim_choice *choice, plim_rung *out);
-// Whether no allocator settings could make it fit, because its live tensors alone are too large.
+
+// Whether no allocator settings could make it safe, because its live tensors alone are too large.
 bool plim_is_hopeless(const plim_plan_request *r, const plim_estimate *e);
 
 // Fills `fitting` with all candidates on the level that fit and could be the best or a lower rung.

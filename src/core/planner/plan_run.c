@@ -26,8 +26,9 @@ bool plim_is_safe(const plim_plan_request *r, const plim_estimate *e) {
 }
 
 bool plim_is_hopeless(const plim_plan_request *r, const plim_estimate *e) {
-  uint64_t limit = r->target.limit_bytes;
-  return limit != PLIM_UNKNOWN && e->p.peak_allocated_bytes > limit;
+  uint64_t live = e->p.peak_allocated_bytes + e->context_bytes;
+  double margin = r->margin < 0 ? (double)e->interval_bytes[1] / (double)e->device_bytes : 1;
+  return r->target.budget_bytes != PLIM_UNKNOWN && (double)live * margin > (double)usable_bytes(r);
 }
 
 // ---- running it -------------------------------------------------------------------------------------
@@ -53,7 +54,7 @@ static const plim_estimate *find_known(const plim_plan_request *r, const plim_ch
 }
 
 static plim_err estimate(const plim_plan_request *r, const plim_choice *choice, int passes,
-                         bool is_verdict_enough, plim_estimate *out, plim_error *error) {
+                         uint64_t most_bytes, plim_estimate *out, plim_error *error) {
   plim_alloc_conf conf;
   const plim_estimate *had = find_known(r, choice, passes);
   if (had) {
@@ -62,11 +63,11 @@ static plim_err estimate(const plim_plan_request *r, const plim_choice *choice, 
   }
   plim_job job = job_of(r, choice, passes);
   plim_target target = r->target;
-  target.is_verdict_enough = is_verdict_enough;
+  target.most_bytes = most_bytes;
   plim_alloc_conf_parse(plim_choice_conf(r, choice), &conf, NULL);
   target.conf = &conf;
   plim_err err = plim_estimate_make(&job, &target, out, error);
-  bool is_whole = !err && !(is_verdict_enough && out->capped.runs_out);
+  bool is_whole = !err && !out->p.runs_out;
   plim_known_estimate fresh = {*choice, passes, *out};
   if (is_whole && r->known && !vec_push(r->known, fresh))
     err = plim_fail(error, PLIM_ERR_NOMEM, "not enough memory on this machine");
@@ -75,7 +76,7 @@ static plim_err estimate(const plim_plan_request *r, const plim_choice *choice, 
 
 plim_err plim_choice_estimate(const plim_plan_request *r, const plim_choice *choice,
                               plim_estimate *out, plim_error *error) {
-  plim_err err = estimate(r, choice, PLIM_SHOWN_PASSES, false, out, error);
+  plim_err err = estimate(r, choice, PLIM_SHOWN_PASSES, 0, out, error);
   if (!err) out->fits = plim_is_safe(r, out);
   return err;
 }
@@ -110,11 +111,11 @@ static int distance(const plim_choice *a, const plim_choice *b) {
 }
 
 // Returns false if it could not be run; s->err says why.
-static bool run(plim_search *s, const plim_choice *choice, int passes, bool is_verdict_enough,
+static bool run(plim_search *s, const plim_choice *choice, int passes, uint64_t most_bytes,
                 plim_rung *out) {
   *out = (plim_rung){
       .choice = *choice, .passes = passes, .changes = distance(choice, &s->plan->before_choice)};
-  s->err = estimate(s->r, choice, passes, is_verdict_enough, &out->e, s->error);
+  s->err = estimate(s->r, choice, passes, most_bytes, &out->e, s->error);
   if (s->err) return false;
   fill_time(s->r, out, passes);
   return true;
@@ -134,7 +135,7 @@ bool plim_search_show(plim_search *s, const plim_choice *choice, plim_rung *out)
       *out = s->shown.at[i];
       return true;
     }
-  if (!s->failed && !run(s, choice, PLIM_SHOWN_PASSES, false, out)) s->failed = true;
+  if (!s->failed && !run(s, choice, PLIM_SHOWN_PASSES, 0, out)) s->failed = true;
   if (!find_tried(s, choice)) s->plan->tried++;
   if (!s->failed && !vec_push(&s->shown, *out)) s->failed = true;
   return !s->failed;
@@ -153,27 +154,35 @@ static void keep_smallest(plim_plan *plan, const plim_rung *rung) {
 }
 
 // Returns false if it is not supported or the search failed.
-static bool run_once(plim_search *s, const plim_choice *choice, bool is_verdict_enough,
+static bool run_once(plim_search *s, const plim_choice *choice, uint64_t most_bytes,
                      plim_rung *out) {
   if (s->failed || is_in_list(s->refused.at, s->refused.len, choice)) return false;
   s->plan->tried++;
-  if (run(s, choice, PLIM_SEARCH_PASSES, is_verdict_enough, out)) return true;
+  if (run(s, choice, PLIM_SEARCH_PASSES, most_bytes, out)) return true;
   bool is_passed_over = s->err != PLIM_ERR_NOMEM; // an unsupported combination
   if (is_passed_over) s->err = PLIM_OK;
   s->failed = !is_passed_over || !vec_push(&s->refused, *choice);
   return false;
 }
 
-const plim_rung *plim_search_time(plim_search *s, const plim_choice *choice) {
+static const plim_rung *search_run(plim_search *s, const plim_choice *choice, uint64_t most_bytes) {
   plim_rung rung;
   const plim_rung *had = find_tried(s, choice);
-  if (had || !run_once(s, choice, false, &rung)) return had;
+  if (had || !run_once(s, choice, most_bytes, &rung) || rung.e.p.runs_out) return had;
   s->failed = !vec_push(&s->tried, rung);
   return s->failed ? NULL : &s->tried.at[s->tried.len - 1];
 }
 
+const plim_rung *plim_search_time(plim_search *s, const plim_choice *choice) {
+  return search_run(s, choice, 0);
+}
+
 const plim_rung *plim_search_run(plim_search *s, const plim_choice *choice) {
-  const plim_rung *x = plim_search_time(s, choice);
+  return plim_search_below(s, choice, 0);
+}
+
+const plim_rung *plim_search_below(plim_search *s, const plim_choice *choice, uint64_t most_bytes) {
+  const plim_rung *x = search_run(s, choice, most_bytes);
   if (!x) return NULL;
   keep_smallest(s->plan, x);
   bool is_tight = x->e.has_verdict && x->e.fits && !plim_is_safe(s->r, &x->e);
@@ -183,13 +192,44 @@ const plim_rung *plim_search_run(plim_search *s, const plim_choice *choice) {
   return x;
 }
 
-bool plim_search_runs_out(plim_search *s, const plim_choice *choice) {
+// ---- what runs out ----------------------------------------------------------------------------------
+
+// Knobs that have no effect before the first batch.
+static const plim_knob of_batches[] = {
+    PLIM_KNOB_MICRO_BATCH,  PLIM_KNOB_ACCUMULATE, PLIM_KNOB_CHECKPOINT,
+    PLIM_KNOB_CHUNKED_LOSS, PLIM_KNOB_ATTENTION,  PLIM_KNOB_SEQUENCE,
+    PLIM_KNOB_POSITIVES,    PLIM_KNOB_NEGATIVES,  PLIM_KNOB_CACHED_BATCH};
+
+static bool loads_alike(const plim_choice *a, const plim_choice *b) {
+  plim_choice x = *a;
+  for (size_t i = 0; i < sizeof of_batches / sizeof *of_batches; i++)
+    x.at[of_batches[i]] = b->at[of_batches[i]];
+  return is_same(&x, b);
+}
+
+static const plim_failure *find_failure(const plim_search *s, const plim_choice *choice) {
+  for (size_t i = 0; i < s->out.len; i++) {
+    const plim_failure *x = &s->out.at[i];
+    if (is_same(&x->choice, choice) || (x->is_loading && loads_alike(&x->choice, choice))) return x;
+  }
+  return NULL;
+}
+
+const plim_failure *plim_search_failure(plim_search *s, const plim_choice *choice) {
   plim_rung rung;
+  uint64_t limit = s->r->target.limit_bytes;
+  const plim_failure *known = find_failure(s, choice);
+  if (known || limit == PLIM_UNKNOWN) return known;
   const plim_rung *had = find_tried(s, choice);
-  if (had) return !had->e.fits;
-  if (is_in_list(s->out.at, s->out.len, choice)) return true;
-  if (s->r->target.limit_bytes == PLIM_UNKNOWN || !run_once(s, choice, true, &rung)) return false;
-  bool is_out = rung.e.capped.runs_out;
-  s->failed = is_out ? !vec_push(&s->out, *choice) : !vec_push(&s->tried, rung);
-  return is_out;
+  if (!had && !run_once(s, choice, limit, &rung)) return NULL;
+  const plim_prediction *p = had ? &had->e.capped : &rung.e.capped;
+  if (!p->runs_out) {
+    if (!had) s->failed = !vec_push(&s->tried, rung);
+    return NULL;
+  }
+  plim_failure fresh = {.choice = *choice,
+                        .is_hopeless = p->runs_out_allocated_bytes + p->runs_out_bytes > limit,
+                        .is_loading = p->runs_out_at.phase == PLIM_PHASE_LOAD};
+  s->failed = !vec_push(&s->out, fresh);
+  return s->failed ? NULL : &s->out.at[s->out.len - 1];
 }

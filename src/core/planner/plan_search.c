@@ -1,6 +1,5 @@
 // The search on one concession level: everything that could be the fastest that fits, or a lower rung.
 #include <math.h>
-#include <stdlib.h>
 
 #include "candidate_families.h"
 
@@ -48,10 +47,12 @@ static plim_choice without_work(const plim_candidate_search *w, plim_choice cand
   return candidate;
 }
 
+// A family, and how fast it can be at most. Its own speed is found out only when no other could be faster.
 typedef struct {
   plim_choice candidate;
-  double at_most, counts; // tokens per second, and the part that counts
-  bool is_tried;
+  double
+      at_most; // tokens per second: its own with the largest batch, or first of the same without such work
+  bool is_own, is_done;
 } late_row;
 
 typedef struct {
@@ -63,9 +64,17 @@ static void try_first(const plim_candidate_search *w, const plim_choice *candida
   if (!plim_is_last(w, candidate)) plim_try_candidate(w, candidate);
 }
 
+static double what_counts(const plim_search *s, const late_row *x) {
+  return x->at_most * plim_worth(s->r, &x->candidate);
+}
+
+static double speed_of(const plim_search *s, const late_row *x) {
+  (void)s;
+  return x->at_most;
+}
+
 static bool may_be_first(const plim_search *s, const late_row *x) {
-  return isnan(x->at_most) ? !s->fitting.len
-                           : x->at_most * plim_worth(s->r, &x->candidate) > s->surest;
+  return isnan(x->at_most) ? !s->fitting.len : what_counts(s, x) > s->surest;
 }
 
 // A candidate can be reported without being first. Of those faster than all allowed ones, the first one found is enough
@@ -89,47 +98,44 @@ static bool fits_at_all(const plim_candidate_search *w, const plim_choice *candi
 
 static void collect(const plim_candidate_search *w, const plim_choice *candidate) {
   late_search *l = (late_search *)(void *)w;
-  late_row x = {.candidate = *candidate};
   if (!plim_is_last(w, candidate)) return;
-  x.at_most = speed_at_most(w, without_work(w, *candidate));
-  if (!may_be_first(w->s, &x) && !may_be_told(w->s, &x)) return;
-  if (!fits_at_all(w, candidate)) return;
-  x.at_most = speed_at_most(w, *candidate);
-  x.counts = x.at_most * plim_worth(w->s->r, candidate);
+  late_row x = {.candidate = *candidate, .at_most = speed_at_most(w, without_work(w, *candidate))};
   if (!vec_push(&l->late, x)) w->s->failed = true;
 }
 
-static int by_what_counts(const void *x, const void *y) {
-  const late_row *a = x, *b = y;
-  return (b->counts > a->counts) - (b->counts < a->counts);
-}
-
-static int by_speed(const void *x, const void *y) {
-  const late_row *a = x, *b = y;
-  return (b->at_most > a->at_most) - (b->at_most < a->at_most);
-}
-
+typedef double late_key(const plim_search *s, const late_row *x);
 typedef bool late_test(const plim_search *s, const late_row *x);
 
-// Tries the families in the given order as long as they may be what is searched for; each only once.
-static void try_in_order(late_search *w, int order(const void *, const void *), late_test *may_be) {
-  if (w->late.len) qsort(w->late.at, w->late.len, sizeof *w->late.at, order);
-  for (size_t i = 0; i < w->late.len && !w->rows.s->failed; i++) {
+static late_row *most_promising(const late_search *w, late_key *key) {
+  const plim_search *s = w->rows.s;
+  late_row *best = NULL;
+  for (size_t i = 0; i < w->late.len; i++) {
     late_row *x = &w->late.at[i];
-    if (x->is_tried || !may_be(w->rows.s, x)) continue;
-    plim_try_candidate(&w->rows, &x->candidate);
-    x->is_tried = true;
+    if (!x->is_done && (!best || key(s, x) > key(s, best))) best = x;
+  }
+  return best;
+}
+
+// Tries the most promising families first, as long as they may be what is searched for; each only once.
+static void try_in_order(const late_search *w, late_key *key, late_test *may_be) {
+  plim_search *s = w->rows.s;
+  for (late_row *x; !s->failed && (x = most_promising(w, key)) && may_be(s, x);) {
+    bool was_own = x->is_own;
+    x->is_own = true;
+    x->is_done = was_own || !fits_at_all(&w->rows, &x->candidate);
+    if (was_own) plim_try_candidate(&w->rows, &x->candidate);
+    else if (!x->is_done) x->at_most = speed_at_most(&w->rows, x->candidate);
   }
 }
 
-// The most promising first, until none can be better than what was found. Without times, the first that fits is taken.
+// Until none can be better than what was found. Without times, the first that fits is taken.
 static void try_last(plim_search *s, const plim_concessions *concessions) {
   late_search w = {.rows = plim_candidates_of(s, concessions)};
   w.rows.is_quick = w.rows.only_fastest = true;
   plim_visit_candidates(&w.rows, false, collect);
-  try_in_order(&w, by_what_counts, may_be_first);
+  try_in_order(&w, what_counts, may_be_first);
   s->untold = s->fastest;
-  try_in_order(&w, by_speed, may_be_told);
+  try_in_order(&w, speed_of, may_be_told);
   vec_free(&w.late);
 }
 

@@ -157,16 +157,13 @@ enum { HOST_STRIDE = 8 }; // gaps in the order of the move, for plim_tape_move_b
 
 static void storage_wait(plim_tape *t, plim_storage *s) {
   s->is_waiting = true;
-  s->id = HOST_STRIDE * (uint32_t)t->waiting.len;
+  s->waiting = (uint32_t)t->waiting.len;
+  s->id = HOST_STRIDE * s->waiting;
   if (!vec_push(&t->waiting, s)) t->state.failed = true;
 }
 
 static void forget_waiting(plim_tape *t, const plim_storage *s) {
-  for (size_t i = t->waiting.len; i--;)
-    if (t->waiting.at[i] == s) {
-      t->waiting.at[i] = NULL;
-      return;
-    }
+  if (s->waiting < t->waiting.len) t->waiting.at[s->waiting] = NULL;
 }
 
 uint64_t plim_tape_host_peak(const plim_tape *t) { return t->host_peak; }

@@ -77,9 +77,10 @@ typedef struct {
   uint32_t refs;
   uint32_t id; // its allocation's number; while is_waiting, its position in the order of the move
   uint8_t purpose;
-  bool is_waiting; // built on the host, will be moved to the device
-  bool is_on_host; // stays on the host: counted, but not in the stream
-  bool is_written; // a kernel recorded by the clock has written it
+  bool is_waiting;  // built on the host, will be moved to the device
+  bool is_on_host;  // stays on the host: counted, but not in the stream
+  bool is_written;  // a kernel recorded by the clock has written it
+  uint32_t waiting; // while is_waiting: its index in the tape's list
 } plim_storage;
 
 // A callback at a certain point of backward.
