@@ -91,11 +91,14 @@ static void masked_head_begin(plim_tape *t, plim_encoder *e, plim_dtype dtype) {
   plim_masked_head *h = &e->head;
   int64_t rows = e->c.vocabulary, width = e->c.embedding;
   h->index = e->model.parameters.len;
+  bool has_bias = !f->has_unbiased_transform;
   if (f->norms_first) h->norm = plim_norm_new(t, &e->model, width, dtype);
   h->dense = f->transform
-                 ? plim_linear_new(t, &e->model, f->transform, width, e->c.hidden, true, dtype)
+                 ? plim_linear_new(t, &e->model, f->transform, width, e->c.hidden, has_bias, dtype)
                  : plim_encoder_dense(t, &e->model, "transform", width, width, dtype);
-  if (!f->norms_first) h->norm = plim_norm_new(t, &e->model, width, dtype);
+  if (!f->norms_first)
+    h->norm = has_bias ? plim_norm_new(t, &e->model, width, dtype)
+                       : plim_norm_new_unbiased(t, &e->model, width, dtype);
   if (e->c.ties_embeddings) {
     bool is_before = !plim_transformers_from(t, 5, 0); // the other bias was the projection's itself
     set(t, &h->weight, empty(t, dims(rows, width), dtype));
@@ -130,9 +133,9 @@ static void masked_head_tie(plim_tape *t, plim_encoder *e) {
 }
 
 // The loss. `hidden` is let go when it and the logits are there.
-static plim_tensor *masked_head_forward(plim_tape *t, const plim_masked_head *h,
-                                        plim_tensor *hidden, const plim_batch *batch,
-                                        plim_tensor **logits) {
+static plim_tensor *masked_head_forward(plim_tape *t, const plim_encoder *e, plim_tensor *hidden,
+                                        const plim_batch *batch, plim_tensor **logits) {
+  const plim_masked_head *h = &e->head;
   plim_tensor *scores = NULL;
   bool was = hold(hidden);
   set(t, &scores, plim_linear_forward(t, &h->dense, hidden));
@@ -142,7 +145,9 @@ static plim_tensor *masked_head_forward(plim_tape *t, const plim_masked_head *h,
   plim_tape_at(t, "decoder");
   plim_tensor *input = plim_part_enter(t, PLIM_PART_HEAD, scores);
   set(t, &scores, plim_part_leave(t, PLIM_PART_HEAD, linear(t, input, h->weight, h->bias)));
-  plim_tensor *loss = plim_masked_loss(t, scores, batch->labels);
+  plim_tensor *loss = e->c.family->calls_other_losses
+                          ? plim_wide_loss(t, scores, batch->labels, batch->items)
+                          : plim_masked_loss(t, scores, batch->labels);
   plim_tape_purpose(t, purpose_was);
   set(t, logits, give(t, &scores));
   let_go(t, hidden, was);
@@ -183,7 +188,7 @@ void plim_encoder_build_begin(plim_tape *t, plim_encoder *e, plim_dtype dtype) {
 void plim_encoder_build_end(plim_tape *t, plim_encoder *e, plim_dtype dtype) {
   int64_t h = e->c.hidden;
   if (plim_needs_pooler(&e->c)) e->pooler = plim_encoder_dense(t, &e->model, "pooler", h, h, dtype);
-  if (plim_transformers_from(t, 5, 0)) // made again at initialisation
+  if (e->position_ids && plim_transformers_from(t, 5, 0)) // made again at initialisation
     plim_consume(t, empty(t, e->position_ids->shape, PLIM_I64));
   if (!e->c.family->makes_head_first) head_new(t, e, dtype);
   if (e->c.head == PLIM_HEAD_MASKED) masked_head_tie(t, e);
@@ -192,7 +197,9 @@ void plim_encoder_build_end(plim_tape *t, plim_encoder *e, plim_dtype dtype) {
 void plim_encoder_place(const plim_encoder *e, char place[PLIM_PLACE_BYTES]) {
   const char *layers = e->layers ? e->layers : "encoder.layer";
   if (e->model.is_bare) snprintf(place, PLIM_PLACE_BYTES, "%s", layers);
-  else snprintf(place, PLIM_PLACE_BYTES, "%s.%s", e->c.family->model_type, layers);
+  else
+    snprintf(place, PLIM_PLACE_BYTES, "%s.%s", e->prefix ? e->prefix : e->c.family->model_type,
+             layers);
 }
 
 void plim_encoder_end_lora(plim_tape *t, plim_encoder *e, const plim_lora *lora) {
@@ -214,7 +221,7 @@ plim_tensor *plim_encoder_forward(plim_tape *t, plim_model *model, const plim_ba
                                   plim_tensor **output) {
   plim_encoder *e = (plim_encoder *)model;
   plim_tensor *hidden = model->inner(t, model, batch);
-  if (!model->is_bare) return masked_head_forward(t, &e->head, hidden, batch, output);
+  if (!model->is_bare) return masked_head_forward(t, e, hidden, batch, output);
   set(t, output, hidden);
   return NULL;
 }

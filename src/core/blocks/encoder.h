@@ -18,6 +18,7 @@ typedef struct {
 typedef struct {
   plim_model model; // inner: the last hidden states
   plim_config c;
+  const char *prefix;             // name of the encoder; NULL: its model_type
   const char *layers;             // name of the list of layers; NULL: "encoder.layer"
   plim_tensor *words, *positions; // tables
   plim_tensor *position_ids;      // a buffer

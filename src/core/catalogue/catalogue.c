@@ -54,6 +54,8 @@ enum { WORD_BYTES = 128 }; // the longest: a pattern of 88 layers
 //   3B, 1.5B-Deep and 34B give the published totals, and 34B's groups and norm are those of a tiny copy of it. Granite 4.0: copies of
 //   config.json (h-tiny, h-micro, h-350m, micro) and what Ollama prints of 1b, 350m and tiny-preview, whose attention is that of h-tiny.
 //   Nemotron 3 and Nemotron-H: copies of config.json and loaders in public repositories. LFM2-8B-A1B: a fine-tune's config.json.
+// - ModernBERT base: the defaults of its class, but for classifier_pooling, which is from memory; large: its paper, whose total the
+//   extents give.
 // Tables have no type: where no config.json was seen, the type is from memory.
 // A row that ends in "true" has sizes that were found nowhere and are from memory: all of them, or the tower for images
 // (Qwen 3.5 up to 27B, Ministral 3 8B and 14B, Mistral Small 3.2), or what the 122B of Qwen 3.5 has in its linear attention and
@@ -440,6 +442,8 @@ const plim_catalogue_model plim_catalogue[] = {
     {"google/electra-small-discriminator", "electra-small", 13483008, PLIM_HEAD_NONE, PLIM_FP32, "model_type=electra embedding_size=128 hidden_size=256 intermediate_size=1024 num_hidden_layers=12 num_attention_heads=4 vocab_size=30522 type_vocab_size=2 max_position_embeddings=512"},
     {"google/electra-base-discriminator", "electra-base", 108891648, PLIM_HEAD_NONE, PLIM_FP32, "model_type=electra embedding_size=768 hidden_size=768 intermediate_size=3072 num_hidden_layers=12 num_attention_heads=12 vocab_size=30522 type_vocab_size=2 max_position_embeddings=512"},
     {"google/electra-large-discriminator", "electra-large", 334092288, PLIM_HEAD_NONE, PLIM_FP32, "model_type=electra embedding_size=1024 hidden_size=1024 intermediate_size=4096 num_hidden_layers=24 num_attention_heads=16 vocab_size=30522 type_vocab_size=2 max_position_embeddings=512"},
+    {"answerdotai/ModernBERT-base", "modernbert-base", 149655232, PLIM_HEAD_MASKED, PLIM_FP32, "model_type=modernbert hidden_size=768 intermediate_size=1152 num_hidden_layers=22 num_attention_heads=12 vocab_size=50368 max_position_embeddings=8192 local_attention=128 global_attn_every_n_layers=3 classifier_pooling=mean"},
+    {"answerdotai/ModernBERT-large", "modernbert-large", 395881664, PLIM_HEAD_MASKED, PLIM_FP32, "model_type=modernbert hidden_size=1024 intermediate_size=2624 num_hidden_layers=28 num_attention_heads=16 vocab_size=50368 max_position_embeddings=8192 local_attention=128 global_attn_every_n_layers=3 classifier_pooling=mean"},
     {"microsoft/mpnet-base", "mpnet-base", 109486464, PLIM_HEAD_NONE, PLIM_FP32, "model_type=mpnet hidden_size=768 intermediate_size=3072 num_hidden_layers=12 num_attention_heads=12 vocab_size=30527 max_position_embeddings=514 relative_attention_num_buckets=32"},
     {"sentence-transformers/all-mpnet-base-v2", "all-mpnet-base", 109486464, PLIM_HEAD_NONE, PLIM_FP32, "model_type=mpnet hidden_size=768 intermediate_size=3072 num_hidden_layers=12 num_attention_heads=12 vocab_size=30527 max_position_embeddings=514 relative_attention_num_buckets=32"},
 };

@@ -25,7 +25,6 @@ static const struct {
     {"gpt-neo-#", "gpt_neo"},
     {"jamba-", "jamba"},
     {"deberta-v3-", "deberta-v2"},
-    {"modernbert-", "modernbert"},
     {"bart-", "bart"},
     {"mt5-", "mt5"},
     {"trinity-", "afmoe"},

@@ -63,6 +63,7 @@
   X(mixtral)             \
   X(mllama)              \
   X(mllama_text_model)   \
+  X(modernbert)          \
   X(mpnet)               \
   X(mpt)                 \
   X(nemotron)            \

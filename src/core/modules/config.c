@@ -124,6 +124,8 @@ static const struct {
     {"no_rope_layer_interval", FIELD(unturned_pattern, INTEGER)},
     {"sliding_window_pattern", FIELD(window_pattern, INTEGER)},
     {"_sliding_window_pattern", FIELD(window_pattern, INTEGER)},
+    {"global_attn_every_n_layers", FIELD(window_pattern, INTEGER)},
+    {"local_attention", FIELD(sliding_window, INTEGER)},
     {"use_sliding_window", FIELD(uses_sliding_window, FLAG)},
     {"relative_attention_num_buckets", FIELD(relative_buckets, INTEGER)},
     {"resid_pdrop", FIELD(dropout, REAL)},
@@ -137,6 +139,7 @@ static const struct {
     {"embd_pdrop", FIELD(embedding_dropout, REAL)},
     {"embedding_dropout", FIELD(embedding_dropout, REAL)},
     {"residual_dropout", FIELD(dropout, REAL)},
+    {"mlp_dropout", FIELD(dropout, REAL)},
     {"classifier_dropout", FIELD(classifier_dropout, REAL)},
     {"num_labels", FIELD(labels, INTEGER)},
     {"rotary_pct", FIELD(rotary_share, REAL)},
@@ -147,6 +150,8 @@ static const struct {
     {"checkpoint_has_lm_head", FIELD(has_own_head, FLAG)},
     {"attention_bias", FIELD(has_attention_bias, FLAG)},
     {"mlp_bias", FIELD(has_mlp_bias, FLAG)},
+    {"norm_bias", FIELD(has_norm_bias, FLAG)},
+    {"classifier_bias", FIELD(has_head_bias, FLAG)},
     {"attention_out_bias", FIELD(has_output_bias, FLAG)},
     {"multi_query", FIELD(has_one_key_head, FLAG)},
     {"new_decoder_architecture", FIELD(is_new_architecture, FLAG)},
@@ -354,6 +359,7 @@ void plim_config_text(plim_config *c, const char *key, const char *value) {
     c->vision.has_rms_norms = strcmp(value, "rms_norm") == 0;
   static const char gated[] = "gated-";
   if (strcmp(key, window_pattern) == 0) c->window_pattern = pattern_of(value);
+  if (strcmp(key, "classifier_pooling") == 0) c->averages_tokens = strcmp(value, "mean") == 0;
   if (strcmp(key, "topk_method") == 0)
     c->limits_groups = strcmp(value, "group_limited_greedy") == 0;
   if (strcmp(key, "position_embedding_type") == 0 && strcmp(value, "rope") == 0)

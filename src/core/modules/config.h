@@ -146,6 +146,8 @@ typedef struct {
   double qkv_bound;           // clip_qkv; 0: none
   bool has_qkv_bias;          // where the family's code asks: of q, k and v alone
   bool ties_embeddings, has_attention_bias, has_mlp_bias, has_gated_mlp;
+  bool has_norm_bias, has_head_bias; // of all norms; of a head's first layer
+  bool averages_tokens; // a head for texts takes the mean of all tokens: "classifier_pooling"
   bool has_output_bias; // of o_proj alone: "attention_out_bias"
   // Falcon's: "multi_query", "new_decoder_architecture", "num_ln_in_parallel_attn" (0: as the architecture says).
   bool has_one_key_head, is_new_architecture;

@@ -123,7 +123,8 @@ plim_tensor *addmm(plim_tape *t, plim_tensor *bias, plim_tensor *a, plim_tensor 
   plim_tensor *out = empty(t, dims(a->shape.at[0], b->shape.at[1]), (plim_dtype)a->dtype);
   // A product, then += bias.
   bool adds_apart = plim_const_state(t)->has_own_linear && b->stride.at[0] == 1;
-  adds_apart ? k_cublas(t) : k_cublas_lt(t);
+  bool is_vector = b->shape.at[0] == 1 || b->shape.at[1] == 1; // cuBLASLt is not used for it
+  adds_apart || is_vector ? k_cublas(t) : k_cublas_lt(t);
   plim_work_matmul(t, a, b, out);
   if (n) node_output(t, n, out);
   consume_all(t, bias, a, b); // consumes autocast's copies
