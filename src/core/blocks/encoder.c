@@ -119,11 +119,14 @@ static void masked_head_begin(plim_tape *t, plim_encoder *e, plim_dtype dtype) {
 static void masked_head_tie(plim_tape *t, plim_encoder *e) {
   plim_masked_head *h = &e->head;
   if (!e->c.ties_embeddings) return;
+  bool is_bias_first = e->c.family->ties_bias_first;
   plim_dims shape = h->bias->shape;
   plim_dtype dtype = (plim_dtype)h->bias->dtype;
+  if (is_bias_first) drop(t, &h->bias);
+  if (is_bias_first) set(t, &h->other_bias, empty(t, shape, dtype));
   set(t, &h->weight, e->words);
-  if (h->other_bias) set(t, &h->bias, empty(t, shape, dtype));
-  if (h->other_bias) drop(t, &h->bias);
+  if (h->bias && h->other_bias) set(t, &h->bias, empty(t, shape, dtype));
+  if (h->bias && h->other_bias) drop(t, &h->bias);
   plim_tensor *own = h->other_bias ? h->other_bias : h->bias;
   h->bias = plim_model_parameter(t, &e->model, shape, dtype);
   drop(t, &own);

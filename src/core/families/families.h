@@ -13,6 +13,7 @@
   X(camembert)           \
   X(cohere)              \
   X(cohere2)             \
+  X(deberta_v2)          \
   X(deepseek_v2)         \
   X(deepseek_v3)         \
   X(distilbert)          \

@@ -128,6 +128,10 @@ static const struct {
     {"local_attention", FIELD(sliding_window, INTEGER)},
     {"use_sliding_window", FIELD(uses_sliding_window, FLAG)},
     {"relative_attention_num_buckets", FIELD(relative_buckets, INTEGER)},
+    {"position_buckets", FIELD(relative_buckets, INTEGER)},
+    {"relative_attention", FIELD(is_relative, FLAG)},
+    {"share_att_key", FIELD(shares_position_keys, FLAG)},
+    {"conv_kernel_size", FIELD(conv_kernel, INTEGER)},
     {"resid_pdrop", FIELD(dropout, REAL)},
     {"hidden_dropout_prob", FIELD(dropout, REAL)},
     {"hidden_dropout", FIELD(dropout, REAL)},
@@ -243,6 +247,7 @@ static const char looks_ahead[] = "use_bidirectional_attention"; // "vision", "a
 void plim_config_number(plim_config *c, const char *key, double value) {
   if (value == 0 && strcmp(key, looks_ahead) == 0) c->has_image_blocks = false;
   if (strcmp(key, "use_expert_bias") == 0) c->lacks_expert_bias = value == 0;
+  if (strcmp(key, "position_biased_input") == 0) c->lacks_position_bias = value == 0;
   for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
     if (strcmp(key, keys[i].key) != 0) continue;
     char *field = (char *)c + keys[i].offset;
@@ -349,7 +354,16 @@ static int64_t pattern_of(const char *letters) {
   return strcmp(letters + local, "G") == 0 ? (int64_t)local + 1 : -1;
 }
 
+static const char position_kinds[] = "pos_att_type"; // a list, or a text such as "p2c|c2p"
+
+static void add_position_kinds(plim_config *c, const char *kinds) {
+  if (strstr(kinds, "c2p")) c->scores_positions[0] = true;
+  if (strstr(kinds, "p2c")) c->scores_positions[1] = true;
+}
+
 void plim_config_text(plim_config *c, const char *key, const char *value) {
+  if (strcmp(key, position_kinds) == 0) add_position_kinds(c, value);
+  if (strcmp(key, "norm_rel_ebd") == 0) c->norms_positions = strstr(value, "layer_norm") != NULL;
   if (strcmp(key, looks_ahead) == 0) {
     c->has_image_blocks = strcmp(value, "vision") == 0;
     c->looks_ahead = strcmp(value, "all") == 0;
@@ -402,6 +416,7 @@ static plim_layer_kind layer_kind_named(const char *name) {
 }
 
 void plim_config_item(plim_config *c, const char *key, const char *value) {
+  if (strcmp(key, position_kinds) == 0) add_position_kinds(c, value);
   if (strcmp(key, "layer_types") != 0 && strcmp(key, "layers_block_type") != 0) return;
   plim_layer_kind kind = layer_kind_named(value);
   if (c->family->has_chunks && strcmp(value, "chunked_attention") == 0) kind = PLIM_LAYER_SLIDING;

@@ -132,8 +132,12 @@ typedef struct {
       marked[PLIM_MAX_LISTED_LAYERS];   // layers with attention, without layer_types
   bool crosses[PLIM_MAX_LISTED_LAYERS]; // layers that attend to an image, not to the text
   int64_t relative_buckets;             // of relative positions
-  int64_t labels;                       // that its head tells apart; 1: a number is predicted
-  int64_t choices;                      // texts of an example, one of which is right
+  // DeBERTa's: "relative_attention" with "share_att_key", "norm_rel_ebd" and both kinds of "pos_att_type"; without
+  // "position_biased_input".
+  bool is_relative, shares_position_keys, norms_positions, lacks_position_bias;
+  bool scores_positions[2]; // "c2p", "p2c"
+  int64_t labels;           // that its head tells apart; 1: a number is predicted
+  int64_t choices;          // texts of an example, one of which is right
   double dropout, attention_dropout, embedding_dropout;
   double classifier_dropout;               // 0: the family's
   bool drops_no_scores;                    // a trainer has turned the head's dropout off

@@ -110,6 +110,8 @@ struct plim_family {
   bool cannot_checkpoint; // its class lacks supports_gradient_checkpointing
   plim_text_head text_head;
   bool has_inline_loss; // heads for labels do not call a function of loss_utils.py for their loss
+  // The loss of a head for texts takes those examples whose label is not negative, and float32.
+  bool gathers_labelled;
   bool calls_other_losses; // the heads for masked tokens and answers do, whatever the others do
   bool makes_head_first;   // before the encoder
   bool has_no_pooler;      // an encoder without one
@@ -117,7 +119,8 @@ struct plim_family {
   // Name of the first layer of a head for masked tokens that ends in an ordinary linear layer, whose bias is not tied;
   // NULL: the head is BERT's.
   const char *transform;
-  bool norms_first; // that head makes its norm before its first layer
+  bool ties_bias_first; // that of a head for masked tokens, before its weight
+  bool norms_first;     // that head makes its norm before its first layer
   // The first layer has no bias, nor has the norm behind it, which heads for labels have, too.
   bool has_unbiased_transform;
   unsigned

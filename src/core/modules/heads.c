@@ -228,8 +228,26 @@ static plim_tensor *token_loss(plim_tape *t, const plim_config *c, plim_tensor *
                                     : plim_wide_loss(t, scores, labels, NULL);
 }
 
-static plim_tensor *loss_of(plim_tape *t, const plim_config *c, plim_tensor *scores,
+// The cross entropy of the examples whose label is not negative: all of them, in float32. A variable keeps their scores.
+static plim_tensor *labelled_loss(plim_tape *t, plim_tensor *scores, plim_tensor *labels,
+                                  plim_tensor **chosen) {
+  int64_t count = scores->shape.at[0];
+  plim_tensor *index = NULL, *wanted = NULL, *wide = NULL;
+  plim_tensor *is_labelled = empty(t, labels->shape, PLIM_BOOL);
+  set(t, &index, view(t, k_nonzero(t, count, 1, count), dims(count, 1)));
+  plim_consume(t, is_labelled);
+  set(t, chosen, gather_last(t, scores, expand(t, index, scores->shape)));
+  set(t, &wanted, empty(t, labels->shape, PLIM_I64));
+  set(t, &wide, to(t, *chosen, PLIM_FP32));
+  plim_tensor *loss = nll_loss(t, log_softmax(t, wide), wanted);
+  drop_all(t, &wide, &wanted, &index);
+  return loss;
+}
+
+static plim_tensor *loss_of(plim_tape *t, const plim_config *c, variables *v, plim_tensor *scores,
                             const plim_batch *batch) {
+  if (c->head == PLIM_HEAD_TEXTS && c->family->gathers_labelled && !is_number(c))
+    return labelled_loss(t, scores, batch->labels, &v->scores);
   if (c->head == PLIM_HEAD_TOKENS) return token_loss(t, c, scores, batch->labels);
   if (c->head == PLIM_HEAD_CHOICES) scores = view(t, scores, dims(-1, c->choices));
   if (is_number(c)) return mse_loss(t, view(t, scores, dims(-1)), batch->labels);
@@ -271,7 +289,9 @@ plim_tensor *plim_label_forward(plim_tape *t, plim_model *m, const plim_batch *b
   if (c->head == PLIM_HEAD_ANSWERS) loss = answer_loss(t, m, &v, scores, batch, logits);
   else {
     set(t, logits, scores);
-    loss = batch->labels ? loss_of(t, c, *logits, batch) : NULL;
+    if (is_number(c) && c->family->gathers_labelled)
+      set(t, logits, to(t, view(t, *logits, dims(-1)), PLIM_FP32));
+    loss = batch->labels ? loss_of(t, c, &v, *logits, batch) : NULL;
   }
   plim_tape_purpose(t, was);
   release(t, &v);

@@ -98,6 +98,8 @@ plim_tensor *plim_op_contiguous(plim_tape *t, plim_tensor *x); // x itself if it
 plim_tensor *plim_op_contiguous_copy(plim_tape *t, plim_tensor *x);
 // x[..., i:j].copy_(part)
 void plim_op_copy_into(plim_tape *t, plim_tensor *x, plim_tensor *part);
+// x.repeat(times, 1, 1) of a tensor with three dimensions.
+plim_tensor *plim_op_repeat(plim_tape *t, plim_tensor *x, int64_t times);
 plim_tensor *plim_op_cat2(plim_tape *t, plim_tensor *a, plim_tensor *b, int dim);
 // Of one dtype.
 plim_tensor *plim_op_cat3(plim_tape *t, plim_tensor *a, plim_tensor *b, plim_tensor *c, int dim);
@@ -139,6 +141,8 @@ plim_tensor *plim_op_gather_each(plim_tape *t, plim_tensor *x, plim_tensor *inde
 plim_tensor *plim_op_assign_masked(plim_tape *t, plim_tensor *x, plim_tensor *mask);
 // zeros.masked_scatter(mask, x): the elements of x where the mask is true, 0 elsewhere.
 plim_tensor *plim_op_masked_scatter(plim_tape *t, plim_tensor *mask, plim_tensor *x);
+plim_tensor *plim_op_gather_last(plim_tape *t, plim_tensor *x,
+                                 plim_tensor *index); // x.gather(-1, index)
 plim_tensor *plim_op_gather_rows(plim_tape *t, plim_tensor *x,
                                  plim_tensor *index);              // x.gather(1, index)
 plim_tensor *plim_op_normalize(plim_tape *t, plim_tensor *x);      // scales every row to length 1

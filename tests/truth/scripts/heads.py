@@ -87,7 +87,7 @@ albert answers: amp
 albert choices: bf16
 albert none: amp
 deberta-v2 masked: bf16 amp ckpt trainer
-deberta-v2 sequence: bf16 amp amp-pad amp-lora trainer ckpt
+deberta-v2 sequence: bf16 amp amp-pad amp-lora trainer ckpt regression amp-one
 deberta-v2 tokens: amp-pad
 deberta-v2 answers: amp
 deberta-v2 choices: bf16
