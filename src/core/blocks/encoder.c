@@ -92,10 +92,12 @@ static void masked_head_begin(plim_tape *t, plim_encoder *e, plim_dtype dtype) {
   int64_t rows = e->c.vocabulary, width = e->c.embedding;
   h->index = e->model.parameters.len;
   bool has_bias = !f->has_unbiased_transform;
+  bool is_bias_early = f->makes_bias_early && e->c.ties_embeddings;
   if (f->norms_first) h->norm = plim_norm_new(t, &e->model, width, dtype);
+  if (is_bias_early) set(t, &h->other_bias, empty(t, dims(rows), dtype));
   h->dense = f->transform
                  ? plim_linear_new(t, &e->model, f->transform, width, e->c.hidden, has_bias, dtype)
-                 : plim_encoder_dense(t, &e->model, "transform", width, width, dtype);
+                 : plim_encoder_dense(t, &e->model, "transform", width, e->c.hidden, dtype);
   if (!f->norms_first)
     h->norm = has_bias ? plim_norm_new(t, &e->model, width, dtype)
                        : plim_norm_new_unbiased(t, &e->model, width, dtype);
@@ -105,7 +107,8 @@ static void masked_head_begin(plim_tape *t, plim_encoder *e, plim_dtype dtype) {
     plim_tensor *first = is_before && f->makes_head_bias_twice ? empty(t, dims(rows), dtype) : NULL;
     set(t, &h->bias, empty(t, dims(rows), dtype));
     plim_consume(t, first);
-    if (!f->transform && !is_before) set(t, &h->other_bias, empty(t, dims(rows), dtype));
+    if (!f->transform && !is_before && !is_bias_early)
+      set(t, &h->other_bias, empty(t, dims(rows), dtype));
     return;
   }
   h->weight = plim_model_parameter(t, &e->model, dims(rows, width), dtype);
@@ -142,7 +145,7 @@ static plim_tensor *masked_head_forward(plim_tape *t, const plim_encoder *e, pli
   plim_tensor *scores = NULL;
   bool was = hold(hidden);
   set(t, &scores, plim_linear_forward(t, &h->dense, hidden));
-  set(t, &scores, gelu(t, scores));
+  set(t, &scores, plim_activate(t, e->c.activation, scores));
   set(t, &scores, plim_norm_forward(t, &h->norm, scores));
   plim_purpose purpose_was = plim_tape_purpose(t, PLIM_FOR_LOGITS);
   plim_tape_at(t, "decoder");

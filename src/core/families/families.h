@@ -6,6 +6,7 @@
 
 // clang-format off
 #define PLIM_FAMILIES(X) \
+  X(albert)              \
   X(apertus)             \
   X(arcee)               \
   X(bamba)               \

@@ -129,9 +129,10 @@ typedef struct {
   int64_t listed_turns;     // layers of which config.json says whether they have them
   bool turns[PLIM_MAX_LISTED_LAYERS];
   bool marks_attention,
-      marked[PLIM_MAX_LISTED_LAYERS];   // layers with attention, without layer_types
-  bool crosses[PLIM_MAX_LISTED_LAYERS]; // layers that attend to an image, not to the text
-  int64_t relative_buckets;             // of relative positions
+      marked[PLIM_MAX_LISTED_LAYERS];    // layers with attention, without layer_types
+  bool crosses[PLIM_MAX_LISTED_LAYERS];  // layers that attend to an image, not to the text
+  int64_t layer_groups, layers_of_group; // whose weights several layers share
+  int64_t relative_buckets;              // of relative positions
   // DeBERTa's: "relative_attention" with "share_att_key", "norm_rel_ebd" and both kinds of "pos_att_type"; without
   // "position_biased_input".
   bool is_relative, shares_position_keys, norms_positions, lacks_position_bias;

@@ -119,8 +119,9 @@ struct plim_family {
   // Name of the first layer of a head for masked tokens that ends in an ordinary linear layer, whose bias is not tied;
   // NULL: the head is BERT's.
   const char *transform;
-  bool ties_bias_first; // that of a head for masked tokens, before its weight
-  bool norms_first;     // that head makes its norm before its first layer
+  bool makes_bias_early; // that of a head for masked tokens, behind its norm
+  bool ties_bias_first;  // that of a head for masked tokens, before its weight
+  bool norms_first;      // that head makes its norm before its first layer
   // The first layer has no bias, nor has the norm behind it, which heads for labels have, too.
   bool has_unbiased_transform;
   unsigned

@@ -80,7 +80,7 @@ modernbert tokens: bf16 amp-pad trainer
 modernbert answers: amp
 modernbert none: amp
 modernbert-mean sequence: bf16 amp amp-pad trainer
-albert masked: bf16 amp-pad amp-eager ckpt trainer
+albert masked: bf16 amp-pad amp-eager trainer
 albert sequence: bf16 amp-pad amp-lora trainer
 albert tokens: amp
 albert answers: amp
@@ -110,7 +110,7 @@ def cases():
 
 def targets_of(model):
     usual = peft.utils.constants.TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING
-    return usual.get(model["model_type"], ["Wqkv", "Wo"])  # ModernBERT's; peft has none for it
+    return usual.get(model["model_type"], ["query", "value"] if model["model_type"] == "albert" else ["Wqkv", "Wo"])  # peft has none for these
 
 
 def adapted(case, model):

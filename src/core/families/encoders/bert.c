@@ -17,9 +17,8 @@ typedef struct {
 
 typedef struct plim_bert {
   plim_encoder e;
-  plim_tensor *token_types;    // a table
-  plim_tensor *token_type_ids; // a buffer
-  plim_linear project;         // from the width of the tables, if that is another
+  plim_bert_tables tables;
+  plim_linear project; // from the width of the tables, if that is another
   layer *layers;
   plim_tensor *results
       [PLIM_MAX_RESULTS]; // of the layer that runs, before 5.0: the weights of eager attention
@@ -44,26 +43,25 @@ static plim_tensor *table_new(plim_tape *t, plim_encoder *e, int64_t rows, plim_
 }
 
 // RoBERTa makes the table of positions last. Before 5.0 it makes one like BERT first, and replaces it.
-static void embeddings_new(plim_tape *t, plim_bert *m, plim_dtype d) {
-  plim_encoder *e = &m->e;
+void plim_bert_tables_new(plim_tape *t, plim_encoder *e, plim_bert_tables *b, plim_dtype d) {
   bool is_made_late = e->c.family->counts_positions;
   bool is_last = is_made_late && plim_transformers_from(t, 5, 0);
   e->words = table_new(t, e, e->c.vocabulary, d);
   if (!is_last) e->positions = table_new(t, e, e->c.positions, d);
-  m->token_types = table_new(t, e, e->c.token_types, d);
+  b->token_types = table_new(t, e, e->c.token_types, d);
   e->norm = plim_norm_new(t, &e->model, e->c.embedding, d);
   set(t, &e->position_ids, empty(t, dims(1, e->c.positions), PLIM_I64));
-  set(t, &m->token_type_ids, empty(t, dims(1, e->c.positions), PLIM_I64));
+  set(t, &b->token_type_ids, empty(t, dims(1, e->c.positions), PLIM_I64));
   if (is_made_late && !is_last) plim_retype(t, e->positions, d);
   if (!is_last) return;
   e->positions = table_new(t, e, e->c.positions, d);
   plim_tape_move_behind(e->position_ids, e->positions, 1); // model.to: buffers go last
-  plim_tape_move_behind(m->token_type_ids, e->positions, 2);
+  plim_tape_move_behind(b->token_type_ids, e->positions, 2);
 }
 
 static void build(plim_tape *t, plim_bert *m, plim_dtype d) {
   plim_encoder_build_begin(t, &m->e, d);
-  embeddings_new(t, m, d);
+  plim_bert_tables_new(t, &m->e, &m->tables, d);
   if (m->e.c.embedding != m->e.c.hidden)
     m->project = plim_linear_new(t, &m->e.model, "embeddings_project", m->e.c.hidden,
                                  m->e.c.embedding, true, d);
@@ -144,16 +142,16 @@ static plim_tensor *run_layer(plim_tape *t, const void *context, plim_tensor *co
 }
 
 // The token types come from a buffer of zeros, since 5.0 gathered at the positions.
-static plim_tensor *token_types(plim_tape *t, const plim_bert *m, plim_tensor *position_ids,
+static plim_tensor *token_types(plim_tape *t, const plim_bert_tables *b, plim_tensor *position_ids,
                                 const plim_dims *shape, plim_tensor **gathered) {
   if (!plim_transformers_from(t, 5, 0))
-    return expand(t, slice(t, m->token_type_ids, 1, 0, shape->at[1]), *shape);
+    return expand(t, slice(t, b->token_type_ids, 1, 0, shape->at[1]), *shape);
   set(t, gathered, empty(t, position_ids->shape, PLIM_I64));
   return expand(t, *gathered, *shape);
 }
 
-static plim_tensor *embed(plim_tape *t, const plim_bert *m, const plim_batch *batch) {
-  const plim_encoder *e = &m->e;
+plim_tensor *plim_bert_embed(plim_tape *t, const plim_encoder *e, const plim_bert_tables *b,
+                             const plim_batch *batch) {
   plim_tensor *positions = NULL, *types = NULL, *gathered = NULL, *words = NULL;
   plim_tensor *typed = NULL, *placed = NULL, *out = NULL;
   int64_t length = batch->ids->shape.at[1];
@@ -161,9 +159,9 @@ static plim_tensor *embed(plim_tape *t, const plim_bert *m, const plim_batch *ba
     set(t, &positions, plim_positions_from_ids(t, batch->ids, true));
   else set(t, &positions, slice(t, e->position_ids, 1, 0, length));
   if (batch->types) set(t, &types, batch->types);
-  else set(t, &types, token_types(t, m, positions, &batch->ids->shape, &gathered));
+  else set(t, &types, token_types(t, b, positions, &batch->ids->shape, &gathered));
   set(t, &words, plim_embed(t, batch, e->words, batch->ids));
-  set(t, &typed, plim_look_up(t, m->token_types, types));
+  set(t, &typed, plim_look_up(t, b->token_types, types));
   set(t, &out, add(t, words, typed));
   set(t, &placed, plim_look_up(t, e->positions, positions));
   if (plim_transformers_from(t, 5, 0)) set(t, &out, add(t, out, placed));
@@ -179,7 +177,7 @@ static plim_tensor *model_forward(plim_tape *t, plim_model *model, const plim_ba
   plim_tensor *embedded = NULL, *ones = NULL, *mask = NULL, *hidden = NULL, *weights = NULL;
   m->attention = batch->attention;
   if (!plim_transformers_from(t, 5, 0)) plim_encoder_look_for_padding(t, batch);
-  set(t, &embedded, embed(t, m, batch));
+  set(t, &embedded, plim_bert_embed(t, &m->e, &m->tables, batch));
   if (m->project.weight) set(t, &embedded, plim_linear_forward(t, &m->project, embedded));
   set(t, &mask, plim_encoder_mask(t, batch->attention, batch, embedded, &ones));
   set(t, &hidden, embedded);
