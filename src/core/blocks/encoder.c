@@ -40,6 +40,24 @@ plim_tensor *plim_encoder_output_forward(plim_tape *t, const plim_encoder_output
   return give(t, &hidden);
 }
 
+plim_encoder_layer plim_encoder_layer_new(plim_tape *t, plim_encoder *e, const char *const paths[3],
+                                          plim_dtype dtype) {
+  int64_t h = e->c.hidden, i = e->c.intermediate;
+  plim_encoder_layer l = {.query = plim_encoder_square(t, e, paths[0], dtype)};
+  l.key = plim_encoder_square(t, e, paths[1], dtype);
+  l.value = plim_encoder_square(t, e, paths[2], dtype);
+  l.attended = plim_encoder_output_new(t, &e->model, "attention.output", h, h, dtype);
+  l.intermediate = plim_encoder_dense(t, &e->model, "intermediate", i, h, dtype);
+  l.fed = plim_encoder_output_new(t, &e->model, "output", h, i, dtype);
+  return l;
+}
+
+void plim_encoder_layer_lora(plim_tape *t, plim_encoder *e, const plim_lora *lora,
+                             const char *place, int64_t i, plim_encoder_layer *l) {
+  plim_lora_add_all(t, &e->model, lora, place, i, &l->query, &l->key, &l->value, &l->attended.dense,
+                    &l->intermediate, &l->fed.dense);
+}
+
 // ---- masks ----------------------------------------------------------------------------------------
 
 plim_tensor *plim_encoder_mask(plim_tape *t, plim_attention_kind attention, const plim_batch *batch,
@@ -173,15 +191,6 @@ void plim_encoder_look_for_padding(plim_tape *t, const plim_batch *batch) {
   consume_all(t, is_padding, any, ends);
 }
 
-void *plim_encoder_new(size_t bytes, const plim_config *c, plim_model methods) {
-  methods.forward = plim_encoder_forward;
-  methods.is_bare = c->head == PLIM_HEAD_NONE;
-  methods.has_aligned_labels = true;
-  plim_encoder *e = plim_model_new(bytes, methods);
-  if (e) e->c = *c;
-  return e;
-}
-
 static void head_new(plim_tape *t, plim_encoder *e, plim_dtype dtype) {
   if (plim_returns_labels(e->c.head)) plim_label_head_new(t, &e->model, &e->c, dtype);
   if (e->c.head == PLIM_HEAD_MASKED) masked_head_begin(t, e, dtype);
@@ -230,4 +239,20 @@ plim_tensor *plim_encoder_forward(plim_tape *t, plim_model *model, const plim_ba
   if (!model->is_bare) return masked_head_forward(t, e, hidden, batch, output);
   set(t, output, hidden);
   return NULL;
+}
+
+plim_model *plim_encoder_new(plim_tape *t, const plim_config *c, plim_dtype dtype,
+                             const plim_encoder_code *code) {
+  plim_encoder *e =
+      plim_model_new(code->bytes, (plim_model){.inner = code->forward, .add_lora = code->add_lora});
+  if (!e) return NULL;
+  e->c = *c;
+  e->model.forward = plim_encoder_forward;
+  e->model.is_bare = c->head == PLIM_HEAD_NONE;
+  e->model.has_aligned_labels = true;
+  e->model.has_token_types = code->has_token_types;
+  void *layers = plim_model_array(&e->model, c->layers, code->layer_bytes);
+  *(void **)(void *)((char *)e + code->layers_at) = layers;
+  if (layers) code->build(t, e, dtype);
+  return plim_model_finish(&e->model);
 }

@@ -10,9 +10,7 @@
 
 typedef struct {
   struct plim_bert *m;
-  plim_linear query, key, value;
-  plim_encoder_output attended, fed;
-  plim_linear intermediate;
+  plim_encoder_layer own;
 } layer;
 
 typedef struct plim_bert {
@@ -26,17 +24,6 @@ typedef struct plim_bert {
 } plim_bert;
 
 // ---- construction ---------------------------------------------------------------------------------
-
-static layer layer_new(plim_tape *t, plim_bert *m, plim_dtype d) {
-  int64_t h = m->e.c.hidden, i = m->e.c.intermediate;
-  layer l = {.m = m, .query = plim_encoder_square(t, &m->e, "attention.self.query", d)};
-  l.key = plim_encoder_square(t, &m->e, "attention.self.key", d);
-  l.value = plim_encoder_square(t, &m->e, "attention.self.value", d);
-  l.attended = plim_encoder_output_new(t, &m->e.model, "attention.output", h, h, d);
-  l.intermediate = plim_encoder_dense(t, &m->e.model, "intermediate", i, h, d);
-  l.fed = plim_encoder_output_new(t, &m->e.model, "output", h, i, d);
-  return l;
-}
 
 static plim_tensor *table_new(plim_tape *t, plim_encoder *e, int64_t rows, plim_dtype d) {
   return plim_model_parameter(t, &e->model, dims(rows, e->c.embedding), d);
@@ -59,13 +46,17 @@ void plim_bert_tables_new(plim_tape *t, plim_encoder *e, plim_bert_tables *b, pl
   plim_tape_move_behind(b->token_type_ids, e->positions, 2);
 }
 
-static void build(plim_tape *t, plim_bert *m, plim_dtype d) {
+static void build(plim_tape *t, plim_encoder *e, plim_dtype d) {
+  static const char *const paths[] = {"attention.self.query", "attention.self.key",
+                                      "attention.self.value"};
+  plim_bert *m = (plim_bert *)e;
   plim_encoder_build_begin(t, &m->e, d);
   plim_bert_tables_new(t, &m->e, &m->tables, d);
   if (m->e.c.embedding != m->e.c.hidden)
     m->project = plim_linear_new(t, &m->e.model, "embeddings_project", m->e.c.hidden,
                                  m->e.c.embedding, true, d);
-  for (int64_t i = 0; i < m->e.c.layers; i++) m->layers[i] = layer_new(t, m, d);
+  for (int64_t i = 0; i < e->c.layers; i++)
+    m->layers[i] = (layer){m, plim_encoder_layer_new(t, e, paths, d)};
   plim_encoder_build_end(t, &m->e, d);
 }
 
@@ -75,11 +66,8 @@ static void add_lora(plim_tape *t, plim_model *model, const plim_lora *lora) {
   plim_encoder_place(&m->e, place);
   plim_lora_begin(model);
   plim_lora_add_all(t, model, lora, m->e.c.family->model_type, -1, &m->project);
-  for (int64_t i = 0; i < m->e.c.layers; i++) {
-    layer *l = &m->layers[i];
-    plim_lora_add_all(t, model, lora, place, i, &l->query, &l->key, &l->value, &l->attended.dense,
-                      &l->intermediate, &l->fed.dense);
-  }
+  for (int64_t i = 0; i < m->e.c.layers; i++)
+    plim_encoder_layer_lora(t, &m->e, lora, place, i, &m->layers[i].own);
   plim_encoder_end_lora(t, &m->e, lora);
   plim_lora_end(t, model, lora);
 }
@@ -113,9 +101,9 @@ static plim_tensor *self_attention(plim_tape *t, const layer *l, plim_tensor *x,
                         .sees_all = true};
   bool is_before = how.kind == PLIM_ATTENTION_EAGER && !plim_transformers_from(t, 5, 0);
   plim_tensor *q = NULL, *k = NULL, *v = NULL, *scores = NULL, *out = NULL;
-  set(t, &q, projected(t, l, &l->query, x));
-  set(t, &k, projected(t, l, &l->key, x));
-  set(t, &v, projected(t, l, &l->value, x));
+  set(t, &q, projected(t, l, &l->own.query, x));
+  set(t, &k, projected(t, l, &l->own.key, x));
+  set(t, &v, projected(t, l, &l->own.value, x));
   set(t, &out,
       is_before ? attend_before(t, l, q, k, v, mask, &scores, weights)
                 : plim_attend(t, &how, q, k, v, mask, weights));
@@ -132,10 +120,10 @@ static plim_tensor *run_layer(plim_tape *t, const void *context, plim_tensor *co
   double dropout_p = l->m->e.c.dropout;
   plim_tensor *attended = NULL, *weights = NULL, *fed = NULL;
   set(t, &attended, self_attention(t, l, x, held[HELD_MASK], &weights));
-  set(t, &attended, plim_encoder_output_forward(t, &l->attended, attended, x, dropout_p));
-  set(t, &fed, plim_linear_forward(t, &l->intermediate, attended));
+  set(t, &attended, plim_encoder_output_forward(t, &l->own.attended, attended, x, dropout_p));
+  set(t, &fed, plim_linear_forward(t, &l->own.intermediate, attended));
   set(t, &fed, gelu(t, fed));
-  plim_tensor *out = plim_encoder_output_forward(t, &l->fed, fed, attended, dropout_p);
+  plim_tensor *out = plim_encoder_output_forward(t, &l->own.fed, fed, attended, dropout_p);
   if (!plim_transformers_from(t, 5, 0)) set(t, &l->m->results[0], give(t, &weights));
   drop_all(t, &fed, &weights, &attended);
   return out;
@@ -195,14 +183,15 @@ static plim_tensor *model_forward(plim_tape *t, plim_model *model, const plim_ba
 
 // ---- the family -----------------------------------------------------------------------------------
 
-plim_model *plim_bert_new(plim_tape *t, const plim_config *config, plim_dtype dtype) {
-  plim_bert *m = plim_encoder_new(sizeof *m, config,
-                                  (plim_model){.inner = model_forward, .add_lora = add_lora});
-  if (!m) return NULL;
-  m->e.model.has_token_types = !config->family->counts_positions;
-  m->layers = plim_model_array(&m->e.model, config->layers, sizeof *m->layers);
-  if (m->layers) build(t, m, dtype);
-  return plim_model_finish(&m->e.model);
+plim_model *plim_bert_new(plim_tape *t, const plim_config *c, plim_dtype dtype) {
+  plim_encoder_code code = {.bytes = sizeof(plim_bert),
+                            .layer_bytes = sizeof(layer),
+                            .layers_at = offsetof(plim_bert, layers),
+                            .build = build,
+                            .forward = model_forward,
+                            .add_lora = add_lora,
+                            .has_token_types = !c->family->counts_positions};
+  return plim_encoder_new(t, c, dtype, &code);
 }
 
 const plim_family plim_family_bert = {

@@ -8,9 +8,7 @@
 
 typedef struct {
   const struct plim_deberta *m;
-  plim_linear query, key, value;
-  plim_encoder_output attended, fed;
-  plim_linear intermediate;
+  plim_encoder_layer own;
 } layer;
 
 typedef struct plim_deberta {
@@ -24,25 +22,19 @@ typedef struct plim_deberta {
 
 // ---- construction ---------------------------------------------------------------------------------
 
-static layer layer_new(plim_tape *t, plim_deberta *m, plim_dtype d) {
-  int64_t h = m->e.c.hidden, i = m->e.c.intermediate;
-  layer l = {.m = m, .query = plim_encoder_square(t, &m->e, "attention.self.query_proj", d)};
-  l.key = plim_encoder_square(t, &m->e, "attention.self.key_proj", d);
-  l.value = plim_encoder_square(t, &m->e, "attention.self.value_proj", d);
-  l.attended = plim_encoder_output_new(t, &m->e.model, "attention.output", h, h, d);
-  l.intermediate = plim_encoder_dense(t, &m->e.model, "intermediate", i, h, d);
-  l.fed = plim_encoder_output_new(t, &m->e.model, "output", h, i, d);
-  return l;
-}
-
-static void build(plim_tape *t, plim_deberta *m, plim_dtype d) {
-  plim_encoder *e = &m->e;
+static void build(plim_tape *t, plim_encoder *e, plim_dtype d) {
+  static const char *const paths[] = {"attention.self.query_proj", "attention.self.key_proj",
+                                      "attention.self.value_proj"};
+  plim_deberta *m = (plim_deberta *)e;
   int64_t h = e->c.hidden;
+  m->states = plim_model_array(&e->model, e->c.layers, sizeof(plim_tensor *));
+  if (!m->states) return;
   e->prefix = "deberta";
   e->words = plim_model_parameter(t, &e->model, dims(e->c.vocabulary, h), d);
   e->norm = plim_norm_new(t, &e->model, h, d);
   set(t, &e->position_ids, empty(t, dims(1, e->c.positions), PLIM_I64));
-  for (int64_t i = 0; i < e->c.layers; i++) m->layers[i] = layer_new(t, m, d);
+  for (int64_t i = 0; i < e->c.layers; i++)
+    m->layers[i] = (layer){m, plim_encoder_layer_new(t, e, paths, d)};
   m->relative = plim_model_parameter(t, &e->model, dims(2 * e->c.relative_buckets, h), d);
   m->relative_norm = plim_norm_new(t, &e->model, h, d);
   plim_encoder_build_end(t, e, d);
@@ -53,11 +45,8 @@ static void add_lora(plim_tape *t, plim_model *model, const plim_lora *lora) {
   char place[PLIM_PLACE_BYTES];
   plim_encoder_place(&m->e, place);
   plim_lora_begin(model);
-  for (int64_t i = 0; i < m->e.c.layers; i++) {
-    layer *l = &m->layers[i];
-    plim_lora_add_all(t, model, lora, place, i, &l->query, &l->key, &l->value, &l->attended.dense,
-                      &l->intermediate, &l->fed.dense);
-  }
+  for (int64_t i = 0; i < m->e.c.layers; i++)
+    plim_encoder_layer_lora(t, &m->e, lora, place, i, &m->layers[i].own);
   plim_encoder_end_lora(t, &m->e, lora);
   plim_lora_end(t, model, lora);
 }
@@ -138,8 +127,8 @@ static plim_tensor *position_scores(plim_tape *t, const layer *l, plim_tensor *q
   plim_tensor *rows = NULL, *pos_q = NULL, *pos_k = NULL, *forth = NULL, *back = NULL;
   plim_tensor *score = NULL, *from = NULL, *until = NULL, *scaled = NULL;
   set(t, &rows, unsqueeze(t, table, 0));
-  set(t, &pos_q, repeat(t, projected(t, l, &l->query, rows), batch));
-  set(t, &pos_k, repeat(t, projected(t, l, &l->key, rows), batch));
+  set(t, &pos_q, repeat(t, projected(t, l, &l->own.query, rows), batch));
+  set(t, &pos_k, repeat(t, projected(t, l, &l->own.key, rows), batch));
   set(t, &forth, bmm(t, q, transpose(t, pos_k, 1, 2)));
   set(t, &from, clamp(t, add_scalar(t, relative), 2));
   set(t, &forth, gather_last(t, forth, expand(t, from, spread)));
@@ -161,9 +150,9 @@ static plim_tensor *self_attention(plim_tape *t, const layer *l, plim_tensor *x,
   int64_t length = x->shape.at[1];
   plim_tensor *q = NULL, *k = NULL, *v = NULL, *scores = NULL, *table = NULL, *added = NULL;
   plim_tensor *mask = NULL, *hides = NULL, *weights = NULL, *out = NULL;
-  set(t, &q, projected(t, l, &l->query, x));
-  set(t, &k, projected(t, l, &l->key, x));
-  set(t, &v, projected(t, l, &l->value, x));
+  set(t, &q, projected(t, l, &l->own.query, x));
+  set(t, &k, projected(t, l, &l->own.key, x));
+  set(t, &v, projected(t, l, &l->own.value, x));
   plim_tape_at(t, "attention");
   set(t, &scores, bmm(t, q, div_scalar(t, transpose(t, k, 1, 2))));
   set(t, &table, dropout(t, held[HELD_TABLE], c->dropout));
@@ -192,10 +181,10 @@ static plim_tensor *run_layer(plim_tape *t, const void *context, plim_tensor *co
   double dropout_p = l->m->e.c.dropout;
   plim_tensor *attended = NULL, *fed = NULL;
   set(t, &attended, self_attention(t, l, x, held));
-  set(t, &attended, plim_encoder_output_forward(t, &l->attended, attended, x, dropout_p));
-  set(t, &fed, plim_linear_forward(t, &l->intermediate, attended));
+  set(t, &attended, plim_encoder_output_forward(t, &l->own.attended, attended, x, dropout_p));
+  set(t, &fed, plim_linear_forward(t, &l->own.intermediate, attended));
   set(t, &fed, gelu(t, fed));
-  plim_tensor *out = plim_encoder_output_forward(t, &l->fed, fed, attended, dropout_p);
+  plim_tensor *out = plim_encoder_output_forward(t, &l->own.fed, fed, attended, dropout_p);
   drop_all(t, &attended, &fed);
   return out;
 }
@@ -258,15 +247,15 @@ static const char *unfollowed(const plim_config *c) {
   return is_known ? NULL : "other relative positions than those of version 3";
 }
 
-static plim_model *deberta_new(plim_tape *t, const plim_config *config, plim_dtype dtype) {
-  plim_deberta *m = plim_encoder_new(sizeof *m, config,
-                                     (plim_model){.inner = model_forward, .add_lora = add_lora});
-  if (!m) return NULL;
-  m->e.model.has_token_types = true;
-  m->layers = plim_model_array(&m->e.model, config->layers, sizeof *m->layers);
-  m->states = plim_model_array(&m->e.model, config->layers, sizeof(plim_tensor *));
-  if (m->layers && m->states) build(t, m, dtype);
-  return plim_model_finish(&m->e.model);
+static plim_model *deberta_new(plim_tape *t, const plim_config *c, plim_dtype dtype) {
+  static const plim_encoder_code code = {.bytes = sizeof(plim_deberta),
+                                         .layer_bytes = sizeof(layer),
+                                         .layers_at = offsetof(plim_deberta, layers),
+                                         .build = build,
+                                         .forward = model_forward,
+                                         .add_lora = add_lora,
+                                         .has_token_types = true};
+  return plim_encoder_new(t, c, dtype, &code);
 }
 
 const plim_family plim_family_deberta_v2 = {

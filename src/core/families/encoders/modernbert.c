@@ -53,8 +53,8 @@ static void add_rotary(plim_tape *t, plim_modernbert *m) {
   drop(t, &again);
 }
 
-static void build(plim_tape *t, plim_modernbert *m, plim_dtype d) {
-  plim_encoder *e = &m->e;
+static void build(plim_tape *t, plim_encoder *e, plim_dtype d) {
+  plim_modernbert *m = (plim_modernbert *)e;
   e->prefix = "model";
   e->layers = "layers";
   e->words = plim_model_parameter(t, &e->model, dims(e->c.vocabulary, e->c.hidden), d);
@@ -176,13 +176,14 @@ static const char *unfollowed(const plim_config *c) {
   return c->has_norm_bias || c->has_head_bias ? "biases in its norms or its head" : NULL;
 }
 
-static plim_model *modernbert_new(plim_tape *t, const plim_config *config, plim_dtype dtype) {
-  plim_modernbert *m = plim_encoder_new(sizeof *m, config,
-                                        (plim_model){.inner = model_forward, .add_lora = add_lora});
-  if (!m) return NULL;
-  m->layers = plim_model_array(&m->e.model, config->layers, sizeof *m->layers);
-  if (m->layers) build(t, m, dtype);
-  return plim_model_finish(&m->e.model);
+static plim_model *modernbert_new(plim_tape *t, const plim_config *c, plim_dtype dtype) {
+  static const plim_encoder_code code = {.bytes = sizeof(plim_modernbert),
+                                         .layer_bytes = sizeof(layer),
+                                         .layers_at = offsetof(plim_modernbert, layers),
+                                         .build = build,
+                                         .forward = model_forward,
+                                         .add_lora = add_lora};
+  return plim_encoder_new(t, c, dtype, &code);
 }
 
 const plim_family plim_family_modernbert = {
