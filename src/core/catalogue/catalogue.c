@@ -58,6 +58,7 @@ enum { WORD_BYTES = 128 }; // the longest: a pattern of 88 layers
 //   extents give.
 // - DeBERTa v3: the layers, widths and vocabularies of its cards, whose totals the extents give; float16 by the sizes of its files.
 // - ALBERT v2: its paper's table (widths, layers, heads); the dropout of 0 that version 2 was trained with is from memory.
+// - BLOOM: its paper's table (widths, layers, heads), whose totals the extents give.
 // Tables have no type: where no config.json was seen, the type is from memory.
 // A row that ends in "true" has sizes that were found nowhere and are from memory: all of them, or the tower for images
 // (Qwen 3.5 up to 27B, Ministral 3 8B and 14B, Mistral Small 3.2), or what the 122B of Qwen 3.5 has in its linear attention and
@@ -444,6 +445,13 @@ const plim_catalogue_model plim_catalogue[] = {
     {"google/electra-small-discriminator", "electra-small", 13483008, PLIM_HEAD_NONE, PLIM_FP32, "model_type=electra embedding_size=128 hidden_size=256 intermediate_size=1024 num_hidden_layers=12 num_attention_heads=4 vocab_size=30522 type_vocab_size=2 max_position_embeddings=512"},
     {"google/electra-base-discriminator", "electra-base", 108891648, PLIM_HEAD_NONE, PLIM_FP32, "model_type=electra embedding_size=768 hidden_size=768 intermediate_size=3072 num_hidden_layers=12 num_attention_heads=12 vocab_size=30522 type_vocab_size=2 max_position_embeddings=512"},
     {"google/electra-large-discriminator", "electra-large", 334092288, PLIM_HEAD_NONE, PLIM_FP32, "model_type=electra embedding_size=1024 hidden_size=1024 intermediate_size=4096 num_hidden_layers=24 num_attention_heads=16 vocab_size=30522 type_vocab_size=2 max_position_embeddings=512"},
+    {"bigscience/bloom-560m", "bloom-560m", 559214592, PLIM_HEAD_CAUSAL, PLIM_FP16, "model_type=bloom hidden_size=1024 n_layer=24 n_head=16 vocab_size=250880"},
+    {"bigscience/bloom-1b1", "bloom-1b1", 1065314304, PLIM_HEAD_CAUSAL, PLIM_FP16, "model_type=bloom hidden_size=1536 n_layer=24 n_head=16 vocab_size=250880"},
+    {"bigscience/bloom-1b7", "bloom-1b7", 1722408960, PLIM_HEAD_CAUSAL, PLIM_FP16, "model_type=bloom hidden_size=2048 n_layer=24 n_head=16 vocab_size=250880"},
+    {"bigscience/bloom-3b", "bloom-3b", 3002557440, PLIM_HEAD_CAUSAL, PLIM_FP16, "model_type=bloom hidden_size=2560 n_layer=30 n_head=32 vocab_size=250880"},
+    {"bigscience/bloom-7b1", "bloom-7b1", 7069016064, PLIM_HEAD_CAUSAL, PLIM_FP16, "model_type=bloom hidden_size=4096 n_layer=30 n_head=32 vocab_size=250880"},
+    {"bigscience/bloom", "bloom", 176247271424, PLIM_HEAD_CAUSAL, PLIM_BF16, "model_type=bloom hidden_size=14336 n_layer=70 n_head=112 vocab_size=250880"},
+
     {"answerdotai/ModernBERT-base", "modernbert-base", 149655232, PLIM_HEAD_MASKED, PLIM_FP32, "model_type=modernbert hidden_size=768 intermediate_size=1152 num_hidden_layers=22 num_attention_heads=12 vocab_size=50368 max_position_embeddings=8192 local_attention=128 global_attn_every_n_layers=3 classifier_pooling=mean"},
     {"answerdotai/ModernBERT-large", "modernbert-large", 395881664, PLIM_HEAD_MASKED, PLIM_FP32, "model_type=modernbert hidden_size=1024 intermediate_size=2624 num_hidden_layers=28 num_attention_heads=16 vocab_size=50368 max_position_embeddings=8192 local_attention=128 global_attn_every_n_layers=3 classifier_pooling=mean"},
     {"microsoft/deberta-v3-xsmall", "deberta-v3-xsmall", 70682112, PLIM_HEAD_NONE, PLIM_FP16, "model_type=deberta-v2 hidden_size=384 intermediate_size=1536 num_hidden_layers=12 num_attention_heads=6 vocab_size=128100 type_vocab_size=0 max_position_embeddings=512 relative_attention=true position_buckets=256 norm_rel_ebd=layer_norm share_att_key=true pos_att_type=p2c|c2p position_biased_input=false"},

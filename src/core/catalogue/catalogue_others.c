@@ -19,8 +19,6 @@ static const struct {
     {"phi-3.5-moe", "phimoe"},
     {"phi-3-vision", "phi3_v"},
     {"phi-3.5-vision", "phi3_v"},
-    {"bloom-#", "bloom"},
-    {"bloomz", "bloom"},
     {"opt-350m", "opt with norms after attention and MLP"},
     {"gpt-neo-#", "gpt_neo"},
     {"jamba-", "jamba"},

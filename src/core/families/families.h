@@ -11,6 +11,7 @@
   X(arcee)               \
   X(bamba)               \
   X(bert)                \
+  X(bloom)               \
   X(camembert)           \
   X(cohere)              \
   X(cohere2)             \

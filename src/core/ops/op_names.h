@@ -50,6 +50,8 @@
 #define where(...) plim_op_where(__VA_ARGS__)
 #define where_else(...) plim_op_where_else(__VA_ARGS__)
 #define where_both(...) plim_op_where_both(__VA_ARGS__)
+#define written_gelu(...) plim_op_written_gelu(__VA_ARGS__)
+#define add_product(...) plim_op_add_product(__VA_ARGS__)
 #define repeat(...) plim_op_repeat(__VA_ARGS__)
 #define gather_last(...) plim_op_gather_last(__VA_ARGS__)
 #define minimum(...) plim_op_minimum(__VA_ARGS__)

@@ -31,6 +31,8 @@ plim_tensor *plim_op_square(plim_tape *t, plim_tensor *a); // pow(2) or any othe
 plim_tensor *plim_op_rsqrt(plim_tape *t, plim_tensor *a);
 plim_tensor *plim_op_silu(plim_tape *t, plim_tensor *a);
 plim_tensor *plim_op_log_sigmoid(plim_tape *t, plim_tensor *a);
+// By tanh, in a function of its own that saves x alone and computes everything again in backward.
+plim_tensor *plim_op_written_gelu(plim_tape *t, plim_tensor *x);
 plim_tensor *plim_op_gelu(plim_tape *t, plim_tensor *a);
 plim_tensor *plim_op_relu(plim_tape *t, plim_tensor *a);
 plim_tensor *plim_op_exp(plim_tape *t, plim_tensor *a);
@@ -107,6 +109,8 @@ plim_tensor *plim_op_cat3(plim_tape *t, plim_tensor *a, plim_tensor *b, plim_ten
 // Products.
 plim_tensor *plim_op_mm(plim_tape *t, plim_tensor *a, plim_tensor *b);
 plim_tensor *plim_op_bmm(plim_tape *t, plim_tensor *a, plim_tensor *b);
+// bias.baddbmm(a, b) of 3-D tensors, with autocast's casts; the product is scaled. The bias needs no gradient.
+plim_tensor *plim_op_add_product(plim_tape *t, plim_tensor *bias, plim_tensor *a, plim_tensor *b);
 // mm of 2-D tensors, with autocast's casts.
 plim_tensor *plim_op_matmul2(plim_tape *t, plim_tensor *a, plim_tensor *b);
 plim_tensor *plim_op_matmul(plim_tape *t, plim_tensor *a, plim_tensor *b); // 4-D or 5-D
