@@ -58,7 +58,8 @@ enum { WORD_BYTES = 128 }; // the longest: a pattern of 88 layers
 //   extents give.
 // - DeBERTa v3: the layers, widths and vocabularies of its cards, whose totals the extents give; float16 by the sizes of its files.
 // - ALBERT v2: its paper's table (widths, layers, heads); the dropout of 0 that version 2 was trained with is from memory.
-// - BLOOM: its paper's table (widths, layers, heads), whose totals the extents give.
+// - BLOOM: its paper's table (widths, layers, heads), whose totals the extents give. GPT-Neo: 1.3B are the defaults of its class, the
+//   others from memory, and give the published totals.
 // Tables have no type: where no config.json was seen, the type is from memory.
 // A row that ends in "true" has sizes that were found nowhere and are from memory: all of them, or the tower for images
 // (Qwen 3.5 up to 27B, Ministral 3 8B and 14B, Mistral Small 3.2), or what the 122B of Qwen 3.5 has in its linear attention and
@@ -445,6 +446,9 @@ const plim_catalogue_model plim_catalogue[] = {
     {"google/electra-small-discriminator", "electra-small", 13483008, PLIM_HEAD_NONE, PLIM_FP32, "model_type=electra embedding_size=128 hidden_size=256 intermediate_size=1024 num_hidden_layers=12 num_attention_heads=4 vocab_size=30522 type_vocab_size=2 max_position_embeddings=512"},
     {"google/electra-base-discriminator", "electra-base", 108891648, PLIM_HEAD_NONE, PLIM_FP32, "model_type=electra embedding_size=768 hidden_size=768 intermediate_size=3072 num_hidden_layers=12 num_attention_heads=12 vocab_size=30522 type_vocab_size=2 max_position_embeddings=512"},
     {"google/electra-large-discriminator", "electra-large", 334092288, PLIM_HEAD_NONE, PLIM_FP32, "model_type=electra embedding_size=1024 hidden_size=1024 intermediate_size=4096 num_hidden_layers=24 num_attention_heads=16 vocab_size=30522 type_vocab_size=2 max_position_embeddings=512"},
+    {"EleutherAI/gpt-neo-125m", "gpt-neo-125m", 125198592, PLIM_HEAD_CAUSAL, PLIM_FP32, "model_type=gpt_neo hidden_size=768 num_layers=12 num_heads=12 vocab_size=50257 max_position_embeddings=2048 resid_dropout=0 embed_dropout=0 attention_dropout=0"},
+    {"EleutherAI/gpt-neo-1.3B", "gpt-neo-1.3b", 1315575808, PLIM_HEAD_CAUSAL, PLIM_FP32, "model_type=gpt_neo hidden_size=2048 num_layers=24 num_heads=16 vocab_size=50257 max_position_embeddings=2048 resid_dropout=0 embed_dropout=0 attention_dropout=0"},
+    {"EleutherAI/gpt-neo-2.7B", "gpt-neo-2.7b", 2651307520, PLIM_HEAD_CAUSAL, PLIM_FP32, "model_type=gpt_neo hidden_size=2560 num_layers=32 num_heads=20 vocab_size=50257 max_position_embeddings=2048 resid_dropout=0 embed_dropout=0 attention_dropout=0"},
     {"bigscience/bloom-560m", "bloom-560m", 559214592, PLIM_HEAD_CAUSAL, PLIM_FP16, "model_type=bloom hidden_size=1024 n_layer=24 n_head=16 vocab_size=250880"},
     {"bigscience/bloom-1b1", "bloom-1b1", 1065314304, PLIM_HEAD_CAUSAL, PLIM_FP16, "model_type=bloom hidden_size=1536 n_layer=24 n_head=16 vocab_size=250880"},
     {"bigscience/bloom-1b7", "bloom-1b7", 1722408960, PLIM_HEAD_CAUSAL, PLIM_FP16, "model_type=bloom hidden_size=2048 n_layer=24 n_head=16 vocab_size=250880"},

@@ -20,7 +20,6 @@ static const struct {
     {"phi-3-vision", "phi3_v"},
     {"phi-3.5-vision", "phi3_v"},
     {"opt-350m", "opt with norms after attention and MLP"},
-    {"gpt-neo-#", "gpt_neo"},
     {"jamba-", "jamba"},
     {"deberta-v2-", "deberta-v2 with a convolution"},
     {"deberta-base", "deberta"},

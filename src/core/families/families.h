@@ -40,6 +40,7 @@
   X(glm4v_text)          \
   X(gpt2)                \
   X(gpt_bigcode)         \
+  X(gpt_neo)             \
   X(gpt_neox)            \
   X(gpt_oss)             \
   X(gptj)                \

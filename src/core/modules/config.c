@@ -144,6 +144,8 @@ static const struct {
     {"embedding_dropout", FIELD(embedding_dropout, REAL)},
     {"residual_dropout", FIELD(dropout, REAL)},
     {"mlp_dropout", FIELD(dropout, REAL)},
+    {"resid_dropout", FIELD(dropout, REAL)},
+    {"embed_dropout", FIELD(embedding_dropout, REAL)},
     {"classifier_dropout", FIELD(classifier_dropout, REAL)},
     {"classifier_dropout_prob", FIELD(classifier_dropout, REAL)},
     {"num_hidden_groups", FIELD(layer_groups, INTEGER)},

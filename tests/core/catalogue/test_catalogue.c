@@ -227,7 +227,7 @@ TEST(catalogue_knows_unsupported_families) {
       {"facebook/opt-1.3b", NULL},
       {"facebook/opt-350m", "opt with norms after attention and MLP"},
       {"x/opt-out", NULL},
-      {"EleutherAI/gpt-neo-125m", "gpt_neo"},
+      {"EleutherAI/gpt-neo-125m", NULL},
       {"ai21labs/AI21-Jamba-1.5-Large", "jamba"},
       {"google/bigbird-roberta-base", "big_bird"},
       {"microsoft/deberta-v3-large", NULL},
