@@ -709,6 +709,7 @@ plim_err project_job_fill(project_job *p, job_args *a, plim_error *error) {
   if (err) return err;
   err = fill(p, a, error);
   if (err) hint_unread(p, error);
+  project_job_name_program(p, err, error);
   project_job_drop_lengths(p, a);
   return err;
 }

@@ -57,6 +57,9 @@ plim_err project_job_fill(project_job *p, job_args *args, plim_error *error);
 plim_err project_job_blame(const project_job *p, const job_args *args, const char **source,
                            plim_err err, plim_error *error);
 
+// If an error's hint is to simulate a program, names the program that these files belong to. Returns err.
+plim_err project_job_name_program(const project_job *p, plim_err err, plim_error *error);
+
 // Adds notes on everything that is unclear or predicted as something else. Call it when the arguments are filled in
 // (project_job_notes.c).
 void project_job_note_open(project_job *p, const job_args *args);

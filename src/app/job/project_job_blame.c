@@ -1,9 +1,12 @@
-// Rewrites errors about options that were not typed, so that they name the file that set the value.
+// Rewrites errors about options that were not typed, so that they name the file that set the value, and hints to simulate
+// a program, so that they name the program.
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "project_job.h"
+#include "quoting.h"
 
 static const struct {
   const char *option;
@@ -36,9 +39,64 @@ static plim_err blame_conf(const project_job *p, const plim_knob_place *place, c
   return plim_error_file(error, err, f->path);
 }
 
+// ---- the program to simulate ------------------------------------------------------------------------
+
+// Commands that start a training from a file.
+static const struct {
+  plim_dialect dialect; // PLIM_DIALECTS: any
+  const char *ending, *command;
+} programs[] = {
+    {PLIM_DIALECT_AXOLOTL, ".yml", "axolotl train"},
+    {PLIM_DIALECT_AXOLOTL, ".yaml", "axolotl train"},
+    {PLIM_DIALECT_LLAMA_FACTORY, ".yaml", "llamafactory-cli train"},
+    {PLIM_DIALECT_LLAMA_FACTORY_V1, ".yaml", "env USE_V1=1 llamafactory-cli train"},
+    {PLIM_DIALECT_TORCHTUNE, ".yaml", "tune run RECIPE --config"},
+    {PLIM_DIALECTS, ".py", "python"},
+    {PLIM_DIALECTS, ".sh", "bash"},
+};
+
+static bool ends_with(const char *text, const char *ending) {
+  size_t size = strlen(text), n = strlen(ending);
+  return size > n && strcmp(text + size - n, ending) == 0;
+}
+
+// The command for the first file that has one, or NULL.
+static const char *program_of(const plim_project *p, const char **path) {
+  for (size_t i = 0; i < p->files.len; i++) {
+    const plim_project_file *f = p->files.at[i];
+    for (size_t k = 0; k < sizeof programs / sizeof *programs; k++) {
+      bool is_its = programs[k].dialect == PLIM_DIALECTS || programs[k].dialect == f->is.dialect;
+      if (!is_its || !ends_with(f->path, programs[k].ending)) continue;
+      *path = f->path;
+      return programs[k].command;
+    }
+  }
+  return NULL;
+}
+
+plim_err project_job_name_program(const project_job *p, plim_err err, plim_error *error) {
+  static const char usual[] = "-- python train.py";
+  const char *path = NULL, *command = err && error ? program_of(&p->project, &path) : NULL;
+  char *at = command ? strstr(error->hint, usual) : NULL, hint[sizeof error->hint];
+  char *quoted = NULL;
+  size_t size = 0;
+  FILE *out = at ? open_memstream(&quoted, &size) : NULL;
+  if (!out) return err;
+  plim_shell_quote(out, path);
+  fclose(out);
+  int n = snprintf(hint, sizeof hint, "%.*s-- %s %s%s", (int)(at - error->hint), error->hint,
+                   command, quoted ? quoted : path, at + sizeof usual - 1);
+  if (n < (int)sizeof hint) memcpy(error->hint, hint, sizeof hint);
+  free(quoted);
+  return err;
+}
+
+// ---- options ----------------------------------------------------------------------------------------
+
 plim_err project_job_blame(const project_job *p, const job_args *a, const char **source,
                            plim_err err, plim_error *error) {
   const plim_project_knob *conf = &p->project.knobs[PLIM_KNOB_ALLOC_CONF];
+  project_job_name_program(p, err, error);
   bool is_conf = err && error && *source && *source == a->alloc_conf;
   if (is_conf && !job_is_typed(a, &a->alloc_conf) && conf->place_count && conf->places[0].setting &&
       error->byte != PLIM_UNKNOWN) {

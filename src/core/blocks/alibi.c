@@ -20,7 +20,8 @@ static void add_powers(plim_tape *t, int64_t count, plim_tensor **base, plim_ten
   set(t, slopes, empty(t, dims(count), PLIM_FP32));
 }
 
-plim_tensor *plim_alibi(plim_tape *t, plim_tensor *mask, int64_t heads, plim_dtype dtype) {
+static plim_tensor *alibi(plim_tape *t, plim_tensor *mask, int64_t heads, plim_dtype product,
+                          plim_dtype dtype) {
   int64_t batch = mask->shape.at[0], length = mask->shape.at[1], whole = power_of_two_below(heads);
   plim_tensor *base = NULL, *powers = NULL, *slopes = NULL, *distances = NULL;
   plim_tensor *more_base = NULL, *more_powers = NULL, *more = NULL, *out = NULL;
@@ -30,12 +31,21 @@ plim_tensor *plim_alibi(plim_tape *t, plim_tensor *mask, int64_t heads, plim_dty
     set(t, &slopes, empty(t, dims(heads), PLIM_FP32));
     drop(t, &more);
   }
-  plim_tensor *counted = add_scalar(t, k_running_sum(t, mask));
+  plim_tensor *sums = mask->dtype == PLIM_FP32 ? k_like(t, mask) : k_running_sum(t, mask);
+  plim_tensor *counted = add_scalar(t, sums);
   set(t, &distances, mul(t, counted, mask));
-  plim_tensor *low = to(t, slopes, PLIM_BF16);
-  set(t, &out, empty(t, dims(batch, heads, length), PLIM_BF16));
-  plim_consume(t, low);
+  plim_tensor *low = to(t, slopes, product);
+  set(t, &out, empty(t, dims(batch, heads, length), product));
+  if (low != slopes) plim_consume(t, low);
   plim_tensor *result = to(t, view(t, out, dims(batch * heads, 1, length)), dtype);
   drop_all(t, &base, &powers, &slopes, &more_base, &more_powers, &distances, &out);
   return result;
+}
+
+plim_tensor *plim_alibi(plim_tape *t, plim_tensor *mask, int64_t heads, plim_dtype dtype) {
+  return alibi(t, mask, heads, PLIM_BF16, dtype);
+}
+
+plim_tensor *plim_alibi_wide(plim_tape *t, plim_tensor *mask, int64_t heads, plim_dtype dtype) {
+  return alibi(t, mask, heads, PLIM_FP32, dtype);
 }

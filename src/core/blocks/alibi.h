@@ -7,4 +7,7 @@
 // Falcon's build_alibi_tensor: (B*H,1,T), from a mask (B,T). The product is bfloat16, then cast to `dtype`.
 plim_tensor *plim_alibi(plim_tape *t, plim_tensor *mask, int64_t heads, plim_dtype dtype);
 
+// The same, but the product is float32.
+plim_tensor *plim_alibi_wide(plim_tape *t, plim_tensor *mask, int64_t heads, plim_dtype dtype);
+
 #endif

@@ -40,6 +40,24 @@ plim_tensor *plim_encoder_output_forward(plim_tape *t, const plim_encoder_output
   return give(t, &hidden);
 }
 
+plim_encoder_layer plim_encoder_layer_new(plim_tape *t, plim_encoder *e, const char *const paths[3],
+                                          plim_dtype dtype) {
+  int64_t h = e->c.hidden, i = e->c.intermediate;
+  plim_encoder_layer l = {.query = plim_encoder_square(t, e, paths[0], dtype)};
+  l.key = plim_encoder_square(t, e, paths[1], dtype);
+  l.value = plim_encoder_square(t, e, paths[2], dtype);
+  l.attended = plim_encoder_output_new(t, &e->model, "attention.output", h, h, dtype);
+  l.intermediate = plim_encoder_dense(t, &e->model, "intermediate", i, h, dtype);
+  l.fed = plim_encoder_output_new(t, &e->model, "output", h, i, dtype);
+  return l;
+}
+
+void plim_encoder_layer_lora(plim_tape *t, plim_encoder *e, const plim_lora *lora,
+                             const char *place, int64_t i, plim_encoder_layer *l) {
+  plim_lora_add_all(t, &e->model, lora, place, i, &l->query, &l->key, &l->value, &l->attended.dense,
+                    &l->intermediate, &l->fed.dense);
+}
+
 // ---- masks ----------------------------------------------------------------------------------------
 
 plim_tensor *plim_encoder_mask(plim_tape *t, plim_attention_kind attention, const plim_batch *batch,
@@ -91,18 +109,24 @@ static void masked_head_begin(plim_tape *t, plim_encoder *e, plim_dtype dtype) {
   plim_masked_head *h = &e->head;
   int64_t rows = e->c.vocabulary, width = e->c.embedding;
   h->index = e->model.parameters.len;
+  bool has_bias = !f->has_unbiased_transform;
+  bool is_bias_early = f->makes_bias_early && e->c.ties_embeddings;
   if (f->norms_first) h->norm = plim_norm_new(t, &e->model, width, dtype);
+  if (is_bias_early) set(t, &h->other_bias, empty(t, dims(rows), dtype));
   h->dense = f->transform
-                 ? plim_linear_new(t, &e->model, f->transform, width, e->c.hidden, true, dtype)
-                 : plim_encoder_dense(t, &e->model, "transform", width, width, dtype);
-  if (!f->norms_first) h->norm = plim_norm_new(t, &e->model, width, dtype);
+                 ? plim_linear_new(t, &e->model, f->transform, width, e->c.hidden, has_bias, dtype)
+                 : plim_encoder_dense(t, &e->model, "transform", width, e->c.hidden, dtype);
+  if (!f->norms_first)
+    h->norm = has_bias ? plim_norm_new(t, &e->model, width, dtype)
+                       : plim_norm_new_unbiased(t, &e->model, width, dtype);
   if (e->c.ties_embeddings) {
     bool is_before = !plim_transformers_from(t, 5, 0); // the other bias was the projection's itself
     set(t, &h->weight, empty(t, dims(rows, width), dtype));
     plim_tensor *first = is_before && f->makes_head_bias_twice ? empty(t, dims(rows), dtype) : NULL;
     set(t, &h->bias, empty(t, dims(rows), dtype));
     plim_consume(t, first);
-    if (!f->transform && !is_before) set(t, &h->other_bias, empty(t, dims(rows), dtype));
+    if (!f->transform && !is_before && !is_bias_early)
+      set(t, &h->other_bias, empty(t, dims(rows), dtype));
     return;
   }
   h->weight = plim_model_parameter(t, &e->model, dims(rows, width), dtype);
@@ -116,11 +140,14 @@ static void masked_head_begin(plim_tape *t, plim_encoder *e, plim_dtype dtype) {
 static void masked_head_tie(plim_tape *t, plim_encoder *e) {
   plim_masked_head *h = &e->head;
   if (!e->c.ties_embeddings) return;
+  bool is_bias_first = e->c.family->ties_bias_first;
   plim_dims shape = h->bias->shape;
   plim_dtype dtype = (plim_dtype)h->bias->dtype;
+  if (is_bias_first) drop(t, &h->bias);
+  if (is_bias_first) set(t, &h->other_bias, empty(t, shape, dtype));
   set(t, &h->weight, e->words);
-  if (h->other_bias) set(t, &h->bias, empty(t, shape, dtype));
-  if (h->other_bias) drop(t, &h->bias);
+  if (h->bias && h->other_bias) set(t, &h->bias, empty(t, shape, dtype));
+  if (h->bias && h->other_bias) drop(t, &h->bias);
   plim_tensor *own = h->other_bias ? h->other_bias : h->bias;
   h->bias = plim_model_parameter(t, &e->model, shape, dtype);
   drop(t, &own);
@@ -130,19 +157,21 @@ static void masked_head_tie(plim_tape *t, plim_encoder *e) {
 }
 
 // The loss. `hidden` is let go when it and the logits are there.
-static plim_tensor *masked_head_forward(plim_tape *t, const plim_masked_head *h,
-                                        plim_tensor *hidden, const plim_batch *batch,
-                                        plim_tensor **logits) {
+static plim_tensor *masked_head_forward(plim_tape *t, const plim_encoder *e, plim_tensor *hidden,
+                                        const plim_batch *batch, plim_tensor **logits) {
+  const plim_masked_head *h = &e->head;
   plim_tensor *scores = NULL;
   bool was = hold(hidden);
   set(t, &scores, plim_linear_forward(t, &h->dense, hidden));
-  set(t, &scores, gelu(t, scores));
+  set(t, &scores, plim_activate(t, e->c.activation, scores));
   set(t, &scores, plim_norm_forward(t, &h->norm, scores));
   plim_purpose purpose_was = plim_tape_purpose(t, PLIM_FOR_LOGITS);
   plim_tape_at(t, "decoder");
   plim_tensor *input = plim_part_enter(t, PLIM_PART_HEAD, scores);
   set(t, &scores, plim_part_leave(t, PLIM_PART_HEAD, linear(t, input, h->weight, h->bias)));
-  plim_tensor *loss = plim_masked_loss(t, scores, batch->labels);
+  plim_tensor *loss = e->c.family->calls_other_losses
+                          ? plim_wide_loss(t, scores, batch->labels, batch->items)
+                          : plim_masked_loss(t, scores, batch->labels);
   plim_tape_purpose(t, purpose_was);
   set(t, logits, give(t, &scores));
   let_go(t, hidden, was);
@@ -162,15 +191,6 @@ void plim_encoder_look_for_padding(plim_tape *t, const plim_batch *batch) {
   consume_all(t, is_padding, any, ends);
 }
 
-void *plim_encoder_new(size_t bytes, const plim_config *c, plim_model methods) {
-  methods.forward = plim_encoder_forward;
-  methods.is_bare = c->head == PLIM_HEAD_NONE;
-  methods.has_aligned_labels = true;
-  plim_encoder *e = plim_model_new(bytes, methods);
-  if (e) e->c = *c;
-  return e;
-}
-
 static void head_new(plim_tape *t, plim_encoder *e, plim_dtype dtype) {
   if (plim_returns_labels(e->c.head)) plim_label_head_new(t, &e->model, &e->c, dtype);
   if (e->c.head == PLIM_HEAD_MASKED) masked_head_begin(t, e, dtype);
@@ -183,7 +203,7 @@ void plim_encoder_build_begin(plim_tape *t, plim_encoder *e, plim_dtype dtype) {
 void plim_encoder_build_end(plim_tape *t, plim_encoder *e, plim_dtype dtype) {
   int64_t h = e->c.hidden;
   if (plim_needs_pooler(&e->c)) e->pooler = plim_encoder_dense(t, &e->model, "pooler", h, h, dtype);
-  if (plim_transformers_from(t, 5, 0)) // made again at initialisation
+  if (e->position_ids && plim_transformers_from(t, 5, 0)) // made again at initialisation
     plim_consume(t, empty(t, e->position_ids->shape, PLIM_I64));
   if (!e->c.family->makes_head_first) head_new(t, e, dtype);
   if (e->c.head == PLIM_HEAD_MASKED) masked_head_tie(t, e);
@@ -192,7 +212,9 @@ void plim_encoder_build_end(plim_tape *t, plim_encoder *e, plim_dtype dtype) {
 void plim_encoder_place(const plim_encoder *e, char place[PLIM_PLACE_BYTES]) {
   const char *layers = e->layers ? e->layers : "encoder.layer";
   if (e->model.is_bare) snprintf(place, PLIM_PLACE_BYTES, "%s", layers);
-  else snprintf(place, PLIM_PLACE_BYTES, "%s.%s", e->c.family->model_type, layers);
+  else
+    snprintf(place, PLIM_PLACE_BYTES, "%s.%s", e->prefix ? e->prefix : e->c.family->model_type,
+             layers);
 }
 
 void plim_encoder_end_lora(plim_tape *t, plim_encoder *e, const plim_lora *lora) {
@@ -214,7 +236,23 @@ plim_tensor *plim_encoder_forward(plim_tape *t, plim_model *model, const plim_ba
                                   plim_tensor **output) {
   plim_encoder *e = (plim_encoder *)model;
   plim_tensor *hidden = model->inner(t, model, batch);
-  if (!model->is_bare) return masked_head_forward(t, &e->head, hidden, batch, output);
+  if (!model->is_bare) return masked_head_forward(t, e, hidden, batch, output);
   set(t, output, hidden);
   return NULL;
+}
+
+plim_model *plim_encoder_new(plim_tape *t, const plim_config *c, plim_dtype dtype,
+                             const plim_encoder_code *code) {
+  plim_encoder *e =
+      plim_model_new(code->bytes, (plim_model){.inner = code->forward, .add_lora = code->add_lora});
+  if (!e) return NULL;
+  e->c = *c;
+  e->model.forward = plim_encoder_forward;
+  e->model.is_bare = c->head == PLIM_HEAD_NONE;
+  e->model.has_aligned_labels = true;
+  e->model.has_token_types = code->has_token_types;
+  void *layers = plim_model_array(&e->model, c->layers, code->layer_bytes);
+  *(void **)(void *)((char *)e + code->layers_at) = layers;
+  if (layers) code->build(t, e, dtype);
+  return plim_model_finish(&e->model);
 }

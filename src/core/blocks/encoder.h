@@ -18,6 +18,7 @@ typedef struct {
 typedef struct {
   plim_model model; // inner: the last hidden states
   plim_config c;
+  const char *prefix;             // name of the encoder; NULL: its model_type
   const char *layers;             // name of the list of layers; NULL: "encoder.layer"
   plim_tensor *words, *positions; // tables
   plim_tensor *position_ids;      // a buffer
@@ -26,8 +27,20 @@ typedef struct {
   plim_masked_head head;
 } plim_encoder;
 
-// Begins a constructor: allocates a struct of `bytes` bytes. NULL when out of memory.
-void *plim_encoder_new(size_t bytes, const plim_config *c, plim_model methods);
+// What a family defines itself.
+typedef struct {
+  size_t bytes;       // of its struct, which begins with a plim_encoder
+  size_t layer_bytes; // of one of its layers
+  size_t layers_at;   // where its struct has the pointer to them
+  void (*build)(plim_tape *t, plim_encoder *e, plim_dtype dtype);
+  plim_tensor *(*forward)(plim_tape *t, plim_model *model, const plim_batch *batch); // the encoder
+  void (*add_lora)(plim_tape *t, plim_model *model, const plim_lora *lora);
+  bool has_token_types; // its tokenizer returns token_type_ids
+} plim_encoder_code;
+
+// The model, built as its constructor does. NULL when memory is out.
+plim_model *plim_encoder_new(plim_tape *t, const plim_config *c, plim_dtype dtype,
+                             const plim_encoder_code *code);
 // Builds what comes before the embeddings: the head of families that make it first.
 void plim_encoder_build_begin(plim_tape *t, plim_encoder *e, plim_dtype dtype);
 // Builds what comes after the layers: pooler and head.
@@ -66,6 +79,18 @@ plim_encoder_output plim_encoder_output_of(plim_tape *t, plim_model *m, plim_lin
 plim_tensor *plim_encoder_output_forward(plim_tape *t, const plim_encoder_output *o, plim_tensor *x,
                                          plim_tensor *residual, double dropout_p);
 
+// BERT's layer.
+typedef struct {
+  plim_linear query, key, value;
+  plim_encoder_output attended, fed;
+  plim_linear intermediate;
+} plim_encoder_layer;
+
+// `paths` are those of its three projections.
+plim_encoder_layer plim_encoder_layer_new(plim_tape *t, plim_encoder *e, const char *const paths[3],
+                                          plim_dtype dtype);
+void plim_encoder_layer_lora(plim_tape *t, plim_encoder *e, const plim_lora *lora,
+                             const char *place, int64_t i, plim_encoder_layer *l);
 // Positions counted from the token ids, padding left out. RoBERTa adds the length of a cache, which
 // is 0, and so one tensor more.
 plim_tensor *plim_positions_from_ids(plim_tape *t, plim_tensor *ids, bool adds_past);

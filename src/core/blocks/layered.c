@@ -36,6 +36,7 @@ static void add_head(plim_tape *t, plim_layered *m, plim_dtype dtype) {
 
 static void build(plim_tape *t, plim_layered *m, plim_dtype d) {
   m->words = plim_model_parameter(t, &m->model, dims(m->c.vocabulary, m->c.hidden), d);
+  if (m->code->has_word_norm) m->word_norm = plim_layered_norm(t, m, d);
   if (m->code->has_positions)
     m->positions = plim_model_parameter(
         t, &m->model, dims(m->c.positions + m->code->spare_positions, m->c.hidden), d);
@@ -89,6 +90,7 @@ static void visit_layer(const plim_layered_layer *l, plim_visit *visit, void *co
 static void visit_tables(const plim_layered *m, plim_visit *visit, void *context) {
   if (m->positions) visit(context, m->positions);
   visit(context, m->words);
+  visit_norm(&m->word_norm, visit, context);
 }
 
 static void in_name_order(plim_model *model, plim_visit *visit, void *context) {

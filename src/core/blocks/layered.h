@@ -28,6 +28,7 @@ typedef struct {
   plim_tensor *(*forward)(plim_tape *t, plim_model *model, const plim_batch *batch);
   bool has_positions; // a table of them, with rows for `spare_positions` more
   int64_t spare_positions;
+  bool has_word_norm;      // of embedded tokens, built behind their table
   bool has_rotary;         // one module for all layers
   bool has_unbiased_norms; // LayerNorms whose biases are removed
   bool builds_norm_first;  // the last norm, before the layers
@@ -40,7 +41,7 @@ typedef struct plim_layered {
   plim_config c;
   const plim_layered_code *code;
   plim_tensor *words, *positions; // tables
-  plim_norm last_norm;
+  plim_norm word_norm, last_norm;
   plim_rope_buffers rope;
   plim_tensor *buffer;
   plim_layered_layer *layers;

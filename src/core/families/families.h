@@ -6,13 +6,16 @@
 
 // clang-format off
 #define PLIM_FAMILIES(X) \
+  X(albert)              \
   X(apertus)             \
   X(arcee)               \
   X(bamba)               \
   X(bert)                \
+  X(bloom)               \
   X(camembert)           \
   X(cohere)              \
   X(cohere2)             \
+  X(deberta_v2)          \
   X(deepseek_v2)         \
   X(deepseek_v3)         \
   X(distilbert)          \
@@ -37,6 +40,7 @@
   X(glm4v_text)          \
   X(gpt2)                \
   X(gpt_bigcode)         \
+  X(gpt_neo)             \
   X(gpt_neox)            \
   X(gpt_oss)             \
   X(gptj)                \
@@ -63,6 +67,7 @@
   X(mixtral)             \
   X(mllama)              \
   X(mllama_text_model)   \
+  X(modernbert)          \
   X(mpnet)               \
   X(mpt)                 \
   X(nemotron)            \

@@ -124,8 +124,14 @@ static const struct {
     {"no_rope_layer_interval", FIELD(unturned_pattern, INTEGER)},
     {"sliding_window_pattern", FIELD(window_pattern, INTEGER)},
     {"_sliding_window_pattern", FIELD(window_pattern, INTEGER)},
+    {"global_attn_every_n_layers", FIELD(window_pattern, INTEGER)},
+    {"local_attention", FIELD(sliding_window, INTEGER)},
     {"use_sliding_window", FIELD(uses_sliding_window, FLAG)},
     {"relative_attention_num_buckets", FIELD(relative_buckets, INTEGER)},
+    {"position_buckets", FIELD(relative_buckets, INTEGER)},
+    {"relative_attention", FIELD(is_relative, FLAG)},
+    {"share_att_key", FIELD(shares_position_keys, FLAG)},
+    {"conv_kernel_size", FIELD(conv_kernel, INTEGER)},
     {"resid_pdrop", FIELD(dropout, REAL)},
     {"hidden_dropout_prob", FIELD(dropout, REAL)},
     {"hidden_dropout", FIELD(dropout, REAL)},
@@ -137,7 +143,13 @@ static const struct {
     {"embd_pdrop", FIELD(embedding_dropout, REAL)},
     {"embedding_dropout", FIELD(embedding_dropout, REAL)},
     {"residual_dropout", FIELD(dropout, REAL)},
+    {"mlp_dropout", FIELD(dropout, REAL)},
+    {"resid_dropout", FIELD(dropout, REAL)},
+    {"embed_dropout", FIELD(embedding_dropout, REAL)},
     {"classifier_dropout", FIELD(classifier_dropout, REAL)},
+    {"classifier_dropout_prob", FIELD(classifier_dropout, REAL)},
+    {"num_hidden_groups", FIELD(layer_groups, INTEGER)},
+    {"inner_group_num", FIELD(layers_of_group, INTEGER)},
     {"num_labels", FIELD(labels, INTEGER)},
     {"rotary_pct", FIELD(rotary_share, REAL)},
     {"partial_rotary_factor", FIELD(rotary_share, REAL)},
@@ -147,6 +159,8 @@ static const struct {
     {"checkpoint_has_lm_head", FIELD(has_own_head, FLAG)},
     {"attention_bias", FIELD(has_attention_bias, FLAG)},
     {"mlp_bias", FIELD(has_mlp_bias, FLAG)},
+    {"norm_bias", FIELD(has_norm_bias, FLAG)},
+    {"classifier_bias", FIELD(has_head_bias, FLAG)},
     {"attention_out_bias", FIELD(has_output_bias, FLAG)},
     {"multi_query", FIELD(has_one_key_head, FLAG)},
     {"new_decoder_architecture", FIELD(is_new_architecture, FLAG)},
@@ -238,6 +252,7 @@ static const char looks_ahead[] = "use_bidirectional_attention"; // "vision", "a
 void plim_config_number(plim_config *c, const char *key, double value) {
   if (value == 0 && strcmp(key, looks_ahead) == 0) c->has_image_blocks = false;
   if (strcmp(key, "use_expert_bias") == 0) c->lacks_expert_bias = value == 0;
+  if (strcmp(key, "position_biased_input") == 0) c->lacks_position_bias = value == 0;
   for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
     if (strcmp(key, keys[i].key) != 0) continue;
     char *field = (char *)c + keys[i].offset;
@@ -344,7 +359,16 @@ static int64_t pattern_of(const char *letters) {
   return strcmp(letters + local, "G") == 0 ? (int64_t)local + 1 : -1;
 }
 
+static const char position_kinds[] = "pos_att_type"; // a list, or a text such as "p2c|c2p"
+
+static void add_position_kinds(plim_config *c, const char *kinds) {
+  if (strstr(kinds, "c2p")) c->scores_positions[0] = true;
+  if (strstr(kinds, "p2c")) c->scores_positions[1] = true;
+}
+
 void plim_config_text(plim_config *c, const char *key, const char *value) {
+  if (strcmp(key, position_kinds) == 0) add_position_kinds(c, value);
+  if (strcmp(key, "norm_rel_ebd") == 0) c->norms_positions = strstr(value, "layer_norm") != NULL;
   if (strcmp(key, looks_ahead) == 0) {
     c->has_image_blocks = strcmp(value, "vision") == 0;
     c->looks_ahead = strcmp(value, "all") == 0;
@@ -354,6 +378,7 @@ void plim_config_text(plim_config *c, const char *key, const char *value) {
     c->vision.has_rms_norms = strcmp(value, "rms_norm") == 0;
   static const char gated[] = "gated-";
   if (strcmp(key, window_pattern) == 0) c->window_pattern = pattern_of(value);
+  if (strcmp(key, "classifier_pooling") == 0) c->averages_tokens = strcmp(value, "mean") == 0;
   if (strcmp(key, "topk_method") == 0)
     c->limits_groups = strcmp(value, "group_limited_greedy") == 0;
   if (strcmp(key, "position_embedding_type") == 0 && strcmp(value, "rope") == 0)
@@ -396,6 +421,7 @@ static plim_layer_kind layer_kind_named(const char *name) {
 }
 
 void plim_config_item(plim_config *c, const char *key, const char *value) {
+  if (strcmp(key, position_kinds) == 0) add_position_kinds(c, value);
   if (strcmp(key, "layer_types") != 0 && strcmp(key, "layers_block_type") != 0) return;
   plim_layer_kind kind = layer_kind_named(value);
   if (c->family->has_chunks && strcmp(value, "chunked_attention") == 0) kind = PLIM_LAYER_SLIDING;
@@ -496,7 +522,10 @@ plim_err plim_config_set_head(plim_config *c, plim_head head, plim_error *error)
     if (heads >> i & 1)
       snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", *list ? ", " : "",
                plim_head_names[i]);
-  plim_error_hint(error, "--head with one of: %s", list);
+  plim_error_hint(error,
+                  "--head with one of: %s; for any other, run your own program on a simulated GPU: "
+                  "plimsoll simulate -- python train.py",
+                  list);
   return err;
 }
 
@@ -546,100 +575,114 @@ static plim_err check_extents(const plim_config *c, plim_error *error) {
 }
 
 // Far beyond any model there is, and small enough that no product of them overflows.
+static const struct {
+  const char *name;
+  size_t offset;
+  field_kind kind;
+  double least, most;
+} limits[] = {
+    {"the hidden size", FIELD(hidden, INTEGER), 1, 1 << 20},
+    {"the embedding size", FIELD(embedding, INTEGER), 1, 1 << 20},
+    {"the intermediate size", FIELD(intermediate, INTEGER), 1, 1 << 22},
+    {"the number of layers", FIELD(layers, INTEGER), 1, 4096},
+    {"the number of decoder layers", FIELD(decoder_layers, INTEGER), 1, 4096},
+    {"the number of heads", FIELD(heads, INTEGER), 1, 1 << 14},
+    {"the head size", FIELD(head_dim, INTEGER), 1, 1 << 16},
+    {"the vocabulary size", FIELD(vocabulary, INTEGER), 1, 1 << 24},
+    {"the number of positions", FIELD(positions, INTEGER), 0, 1 << 28},
+    {"the number of token types", FIELD(token_types, INTEGER), 0, 1 << 20},
+    {"the number of experts", FIELD(experts, INTEGER), 0, 4096},
+    {"the number of experts per token", FIELD(experts_per_token, INTEGER), 0, 4096},
+    {"the width of an expert", FIELD(expert_width, INTEGER), 1, 1 << 22},
+    {"the width of layers without experts", FIELD(dense_width, INTEGER), 0, 1 << 22},
+    {"the number of dense layers", FIELD(dense_layers, INTEGER), 0, 4096},
+    {"the step between sparse layers", FIELD(sparse_step, INTEGER), 1, 4096},
+    {"the number of key heads of linear attention", FIELD(linear_key_heads, INTEGER), 0, 1 << 14},
+    {"the number of value heads of linear attention", FIELD(linear_value_heads, INTEGER), 0,
+     1 << 14},
+    {"the size of key heads of linear attention", FIELD(linear_key_dim, INTEGER), 0, 1 << 16},
+    {"the size of value heads of linear attention", FIELD(linear_value_dim, INTEGER), 0, 1 << 16},
+    {"the kernel size of convolutions", FIELD(conv_kernel, INTEGER), 0, 1 << 10},
+    {"the number of heads of the state space", FIELD(state_heads, INTEGER), 0, 1 << 14},
+    {"the head size of the state space", FIELD(state_head_dim, INTEGER), 0, 1 << 16},
+    {"the width of the state space", FIELD(state_width, INTEGER), 0, 1 << 20},
+    {"the number of groups of the state space", FIELD(state_groups, INTEGER), 0, 1 << 14},
+    {"the size of the state", FIELD(state_size, INTEGER), 0, 1 << 16},
+    {"the kernel size of the state space", FIELD(state_kernel, INTEGER), 0, 1 << 10},
+    {"the chunk size of the state space", FIELD(state_chunk, INTEGER), 0, 1 << 16},
+    {"the expansion of the state space", FIELD(state_expansion, INTEGER), 0, 1 << 8},
+    {"the latent width of the experts", FIELD(expert_input, INTEGER), 0, 1 << 20},
+    {"the kernel size of linear attention", FIELD(linear_kernel, INTEGER), 0, 1 << 10},
+    {"the number of shared experts", FIELD(shared_experts, INTEGER), 0, 4096},
+    {"the width of the shared experts", FIELD(shared_width, INTEGER), 0, 1 << 22},
+    {"the rank of the latent queries", FIELD(query_rank, INTEGER), 0, 1 << 20},
+    {"the rank of the latent keys", FIELD(key_rank, INTEGER), 0, 1 << 20},
+    {"the rotary part of a head", FIELD(rotary_width, INTEGER), 0, 1 << 16},
+    {"the width of a head's values", FIELD(value_dim, INTEGER), 0, 1 << 16},
+    {"the sliding window", FIELD(sliding_window, INTEGER), 0, MAX_EXTENT},
+    {"the pattern of sliding windows", FIELD(window_pattern, INTEGER), 0, MAX_EXTENT},
+    {"the number of relative positions", FIELD(relative_buckets, INTEGER), 0, 1 << 20},
+    {"the size of a global head", FIELD(global_head_dim, INTEGER), 0, 1 << 16},
+    {"the number of global key-value heads", FIELD(global_kv_heads, INTEGER), 0, 1 << 14},
+    {"the width of a layer's own embeddings", FIELD(layer_input_width, INTEGER), 0, 1 << 16},
+    {"the vocabulary of a layer's own embeddings", FIELD(layer_input_vocabulary, INTEGER), 0,
+     1 << 24},
+    {"the number of layers that share keys", FIELD(kv_shared_layers, INTEGER), 0, 4096},
+    {"the hidden size of the vision tower", FIELD(vision.hidden, INTEGER), 0, 1 << 20},
+    {"the intermediate size of the vision tower", FIELD(vision.intermediate, INTEGER), 0, 1 << 22},
+    {"the number of layers of the vision tower", FIELD(vision.layers, INTEGER), 0, 4096},
+    {"the number of global layers of the vision tower", FIELD(vision.global_layers, INTEGER), 0,
+     4096},
+    {"the width of the projector", FIELD(vision.projector_input, INTEGER), 0, 1 << 20},
+    {"the width of what the projector returns", FIELD(vision.projector_output, INTEGER), 0,
+     1 << 20},
+    {"the number of tiles of an image", FIELD(vision.tiles, INTEGER), 0, 1 << 10},
+    {"the width of a patch of the vision tower", FIELD(vision.embedding, INTEGER), 0, 1 << 20},
+    {"the width of the vision tower's MLP", FIELD(vision.mlp_ratio, INTEGER), 0, 1 << 8},
+    {"the number of layers in deepstack_visual_indexes", FIELD(vision.taps, INTEGER), 0,
+     PLIM_MAX_TAPS},
+    {"the number of heads of the vision tower", FIELD(vision.heads, INTEGER), 0, 1 << 14},
+    {"the head size of the vision tower", FIELD(vision.head_dim, INTEGER), 0, 1 << 16},
+    {"the number of key-value heads of the vision tower", FIELD(vision.kv_heads, INTEGER), 0,
+     1 << 14},
+    {"the positions of the vision tower", FIELD(vision.positions, INTEGER), 0, 1 << 24},
+    {"the hidden size of the audio tower", FIELD(audio.hidden, INTEGER), 0, 1 << 20},
+    {"the number of layers of the audio tower", FIELD(audio.layers, INTEGER), 0, 4096},
+    {"the number of heads of the audio tower", FIELD(audio.heads, INTEGER), 0, 1 << 14},
+    {"pooling_kernel_size of the vision tower", FIELD(vision.kernel, INTEGER), 0, 1 << 10},
+    {"the kernel of the audio tower", FIELD(audio.kernel, INTEGER), 0, 1 << 12},
+    {"the output of the audio tower", FIELD(audio.output, INTEGER), 0, 1 << 20},
+    {"the number of frames of a patch", FIELD(vision.frames, INTEGER), 0, 1 << 10},
+    {"the width of what the vision tower returns", FIELD(vision.output, INTEGER), 0, 1 << 20},
+    {"the number of channels of an image", FIELD(vision.channels, INTEGER), 0, 1 << 10},
+    {"the size of an image", FIELD(vision.image_size, INTEGER), 0, 1 << 16},
+    {"the size of a patch", FIELD(vision.patch_size, INTEGER), 0, 1 << 12},
+    {"the number of merged patches", FIELD(merged_patches, INTEGER), 0, 1 << 8},
+    {"the width of the projector", FIELD(projector_width, INTEGER), 0, 1 << 22},
+    {"the intermediate size of the audio tower", FIELD(audio.intermediate, INTEGER), 0, 1 << 22},
+    {"the number of frequencies of the audio tower", FIELD(audio.mel_bins, INTEGER), 0, 1 << 16},
+    {"the positions of the audio tower", FIELD(audio.positions, INTEGER), 0, 1 << 24},
+    {"downsample_ratio", FIELD(shrinking, REAL), 0, 1},
+    {"the dropout", FIELD(dropout, REAL), 0, 1},
+    {"the attention dropout", FIELD(attention_dropout, REAL), 0, 1},
+    {"the embedding dropout", FIELD(embedding_dropout, REAL), 0, 1},
+    {"the dropout of the classifier", FIELD(classifier_dropout, REAL), 0, 1},
+    {"the number of labels", FIELD(labels, INTEGER), 1, 1 << 20},
+    {"the number of groups of layers", FIELD(layer_groups, INTEGER), 0, 4096},
+    {"the number of layers of a group", FIELD(layers_of_group, INTEGER), 0, 4096},
+    {"the number of choices", FIELD(choices, INTEGER), 1, 1 << 10},
+    {"the rotary fraction of each head", FIELD(rotary_share, REAL), 0, 1},
+};
+
 static plim_err check_limits(const plim_config *c, plim_error *error) {
-  const struct {
-    const char *name;
-    double value, least, most;
-  } limits[] = {
-      {"the hidden size", (double)c->hidden, 1, 1 << 20},
-      {"the embedding size", (double)c->embedding, 1, 1 << 20},
-      {"the intermediate size", (double)c->intermediate, 1, 1 << 22},
-      {"the number of layers", (double)c->layers, 1, 4096},
-      {"the number of decoder layers", (double)c->decoder_layers, 1, 4096},
-      {"the number of heads", (double)c->heads, 1, 1 << 14},
-      {"the head size", (double)c->head_dim, 1, 1 << 16},
-      {"the vocabulary size", (double)c->vocabulary, 1, 1 << 24},
-      {"the number of positions", (double)c->positions, 0, 1 << 28},
-      {"the number of token types", (double)c->token_types, 0, 1 << 20},
-      {"the number of experts", (double)c->experts, 0, 4096},
-      {"the number of experts per token", (double)c->experts_per_token, 0, 4096},
-      {"the width of an expert", (double)c->expert_width, 1, 1 << 22},
-      {"the width of layers without experts", (double)c->dense_width, 0, 1 << 22},
-      {"the number of dense layers", (double)c->dense_layers, 0, 4096},
-      {"the step between sparse layers", (double)c->sparse_step, 1, 4096},
-      {"the number of key heads of linear attention", (double)c->linear_key_heads, 0, 1 << 14},
-      {"the number of value heads of linear attention", (double)c->linear_value_heads, 0, 1 << 14},
-      {"the size of key heads of linear attention", (double)c->linear_key_dim, 0, 1 << 16},
-      {"the size of value heads of linear attention", (double)c->linear_value_dim, 0, 1 << 16},
-      {"the kernel size of convolutions", (double)c->conv_kernel, 0, 1 << 10},
-      {"the number of heads of the state space", (double)c->state_heads, 0, 1 << 14},
-      {"the head size of the state space", (double)c->state_head_dim, 0, 1 << 16},
-      {"the width of the state space", (double)c->state_width, 0, 1 << 20},
-      {"the number of groups of the state space", (double)c->state_groups, 0, 1 << 14},
-      {"the size of the state", (double)c->state_size, 0, 1 << 16},
-      {"the kernel size of the state space", (double)c->state_kernel, 0, 1 << 10},
-      {"the chunk size of the state space", (double)c->state_chunk, 0, 1 << 16},
-      {"the expansion of the state space", (double)c->state_expansion, 0, 1 << 8},
-      {"the latent width of the experts", (double)c->expert_input, 0, 1 << 20},
-      {"the kernel size of linear attention", (double)c->linear_kernel, 0, 1 << 10},
-      {"the number of shared experts", (double)c->shared_experts, 0, 4096},
-      {"the width of the shared experts", (double)c->shared_width, 0, 1 << 22},
-      {"the rank of the latent queries", (double)c->query_rank, 0, 1 << 20},
-      {"the rank of the latent keys", (double)c->key_rank, 0, 1 << 20},
-      {"the rotary part of a head", (double)c->rotary_width, 0, 1 << 16},
-      {"the width of a head's values", (double)c->value_dim, 0, 1 << 16},
-      {"the sliding window", (double)c->sliding_window, 0, MAX_EXTENT},
-      {"the pattern of sliding windows", (double)c->window_pattern, 0, MAX_EXTENT},
-      {"the number of relative positions", (double)c->relative_buckets, 0, 1 << 20},
-      {"the size of a global head", (double)c->global_head_dim, 0, 1 << 16},
-      {"the number of global key-value heads", (double)c->global_kv_heads, 0, 1 << 14},
-      {"the width of a layer's own embeddings", (double)c->layer_input_width, 0, 1 << 16},
-      {"the vocabulary of a layer's own embeddings", (double)c->layer_input_vocabulary, 0, 1 << 24},
-      {"the number of layers that share keys", (double)c->kv_shared_layers, 0, 4096},
-      {"the hidden size of the vision tower", (double)c->vision.hidden, 0, 1 << 20},
-      {"the intermediate size of the vision tower", (double)c->vision.intermediate, 0, 1 << 22},
-      {"the number of layers of the vision tower", (double)c->vision.layers, 0, 4096},
-      {"the number of global layers of the vision tower", (double)c->vision.global_layers, 0, 4096},
-      {"the width of the projector", (double)c->vision.projector_input, 0, 1 << 20},
-      {"the width of what the projector returns", (double)c->vision.projector_output, 0, 1 << 20},
-      {"the number of tiles of an image", (double)c->vision.tiles, 0, 1 << 10},
-      {"the width of a patch of the vision tower", (double)c->vision.embedding, 0, 1 << 20},
-      {"the width of the vision tower's MLP", (double)c->vision.mlp_ratio, 0, 1 << 8},
-      {"the number of layers in deepstack_visual_indexes", (double)c->vision.taps, 0,
-       PLIM_MAX_TAPS},
-      {"the number of heads of the vision tower", (double)c->vision.heads, 0, 1 << 14},
-      {"the head size of the vision tower", (double)c->vision.head_dim, 0, 1 << 16},
-      {"the number of key-value heads of the vision tower", (double)c->vision.kv_heads, 0, 1 << 14},
-      {"the positions of the vision tower", (double)c->vision.positions, 0, 1 << 24},
-      {"the hidden size of the audio tower", (double)c->audio.hidden, 0, 1 << 20},
-      {"the number of layers of the audio tower", (double)c->audio.layers, 0, 4096},
-      {"the number of heads of the audio tower", (double)c->audio.heads, 0, 1 << 14},
-      {"pooling_kernel_size of the vision tower", (double)c->vision.kernel, 0, 1 << 10},
-      {"the kernel of the audio tower", (double)c->audio.kernel, 0, 1 << 12},
-      {"the output of the audio tower", (double)c->audio.output, 0, 1 << 20},
-      {"the number of frames of a patch", (double)c->vision.frames, 0, 1 << 10},
-      {"the width of what the vision tower returns", (double)c->vision.output, 0, 1 << 20},
-      {"the number of channels of an image", (double)c->vision.channels, 0, 1 << 10},
-      {"the size of an image", (double)c->vision.image_size, 0, 1 << 16},
-      {"the size of a patch", (double)c->vision.patch_size, 0, 1 << 12},
-      {"the number of merged patches", (double)c->merged_patches, 0, 1 << 8},
-      {"the width of the projector", (double)c->projector_width, 0, 1 << 22},
-      {"the intermediate size of the audio tower", (double)c->audio.intermediate, 0, 1 << 22},
-      {"the number of frequencies of the audio tower", (double)c->audio.mel_bins, 0, 1 << 16},
-      {"the positions of the audio tower", (double)c->audio.positions, 0, 1 << 24},
-      {"downsample_ratio", c->shrinking, 0, 1},
-      {"the dropout", c->dropout, 0, 1},
-      {"the attention dropout", c->attention_dropout, 0, 1},
-      {"the embedding dropout", c->embedding_dropout, 0, 1},
-      {"the dropout of the classifier", c->classifier_dropout, 0, 1},
-      {"the number of labels", (double)c->labels, 1, 1 << 20},
-      {"the number of choices", (double)c->choices, 1, 1 << 10},
-      {"the rotary fraction of each head", c->rotary_share, 0, 1},
-  };
-  for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
-    if (!(limits[i].value >= limits[i].least && limits[i].value <= limits[i].most))
+  for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+    const void *field = (const char *)c + limits[i].offset;
+    double value =
+        limits[i].kind == INTEGER ? (double)*(const int64_t *)field : *(const double *)field;
+    if (!(value >= limits[i].least && value <= limits[i].most))
       return plim_fail(error, PLIM_ERR_ARGUMENT, "%s is not between %g and %.0f", limits[i].name,
                        limits[i].least, limits[i].most);
+  }
   return PLIM_OK;
 }
 

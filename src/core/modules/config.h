@@ -129,11 +129,16 @@ typedef struct {
   int64_t listed_turns;     // layers of which config.json says whether they have them
   bool turns[PLIM_MAX_LISTED_LAYERS];
   bool marks_attention,
-      marked[PLIM_MAX_LISTED_LAYERS];   // layers with attention, without layer_types
-  bool crosses[PLIM_MAX_LISTED_LAYERS]; // layers that attend to an image, not to the text
-  int64_t relative_buckets;             // of relative positions
-  int64_t labels;                       // that its head tells apart; 1: a number is predicted
-  int64_t choices;                      // texts of an example, one of which is right
+      marked[PLIM_MAX_LISTED_LAYERS];    // layers with attention, without layer_types
+  bool crosses[PLIM_MAX_LISTED_LAYERS];  // layers that attend to an image, not to the text
+  int64_t layer_groups, layers_of_group; // whose weights several layers share
+  int64_t relative_buckets;              // of relative positions
+  // DeBERTa's: "relative_attention" with "share_att_key", "norm_rel_ebd" and both kinds of "pos_att_type"; without
+  // "position_biased_input".
+  bool is_relative, shares_position_keys, norms_positions, lacks_position_bias;
+  bool scores_positions[2]; // "c2p", "p2c"
+  int64_t labels;           // that its head tells apart; 1: a number is predicted
+  int64_t choices;          // texts of an example, one of which is right
   double dropout, attention_dropout, embedding_dropout;
   double classifier_dropout;               // 0: the family's
   bool drops_no_scores;                    // a trainer has turned the head's dropout off
@@ -146,6 +151,8 @@ typedef struct {
   double qkv_bound;           // clip_qkv; 0: none
   bool has_qkv_bias;          // where the family's code asks: of q, k and v alone
   bool ties_embeddings, has_attention_bias, has_mlp_bias, has_gated_mlp;
+  bool has_norm_bias, has_head_bias; // of all norms; of a head's first layer
+  bool averages_tokens; // a head for texts takes the mean of all tokens: "classifier_pooling"
   bool has_output_bias; // of o_proj alone: "attention_out_bias"
   // Falcon's: "multi_query", "new_decoder_architecture", "num_ln_in_parallel_attn" (0: as the architecture says).
   bool has_one_key_head, is_new_architecture;

@@ -62,6 +62,7 @@ typedef struct {
   plim_activation activation; // behind that layer
   bool drops_first;           // dropout before that layer, too
   const char *classifier;     // its name
+  bool is_in_all;             // heads for tokens and answers have that layer, too
 } plim_text_head;
 
 struct plim_family {
@@ -108,15 +109,23 @@ struct plim_family {
       lacks_flash; // its class has no code for the flash-attn package, or one of its own, which is not modelled
   bool cannot_checkpoint; // its class lacks supports_gradient_checkpointing
   plim_text_head text_head;
-  bool has_inline_loss;  // heads for labels do not call a function of loss_utils.py for their loss
-  bool makes_head_first; // before the encoder
-  bool has_no_pooler;    // an encoder without one
-  bool drops_answers;    // dropout before the head for answers
+  bool has_inline_loss; // heads for labels do not call a function of loss_utils.py for their loss
+  // The loss of a head for texts takes those examples whose label is not negative, and float32.
+  bool gathers_labelled;
+  bool calls_other_losses; // the heads for masked tokens and answers do, whatever the others do
+  bool makes_head_first;   // before the encoder
+  bool has_no_pooler;      // an encoder without one
+  bool drops_answers;      // dropout before the head for answers
   // Name of the first layer of a head for masked tokens that ends in an ordinary linear layer, whose bias is not tied;
   // NULL: the head is BERT's.
   const char *transform;
-  bool norms_first;     // that head makes its norm before its first layer
-  unsigned lacks_heads; // bit i: transformers has no class with plim_head i
+  bool makes_bias_early; // that of a head for masked tokens, behind its norm
+  bool ties_bias_first;  // that of a head for masked tokens, before its weight
+  bool norms_first;      // that head makes its norm before its first layer
+  // The first layer has no bias, nor has the norm behind it, which heads for labels have, too.
+  bool has_unbiased_transform;
+  unsigned
+      lacks_heads; // bit i: plim_head i, for which transformers has no class, or one that is not modelled
   // Decoders of core/blocks/decoder.h:
   const plim_mixture
       *mixture;          // of experts, where the configuration has them; NULL: the family has none

@@ -31,7 +31,7 @@ static plim_linear layer_new(plim_tape *t, plim_model *m, const char *name, int6
 
 static const char *name_of(const plim_config *c) {
   const char *of_texts = c->family->text_head.classifier;
-  if (c->head == PLIM_HEAD_ANSWERS) return "qa_outputs";
+  if (c->head == PLIM_HEAD_ANSWERS && !c->family->text_head.is_in_all) return "qa_outputs";
   if (c->head == PLIM_HEAD_TEXTS && of_texts) return of_texts;
   return c->family->is_encoder ? "classifier" : "score";
 }
@@ -43,9 +43,12 @@ void plim_label_head_new(plim_tape *t, plim_model *m, const plim_config *c, plim
   bool has_bias = c->family->is_encoder || c->head != PLIM_HEAD_TEXTS;
   bool is_of_texts =
       c->head == PLIM_HEAD_TEXTS || (c->head == PLIM_HEAD_CHOICES && !plim_needs_pooler(c));
+  bool has_dense = of_texts->dense && (is_of_texts || of_texts->is_in_all);
+  bool is_plain = c->family->has_unbiased_transform;
   h->c = c;
-  if (is_of_texts && of_texts->dense)
-    h->dense = layer_new(t, m, of_texts->dense, c->hidden, c->hidden, true, dtype);
+  if (has_dense)
+    h->dense = layer_new(t, m, of_texts->dense, c->hidden, c->hidden, !is_plain, dtype);
+  if (has_dense && is_plain) h->norm = plim_norm_new_unbiased(t, m, c->hidden, dtype);
   h->classifier = layer_new(t, m, name_of(c), outputs_of(c), c->hidden, has_bias, dtype);
   m->label_head = h;
   m->forward = plim_label_forward;
@@ -85,6 +88,7 @@ void plim_label_head_save(plim_tape *t, plim_model *m) {
 void plim_label_head_visit(const plim_model *m, plim_visit *visit, void *context) {
   if (!m->label_head) return;
   plim_linear_visit(&m->label_head->dense, visit, context);
+  if (m->label_head->norm.weight) visit(context, m->label_head->norm.weight);
   plim_linear_visit(&m->label_head->classifier, visit, context);
 }
 
@@ -144,6 +148,37 @@ static plim_tensor *scores_of_first(plim_tape *t, const plim_label_head *h, plim
   return give(t, &x);
 }
 
+// (hidden * mask.unsqueeze(-1)).sum(dim=1) / mask.sum(dim=1, keepdim=True)
+static plim_tensor *mean_of_tokens(plim_tape *t, plim_tensor *hidden, const plim_batch *batch) {
+  plim_tensor *mask = NULL, *sum = NULL;
+  plim_dims tokens = dims(hidden->shape.at[0], hidden->shape.at[1]);
+  set(t, &mask, batch->mask ? batch->mask : empty(t, tokens, PLIM_BOOL));
+  plim_tensor *weighted = mul(t, hidden, unsqueeze(t, mask, 2));
+  set(t, &sum, sum_dim(t, weighted, 1, false, (plim_dtype)hidden->dtype));
+  plim_tensor *mean = divide(t, sum, empty(t, dims(tokens.at[0], 1), PLIM_I64));
+  drop_all(t, &sum, &mask);
+  return mean;
+}
+
+// norm(act(dense(x))), which every head of the family has, dropout, the classifier.
+static plim_tensor *scores_of_normed(plim_tape *t, const plim_label_head *h, variables *v,
+                                     plim_tensor *x) {
+  plim_tensor *out =
+      plim_activate(t, h->c->family->text_head.activation, plim_linear_forward(t, &h->dense, x));
+  set(t, &v->dropped, plim_norm_forward(t, &h->norm, out));
+  set(t, &v->dropped, dropout(t, v->dropped, dropout_of(h->c)));
+  return plim_linear_forward(t, &h->classifier, v->dropped);
+}
+
+// The same of all tokens, or of a text: of the mean of its tokens, or of the first one.
+static plim_tensor *scores_of_all(plim_tape *t, const plim_label_head *h, variables *v,
+                                  const plim_batch *batch) {
+  if (h->c->head != PLIM_HEAD_TEXTS) return scores_of_normed(t, h, v, v->hidden);
+  set(t, &v->pooled,
+      h->c->averages_tokens ? mean_of_tokens(t, v->hidden, batch) : select_index(t, v->hidden, 1));
+  return scores_of_normed(t, h, v, v->pooled);
+}
+
 static plim_tensor *scores_behind_dropout(plim_tape *t, const plim_label_head *h, variables *v,
                                           plim_tensor *x) {
   set(t, &v->dropped, dropout(t, x, dropout_of(h->c)));
@@ -169,6 +204,7 @@ static plim_tensor *scores_of_last(plim_tape *t, const plim_label_head *h, varia
 static plim_tensor *scores_of(plim_tape *t, plim_model *m, variables *v, const plim_batch *batch) {
   const plim_label_head *h = m->label_head;
   const plim_text_head *how = &h->c->family->text_head;
+  if (how->is_in_all) return scores_of_all(t, h, v, batch);
   switch (h->c->head) {
   case PLIM_HEAD_ANSWERS:
     return h->c->family->drops_answers ? scores_behind_dropout(t, h, v, v->hidden)
@@ -188,17 +224,30 @@ static plim_tensor *scores_of(plim_tape *t, plim_model *m, variables *v, const p
 // The function of loss_utils.py computes it in float32.
 static plim_tensor *token_loss(plim_tape *t, const plim_config *c, plim_tensor *scores,
                                plim_tensor *labels) {
-  if (c->family->has_inline_loss) return plim_masked_loss(t, scores, labels);
-  plim_tensor *wide = NULL;
-  set(t, &wide, view(t, scores, dims(-1, scores->shape.at[2])));
-  set(t, &wide, to(t, wide, PLIM_FP32));
-  plim_tensor *loss = nll_loss(t, log_softmax(t, wide), view(t, labels, dims(-1)));
-  drop(t, &wide);
+  return c->family->has_inline_loss ? plim_masked_loss(t, scores, labels)
+                                    : plim_wide_loss(t, scores, labels, NULL);
+}
+
+// The cross entropy of the examples whose label is not negative: all of them, in float32. A variable keeps their scores.
+static plim_tensor *labelled_loss(plim_tape *t, plim_tensor *scores, plim_tensor *labels,
+                                  plim_tensor **chosen) {
+  int64_t count = scores->shape.at[0];
+  plim_tensor *index = NULL, *wanted = NULL, *wide = NULL;
+  plim_tensor *is_labelled = empty(t, labels->shape, PLIM_BOOL);
+  set(t, &index, view(t, k_nonzero(t, count, 1, count), dims(count, 1)));
+  plim_consume(t, is_labelled);
+  set(t, chosen, gather_last(t, scores, expand(t, index, scores->shape)));
+  set(t, &wanted, empty(t, labels->shape, PLIM_I64));
+  set(t, &wide, to(t, *chosen, PLIM_FP32));
+  plim_tensor *loss = nll_loss(t, log_softmax(t, wide), wanted);
+  drop_all(t, &wide, &wanted, &index);
   return loss;
 }
 
-static plim_tensor *loss_of(plim_tape *t, const plim_config *c, plim_tensor *scores,
+static plim_tensor *loss_of(plim_tape *t, const plim_config *c, variables *v, plim_tensor *scores,
                             const plim_batch *batch) {
+  if (c->head == PLIM_HEAD_TEXTS && c->family->gathers_labelled && !is_number(c))
+    return labelled_loss(t, scores, batch->labels, &v->scores);
   if (c->head == PLIM_HEAD_TOKENS) return token_loss(t, c, scores, batch->labels);
   if (c->head == PLIM_HEAD_CHOICES) scores = view(t, scores, dims(-1, c->choices));
   if (is_number(c)) return mse_loss(t, view(t, scores, dims(-1)), batch->labels);
@@ -221,7 +270,8 @@ static plim_tensor *answer_loss(plim_tape *t, plim_model *m, variables *v, plim_
   set(t, &m->extra, v->ends);
   plim_tensor *loss = div_scalar(t, add(t, v->first, v->second));
   // The frame of the loss's function ends here.
-  if (!m->label_head->c->family->has_inline_loss)
+  const plim_family *f = m->label_head->c->family;
+  if (!f->has_inline_loss || f->calls_other_losses)
     drop_all(t, &v->from, &v->until, &v->first, &v->second);
   return loss;
 }
@@ -239,7 +289,9 @@ plim_tensor *plim_label_forward(plim_tape *t, plim_model *m, const plim_batch *b
   if (c->head == PLIM_HEAD_ANSWERS) loss = answer_loss(t, m, &v, scores, batch, logits);
   else {
     set(t, logits, scores);
-    loss = batch->labels ? loss_of(t, c, *logits, batch) : NULL;
+    if (is_number(c) && c->family->gathers_labelled)
+      set(t, logits, to(t, view(t, *logits, dims(-1)), PLIM_FP32));
+    loss = batch->labels ? loss_of(t, c, &v, *logits, batch) : NULL;
   }
   plim_tape_purpose(t, was);
   release(t, &v);

@@ -8,6 +8,7 @@
 typedef struct plim_label_head {
   const plim_config *c;
   plim_linear dense; // of a head that has a layer before its classifier
+  plim_norm norm;    // behind that layer; or zero
   plim_linear classifier;
 } plim_label_head;
 

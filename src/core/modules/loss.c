@@ -64,6 +64,17 @@ plim_tensor *plim_masked_loss(plim_tape *t, plim_tensor *logits, plim_tensor *la
   return nll_loss(t, scores, target);
 }
 
+plim_tensor *plim_wide_loss(plim_tape *t, plim_tensor *logits, plim_tensor *labels,
+                            plim_tensor *items) {
+  plim_tensor *wide = NULL;
+  set(t, &wide, to(t, logits, PLIM_FP32));
+  set(t, &wide, view(t, wide, dims(-1, logits->shape.at[2])));
+  plim_tensor *loss = nll_loss(t, log_softmax(t, wide), view(t, labels, dims(-1)));
+  if (items) loss = divide(t, loss, items);
+  drop(t, &wide);
+  return loss;
+}
+
 plim_tensor *plim_mean_square(plim_tape *t, plim_tensor *hidden) {
   return mean_all(t, square(t, to(t, hidden, PLIM_FP32)));
 }

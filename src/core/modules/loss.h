@@ -39,6 +39,9 @@ plim_tensor *plim_own_causal_loss(plim_tape *t, plim_tensor *logits, plim_tensor
 
 // The loss of a masked language model, or of labels: the mean, in the dtype of the logits.
 plim_tensor *plim_masked_loss(plim_tape *t, plim_tensor *logits, plim_tensor *labels);
+// The same in float32, by a function of loss_utils.py; `items` as above.
+plim_tensor *plim_wide_loss(plim_tape *t, plim_tensor *logits, plim_tensor *labels,
+                            plim_tensor *items);
 
 // hidden.float().pow(2).mean(): a substitute for models without a loss of their own.
 plim_tensor *plim_mean_square(plim_tape *t, plim_tensor *hidden);

@@ -96,6 +96,7 @@ plim_tensor *mask_look_up(plim_tape *t, int64_t batch, int64_t length, plim_dtyp
 typedef struct {
   int64_t window;
   bool is_chunk;
+  bool looks_ahead; // a window on both sides
 } reach;
 
 enum { BIDIRECTIONAL = -1 }; // in place of a window: queries see every key
@@ -126,11 +127,23 @@ static plim_tensor *in_window(plim_tape *t, int64_t queries, plim_dims square) {
   return inside;
 }
 
+// (abs(q_idx - kv_idx) <= window) & (q_idx >= 0)
+static plim_tensor *around(plim_tape *t, int64_t queries, plim_dims square) {
+  plim_tensor *result = scalar(t, PLIM_BOOL);
+  plim_tensor *difference = empty(t, square, PLIM_I64), *distance = empty(t, square, PLIM_I64);
+  plim_consume(t, difference);
+  plim_tensor *inside = empty(t, square, PLIM_BOOL);
+  plim_consume(t, distance);
+  result = mask_both(t, result, inside, square);
+  return mask_both(t, result, empty(t, dims(1, 1, queries, 1), PLIM_BOOL), square);
+}
+
 // Which keys each query may see. If every query sees every key, the pattern is the single column `q_idx >= 0`.
 static plim_tensor *pattern(plim_tape *t, int64_t batch, int64_t queries, int64_t keys, reach r) {
   plim_dims square = dims(1, 1, queries, keys);
   if (r.window == BIDIRECTIONAL) return empty(t, dims(1, 1, queries, 1), PLIM_BOOL);
   if (!r.window) return empty(t, square, PLIM_BOOL);
+  if (r.looks_ahead) return around(t, queries, square);
   plim_tensor *result = scalar(t, PLIM_BOOL);
   plim_tensor *inside =
       r.is_chunk ? in_chunk(t, batch, queries, keys) : in_window(t, queries, square);
@@ -280,7 +293,7 @@ static plim_tensor *same_block(plim_tape *t, int64_t batch, int64_t length) {
 
 static plim_tensor *pattern_or_block(plim_tape *t, int64_t batch, int64_t length, int64_t window) {
   plim_tensor *result = scalar(t, PLIM_BOOL);
-  plim_tensor *first = pattern(t, batch, length, length, (reach){window, false});
+  plim_tensor *first = pattern(t, batch, length, length, (reach){.window = window});
   result = mask_both(t, result, first, first->shape);
   return mask_both(t, result, same_block(t, batch, length), dims(batch, 1, length, length));
 }
@@ -317,9 +330,26 @@ plim_tensor *plim_bidirectional_mask(plim_tape *t, plim_attention_kind attention
   if (attention == PLIM_ATTENTION_FLASH) return mask_for_flash(t, kind, as_bool);
   plim_consume(t, k_all(t, as_bool));
   if (kind == PLIM_MASK_PAD)
-    mask = padded_mask(t, batch, queries, length, (reach){BIDIRECTIONAL, false});
+    mask = padded_mask(t, batch, queries, length, (reach){.window = BIDIRECTIONAL});
   if (mask && attention == PLIM_ATTENTION_EAGER)
     mask = mask_additive(t, mask, batch, (plim_dtype)keys->dtype);
+  plim_consume(t, as_bool);
+  return mask;
+}
+
+plim_tensor *plim_bidirectional_window_mask(plim_tape *t, plim_attention_kind attention,
+                                            plim_mask_kind kind, const plim_tensor *embedded,
+                                            const plim_tensor *given, int64_t window) {
+  int64_t batch = embedded->shape.at[0], length = embedded->shape.at[1];
+  reach how = {.window = window, .looks_ahead = true};
+  plim_tensor *as_bool = given ? empty(t, given->shape, PLIM_BOOL) : NULL, *mask = NULL;
+  if (given) plim_consume(t, k_all(t, as_bool));
+  bool is_needed = (given && kind == PLIM_MASK_PAD) || length >= window;
+  if (is_needed && given) mask = padded_mask(t, batch, length, length, how);
+  else if (is_needed)
+    mask = expand(t, square_mask(t, batch, length, how), dims(batch, 1, length, length));
+  if (mask && attention == PLIM_ATTENTION_EAGER)
+    mask = mask_additive(t, mask, batch, (plim_dtype)embedded->dtype);
   plim_consume(t, as_bool);
   return mask;
 }

@@ -49,6 +49,11 @@ plim_tensor *plim_bidirectional_mask(plim_tape *t, plim_attention_kind attention
                                      plim_mask_kind kind, int64_t queries, const plim_tensor *keys,
                                      const plim_tensor *given);
 
+// create_bidirectional_sliding_window_mask: a query sees `window` keys on each side.
+plim_tensor *plim_bidirectional_window_mask(plim_tape *t, plim_attention_kind attention,
+                                            plim_mask_kind kind, const plim_tensor *embedded,
+                                            const plim_tensor *given, int64_t window);
+
 // Before transformers 5.0: get_extended_attention_mask, or _prepare_4d_attention_mask_for_sdpa, which drops a mask
 // without zeros. The result has the dtype of the model.
 plim_tensor *plim_extended_mask(plim_tape *t, plim_attention_kind attention, plim_mask_kind kind,

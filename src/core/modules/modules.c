@@ -67,6 +67,10 @@ plim_norm plim_norm_new(plim_tape *t, plim_model *m, int64_t width, plim_dtype d
   return n;
 }
 
+plim_norm plim_norm_new_unbiased(plim_tape *t, plim_model *m, int64_t width, plim_dtype dtype) {
+  return (plim_norm){.weight = plim_model_parameter(t, m, dims(width), dtype)};
+}
+
 plim_tensor *plim_norm_forward(plim_tape *t, const plim_norm *n, plim_tensor *x) {
   plim_work_modules(t, 1);
   plim_module_enter(t, n->weight, n->bias);

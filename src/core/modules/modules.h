@@ -84,6 +84,7 @@ typedef struct {
 } plim_norm;
 
 plim_norm plim_norm_new(plim_tape *t, plim_model *m, int64_t width, plim_dtype dtype);
+plim_norm plim_norm_new_unbiased(plim_tape *t, plim_model *m, int64_t width, plim_dtype dtype);
 plim_tensor *plim_norm_forward(plim_tape *t, const plim_norm *n, plim_tensor *x);
 void plim_norm_visit(const plim_norm *n, plim_visit *visit, void *context);
 

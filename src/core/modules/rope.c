@@ -351,6 +351,31 @@ void plim_apply_wide_rope(plim_tape *t, plim_tensor *cos, plim_tensor *sin, plim
   set(t, k, give(t, &low_k));
 }
 
+// (x.float() * cos) + (rotate_half(x.float()) * sin)
+static plim_tensor *rotated_wide(plim_tape *t, plim_tensor *x, plim_tensor *cos, plim_tensor *sin) {
+  plim_tensor *straight = mul(t, to(t, x, PLIM_FP32), cos), *wide = NULL;
+  set(t, &wide, to(t, x, PLIM_FP32));
+  plim_tensor *across = rotate_half(t, wide);
+  drop(t, &wide);
+  return add(t, straight, mul(t, across, sin));
+}
+
+void plim_apply_rope_widening(plim_tape *t, plim_tensor *cos, plim_tensor *sin, plim_tensor **q,
+                              plim_tensor **k) {
+  plim_dtype dtype = (plim_dtype)(*q)->dtype;
+  plim_tensor *c = NULL, *s = NULL, *new_q = NULL, *new_k = NULL, *low_q = NULL, *low_k = NULL;
+  plim_tape_at(t, "rope");
+  set(t, &c, unsqueeze(t, cos, 1));
+  set(t, &s, unsqueeze(t, sin, 1));
+  set(t, &new_q, rotated_wide(t, *q, c, s));
+  set(t, &new_k, rotated_wide(t, *k, c, s));
+  set(t, &low_q, to(t, new_q, dtype));
+  set(t, &low_k, to(t, new_k, dtype));
+  drop_all(t, &c, &s, &new_q, &new_k);
+  set(t, q, give(t, &low_q));
+  set(t, k, give(t, &low_k));
+}
+
 // first * cos - second * sin, second * cos + first * sin
 static void turn_pair(plim_tape *t, plim_tensor *first, plim_tensor *second, plim_tensor *cos,
                       plim_tensor *sin, plim_tensor **new_first, plim_tensor **new_second) {

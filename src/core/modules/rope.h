@@ -59,6 +59,9 @@ plim_tensor *plim_rotate(plim_tape *t, plim_tensor *x, plim_tensor *cos, plim_te
 // The same if cos and sin are float32: rotates in float32 and converts both back to their own type.
 void plim_apply_wide_rope(plim_tape *t, plim_tensor *cos, plim_tensor *sin, plim_tensor **q,
                           plim_tensor **k);
+// The same where queries and keys are converted to float32 twice each, whatever cos and sin are.
+void plim_apply_rope_widening(plim_tape *t, plim_tensor *cos, plim_tensor *sin, plim_tensor **q,
+                              plim_tensor **k);
 // The same if cos and sin are half as wide as a head.
 void plim_apply_half_rope(plim_tape *t, plim_tensor *cos, plim_tensor *sin, plim_tensor **q,
                           plim_tensor **k);

@@ -31,6 +31,8 @@ plim_tensor *plim_op_square(plim_tape *t, plim_tensor *a); // pow(2) or any othe
 plim_tensor *plim_op_rsqrt(plim_tape *t, plim_tensor *a);
 plim_tensor *plim_op_silu(plim_tape *t, plim_tensor *a);
 plim_tensor *plim_op_log_sigmoid(plim_tape *t, plim_tensor *a);
+// By tanh, in a function of its own that saves x alone and computes everything again in backward.
+plim_tensor *plim_op_written_gelu(plim_tape *t, plim_tensor *x);
 plim_tensor *plim_op_gelu(plim_tape *t, plim_tensor *a);
 plim_tensor *plim_op_relu(plim_tape *t, plim_tensor *a);
 plim_tensor *plim_op_exp(plim_tape *t, plim_tensor *a);
@@ -98,6 +100,8 @@ plim_tensor *plim_op_contiguous(plim_tape *t, plim_tensor *x); // x itself if it
 plim_tensor *plim_op_contiguous_copy(plim_tape *t, plim_tensor *x);
 // x[..., i:j].copy_(part)
 void plim_op_copy_into(plim_tape *t, plim_tensor *x, plim_tensor *part);
+// x.repeat(times, 1, 1) of a tensor with three dimensions.
+plim_tensor *plim_op_repeat(plim_tape *t, plim_tensor *x, int64_t times);
 plim_tensor *plim_op_cat2(plim_tape *t, plim_tensor *a, plim_tensor *b, int dim);
 // Of one dtype.
 plim_tensor *plim_op_cat3(plim_tape *t, plim_tensor *a, plim_tensor *b, plim_tensor *c, int dim);
@@ -105,6 +109,8 @@ plim_tensor *plim_op_cat3(plim_tape *t, plim_tensor *a, plim_tensor *b, plim_ten
 // Products.
 plim_tensor *plim_op_mm(plim_tape *t, plim_tensor *a, plim_tensor *b);
 plim_tensor *plim_op_bmm(plim_tape *t, plim_tensor *a, plim_tensor *b);
+// bias.baddbmm(a, b) of 3-D tensors, with autocast's casts; the product is scaled. The bias needs no gradient.
+plim_tensor *plim_op_add_product(plim_tape *t, plim_tensor *bias, plim_tensor *a, plim_tensor *b);
 // mm of 2-D tensors, with autocast's casts.
 plim_tensor *plim_op_matmul2(plim_tape *t, plim_tensor *a, plim_tensor *b);
 plim_tensor *plim_op_matmul(plim_tape *t, plim_tensor *a, plim_tensor *b); // 4-D or 5-D
@@ -139,6 +145,8 @@ plim_tensor *plim_op_gather_each(plim_tape *t, plim_tensor *x, plim_tensor *inde
 plim_tensor *plim_op_assign_masked(plim_tape *t, plim_tensor *x, plim_tensor *mask);
 // zeros.masked_scatter(mask, x): the elements of x where the mask is true, 0 elsewhere.
 plim_tensor *plim_op_masked_scatter(plim_tape *t, plim_tensor *mask, plim_tensor *x);
+plim_tensor *plim_op_gather_last(plim_tape *t, plim_tensor *x,
+                                 plim_tensor *index); // x.gather(-1, index)
 plim_tensor *plim_op_gather_rows(plim_tape *t, plim_tensor *x,
                                  plim_tensor *index);              // x.gather(1, index)
 plim_tensor *plim_op_normalize(plim_tape *t, plim_tensor *x);      // scales every row to length 1

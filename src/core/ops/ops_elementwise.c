@@ -175,6 +175,57 @@ plim_tensor *log_sigmoid(plim_tape *t, plim_tensor *a) {
   plim_tape_at(t, "logsigmoid");
   return activation(t, a);
 }
+// 0.79 * x * (1 + 0.044715 * x * x)
+static plim_tensor *inside_tanh(plim_tape *t, const plim_tensor *x) {
+  plim_tensor *scaled = k_unary(t, x), *small = k_unary(t, x), *squared = k_unary(t, x);
+  plim_consume(t, small);
+  plim_tensor *sum = k_unary(t, x);
+  plim_consume(t, squared);
+  plim_tensor *out = k_unary(t, x);
+  consume_all(t, scaled, sum);
+  return out;
+}
+
+static plim_tensor *tanh_of(plim_tape *t, const plim_tensor *x) {
+  plim_tensor *inside = inside_tanh(t, x), *out = k_unary(t, x);
+  plim_consume(t, inside);
+  return out;
+}
+
+// 0.5 * x * ((1 - tanh * tanh) * (0.79 + 0.1 * x * x)) + 0.5 * (1 + tanh), times the gradient
+static void written_gelu_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in,
+                                  plim_tensor **out) {
+  const plim_tensor *x = n->saved[0];
+  plim_tensor *tanh = tanh_of(t, x), *half = k_unary(t, x), *square = k_unary(t, x);
+  plim_tensor *rest = k_unary(t, x);
+  plim_consume(t, square);
+  plim_tensor *small = k_unary(t, x), *squared = k_unary(t, x);
+  plim_consume(t, small);
+  plim_tensor *slope = k_unary(t, x);
+  plim_consume(t, squared);
+  plim_tensor *product = k_unary(t, x);
+  consume_all(t, rest, slope);
+  plim_tensor *left = k_unary(t, x);
+  consume_all(t, half, product);
+  plim_tensor *above = k_unary(t, x), *right = k_unary(t, x);
+  plim_consume(t, above);
+  plim_tensor *sum = k_unary(t, x);
+  consume_all(t, left, right);
+  out[0] = k_binary(t, sum, in[0]);
+  consume_all(t, tanh, sum);
+}
+
+// x * 0.5 * (1 + tanh(...))
+plim_tensor *written_gelu(plim_tape *t, plim_tensor *x) {
+  plim_grad_node *n = node1(t, written_gelu_backward, x);
+  if (n) node_save(t, n, x);
+  plim_tensor *half = k_unary(t, x), *tanh = tanh_of(t, x), *sum = k_unary(t, x);
+  plim_consume(t, tanh);
+  plim_tensor *out = k_unary(t, x);
+  consume_all(t, half, sum);
+  return finish(t, n, out, x, NULL);
+}
+
 plim_tensor *gelu(plim_tape *t, plim_tensor *a) {
   plim_tape_at(t, "gelu");
   return activation(t, a);

@@ -85,6 +85,14 @@ static void gather_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, p
   plim_work_bytes(t, 2 * plim_bytes_of(in[0]));
 }
 
+plim_tensor *gather_last(plim_tape *t, plim_tensor *x, plim_tensor *index) {
+  plim_grad_node *n = node1(t, gather_backward, x);
+  if (n) n->shape = x->shape, node_save(t, n, index), node_save(t, n, x);
+  plim_tensor *out = empty(t, index->shape, (plim_dtype)x->dtype);
+  plim_work_map(t, out, index, out);
+  return finish(t, n, out, x, index);
+}
+
 plim_tensor *gather_rows(plim_tape *t, plim_tensor *x, plim_tensor *index) {
   plim_grad_node *n = node1(t, gather_backward, x);
   if (n) n->shape = x->shape, node_save(t, n, index);

@@ -60,6 +60,31 @@ plim_tensor *bmm(plim_tape *t, plim_tensor *a, plim_tensor *b) {
   return finish(t, n, k_bmm(t, a, b), a, b);
 }
 
+// Each product is then multiplied by a number.
+static plim_tensor *scaled_product(plim_tape *t, const plim_tensor *a, const plim_tensor *b) {
+  plim_tensor *product = k_bmm(t, a, b), *out = k_unary(t, product);
+  plim_consume(t, product);
+  return out;
+}
+
+static void add_product_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in,
+                                 plim_tensor **out) {
+  plim_tensor *flipped_b = k_transpose(t, n->saved[1], 1, 2);
+  out[0] = scaled_product(t, in[0], flipped_b);
+  plim_tensor *flipped_a = k_transpose(t, n->saved[0], 1, 2);
+  out[1] = scaled_product(t, flipped_a, in[0]);
+  consume_all(t, flipped_b, flipped_a);
+}
+
+plim_tensor *add_product(plim_tape *t, plim_tensor *bias, plim_tensor *a, plim_tensor *b) {
+  plim_tensor *low_b = cast(t, b), *low_a = cast(t, a), *low = cast(t, bias);
+  plim_grad_node *n = node2(t, add_product_backward, low_a, low_b);
+  if (n) node_save(t, n, low_a), node_save(t, n, low_b);
+  plim_tensor *out = finish(t, n, k_bmm(t, low_a, low_b), low_a, low_b);
+  plim_consume(t, low);
+  return out;
+}
+
 // The shape of a product: its leading dimensions are broadcast.
 static plim_dims product_shape(const plim_tensor *a, const plim_tensor *b) {
   plim_dims shape = a->shape;
@@ -123,7 +148,8 @@ plim_tensor *addmm(plim_tape *t, plim_tensor *bias, plim_tensor *a, plim_tensor 
   plim_tensor *out = empty(t, dims(a->shape.at[0], b->shape.at[1]), (plim_dtype)a->dtype);
   // A product, then += bias.
   bool adds_apart = plim_const_state(t)->has_own_linear && b->stride.at[0] == 1;
-  adds_apart ? k_cublas(t) : k_cublas_lt(t);
+  bool is_vector = b->shape.at[0] == 1 || b->shape.at[1] == 1; // cuBLASLt is not used for it
+  adds_apart || is_vector ? k_cublas(t) : k_cublas_lt(t);
   plim_work_matmul(t, a, b, out);
   if (n) node_output(t, n, out);
   consume_all(t, bias, a, b); // consumes autocast's copies

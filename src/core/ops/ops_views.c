@@ -295,6 +295,29 @@ plim_tensor *cat3(plim_tape *t, plim_tensor *a, plim_tensor *b, plim_tensor *c, 
   return out;
 }
 
+// The gradients of the copies are added up.
+static void repeat_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
+  const plim_dims *s = &in[0]->shape, *stride = &in[0]->stride;
+  int64_t rows = n->shape.at[0];
+  if (s->at[0] == rows) {
+    out[0] = pass(in[0]);
+    return;
+  }
+  plim_tensor *copies =
+      view_of(t, in[0], dims(s->at[0] / rows, rows, s->at[1], s->at[2]),
+              dims(rows * stride->at[0], stride->at[0], stride->at[1], stride->at[2]));
+  out[0] = k_sum(t, copies, 1, false, (plim_dtype)in[0]->dtype);
+  plim_consume(t, copies);
+}
+
+plim_tensor *repeat(plim_tape *t, plim_tensor *x, int64_t times) {
+  plim_grad_node *n = node1(t, repeat_backward, x);
+  plim_dims shape = x->shape;
+  if (n) n->shape = shape;
+  shape.at[0] *= times;
+  return finish(t, n, k_map(t, shape, (plim_dtype)x->dtype, x, NULL), x, NULL);
+}
+
 static void expand_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
   plim_tensor *sum = k_sum_to(t, in[0], n->shape);
   out[0] = sum == in[0] ? pass(sum) : sum;

@@ -411,8 +411,11 @@ static void hint_unknown(const char *what, plim_error *error) {
                     base->id, base->name, is_hub_id ? "hf download " : "give the path of ",
                     is_hub_id ? what : "its config.json", is_hub_id ? " config.json" : "");
   else if (is_hub_id)
-    plim_error_hint(error, "hf download %.96s config.json, or give the path of a config.json",
-                    what);
+    plim_error_hint(
+        error,
+        "hf download %.96s config.json, or give the path of a config.json; if it is a "
+        "fine-tune of a known model (plimsoll help models), give that one: --model NAME",
+        what);
   else if (plim_model_is_path(what))
     plim_error_hint(error,
                     "give the folder that contains the model's config.json, or --model NAME");

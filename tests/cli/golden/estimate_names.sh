@@ -9,7 +9,7 @@ for model in tinyllama llama3.1-8b Meta-Llama-3.1-8B-Instruct qwen2.5:7b "mistra
   done
 done | sort | uniq -c
 for refused in "--model llama3" "--model flan-t5" "--model gpt2 --gpu A100" "--model gpt2 --gpu v100-pcie" \
-  "--model jamba-1.5-mini" "--model mistralai/Mistral-7B-Instruct"; do
+  "--model jamba-1.5-mini" "--model modernbert-base --head choices" "--model axolotl-quants/DeepSeek-V2.5-bnb-nf4-bf16 --head masked" "--model katanemo/Plano-Orchestrator-4B" "--model Skywork/Skywork-Reward-V2-Qwen3-8B" "--model mistralai/Mistral-7B-Instruct"; do
   $PLIMSOLL estimate $refused 2>&1
 done
 true

@@ -43,7 +43,7 @@ echo '{"model": "qwen2.5-0.5b", "lr": 1e-4}' > train_config.json
 say "and is" reads.py
 printf 'python y.py --config mine.yaml --batch_size 4\n' > run.sh
 say "nor that of a command" run.sh
-for model in google/recurrentgemma-2b google/paligemma-3b-pt-224 bigscience/bloom-7b1 ai21labs/Jamba-v0.1 meta-llama/Llama-4-Scout-17B-16E; do
+for model in google/recurrentgemma-2b google/paligemma-3b-pt-224 databricks/dbrx-base ai21labs/Jamba-v0.1 meta-llama/Llama-4-Scout-17B-16E; do
   say "$model" own.yaml --model "$model"
 done
 say "and not" own.yaml --model someone/Llama-3.1-8B-Stories

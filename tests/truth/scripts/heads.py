@@ -32,6 +32,10 @@ MODELS = {
     "electra-base": {"model_type": "electra", "num_hidden_layers": 2, "embedding_size": 768, "hidden_size": 768, "intermediate_size": 3072, "num_attention_heads": 12},
     "xlm-roberta": {"model_type": "xlm-roberta", "num_hidden_layers": 2, "max_position_embeddings": 514, "type_vocab_size": 1, "vocab_size": 50002},
     "camembert": {"model_type": "camembert", "num_hidden_layers": 2, "max_position_embeddings": 514, "type_vocab_size": 1, "vocab_size": 32005},
+    "modernbert": {"model_type": "modernbert", "num_hidden_layers": 4},
+    "modernbert-mean": {"model_type": "modernbert", "num_hidden_layers": 2, "classifier_pooling": "mean"},
+    "albert": {"model_type": "albert", "hidden_size": 768, "num_hidden_layers": 3, "num_attention_heads": 12, "intermediate_size": 3072},
+    "deberta-v2": {"model_type": "deberta-v2", "num_hidden_layers": 3, "hidden_size": 768, "intermediate_size": 3072, "num_attention_heads": 12, "type_vocab_size": 0, "relative_attention": True, "position_buckets": 256, "norm_rel_ebd": "layer_norm", "share_att_key": True, "pos_att_type": "p2c|c2p", "position_biased_input": False, "vocab_size": 20000, "legacy": True},
     "gpt2": {"model_type": "gpt2", "n_layer": 2, "pad_token_id": 0},
     "neox": {"model_type": "gpt_neox", "hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 2, "num_attention_heads": 16, "vocab_size": 50304, "pad_token_id": 0},
 }
@@ -70,8 +74,26 @@ electra-base sequence: amp
 xlm-roberta sequence: bf16 amp-pad
 xlm-roberta masked: amp-trainer
 camembert tokens: amp
+modernbert masked: bf16 amp amp-pad amp-eager ckpt trainer lora short
+modernbert sequence: bf16 amp-pad amp-lora trainer ckpt regression
+modernbert tokens: bf16 amp-pad trainer
+modernbert answers: amp
+modernbert none: amp
+modernbert-mean sequence: bf16 amp amp-pad trainer
+albert masked: bf16 amp-pad amp-eager trainer
+albert sequence: bf16 amp-pad amp-lora trainer
+albert tokens: amp
+albert answers: amp
+albert choices: bf16
+albert none: amp
+deberta-v2 masked: bf16 amp ckpt trainer
+deberta-v2 sequence: bf16 amp amp-pad amp-lora trainer ckpt regression amp-one
+deberta-v2 tokens: amp-pad
+deberta-v2 answers: amp
+deberta-v2 choices: bf16
+deberta-v2 none: amp
 """
-OPTIONS = {"bf16": {}, "amp": FP32, "pad": PAD, "eager": {"attn": "eager"}, "ckpt": FP32 | {"ckpt": True}, "one": {"batch": 1},
+OPTIONS = {"bf16": {}, "amp": FP32, "pad": PAD, "eager": {"attn": "eager"}, "ckpt": FP32 | {"ckpt": True}, "one": {"batch": 1}, "short": {"seq": 48},
            "lora": {"lora": {"r": 8, "dropout": 0.1}}, "trainer": FP32 | TRAINER, "regression": FP32 | {"labels": 1}, "fp32": {"param_dtype": "fp32"}}
 
 
@@ -87,7 +109,8 @@ def cases():
 
 
 def targets_of(model):
-    return peft.utils.constants.TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING[model["model_type"]]
+    usual = peft.utils.constants.TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING
+    return usual.get(model["model_type"], ["query", "value"] if model["model_type"] == "albert" else ["Wqkv", "Wo"])  # peft has none for these
 
 
 def adapted(case, model):

@@ -25,6 +25,9 @@ MODELS = {
     "qwen2_moe": SMALL | {"model_type": "qwen2_moe", "num_key_value_heads": 8, "intermediate_size": 1536, "moe_intermediate_size": 192, "shared_expert_intermediate_size": 768, "num_experts": 16, "num_experts_per_tok": 4},
     "granitemoe": SMALL | {"model_type": "granitemoe", "num_key_value_heads": 2, "intermediate_size": 192, "num_local_experts": 16, "num_experts_per_tok": 4, "tie_word_embeddings": True, "embedding_multiplier": 12.0, "residual_multiplier": 0.22, "attention_multiplier": 0.015625, "logits_scaling": 6.0},
     "phimoe": SMALL | {"model_type": "phimoe", "num_key_value_heads": 2, "intermediate_size": 800, "num_local_experts": 8, "num_experts_per_tok": 2, "attention_bias": True, "lm_head_bias": True, "sliding_window": 131072, "input_jitter_noise": 0.01, "router_jitter_noise": 0.01},
+    "afmoe": SMALL | {"model_type": "afmoe", "num_hidden_layers": 3, "num_key_value_heads": 2, "head_dim": 64, "intermediate_size": 1536, "moe_intermediate_size": 192, "num_experts": 16, "num_experts_per_tok": 4, "num_shared_experts": 1, "num_dense_layers": 1, "global_attn_every_n_layers": 3, "sliding_window": 256, "mup_enabled": True},
+    "kimi_linear": SMALL | {"model_type": "kimi_linear", "num_hidden_layers": 4, "num_key_value_heads": 8, "intermediate_size": 1536, "moe_intermediate_size": 192, "num_experts": 16, "num_experts_per_token": 4, "num_shared_experts": 1, "first_k_dense_replace": 1, "kv_lora_rank": 128, "qk_rope_head_dim": 32, "qk_nope_head_dim": 64, "v_head_dim": 64},
+    "jamba": SMALL | {"model_type": "jamba", "num_hidden_layers": 4, "num_key_value_heads": 2, "intermediate_size": 768, "num_experts": 4, "num_experts_per_tok": 2, "attn_layer_period": 4, "attn_layer_offset": 2, "use_mamba_kernels": False},
     "minimax_m2": SMALL | {"model_type": "minimax_m2", "num_key_value_heads": 2, "head_dim": 64, "intermediate_size": 192, "num_local_experts": 16, "num_experts_per_tok": 4, "rope_parameters": {"rope_type": "default", "rope_theta": 5000000.0, "partial_rotary_factor": 0.5}},
     "olmoe": SMALL | {"model_type": "olmoe", "num_key_value_heads": 8, "intermediate_size": 256, "num_experts": 16, "num_experts_per_tok": 4},
     "ernie4_5_moe": SMALL | {"model_type": "ernie4_5_moe", "num_hidden_layers": 3, "num_key_value_heads": 2, "intermediate_size": 1536, "moe_intermediate_size": 192, "moe_num_experts": 16, "moe_k": 4, "moe_num_shared_experts": 2, "moe_layer_start_index": 1, "tie_word_embeddings": True},
@@ -43,6 +46,7 @@ VARIANTS = VARIANTS | {
     "nf4-lora-ckpt": {"lora": LORA | {"dropout": 0.05, "targets": new_families.STATES}, "amp": "bf16", "load": "device_map", "weights": "nf4", "ckpt": True},
     "trainer-lora-ckpt": LORA_AMP | {"ckpt": True, "loop": "trainer", "accum": 2},
 }
+LENGTHS = {"jamba": 24}  # it computes token by token
 EAGER = ("gpt_oss",)  # their classes do not support PyTorch's attention
 ALL = [name for name in VARIANTS if name not in ("bf16-flash", "nf4-lora", "nf4-lora-ckpt")]
 MOST = ["bf16", "bf16-ckpt", "bf16-ckpt-reentrant", "bf16-eager", "pad", "fp32-ampbf16", "lora-drop-amp-ckpt", "lora-all", "chunked", "load-device_map", "trainer-lora-ckpt"]
@@ -52,7 +56,7 @@ NAMES = {model: MOST for model in MODELS} | {model: ALL for model in ("qwen3_moe
 NAMES["llama4-linear"] = ["nf4-lora", "nf4-lora-ckpt"]
 NAMES |= {model: NAMES[model] + ["nf4-lora"] for model in ("qwen3_moe", "gpt_oss", "llama4")}
 CASES = [
-    {"id": f"{model}-{name}", "model": model, "batch": 2, "seq": 512, "steps": 2} | VARIANTS[name] | ({"attn": "eager"} if model in EAGER else {})
+    {"id": f"{model}-{name}", "model": model, "batch": 2, "seq": LENGTHS.get(model, 512), "steps": 2} | VARIANTS[name] | ({"attn": "eager"} if model in EAGER else {})
     for model, names in NAMES.items() for name in names
 ]
 # State spaces, of which new_families.py has the other cases.

@@ -22,6 +22,10 @@ MODELS = {
     "gpt_neo": {"model_type": "gpt_neo", "hidden_size": 512, "num_layers": 2, "num_heads": 8, "attention_types": [[["global", "local"], 1]], "vocab_size": 8000, "max_position_embeddings": 2048, "window_size": 256},
     "gpt_bigcode": {"model_type": "gpt_bigcode", "n_embd": 512, "n_head": 8, "n_inner": 2048, "n_layer": 2, "n_positions": 2048, "vocab_size": 8000, "resid_pdrop": 0.1},
     "bloom": {"model_type": "bloom", "hidden_size": 512, "n_layer": 2, "n_head": 8, "vocab_size": 8000},
+    "bitnet": LLAMA | {"model_type": "bitnet", "tie_word_embeddings": True},
+    "mamba": {"model_type": "mamba", "hidden_size": 512, "num_hidden_layers": 2, "vocab_size": 8000},
+    "mamba2": {"model_type": "mamba2", "hidden_size": 512, "num_heads": 16, "head_dim": 64, "n_groups": 2, "num_hidden_layers": 2, "vocab_size": 8000, "chunk_size": 64},
+    "gemma3n_text": LLAMA | {"model_type": "gemma3n_text", "num_hidden_layers": 5, "head_dim": 64, "vocab_size_per_layer_input": 8000, "hidden_size_per_layer_input": 128, "num_kv_shared_layers": 2, "sliding_window": 256, "layer_types": ["sliding_attention", "sliding_attention", "full_attention", "sliding_attention", "full_attention"], "activation_sparsity_pattern": [0.95, 0.0, 0.0, 0.0, 0.0], "intermediate_size": [1408] * 5},
     "arcee": LLAMA | {"model_type": "arcee"},
     "hunyuan_v1_dense": LLAMA | {"model_type": "hunyuan_v1_dense", "head_dim": 64, "tie_word_embeddings": True},
     "hunyuan_v1_dense-alpha": LLAMA | {"model_type": "hunyuan_v1_dense", "head_dim": 64, "tie_word_embeddings": True, "rope_scaling": {"type": "dynamic", "alpha": 1000.0, "factor": 1.0}},
@@ -37,9 +41,10 @@ SOME = ["bf16", "pad", "fp32-ampbf16", "lora-all-amp-ckpt"]
 NAMES = {model: ALL for model in MODELS} | {
     "falcon": [*ALL, "fp32-ampbf16-eager"], "falcon-one-norm": SOME, "falcon-alibi": [*ALL, "fp32-ampbf16-eager"],
     "hunyuan_v1_dense-alpha": ["bf16"], "olmo-clip": SOME, "exaone4-full": [*SOME, "load-device_map"]}
+LENGTHS = {"mamba": 24, "mamba2": 200}  # mamba computes token by token
 EAGER = ("mpt", "bloom", "gptj", "gpt_neo")  # their classes do not support PyTorch's attention
 CASES = [
-    {"id": f"{model}-{name}", "model": model, "batch": 2, "seq": 512, "steps": 2} | VARIANTS[name] | ({"attn": "eager"} if model in EAGER else {})
+    {"id": f"{model}-{name}", "model": model, "batch": 2, "seq": LENGTHS.get(model, 512), "steps": 2} | VARIANTS[name] | ({"attn": "eager"} if model in EAGER else {})
     for model, names in NAMES.items() for name in names if not (model in EAGER and name == "bf16-eager")
 ]
 

@@ -10,16 +10,13 @@
 
 typedef struct {
   struct plim_bert *m;
-  plim_linear query, key, value;
-  plim_encoder_output attended, fed;
-  plim_linear intermediate;
+  plim_encoder_layer own;
 } layer;
 
 typedef struct plim_bert {
   plim_encoder e;
-  plim_tensor *token_types;    // a table
-  plim_tensor *token_type_ids; // a buffer
-  plim_linear project;         // from the width of the tables, if that is another
+  plim_bert_tables tables;
+  plim_linear project; // from the width of the tables, if that is another
   layer *layers;
   plim_tensor *results
       [PLIM_MAX_RESULTS]; // of the layer that runs, before 5.0: the weights of eager attention
@@ -28,46 +25,38 @@ typedef struct plim_bert {
 
 // ---- construction ---------------------------------------------------------------------------------
 
-static layer layer_new(plim_tape *t, plim_bert *m, plim_dtype d) {
-  int64_t h = m->e.c.hidden, i = m->e.c.intermediate;
-  layer l = {.m = m, .query = plim_encoder_square(t, &m->e, "attention.self.query", d)};
-  l.key = plim_encoder_square(t, &m->e, "attention.self.key", d);
-  l.value = plim_encoder_square(t, &m->e, "attention.self.value", d);
-  l.attended = plim_encoder_output_new(t, &m->e.model, "attention.output", h, h, d);
-  l.intermediate = plim_encoder_dense(t, &m->e.model, "intermediate", i, h, d);
-  l.fed = plim_encoder_output_new(t, &m->e.model, "output", h, i, d);
-  return l;
-}
-
 static plim_tensor *table_new(plim_tape *t, plim_encoder *e, int64_t rows, plim_dtype d) {
   return plim_model_parameter(t, &e->model, dims(rows, e->c.embedding), d);
 }
 
 // RoBERTa makes the table of positions last. Before 5.0 it makes one like BERT first, and replaces it.
-static void embeddings_new(plim_tape *t, plim_bert *m, plim_dtype d) {
-  plim_encoder *e = &m->e;
+void plim_bert_tables_new(plim_tape *t, plim_encoder *e, plim_bert_tables *b, plim_dtype d) {
   bool is_made_late = e->c.family->counts_positions;
   bool is_last = is_made_late && plim_transformers_from(t, 5, 0);
   e->words = table_new(t, e, e->c.vocabulary, d);
   if (!is_last) e->positions = table_new(t, e, e->c.positions, d);
-  m->token_types = table_new(t, e, e->c.token_types, d);
+  b->token_types = table_new(t, e, e->c.token_types, d);
   e->norm = plim_norm_new(t, &e->model, e->c.embedding, d);
   set(t, &e->position_ids, empty(t, dims(1, e->c.positions), PLIM_I64));
-  set(t, &m->token_type_ids, empty(t, dims(1, e->c.positions), PLIM_I64));
+  set(t, &b->token_type_ids, empty(t, dims(1, e->c.positions), PLIM_I64));
   if (is_made_late && !is_last) plim_retype(t, e->positions, d);
   if (!is_last) return;
   e->positions = table_new(t, e, e->c.positions, d);
   plim_tape_move_behind(e->position_ids, e->positions, 1); // model.to: buffers go last
-  plim_tape_move_behind(m->token_type_ids, e->positions, 2);
+  plim_tape_move_behind(b->token_type_ids, e->positions, 2);
 }
 
-static void build(plim_tape *t, plim_bert *m, plim_dtype d) {
+static void build(plim_tape *t, plim_encoder *e, plim_dtype d) {
+  static const char *const paths[] = {"attention.self.query", "attention.self.key",
+                                      "attention.self.value"};
+  plim_bert *m = (plim_bert *)e;
   plim_encoder_build_begin(t, &m->e, d);
-  embeddings_new(t, m, d);
+  plim_bert_tables_new(t, &m->e, &m->tables, d);
   if (m->e.c.embedding != m->e.c.hidden)
     m->project = plim_linear_new(t, &m->e.model, "embeddings_project", m->e.c.hidden,
                                  m->e.c.embedding, true, d);
-  for (int64_t i = 0; i < m->e.c.layers; i++) m->layers[i] = layer_new(t, m, d);
+  for (int64_t i = 0; i < e->c.layers; i++)
+    m->layers[i] = (layer){m, plim_encoder_layer_new(t, e, paths, d)};
   plim_encoder_build_end(t, &m->e, d);
 }
 
@@ -77,11 +66,8 @@ static void add_lora(plim_tape *t, plim_model *model, const plim_lora *lora) {
   plim_encoder_place(&m->e, place);
   plim_lora_begin(model);
   plim_lora_add_all(t, model, lora, m->e.c.family->model_type, -1, &m->project);
-  for (int64_t i = 0; i < m->e.c.layers; i++) {
-    layer *l = &m->layers[i];
-    plim_lora_add_all(t, model, lora, place, i, &l->query, &l->key, &l->value, &l->attended.dense,
-                      &l->intermediate, &l->fed.dense);
-  }
+  for (int64_t i = 0; i < m->e.c.layers; i++)
+    plim_encoder_layer_lora(t, &m->e, lora, place, i, &m->layers[i].own);
   plim_encoder_end_lora(t, &m->e, lora);
   plim_lora_end(t, model, lora);
 }
@@ -115,9 +101,9 @@ static plim_tensor *self_attention(plim_tape *t, const layer *l, plim_tensor *x,
                         .sees_all = true};
   bool is_before = how.kind == PLIM_ATTENTION_EAGER && !plim_transformers_from(t, 5, 0);
   plim_tensor *q = NULL, *k = NULL, *v = NULL, *scores = NULL, *out = NULL;
-  set(t, &q, projected(t, l, &l->query, x));
-  set(t, &k, projected(t, l, &l->key, x));
-  set(t, &v, projected(t, l, &l->value, x));
+  set(t, &q, projected(t, l, &l->own.query, x));
+  set(t, &k, projected(t, l, &l->own.key, x));
+  set(t, &v, projected(t, l, &l->own.value, x));
   set(t, &out,
       is_before ? attend_before(t, l, q, k, v, mask, &scores, weights)
                 : plim_attend(t, &how, q, k, v, mask, weights));
@@ -134,26 +120,26 @@ static plim_tensor *run_layer(plim_tape *t, const void *context, plim_tensor *co
   double dropout_p = l->m->e.c.dropout;
   plim_tensor *attended = NULL, *weights = NULL, *fed = NULL;
   set(t, &attended, self_attention(t, l, x, held[HELD_MASK], &weights));
-  set(t, &attended, plim_encoder_output_forward(t, &l->attended, attended, x, dropout_p));
-  set(t, &fed, plim_linear_forward(t, &l->intermediate, attended));
+  set(t, &attended, plim_encoder_output_forward(t, &l->own.attended, attended, x, dropout_p));
+  set(t, &fed, plim_linear_forward(t, &l->own.intermediate, attended));
   set(t, &fed, gelu(t, fed));
-  plim_tensor *out = plim_encoder_output_forward(t, &l->fed, fed, attended, dropout_p);
+  plim_tensor *out = plim_encoder_output_forward(t, &l->own.fed, fed, attended, dropout_p);
   if (!plim_transformers_from(t, 5, 0)) set(t, &l->m->results[0], give(t, &weights));
   drop_all(t, &fed, &weights, &attended);
   return out;
 }
 
 // The token types come from a buffer of zeros, since 5.0 gathered at the positions.
-static plim_tensor *token_types(plim_tape *t, const plim_bert *m, plim_tensor *position_ids,
+static plim_tensor *token_types(plim_tape *t, const plim_bert_tables *b, plim_tensor *position_ids,
                                 const plim_dims *shape, plim_tensor **gathered) {
   if (!plim_transformers_from(t, 5, 0))
-    return expand(t, slice(t, m->token_type_ids, 1, 0, shape->at[1]), *shape);
+    return expand(t, slice(t, b->token_type_ids, 1, 0, shape->at[1]), *shape);
   set(t, gathered, empty(t, position_ids->shape, PLIM_I64));
   return expand(t, *gathered, *shape);
 }
 
-static plim_tensor *embed(plim_tape *t, const plim_bert *m, const plim_batch *batch) {
-  const plim_encoder *e = &m->e;
+plim_tensor *plim_bert_embed(plim_tape *t, const plim_encoder *e, const plim_bert_tables *b,
+                             const plim_batch *batch) {
   plim_tensor *positions = NULL, *types = NULL, *gathered = NULL, *words = NULL;
   plim_tensor *typed = NULL, *placed = NULL, *out = NULL;
   int64_t length = batch->ids->shape.at[1];
@@ -161,9 +147,9 @@ static plim_tensor *embed(plim_tape *t, const plim_bert *m, const plim_batch *ba
     set(t, &positions, plim_positions_from_ids(t, batch->ids, true));
   else set(t, &positions, slice(t, e->position_ids, 1, 0, length));
   if (batch->types) set(t, &types, batch->types);
-  else set(t, &types, token_types(t, m, positions, &batch->ids->shape, &gathered));
+  else set(t, &types, token_types(t, b, positions, &batch->ids->shape, &gathered));
   set(t, &words, plim_embed(t, batch, e->words, batch->ids));
-  set(t, &typed, plim_look_up(t, m->token_types, types));
+  set(t, &typed, plim_look_up(t, b->token_types, types));
   set(t, &out, add(t, words, typed));
   set(t, &placed, plim_look_up(t, e->positions, positions));
   if (plim_transformers_from(t, 5, 0)) set(t, &out, add(t, out, placed));
@@ -179,7 +165,7 @@ static plim_tensor *model_forward(plim_tape *t, plim_model *model, const plim_ba
   plim_tensor *embedded = NULL, *ones = NULL, *mask = NULL, *hidden = NULL, *weights = NULL;
   m->attention = batch->attention;
   if (!plim_transformers_from(t, 5, 0)) plim_encoder_look_for_padding(t, batch);
-  set(t, &embedded, embed(t, m, batch));
+  set(t, &embedded, plim_bert_embed(t, &m->e, &m->tables, batch));
   if (m->project.weight) set(t, &embedded, plim_linear_forward(t, &m->project, embedded));
   set(t, &mask, plim_encoder_mask(t, batch->attention, batch, embedded, &ones));
   set(t, &hidden, embedded);
@@ -197,14 +183,15 @@ static plim_tensor *model_forward(plim_tape *t, plim_model *model, const plim_ba
 
 // ---- the family -----------------------------------------------------------------------------------
 
-plim_model *plim_bert_new(plim_tape *t, const plim_config *config, plim_dtype dtype) {
-  plim_bert *m = plim_encoder_new(sizeof *m, config,
-                                  (plim_model){.inner = model_forward, .add_lora = add_lora});
-  if (!m) return NULL;
-  m->e.model.has_token_types = !config->family->counts_positions;
-  m->layers = plim_model_array(&m->e.model, config->layers, sizeof *m->layers);
-  if (m->layers) build(t, m, dtype);
-  return plim_model_finish(&m->e.model);
+plim_model *plim_bert_new(plim_tape *t, const plim_config *c, plim_dtype dtype) {
+  plim_encoder_code code = {.bytes = sizeof(plim_bert),
+                            .layer_bytes = sizeof(layer),
+                            .layers_at = offsetof(plim_bert, layers),
+                            .build = build,
+                            .forward = model_forward,
+                            .add_lora = add_lora,
+                            .has_token_types = !c->family->counts_positions};
+  return plim_encoder_new(t, c, dtype, &code);
 }
 
 const plim_family plim_family_bert = {

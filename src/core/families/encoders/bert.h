@@ -2,7 +2,18 @@
 #ifndef PLIM_CORE_BERT_H
 #define PLIM_CORE_BERT_H
 
+#include "encoder.h"
 #include "family.h"
+
+// The tables of an encoder that no other has, and a buffer of zeros for the types of tokens.
+typedef struct {
+  plim_tensor *token_types, *token_type_ids;
+} plim_bert_tables;
+
+// Makes all tables, their norm and their buffers; and embeds a batch.
+void plim_bert_tables_new(plim_tape *t, plim_encoder *e, plim_bert_tables *b, plim_dtype dtype);
+plim_tensor *plim_bert_embed(plim_tape *t, const plim_encoder *e, const plim_bert_tables *b,
+                             const plim_batch *batch);
 
 plim_model *plim_bert_new(plim_tape *t, const plim_config *c, plim_dtype dtype);
 

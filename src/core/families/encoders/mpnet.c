@@ -35,8 +35,8 @@ static layer layer_new(plim_tape *t, plim_mpnet *m, plim_dtype d) {
   return l;
 }
 
-static void build(plim_tape *t, plim_mpnet *m, plim_dtype d) {
-  plim_encoder *e = &m->e;
+static void build(plim_tape *t, plim_encoder *e, plim_dtype d) {
+  plim_mpnet *m = (plim_mpnet *)e;
   const plim_config *c = &e->c;
   e->words = plim_model_parameter(t, &e->model, dims(c->vocabulary, c->hidden), d);
   e->positions = plim_model_parameter(t, &e->model, dims(c->positions, c->hidden), d);
@@ -158,13 +158,14 @@ static plim_tensor *model_forward(plim_tape *t, plim_model *model, const plim_ba
 
 // ---- the family -----------------------------------------------------------------------------------
 
-static plim_model *mpnet_new(plim_tape *t, const plim_config *config, plim_dtype dtype) {
-  plim_mpnet *m = plim_encoder_new(sizeof *m, config,
-                                   (plim_model){.inner = model_forward, .add_lora = add_lora});
-  if (!m) return NULL;
-  m->layers = plim_model_array(&m->e.model, config->layers, sizeof *m->layers);
-  if (m->layers) build(t, m, dtype);
-  return plim_model_finish(&m->e.model);
+static plim_model *mpnet_new(plim_tape *t, const plim_config *c, plim_dtype dtype) {
+  static const plim_encoder_code code = {.bytes = sizeof(plim_mpnet),
+                                         .layer_bytes = sizeof(layer),
+                                         .layers_at = offsetof(plim_mpnet, layers),
+                                         .build = build,
+                                         .forward = model_forward,
+                                         .add_lora = add_lora};
+  return plim_encoder_new(t, c, dtype, &code);
 }
 
 const plim_family plim_family_mpnet = {
