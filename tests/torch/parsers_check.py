@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""parsers_check.py FRAMEWORK FILES RESULT: has the framework's own parser read each file of the list FILES (JSON), and writes to
+"""parsers_check.py FRAMEWORK FILES RESULT: has the framework itself read and validate each file of the list FILES (JSON), and writes to
 RESULT what it objects to: {file: [objection, ...]}.
 
 Whether a package is installed here is not asked: that is not up to the file."""
@@ -66,9 +66,14 @@ def llamafactory():
     return lambda path: [lambda: parse(path)]
 
 
-def handbook():
+def trl():
     """The parser of TRL's scripts, which the handbook's scripts use. What it does not know is an objection for each key."""
-    from trl import DPOConfig, ModelConfig, ORPOConfig, ScriptArguments, SFTConfig, TrlParser
+    from trl import DPOConfig, ModelConfig, ScriptArguments, SFTConfig, TrlParser
+
+    try:
+        from trl import ORPOConfig
+    except ImportError:  # moved in later versions
+        from trl.experimental.orpo import ORPOConfig
 
     def unknown(word):
         raise ValueError("unknown: " + word)
@@ -83,6 +88,9 @@ def handbook():
                 yield lambda: unknown(word)
 
     return read
+
+
+handbook = trl
 
 
 def objections(read, path):

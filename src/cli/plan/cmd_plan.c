@@ -131,6 +131,8 @@ static plim_err plan_card(const plan_args *args, const project_job *files, const
   if (!err && files) hold_types(files, &c->asked);
   if (!err && files) offer_losses(files, &c->asked);
   if (!err && files) hold_ways(files, &c->asked);
+  if (!err && files)
+    c->asked.refused_count = plim_project_refused(&files->project, c->asked.refused);
   if (!err && files) mark_by_hand(&files->project, &c->asked);
   plim_plan_request first = c->asked;
   first.known = &c->known;
