@@ -25,6 +25,7 @@ exec tests/run.sh "python3 tests/torch/rows.py $program $environment ${RECORD:+-
   "python3 tests/torch/watched.py $program $environment" \
   "python3 tests/torch/faults.py $program $environment" \
   "python3 tests/torch/trainers.py $program $environment" \
+  "python3 tests/torch/prove.py $program $environment" \
   "python3 tests/torch/healed.py $program $environment/bin/python" \
   "python3 tests/torch/caps.py $program $environment" \
   "python3 tests/torch/launchers.py $program $environment" \
