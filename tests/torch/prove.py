@@ -33,6 +33,20 @@ Trainer(model, arguments, train_dataset=Tokens()).train()
 ARGUMENTS = 'arguments = TrainingArguments(output_dir="out", per_device_train_batch_size=2, gradient_accumulation_steps=4, bf16=True, report_to=[])'
 PARSED = "arguments = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses()[0]"
 FLAGS = "--output_dir out --per_device_train_batch_size 2 --gradient_accumulation_steps 4 --bf16 True --report_to none"
+LOOP = '''import torch
+from accelerate import Accelerator
+from transformers import AutoConfig, AutoModelForCausalLM
+
+accelerator = Accelerator()
+model = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained("model"))
+optimizer = torch.optim.AdamW(model.parameters())
+loader = torch.utils.data.DataLoader([torch.full((512,), i) for i in range(64)], batch_size=1)
+model, optimizer, loader = accelerator.prepare(model, optimizer, loader)
+for ids in loader:
+    accelerator.backward(model(input_ids=ids, labels=ids).loss)
+    optimizer.step()
+    optimizer.zero_grad()
+'''
 AGREES = 0.02  # of the prediction
 passed = failed = 0
 
@@ -47,23 +61,47 @@ def contents(folder):
     return {name: open(os.path.join(folder, name)).read() for name in sorted(os.listdir(folder)) if name.endswith((".py", ".sh"))}
 
 
+def made(folder, files):
+    """The files ({name: text}) and a model's configuration in a folder."""
+    os.mkdir(os.path.join(folder, "model"))
+    for name, text in {**files, "model/config.json": json.dumps(CONFIG)}.items():
+        with open(os.path.join(folder, name), "w") as f:
+            f.write(text)
+
+
+def plimsoll(folder, *words):
+    env = dict(os.environ, PATH=os.path.join(sys.argv[2], "bin") + ":" + os.environ["PATH"])
+    return subprocess.run([os.path.abspath(sys.argv[1]), *words], cwd=folder, env=env, capture_output=True, text=True)
+
+
 def prove(files, *words):
-    """The exit code and the document of `plan --prove` for these files ({name: text}), which must not change."""
+    """The exit code and the document of `plan --prove` for these files, which must not change."""
     with tempfile.TemporaryDirectory(prefix="plimsoll-prove-") as folder:
-        os.mkdir(os.path.join(folder, "model"))
-        with open(os.path.join(folder, "model", "config.json"), "w") as f:
-            json.dump(CONFIG, f)
-        for name, text in files.items():
-            with open(os.path.join(folder, name), "w") as f:
-                f.write(text)
-        env = dict(os.environ, PATH=os.path.join(sys.argv[2], "bin") + ":" + os.environ["PATH"])
-        command = [os.path.abspath(sys.argv[1]), "plan", *words, "--model", "model/config.json", "--seq", "512", "--prove", "--json"]
-        done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True)
+        made(folder, files)
+        done = plimsoll(folder, "plan", *words, "--model", "model/config.json", "--seq", "512", "--prove", "--json")
         check(contents(folder) == files and not os.path.exists(os.path.join(folder, "out")), "the files stay as they are")
     if done.returncode not in (0, 1):
         print(done.stderr[-2000:])
         return done.returncode, None
     return done.returncode, json.loads(done.stdout)
+
+
+def by_hand():
+    """The steps that a plan leaves to the user, done: DeepSpeed under accelerate."""
+    with tempfile.TemporaryDirectory(prefix="plimsoll-prove-") as folder:
+        made(folder, {"loop.py": LOOP})
+        held = [word for fix in ("strategy=zero3", "offload=parameters", "alloc_conf=unchanged") for word in ("--fix", fix)]
+        done = plimsoll(folder, "plan", "loop.py", "--model", "model/config.json", "--seq", "512", "--gpu", "24GiB", "--world", "2", *held, "--json")
+        launch = json.loads(done.stdout)["launch"]
+        for one in launch["files"]:
+            with open(os.path.join(folder, one["path"]), "w") as f:
+                f.write(one["text"])
+        done = plimsoll(folder, "simulate", "--gpu", "24GiB", "--gpus", "2", "--json", "--", *launch["command"].split())
+        ran = json.loads(done.stdout)["run"] if done.returncode in (0, 1) else {"processes": []}
+        seen = [(p["steps"], (p["observed"] or {}).get("strategy")) for p in ran["processes"] if p["peak_allocated_bytes"]]
+        check(len(seen) == 2 and all(steps == 3 and "zero3" in (how or "") for steps, how in seen), "%s: %s" % (launch["command"], seen))
+        if len(seen) != 2:
+            print(done.stderr[-2000:])
 
 
 def proved(name, command, files, *words):
@@ -99,6 +137,7 @@ def main():
     unproved("short samples", "unproved", "x 64 tokens", short, "train.py", "--gpu", "24GiB")
     wrong = {"train.py": SCRIPT % (ARGUMENTS + '\nraise ValueError("no such column")')}
     unproved("a program that fails", "unproved", "ValueError: no such column", wrong, "train.py", "--gpu", "24GiB")
+    by_hand()
     print("%d passed, %d failed" % (passed, failed))
     return 1 if failed else 0
 

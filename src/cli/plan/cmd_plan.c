@@ -62,7 +62,7 @@ static void hold_fixed(const plim_project *p, plim_plan_request *r) {
 }
 
 // If one key sets both the compute type and the type of the parameters, only some pairs can be written. A type that is
-// not supported stays unchanged.
+// not supported stays unchanged, and so does a type whose key cannot have the better value.
 static void hold_types(const project_job *files, plim_plan_request *r) {
   plim_choice own = plim_plan_own_choice(r), best = plim_plan_best_types(r);
   plim_knob_change changes[2];
@@ -74,7 +74,8 @@ static void hold_types(const project_job *files, plim_plan_request *r) {
     changes[count++] = (plim_knob_change){knobs[i], {.kind = PLIM_VALUE_TEXT, .text = name}};
   }
   bool has_place = plan_file_takes(&files->project, changes, count);
-  if (files->holds_precision) keep_own(r, PLIM_KNOB_PRECISION);
+  bool has_key = files->project.knobs[PLIM_KNOB_PRECISION].place_count;
+  if (files->holds_precision || (has_key && !has_place)) keep_own(r, PLIM_KNOB_PRECISION);
   if (files->holds_precision || !has_place) keep_own(r, PLIM_KNOB_DTYPE);
 }
 

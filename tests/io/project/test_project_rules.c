@@ -29,6 +29,7 @@ TEST(knobs_that_frameworks_tie_to_a_setting_are_held) {
       {AXOLOTL "activation_offloading: true\n", PLIM_KNOB_CHECKPOINT, "only with checkpointing"},
       {AXOLOTL "activation_offloading: legacy\n", PLIM_KNOB_CHECKPOINT, "only with checkpointing"},
       {AXOLOTL "tiled_mlp: true\n", PLIM_KNOB_LIGER, "Liger's MLP"},
+      {AXOLOTL "fp8_enable_fsdp_float8_all_gather: true\n", PLIM_KNOB_STRATEGY, "needs FSDP2"},
       {FACTORY "use_badam: true\n", PLIM_KNOB_OPTIMIZER, "BAdam"},
       {FACTORY "use_badam: true\n", PLIM_KNOB_STRATEGY, "ZeRO-3"},
       {FACTORY "use_galore: true\n", PLIM_KNOB_STRATEGY, "GaLore with DeepSpeed"},
