@@ -20,6 +20,7 @@ program=$1/release/plimsoll
 # The longest come first.
 exec tests/run.sh "python3 tests/torch/rows.py $program $environment ${RECORD:+--record docs/measurements.md}" \
   "python3 tests/torch/plan.py $program $environment" \
+  "python3 tests/torch/parsers.py $program $environment" \
   "python3 tests/torch/seeds.py $program $environment" \
   "python3 tests/torch/run.py $program $environment" \
   "python3 tests/torch/watched.py $program $environment" \
