@@ -2,7 +2,8 @@
 """configs.py PLIMSOLL FOLDER...: runs `plimsoll` on each configuration file in the folders, whatever it contains.
 
 One test per file: plan and check exit with 0, 1 or 2, never by a signal, and with 2 they say why. A plan has the numbers
-that a real parser reads at the keys of the file. Applying it changes the file; undoing it restores every byte.
+that a real parser reads at the keys of the file. Applying it changes the file, which the next plan accepts; undoing it
+restores every byte.
 """
 import json
 import os
@@ -62,13 +63,16 @@ def compare_numbers(path, document):
             raise Wrong(f"{key} is {value}, and {setting} was read as {now[setting]}")
 
 
-def apply_and_undo(folder, program, path, text):
+def apply_and_undo(folder, program, path, text, world):
     """A plan with manual steps is refused with exit 2, and then nothing changes."""
     code, _, _ = run(folder, program, "apply", "plan.json")
     if code == 2:
         if path.read_bytes() != text:
             raise Wrong("apply was refused, and changed the file")
         return
+    code, _, why = run(folder, program, "plan", path.name, *CARD, *FEW, *world)
+    if code == 2:
+        raise Wrong(f"the next plan refuses the applied file: {why}")
     run(folder, program, "undo")
     left = sorted(p.name for p in folder.iterdir() if p not in (path, folder / "plan.json"))
     if path.read_bytes() != text or left:
@@ -82,13 +86,15 @@ def try_file(program, original):
         shutil.copyfile(original, path)
         text = path.read_bytes()
         run(folder, program, "check", path.name, *CARD)
+        world = ()
         code, _, _ = run(folder, program, "plan", path.name, *CARD, *FEW, "--out", "plan.json")
         if code == 2:  # the number of GPUs may be what is missing
-            code, _, _ = run(folder, program, "plan", path.name, *CARD, *FEW, "--world", "8", "--out", "plan.json")
+            world = ("--world", "8")
+            code, _, _ = run(folder, program, "plan", path.name, *CARD, *FEW, *world, "--out", "plan.json")
         if code == 2:
             return "refused"
         compare_numbers(path, json.loads((folder / "plan.json").read_text()))
-        apply_and_undo(folder, program, path, text)
+        apply_and_undo(folder, program, path, text, world)
         return "planned"
 
 

@@ -20,11 +20,13 @@ program=$1/release/plimsoll
 # The longest come first.
 exec tests/run.sh "python3 tests/torch/rows.py $program $environment ${RECORD:+--record docs/measurements.md}" \
   "python3 tests/torch/plan.py $program $environment" \
+  "python3 tests/torch/parsers.py $program $environment" \
   "python3 tests/torch/seeds.py $program $environment" \
   "python3 tests/torch/run.py $program $environment" \
   "python3 tests/torch/watched.py $program $environment" \
   "python3 tests/torch/faults.py $program $environment" \
   "python3 tests/torch/trainers.py $program $environment" \
+  "python3 tests/torch/prove.py $program $environment" \
   "python3 tests/torch/healed.py $program $environment/bin/python" \
   "python3 tests/torch/caps.py $program $environment" \
   "python3 tests/torch/launchers.py $program $environment" \

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""parsers_check.py FRAMEWORK FILES RESULT: has the framework's own parser read each file of the list FILES (JSON), and writes to
+"""parsers_check.py FRAMEWORK FILES RESULT: has the framework itself read and validate each file of the list FILES (JSON), and writes to
 RESULT what it objects to: {file: [objection, ...]}.
 
 Whether a package is installed here is not asked: that is not up to the file."""
+import importlib.util
 import json
 import os
+import re
 import sys
 import warnings
 
@@ -17,21 +19,40 @@ def load(path):
 
 
 def torchtune():
-    """Component by component, because the released version lacks some of those that today's files name."""
+    """Component by component, because the released version lacks some of those that today's files name; and by the recipe that the
+    file's comment starts, which looks at the settings when it is constructed."""
+    import torch
+    import torchtune as package
     from omegaconf import OmegaConf
     from torchtune import config
 
+    # Recipes for several GPUs make a process group when they are constructed; one serves them all.
+    torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+    torch.distributed.init_process_group = lambda *words, **named: None
+    folder = os.path.join(os.path.dirname(os.path.dirname(package.__file__)), "recipes")  # a folder of scripts, not a package
+
+    def recipe_of(name):
+        spec = importlib.util.spec_from_file_location(name, os.path.join(folder, name + ".py"))
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return next(c for c in vars(module).values() if isinstance(c, type) and c.__module__ == name and "Recipe" in c.__name__)
+
     def read(path):
         found = OmegaConf.load(path)
-        OmegaConf.to_container(found, resolve=True)  # every ${...} names a key
+        plain = OmegaConf.to_container(found, resolve=True)  # every ${...} names a key
         for name in found:
-            yield lambda: config.validate(OmegaConf.create({name: OmegaConf.to_container(found, resolve=True)[name]}))
+            yield lambda: config.validate(OmegaConf.create({name: plain[name]}))
+        with open(path) as f:
+            named = re.search(r"tune run (?:--?\S+ \d+ )*(\w+)", f.read())
+        if named and os.path.exists(os.path.join(folder, named[1] + ".py")):
+            yield lambda: recipe_of(named[1])(found)
 
     return read
 
 
 def axolotl():
     import transformers.utils
+    from axolotl.integrations.base import PluginManager
     from axolotl.utils.config import prepare_plugins, validate_config
     from axolotl.utils.dict import DictDefault
 
@@ -40,6 +61,7 @@ def axolotl():
 
     def validate(path):
         found = DictDefault(load(path))
+        PluginManager._instance = None  # it would keep the plugins of other files
         prepare_plugins(found)
         validate_config(found, capabilities=gpu, env_capabilities={"torch_version": "2.11.0"})
 
@@ -66,9 +88,14 @@ def llamafactory():
     return lambda path: [lambda: parse(path)]
 
 
-def handbook():
+def trl():
     """The parser of TRL's scripts, which the handbook's scripts use. What it does not know is an objection for each key."""
-    from trl import DPOConfig, ModelConfig, ORPOConfig, ScriptArguments, SFTConfig, TrlParser
+    from trl import DPOConfig, ModelConfig, ScriptArguments, SFTConfig, TrlParser
+
+    try:
+        from trl import ORPOConfig
+    except ImportError:  # moved in later versions
+        from trl.experimental.orpo import ORPOConfig
 
     def unknown(word):
         raise ValueError("unknown: " + word)
@@ -83,6 +110,9 @@ def handbook():
                 yield lambda: unknown(word)
 
     return read
+
+
+handbook = trl
 
 
 def objections(read, path):
@@ -109,6 +139,8 @@ def main():
     for path in paths:
         os.chdir(os.path.dirname(path))  # paths in the file are meant from its folder
         found[path] = [line.replace(os.path.dirname(path), ".") for line in objections(read, os.path.abspath(path))]
+    # pydantic quotes a part of the file, which is another one after a change.
+    found = {path: [re.sub(r" \[type=\w+, input_value=.*", "", line, flags=re.S) for line in lines] for path, lines in found.items()}
     with open(result, "w") as f:
         json.dump(found, f)
 

@@ -607,6 +607,15 @@ static const char *states_compared(const char *optimizer) {
   return ", and the run may need more or less memory";
 }
 
+// What another optimizer would change is not known, so the plan keeps this one.
+static void hold_optimizer(project_job *p) {
+  plim_project_knob *k = &p->project.knobs[PLIM_KNOB_OPTIMIZER];
+  if (k->is_fixed) return;
+  k->is_fixed = true;
+  snprintf(k->why, sizeof k->why,
+           "what another one would change is not known, because it is not modelled");
+}
+
 static void fill_optimizer(project_job *p, job_args *a) {
   if (strcmp(a->optimizer, "adamw") != 0 || job_is_typed(a, &a->optimizer)) return;
   if (!is_known(p->run.optimizer.origin)) return;
@@ -616,6 +625,7 @@ static void fill_optimizer(project_job *p, job_args *a) {
          "the optimizer %s is not modelled: predicted as adamw%s", p->run.optimizer.text,
          states_compared(p->run.optimizer.text));
     note_place(p, PLIM_KNOB_OPTIMIZER);
+    hold_optimizer(p);
   }
 }
 
@@ -670,6 +680,12 @@ static const char *first_on_disk(const plim_project *p) {
   return ".";
 }
 
+// Lightning trains a model in the type in which it was loaded, unless the Trainer has a true precision.
+static bool keeps_loaded_type(const project_job *p) {
+  return p->project.dialect == PLIM_DIALECT_LIGHTNING && p->run.dtype.origin == PLIM_DEFAULTED &&
+         project_job_setting(p, "Model", ".pretrained_model_name_or_path");
+}
+
 static plim_err fill(project_job *p, job_args *a, plim_error *error) {
   const plim_run_settings *r = &p->run;
   plim_known_text attention = r->attention;
@@ -685,7 +701,7 @@ static plim_err fill(project_job *p, job_args *a, plim_error *error) {
   if (err) return err;
   fill_count(p, a, PLIM_KNOB_SEQUENCE, r->sequence, 0, &a->seq);
   fill_precision(p, a);
-  fill_choice(p, a, PLIM_KNOB_DTYPE, r->dtype, job_dtypes, &a->dtype);
+  if (!keeps_loaded_type(p)) fill_choice(p, a, PLIM_KNOB_DTYPE, r->dtype, job_dtypes, &a->dtype);
   fill_choice(p, a, PLIM_KNOB_ATTENTION, attention, plim_attention_names, &a->attention);
   fill_choice(p, a, PLIM_KNOBS, r->loop, job_loops, &a->loop);
   fill_choice(p, a, PLIM_KNOBS, r->mask, plim_mask_names, &a->mask);

@@ -224,6 +224,27 @@ static char *command_in(const char *script, size_t size) {
   return plim_copy_of(script + start, size - start);
 }
 
+// `is_wanted_same`: also if the changes do not concern it.
+static plim_err typed_command(const plim_project *p, const plim_edit_set *edits,
+                              bool is_wanted_same, char **out, plim_error *error) {
+  plim_err err = PLIM_OK;
+  *out = NULL;
+  for (size_t i = 0; !err && i < p->files.len; i++) {
+    const plim_project_file *f = p->files.at[i];
+    char *text = NULL;
+    size_t size;
+    if (!f->is_typed) continue;
+    err = plim_project_text(p, i, edits, &text, &size, error);
+    bool is_same = err || (size == f->size && memcmp(text, f->text, size) == 0);
+    if (!err && (!is_same || is_wanted_same)) {
+      *out = command_in(text, size);
+      if (!*out) err = plim_no_memory(error);
+    }
+    free(text);
+  }
+  return err;
+}
+
 plim_err plan_command_of(const plim_project *p, const plim_knob_change *changes, size_t count,
                          char **out, plim_error *error) {
   plim_edit_set edits;
@@ -231,17 +252,18 @@ plim_err plan_command_of(const plim_project *p, const plim_knob_change *changes,
   if (!count) return PLIM_OK;
   plim_err err = plim_project_set(p, changes, count, &edits, error);
   if (err) return err;
-  for (size_t i = 0; !err && i < p->files.len; i++) {
-    const plim_project_file *f = p->files.at[i];
-    char *text = NULL;
-    size_t size;
-    if (!f->is_typed) continue;
-    err = plim_project_text(p, i, &edits, &text, &size, error);
-    bool is_same = err || (size == f->size && memcmp(text, f->text, size) == 0);
-    if (!is_same) *out = command_in(text, size);
-    if (!is_same && !*out) err = plim_no_memory(error);
-    free(text);
-  }
+  err = typed_command(p, &edits, false, out, error);
+  plim_edit_set_clear(&edits);
+  return err;
+}
+
+plim_err plan_command_with(const plim_project *p, const plim_knob_change *changes, size_t count,
+                           char **out, plim_error *error) {
+  plim_edit_set edits = {0};
+  *out = NULL;
+  plim_err err = count ? plim_project_set(p, changes, count, &edits, error) : PLIM_OK;
+  if (err) return err;
+  err = typed_command(p, &edits, true, out, error);
   plim_edit_set_clear(&edits);
   return err;
 }

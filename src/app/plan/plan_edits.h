@@ -48,6 +48,9 @@ plim_err plan_diff_of(const plim_project *project, const plim_knob_change *chang
 // The command line that was typed, with these changes; NULL: there is none, or it stays. The caller frees it.
 plim_err plan_command_of(const plim_project *project, const plim_knob_change *changes, size_t count,
                          char **out, plim_error *error);
+// The same, also where it stays: the line that starts the training with these changes. NULL: none was typed.
+plim_err plan_command_with(const plim_project *project, const plim_knob_change *changes,
+                           size_t count, char **out, plim_error *error);
 
 // One line for each comment next to a number that these changes make wrong; the caller frees the text (plan_comments.c).
 plim_err plan_comments(const plim_project *project, const plim_knob_change *changes, size_t count,

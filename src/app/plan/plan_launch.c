@@ -258,6 +258,21 @@ static plim_err start_in_folder(const launch *l, char **line, plim_error *error)
   return PLIM_OK;
 }
 
+// A script with an Accelerator has no flag for DeepSpeed's file: accelerate reads it.
+static bool has_accelerator(const launch *l) {
+  return l->r->files && project_job_calls(l->r->files, "Accelerator(");
+}
+
+static void accelerate_zero_line(const launch *l, FILE *out) {
+  fprintf(out, "accelerate launch --use_deepspeed --deepspeed_config_file ds_config.json");
+  if (l->nodes > 1)
+    fprintf(out,
+            " --num_machines %d --machine_rank $SLURM_NODEID --main_process_ip $HEAD"
+            " --main_process_port 29500",
+            l->nodes);
+  fprintf(out, " --num_processes %d %s", l->world, l->script);
+}
+
 static void write_line(const launch *l, FILE *out) {
   const char *config = accelerate_file(l);
   bool is_new = is_zero(l) && !l->is_written && !l->own_file && !l->own_sharding;
@@ -267,6 +282,7 @@ static void write_line(const launch *l, FILE *out) {
   if (only_line(l, out)) return;
   if (config && !is_new) accelerate_line(l, config, out);
   else if (own_line(l, out)) return;
+  else if (is_new && has_accelerator(l)) accelerate_zero_line(l, out);
   else if (is_zero(l) && !l->own_sharding && l->nodes == 1 && !is_module)
     fprintf(out, "deepspeed --num_gpus %d %s%s", l->per_node, l->script, deepspeed);
   else torchrun_line(l, deepspeed, out);

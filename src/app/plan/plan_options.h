@@ -16,6 +16,7 @@ typedef struct {
   uint64_t samples;
   bool contrastive, batch_norm;
   int64_t positives, negatives;   // from the files
+  bool is_proved;                 // by a simulated run of the files' command
   bool is_online, is_unsandboxed; // of a program that is simulated
 } plan_args;
 

@@ -21,11 +21,25 @@ typedef struct {
   const char *no_reproduce; // if there is none: the setting that has no option
 } plan_for_card;
 
-// A simulated run with the settings of the first rung.
+// A simulated run with the settings of the first rung, or why there was none.
+typedef enum {
+  PLAN_PROVED,    // it fits, whether or not it needs what was predicted
+  PLAN_DISPROVED, // it ran out of memory
+  PLAN_UNPROVED,  // there was no run, or it shows too little
+} plan_proof_end;
+
 typedef struct {
-  uint64_t needs_bytes; // with CUDA's context
-  const char *log;
+  plan_proof_end end;
+  uint64_t needs_bytes; // with CUDA's context; PLIM_UNKNOWN: not known
+  char *command;        // the line that was run; NULL: the program of plan -- COMMAND; owned
+  char *log;            // what it printed; NULL: it was not run; owned
+  char why[480];        // the reason, unless it is proved
+  char *help;           // and what to do; NULL: nothing to add; owned
 } plan_proof;
+
+void plan_proof_clear(plan_proof *proof);
+// Whether the run needed what was predicted, within the error margin.
+bool plan_proof_agrees(const plan_proof *proof, const plim_estimate *predicted);
 
 typedef struct {
   const job_args *args;

@@ -15,4 +15,11 @@ plim_err trial_read_command(project_job *files, const char *const *words, const 
 plim_err trial_version_of(const plim_project *p, const char *const *words, const char *parent,
                           const plim_edit_set *edits, trial_version *out, plim_error *error);
 
+// The same for a project whose command is a line for the shell, which `line` has with its changes.
+plim_err trial_version_of_line(const plim_project *p, const char *line, const plim_edit_set *edits,
+                               trial_version *out, plim_error *error);
+// Shows the program a new file.
+plim_err trial_version_add(trial_version *version, const char *path, const char *text,
+                           plim_error *error);
+
 #endif

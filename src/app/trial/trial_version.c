@@ -125,23 +125,57 @@ static plim_err show_new(trial_version *v, const char *parent, const plim_edit_s
   return err;
 }
 
+// Shows the program the file with its edits, if there are any.
+static plim_err show_edited(trial_version *v, const char *parent, const plim_project *project,
+                            size_t file, const plim_edit_set *edits, plim_error *error) {
+  const plim_project_file *f = project->files.at[file];
+  char *text = NULL;
+  size_t size;
+  plim_err err = plim_project_text(project, file, edits, &text, &size, error);
+  bool is_same = err || (size == f->size && memcmp(text, f->text, size) == 0);
+  if (!is_same) err = show(v, parent, f->path, f->path, text, size, error);
+  free(text);
+  return err;
+}
+
+static plim_err edited_words(trial_version *v, const plim_project *project,
+                             const char *const *words, const plim_edit_set *edits,
+                             plim_error *error) {
+  const plim_project_file *f = project->files.at[0];
+  char *text = NULL;
+  size_t size;
+  plim_err err = plim_project_text(project, 0, edits, &text, &size, error);
+  bool is_same = err || (size == f->size && memcmp(text, f->text, size) == 0);
+  if (!err) err = is_same ? copy_words(v, words, error) : read_words(v, text, size, error);
+  free(text);
+  return err;
+}
+
 // The first file is the command line.
 plim_err trial_version_of(const plim_project *project, const char *const *words, const char *parent,
                           const plim_edit_set *edits, trial_version *v, plim_error *error) {
   *v = (trial_version){0};
   plim_err err = show_new(v, parent, edits, error);
-  for (size_t i = 0; !err && i < project->files.len; i++) {
-    const plim_project_file *f = project->files.at[i];
-    char *text = NULL;
-    size_t size;
-    err = plim_project_text(project, i, edits, &text, &size, error);
-    bool is_same = err || (size == f->size && memcmp(text, f->text, size) == 0);
-    if (!err && i == 0)
-      err = is_same ? copy_words(v, words, error) : read_words(v, text, size, error);
-    else if (!is_same) err = show(v, parent, f->path, f->path, text, size, error);
-    free(text);
-  }
+  if (!err) err = edited_words(v, project, words, edits, error);
+  for (size_t i = 1; !err && i < project->files.len; i++)
+    err = show_edited(v, parent, project, i, edits, error);
   return err;
+}
+
+plim_err trial_version_of_line(const plim_project *project, const char *line,
+                               const plim_edit_set *edits, trial_version *v, plim_error *error) {
+  const char *const words[] = {"bash", "-c", line, NULL};
+  *v = (trial_version){0};
+  plim_err err = show_new(v, NULL, edits, error);
+  if (!err) err = copy_words(v, words, error);
+  for (size_t i = 0; !err && i < project->files.len; i++)
+    if (!project->files.at[i]->is_typed) err = show_edited(v, NULL, project, i, edits, error);
+  return err;
+}
+
+plim_err trial_version_add(trial_version *v, const char *path, const char *text,
+                           plim_error *error) {
+  return show(v, NULL, path, NULL, text, strlen(text), error);
 }
 
 plim_err trial_version_make(const trial_program *p, const plim_knob_change *changes, size_t count,

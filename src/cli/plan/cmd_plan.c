@@ -12,6 +12,7 @@
 #include "output_file.h"
 #include "plan_file.h"
 #include "plan_make.h"
+#include "plan_prove.h"
 #include "plan_show.h"
 #include "plan_trial.h"
 #include "python_code.h"
@@ -61,7 +62,7 @@ static void hold_fixed(const plim_project *p, plim_plan_request *r) {
 }
 
 // If one key sets both the compute type and the type of the parameters, only some pairs can be written. A type that is
-// not supported stays unchanged.
+// not supported stays unchanged, and so does a type whose key cannot have the better value.
 static void hold_types(const project_job *files, plim_plan_request *r) {
   plim_choice own = plim_plan_own_choice(r), best = plim_plan_best_types(r);
   plim_knob_change changes[2];
@@ -73,7 +74,8 @@ static void hold_types(const project_job *files, plim_plan_request *r) {
     changes[count++] = (plim_knob_change){knobs[i], {.kind = PLIM_VALUE_TEXT, .text = name}};
   }
   bool has_place = plan_file_takes(&files->project, changes, count);
-  if (files->holds_precision) keep_own(r, PLIM_KNOB_PRECISION);
+  bool has_key = files->project.knobs[PLIM_KNOB_PRECISION].place_count;
+  if (files->holds_precision || (has_key && !has_place)) keep_own(r, PLIM_KNOB_PRECISION);
   if (files->holds_precision || !has_place) keep_own(r, PLIM_KNOB_DTYPE);
 }
 
@@ -131,6 +133,8 @@ static plim_err plan_card(const plan_args *args, const project_job *files, const
   if (!err && files) hold_types(files, &c->asked);
   if (!err && files) offer_losses(files, &c->asked);
   if (!err && files) hold_ways(files, &c->asked);
+  if (!err && files)
+    c->asked.refused_count = plim_project_refused(&files->project, c->asked.refused);
   if (!err && files) mark_by_hand(&files->project, &c->asked);
   plim_plan_request first = c->asked;
   first.known = &c->known;
@@ -306,7 +310,8 @@ int plan_show(const plan_result *r, bool is_json) {
   if (err) return cli_report(&error, NULL);
   if (!is_json) plan_print_text(r);
   for (size_t i = 0; i < r->count; i++) fits = fits || r->cards[i].plan.rungs.len;
-  return fits ? CLI_OK : CLI_FINDING;
+  bool is_proved = !r->proof || r->proof->end == PLAN_PROVED;
+  return fits && is_proved ? CLI_OK : CLI_FINDING;
 }
 
 static void note_interrupted(void) {
@@ -376,7 +381,9 @@ static int run(const cli_call *call) {
   plan_result r = plan_result_new(call, args);
   plim_error error = {0};
   const char *source = NULL;
+  plan_proof proof = {0};
   plim_err err = check_duration(args, &error);
+  if (!err && args->is_proved) err = plan_check_prove(call, args, &error);
   if (!err && !call->words.len && !args->command && !args->job.model) err = refuse_nothing(&error);
   args->job.typed = call;
   args->job.typed_at = offsetof(plan_args, job);
@@ -391,7 +398,10 @@ static int run(const cli_call *call) {
   if (!err) err = plan_result_make(args, has_files ? &files : NULL, &r, &source, &error);
   if (!err && r.count == 1) err = plan_writable(&r, &r.cards[0], &error);
   for (size_t i = 0; !err && i < r.count; i++) err = plan_reproduce(&r, &r.cards[i], &error);
+  if (!err && args->is_proved && r.cards[0].plan.rungs.len)
+    err = plan_prove_files(&r, args, &proof, &error);
   int status = err ? cli_report(&error, source) : plan_show(&r, call->common.json);
+  plan_proof_clear(&proof);
   plan_result_clear(&r);
   project_job_clear(&files);
   return status;
@@ -441,10 +451,18 @@ static const cli_option options[] = {
      true},
     {"out", 0, "FILE", CLI_FILE, offsetof(plan_args, out),
      "save the plan to this file, for plimsoll apply", NULL, true},
+    {"prove", 0, NULL, CLI_FLAG, offsetof(plan_args, is_proved),
+     "with FILES: run the training with the planned settings on a simulated GPU, and compare the "
+     "memory that it needs with the prediction; its command is --command, a launch script among "
+     "the files, or a script without arguments",
+     NULL},
     {"online", 0, NULL, CLI_FLAG, offsetof(plan_args, is_online),
-     "with COMMAND: let the program use the network; it may then upload and send messages", NULL},
+     "with COMMAND or --prove: let the program use the network; it may then upload and send "
+     "messages",
+     NULL},
     {"unsandboxed", 0, NULL, CLI_FLAG, offsetof(plan_args, is_unsandboxed),
-     "with COMMAND: run the program without a sandbox; it may then change your files", NULL},
+     "with COMMAND or --prove: run the program without a sandbox; it may then change your files",
+     NULL},
     JOB_OPTIONS(AT),
     {0},
 };
@@ -459,6 +477,9 @@ static const char *const description[] = {
     "Shows what each change saves and costs, the memory budget before and after, and fallbacks "
     "that need less memory, in case a run still fails. Settings that affect what the model learns "
     "are changed only with --allow.",
+    "With --prove, the training is also run on a simulated GPU (see plimsoll simulate) with the "
+    "planned settings: the plan says whether it fits there and how its peak compares with the "
+    "prediction. Your files are not changed: the program sees edited copies of them.",
     "With -- COMMAND, the program is run on a simulated GPU (see plimsoll simulate) to observe "
     "what it does. If plimsoll's prediction for that agrees with the run, the plan is made by "
     "prediction, and another simulated run proves it. Otherwise, as for a model that plimsoll does "
@@ -490,6 +511,8 @@ static const cli_example examples[] = {
      "plan from your own files, for plimsoll apply"},
     {"plimsoll plan train.py --command \"python train.py --batch_size 8\" --gpu 24GiB",
      "plan a script whose settings come from its command line"},
+    {"plimsoll plan train.yaml --gpu 24GiB --prove --command \"axolotl train train.yaml\"",
+     "also run the plan on a simulated GPU, to see that it fits"},
     {"plimsoll plan -m qwen2.5-7b --lora-rank 128 -b 2 -a 8 -c -g 4090",
      "the fastest settings for this run on an RTX 4090"},
     {"plimsoll plan -m llama-3.1-8b --lora-rank 16 -b 4 -g 24GiB,32GiB,80GiB",
@@ -509,5 +532,5 @@ const cli_command cmd_plan = {
     .run = run,
     .description = description,
     .examples = examples,
-    .finding = "nothing fits",
+    .finding = "nothing fits, or --prove did not prove the plan",
 };

@@ -253,9 +253,18 @@ static void launch(json_writer *j, const plan_result *r, const plan_for_card *c)
   plan_launch_clear(&l);
 }
 
-static void proof(json_writer *j, const plan_proof *p) {
+static void proof(json_writer *j, const plan_proof *p, const plim_rung *rung) {
+  static const char *const ends[] = {"proved", "disproved", "unproved"};
+  bool is_known = p->needs_bytes != PLIM_UNKNOWN;
   jsonw_object(j, "proof");
+  jsonw_string(j, "result", ends[p->end]);
   jsonw_bytes(j, "needs_bytes", p->needs_bytes);
+  jsonw_bytes(j, "predicted_bytes", rung->e.device_bytes);
+  if (is_known) jsonw_bool(j, "is_within_error_margin", plan_proof_agrees(p, &rung->e));
+  else jsonw_null(j, "is_within_error_margin");
+  jsonw_string_or_null(j, "command", p->command);
+  jsonw_string_or_null(j, "why", p->why);
+  jsonw_string_or_null(j, "help", p->help);
   jsonw_string(j, "log", p->log);
   jsonw_end(j);
 }
@@ -283,7 +292,7 @@ static void members(json_writer *j, const plan_result *r, const plan_for_card *c
   estimate_json_members(j, &p->before);
   jsonw_string_or_null(j, "cannot_run", p->own_refusal);
   jsonw_end(j);
-  if (r->proof) proof(j, r->proof);
+  if (r->proof) proof(j, r->proof, &p->rungs.at[0]);
   jsonw_u64(j, "tried", p->tried);
   jsonw_bool(j, "concedes", p->concedes);
   jsonw_bool(j, "is_tight", p->is_tight);

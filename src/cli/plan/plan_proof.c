@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli_alloc.h"
 #include "plan_observed.h"
 #include "plan_show.h"
 #include "simulate_report.h"
@@ -97,13 +98,14 @@ static void note_batch(work *w) {
 }
 
 static void show(work *w, const simulate_process *seen, const trial_run *run) {
-  plan_proof proof = {run->needs_bytes, run->log};
+  plan_proof proof = {.needs_bytes = run->needs_bytes, .log = cli_format("%s", run->log)};
   bool is_json = w->t->call->common.json;
   w->plan.result.proof = &proof;
   w->t->is_done = true;
   note_batch(w);
   if (!is_json) simulate_print_observed(seen);
   w->t->status = plan_show(&w->plan.result, is_json);
+  plan_proof_clear(&proof);
 }
 
 static plim_err attempt(work *w, const simulate_process *seen, plim_error *error) {

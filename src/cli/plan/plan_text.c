@@ -188,12 +188,29 @@ static void print_verdict(const plan_for_card *c) {
     sentence("times are for an H200; name your GPU (--gpu 4090) to get its times");
 }
 
+static void print_not_proved(const plan_proof *proof) {
+  char line[1200];
+  snprintf(line, sizeof line, "%s: %.480s%s%.600s",
+           proof->end == PLAN_DISPROVED ? "DISPROVED" : "NOT PROVED", proof->why,
+           proof->help ? "; " : "", proof->help ? proof->help : "");
+  sentence(line);
+}
+
 static void print_proof(const plan_result *r, const plan_for_card *c) {
-  if (!r->proof) return;
-  char line[200];
-  snprintf(line, sizeof line, "proved by a simulated run: peak %s (predicted %s)",
-           units_bytes(r->proof->needs_bytes).text,
-           units_bytes(c->plan.rungs.at[0].e.device_bytes).text);
+  const plan_proof *proof = r->proof;
+  char line[400], command[120] = "";
+  if (!proof) return;
+  if (proof->end != PLAN_PROVED) {
+    print_not_proved(proof);
+    return;
+  }
+  const plim_estimate *e = &c->plan.rungs.at[0].e;
+  if (proof->command) snprintf(command, sizeof command, " of %.100s", proof->command);
+  snprintf(line, sizeof line, "proved by a simulated run%s: peak %s (predicted %s)%s", command,
+           units_bytes(proof->needs_bytes).text, units_bytes(e->device_bytes).text,
+           plan_proof_agrees(proof, e) ? ""
+                                       : "; it fits, but the prediction is wrong by more than its "
+                                         "error margin");
   sentence(line);
 }
 

@@ -26,7 +26,7 @@ static const size_t usable[] = {
     offsetof(plan_args, is_online), offsetof(plan_args, is_unsandboxed),
     offsetof(plan_args, out),       offsetof(plan_args, margin),
     offsetof(plan_args, fix),       offsetof(plan_args, tries),
-    offsetof(plan_args, allow),
+    offsetof(plan_args, allow),     offsetof(plan_args, is_proved),
 };
 
 // Those that only a plan by prediction can follow.

@@ -50,6 +50,13 @@ typedef struct {
 } plim_known_estimate;
 typedef vec(plim_known_estimate) plim_known_estimates;
 
+// Values of two knobs that the user's framework refuses together. Each is a list of names, separated by spaces.
+typedef struct {
+  plim_knob knob[2];
+  const char *values[2];
+} plim_refused_pair;
+enum { PLIM_MAX_REFUSED = 8 };
+
 typedef struct {
   plim_job job; // the user's job, with its own micro batch and accumulation
   const char *alloc_conf;
@@ -61,6 +68,9 @@ typedef struct {
   bool allowed[PLIM_KNOBS];        // for knobs that change what the model learns
   // Whether the user would have to set up this sharding manually; indexed by the values of strategy and offload.
   bool by_hand[PLIM_STRATEGIES][PLIM_OFFLOADS];
+  // Candidates with such a pair are not tried, unless the user's own settings have it.
+  plim_refused_pair refused[PLIM_MAX_REFUSED];
+  size_t refused_count;
   bool quantises_once; // the files can express nf4, but not nf4-double
   // The files cannot express checkpoints on the host, optimizer state on the host, or the allocator's settings.
   bool checkpoint_by_hand, optimizer_by_hand;

@@ -382,10 +382,36 @@ static bool has_no_step_there(const plim_choice *choice) {
   return has_state && (is_paged(optimizer) || rounds(optimizer));
 }
 
+// Whether a list of names, separated by spaces, has that of the value.
+static bool is_listed(const char *list, plim_knob knob, int64_t value) {
+  const char *name = plim_knob_value_name(knob, value), *at = list;
+  size_t size = name ? strlen(name) : 0;
+  while (size && (at = strstr(at, name))) {
+    bool starts = at == list || at[-1] == ' ', ends = !at[size] || at[size] == ' ';
+    if (starts && ends) return true;
+    at += size;
+  }
+  return false;
+}
+
+static bool has_pair(const plim_refused_pair *pair, const plim_choice *choice) {
+  return is_listed(pair->values[0], pair->knob[0], choice->at[pair->knob[0]]) &&
+         is_listed(pair->values[1], pair->knob[1], choice->at[pair->knob[1]]);
+}
+
+static bool is_refused(const plim_plan_request *r, const plim_choice *choice) {
+  for (size_t i = 0; i < r->refused_count; i++) {
+    if (!has_pair(&r->refused[i], choice)) continue;
+    plim_choice own = plim_plan_own_choice(r);
+    if (!has_pair(&r->refused[i], &own)) return true;
+  }
+  return false;
+}
+
 bool plim_choice_is_sound(const plim_plan_request *r, const plim_choice *choice) {
   // Losses of preferences are never Liger's: with them it only replaces modules.
   bool has_two_losses = choice->at[PLIM_KNOB_CHUNKED_LOSS] && choice->at[PLIM_KNOB_LIGER] &&
                         r->job.recipe.method == PLIM_METHOD_TEXTS;
   return !has_two_losses && !is_sent_twice(r, choice) && !has_no_step_there(choice) &&
-         plim_precision_is_sound(r, choice);
+         !is_refused(r, choice) && plim_precision_is_sound(r, choice);
 }

@@ -124,12 +124,13 @@ const plim_sign plim_signs[] = {
   SIGN(TORCHTITAN, "activation_checkpoint.mode", 2, TREES),
   SIGN(TORCHTITAN, "parallelism.*_degree", 2, TREES),
 
-  SIGN(NANOGPT, "block_size", 2, PYTHON | COMMANDS),
+  // Many scripts have a block size and a batch size.
+  SIGN(NANOGPT, "block_size", 1, PYTHON | COMMANDS),
   SIGN(NANOGPT, "batch_size", 1, PYTHON | COMMANDS),
-  SIGN(NANOGPT, "max_iters", 1, PYTHON | COMMANDS),
+  SIGN(NANOGPT, "max_iters", 2, PYTHON | COMMANDS),
+  SIGN(NANOGPT, "init_from", 2, PYTHON | COMMANDS),
   SIGN(NANOGPT, "n_layer", 1, PYTHON | COMMANDS),
   SIGN(NANOGPT, "n_embd", 1, PYTHON | COMMANDS),
-  SIGN(NANOGPT, "gradient_accumulation_steps", 1, PYTHON | COMMANDS),
 
   SIGN(LITGPT, "train.micro_batch_size", 2, TREES),
   SIGN(LITGPT, "train.global_batch_size", 2, TREES),

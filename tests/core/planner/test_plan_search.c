@@ -353,6 +353,27 @@ TEST(a_named_pair_is_tried) {
   CHECK(plim_plan_make(&r, &plan, NULL) == PLIM_ERR_ARGUMENT, "DDP keeps nothing on the host");
 }
 
+// The pick is the fastest; with a pair of its values refused, no rung has the pair. The user's own pair is no candidate to refuse.
+TEST(a_pair_that_the_framework_refuses_is_not_planned) {
+  plim_plan_request r = small_domain(4, 2, 80 * 1024);
+  plim_plan plan;
+  r.domains[PLIM_KNOB_MICRO_BATCH] = only(4);
+  CHECK(make(&r, &plan) && chosen(&plan, PLIM_KNOB_CHECKPOINT) == PLIM_CHECKPOINT_OFF, "faster");
+  plim_plan_clear(&plan);
+  r.job.recipe.checkpoint = PLIM_CHECKPOINT_ON;
+  r.refused[r.refused_count++] = (plim_refused_pair){{PLIM_KNOB_ALLOC_CONF, PLIM_KNOB_CHECKPOINT},
+                                                     {"unchanged expandable_segments:True", "off"}};
+  CHECK(make(&r, &plan) && plan.rungs.len, "something else is");
+  for (size_t i = 0; i < plan.rungs.len; i++)
+    CHECK(plan.rungs.at[i].choice.at[PLIM_KNOB_CHECKPOINT] != PLIM_CHECKPOINT_OFF, "row %zu", i);
+  plim_plan_clear(&plan);
+  r.domains[PLIM_KNOB_CHECKPOINT] = only(PLIM_CHECKPOINT_OFF);
+  CHECK(plim_plan_make(&r, &plan, NULL) == PLIM_ERR_ARGUMENT, "nor if it is asked for");
+  r.job.recipe.checkpoint = PLIM_CHECKPOINT_OFF;
+  CHECK(make(&r, &plan) && plan.rungs.len, "the user's own stays");
+  plim_plan_clear(&plan);
+}
+
 TEST(a_choice_without_sharing_is_one_gpu) {
   plim_plan_request r = small(2, 2);
   r.world = 4;

@@ -29,6 +29,7 @@ TEST(knobs_that_frameworks_tie_to_a_setting_are_held) {
       {AXOLOTL "activation_offloading: true\n", PLIM_KNOB_CHECKPOINT, "only with checkpointing"},
       {AXOLOTL "activation_offloading: legacy\n", PLIM_KNOB_CHECKPOINT, "only with checkpointing"},
       {AXOLOTL "tiled_mlp: true\n", PLIM_KNOB_LIGER, "Liger's MLP"},
+      {AXOLOTL "fp8_enable_fsdp_float8_all_gather: true\n", PLIM_KNOB_STRATEGY, "needs FSDP2"},
       {FACTORY "use_badam: true\n", PLIM_KNOB_OPTIMIZER, "BAdam"},
       {FACTORY "use_badam: true\n", PLIM_KNOB_STRATEGY, "ZeRO-3"},
       {FACTORY "use_galore: true\n", PLIM_KNOB_STRATEGY, "GaLore with DeepSpeed"},
@@ -56,6 +57,30 @@ TEST(settings_that_are_off_hold_nothing) {
     for (size_t k = 0; k < sizeof knobs / sizeof *knobs; k++)
       CHECK(!project.knobs[knobs[k]].is_fixed, "text %zu: %s", i, project.knobs[knobs[k]].why);
   }
+  plim_project_clear(&project);
+}
+
+static bool refuses_pair(plim_knob first, const char *value, plim_knob second, const char *with) {
+  plim_refused_pair pairs[PLIM_MAX_REFUSED];
+  size_t count = plim_project_refused(&project, pairs);
+  for (size_t i = 0; i < count; i++)
+    if (pairs[i].knob[0] == first && strstr(pairs[i].values[0], value) &&
+        pairs[i].knob[1] == second && strstr(pairs[i].values[1], with))
+      return true;
+  return false;
+}
+
+// tests/torch/parsers.py has Axolotl and torchtune refuse them.
+TEST(values_that_frameworks_refuse_together_are_told_to_a_plan) {
+  CHECK(!read_text("train.yaml", AXOLOTL), "%s", error.message);
+  CHECK(refuses_pair(PLIM_KNOB_STRATEGY, "fsdp2", PLIM_KNOB_OPTIMIZER, "adamw-8bit"), "Axolotl");
+  CHECK(refuses_pair(PLIM_KNOB_OFFLOAD, "activations", PLIM_KNOB_CHECKPOINT, "off"), "Axolotl");
+  CHECK(!read_text("train.yaml", TUNE), "%s", error.message);
+  CHECK(refuses_pair(PLIM_KNOB_OFFLOAD, "activations", PLIM_KNOB_CHECKPOINT, "off"), "torchtune");
+  CHECK(!refuses_pair(PLIM_KNOB_STRATEGY, "fsdp2", PLIM_KNOB_OPTIMIZER, "adamw-8bit"), "torchtune");
+  CHECK(!read_text("train.yaml", FACTORY), "%s", error.message);
+  CHECK(!refuses_pair(PLIM_KNOB_OFFLOAD, "activations", PLIM_KNOB_CHECKPOINT, "off"),
+        "another one");
   plim_project_clear(&project);
 }
 

@@ -184,22 +184,29 @@ static void recognise_fsdp(plim_project *p) {
 
 // Trainers that a script calls, or whose class of arguments it hands to a parser, although it sets none of them.
 static const struct {
+  const char *modules[2]; // it imports one of them
   const char *piece;
   plim_dialect dialect;
 } trainers[] = {
-    {"SFTTrainer(", PLIM_DIALECT_TRL},      {"SFTConfig", PLIM_DIALECT_TRL},
-    {"Seq2SeqTrainer(", PLIM_DIALECT_HF},   {"Trainer(", PLIM_DIALECT_HF},
-    {"TrainingArguments", PLIM_DIALECT_HF},
+    {{"lightning", "pytorch_lightning"}, "LightningModule", PLIM_DIALECT_LIGHTNING},
+    {{"lightning", "pytorch_lightning"}, "L.Trainer(", PLIM_DIALECT_LIGHTNING},
+    {{"lightning", "pytorch_lightning"}, "pl.Trainer(", PLIM_DIALECT_LIGHTNING},
+    {{"transformers", "trl"}, "SFTTrainer(", PLIM_DIALECT_TRL},
+    {{"transformers", "trl"}, "SFTConfig", PLIM_DIALECT_TRL},
+    {{"transformers", "trl"}, "Seq2SeqTrainer(", PLIM_DIALECT_HF},
+    {{"transformers", "trl"}, "Trainer(", PLIM_DIALECT_HF},
+    {{"transformers", "trl"}, "TrainingArguments", PLIM_DIALECT_HF},
 };
 
 // The defaults of such a trainer are the settings of the run.
 static void recognise_code(plim_project_file *f) {
   bool is_open = f->is.dialect == PLIM_DIALECT_HOME || f->is.dialect == PLIM_DIALECTS;
-  bool is_of_hf =
-      plim_python_imports(&f->code, "transformers") || plim_python_imports(&f->code, "trl");
   if (!is_open || f->is.rival != PLIM_DIALECTS || f->settings.format != PLIM_FORMAT_PYTHON) return;
-  for (size_t i = 0; is_of_hf && i < sizeof trainers / sizeof *trainers; i++) {
-    if (!plim_python_has(&f->code, trainers[i].piece)) continue;
+  for (size_t i = 0; i < sizeof trainers / sizeof *trainers; i++) {
+    const char *const *modules = trainers[i].modules;
+    bool has_it =
+        plim_python_imports(&f->code, modules[0]) || plim_python_imports(&f->code, modules[1]);
+    if (!has_it || !plim_python_has(&f->code, trainers[i].piece)) continue;
     f->is.dialect = trainers[i].dialect;
     snprintf(f->is.reason, sizeof f->is.reason, "it uses %s",
              plim_dialect_table[trainers[i].dialect].name);

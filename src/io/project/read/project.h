@@ -25,6 +25,7 @@
 #include "dialect.h"
 #include "hash.h"
 #include "notes.h"
+#include "plan.h"
 #include "python_code.h"
 #include "text_file.h"
 #include "training.h"
@@ -185,6 +186,9 @@ typedef struct {
   const char *loss;        // loss_type, if it is not the method's own; NULL otherwise
 } plim_project_method;
 plim_project_method plim_project_trains(const plim_project *p);
+
+// Values of knobs that the project's framework refuses together, for a plan; returns how many there are (project_rules.c).
+size_t plim_project_refused(const plim_project *p, plim_refused_pair out[PLIM_MAX_REFUSED]);
 
 // Refuses runs that are not supported yet and names what they do: preference training, other heads, layers
 // or sequences split over GPUs (project_unmodelled.c).

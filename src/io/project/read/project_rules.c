@@ -1,4 +1,5 @@
-// Combinations that a framework refuses: while one setting is on, a knob keeps its value.
+// Combinations that a framework refuses: while one setting is on, a knob keeps its value; and values of two knobs that a plan
+// must not combine.
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -41,6 +42,7 @@ static const rule rules[] = {
      "Axolotl offloads activations only with checkpointing"},
     {AXOLOTL, "selective_checkpointing", 0, PLIM_KNOB_CHECKPOINT,
      "selective_checkpointing needs checkpointing"},
+    {AXOLOTL, "fp8_enable_fsdp_float8_all_gather", 0, PLIM_KNOB_STRATEGY, "it needs FSDP2"},
     {AXOLOTL, "tiled_mlp", 0, PLIM_KNOB_LIGER, "Axolotl refuses Liger's MLP with tiled_mlp"},
     {AXOLOTL, "tensor_parallel_size", 1, PLIM_KNOB_LIGER,
      "Axolotl refuses Liger-Kernel with tensor parallelism"},
@@ -99,4 +101,26 @@ void plim_project_apply_rules(plim_project *p) {
     k->is_fixed = true;
     snprintf(k->why, sizeof k->why, "%.120s (%.90s)", rules[i].reason, s->key);
   }
+}
+
+// ---- two knobs --------------------------------------------------------------------------------------
+
+#define ROUNDED "adamw-8bit paged-adamw-8bit lion-8bit paged-lion-8bit"
+
+static const struct {
+  plim_dialect dialect;
+  plim_refused_pair pair;
+} pairs[] = {
+    // torchtune 0.6, recipes/lora_finetune_single_device.py; Axolotl 0.19, check_activation_offloading_wo_gc.
+    {TUNE, {{PLIM_KNOB_OFFLOAD, PLIM_KNOB_CHECKPOINT}, {"activations", "off"}}},
+    {AXOLOTL, {{PLIM_KNOB_OFFLOAD, PLIM_KNOB_CHECKPOINT}, {"activations", "off"}}},
+    // Axolotl 0.19, check_fsdp2_w_8bit_optimizer: bitsandbytes' kernels fail with FSDP2's tensors.
+    {AXOLOTL, {{PLIM_KNOB_STRATEGY, PLIM_KNOB_OPTIMIZER}, {"fsdp2", ROUNDED}}},
+};
+
+size_t plim_project_refused(const plim_project *p, plim_refused_pair out[PLIM_MAX_REFUSED]) {
+  size_t count = 0;
+  for (size_t i = 0; i < sizeof pairs / sizeof *pairs && count < PLIM_MAX_REFUSED; i++)
+    if (pairs[i].dialect == p->dialect) out[count++] = pairs[i].pair;
+  return count;
 }

@@ -79,11 +79,21 @@ static bool keeps_only_loss(const plim_project *p) {
   return takes_it && has_no_cache;
 }
 
+// transformers' run_clm.py joins texts and cuts them into blocks of this size: nothing is padded, and the mask is all ones.
+static bool has_blocks(const plim_project *p) {
+  static const char end[] = "block_size";
+  const plim_project_knob *k = &p->knobs[PLIM_KNOB_SEQUENCE];
+  const char *key = k->place_count && k->places[0].setting ? k->places[0].setting->key : "";
+  size_t size = strlen(key), n = sizeof end - 1;
+  return size >= n && strcmp(key + size - n, end) == 0;
+}
+
 // The collators of a Trainer pad and pass a mask; packed batches and manual loops have none.
 static void take_loop(const plim_project *p, plim_run_settings *out) {
   bool has_trainer = p->dialect != PLIM_DIALECTS && plim_dialect_table[p->dialect].has_trainer;
   const char *mask = has_trainer ? plim_dialect_table[p->dialect].mask : NULL;
   bool is_packed = strcmp(out->packing.text, "on") == 0;
+  if (mask && has_blocks(p)) mask = "ones";
   out->loop = (plim_known_text){PLIM_DEFAULTED, has_trainer          ? "trainer"
                                                 : keeps_only_loss(p) ? "loss-only"
                                                                      : "manual"};
