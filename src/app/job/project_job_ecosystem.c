@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "alloc_conf.h"
+#include "key_names.h"
 #include "project_job.h"
 
 #define note(p, ...) plim_note_add(&(p)->notes, __VA_ARGS__)
@@ -196,7 +197,17 @@ static void fill_new_tokens(project_job *p, job_args *a) {
   }
 }
 
+// transformers' run_summarization.py and run_translation.py: the length of an encoder-decoder's labels.
+static void fill_targets(const project_job *p, job_args *a) {
+  const plim_setting *s = project_job_setting(p, "max_target_length", "");
+  if (s && !plim_key_is_called(s->key, "max_target_length")) s = NULL; // val_max_target_length
+  bool is_open = p->project.dialect == PLIM_DIALECT_HF && !a->target_seq;
+  if (is_open && s && s->value.kind == PLIM_VALUE_INTEGER && s->value.integer > 0)
+    a->target_seq = (uint64_t)s->value.integer;
+}
+
 void project_job_fill_ecosystem(project_job *p, job_args *a) {
+  fill_targets(p, a);
   fill_adapter_type(p, a);
   fill_new_tokens(p, a);
   fill_megatron(p, a);

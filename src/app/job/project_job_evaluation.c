@@ -3,6 +3,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "family.h"
 #include "key_names.h"
 #include "project_job.h"
 #include "units.h"
@@ -51,7 +52,7 @@ static bool runs(const project_job *p) {
   case PLIM_DIALECT_AXOLOTL:
     return is_on(p, "val_set_size") || project_job_setting(p, "test_datasets", ".path");
   case PLIM_DIALECT_TORCHTUNE: return is_on(p, "run_val_every_n_steps");
-  default: return has_strategy(p);
+  default: return has_strategy(p) || is_on(p, "do_eval"); // the scripts then evaluate at the end
   }
 }
 
@@ -89,7 +90,9 @@ static bool has_all_logits(const project_job *p, const plim_job *job) {
 }
 
 job_evaluation project_job_evaluation(const project_job *p, const plim_job *job) {
-  job_evaluation e = {.batch = job->recipe.batch, .length = job->recipe.length};
+  bool has_labels = job->model.family->is_encoder_decoder && job->recipe.target_length;
+  job_evaluation e = {.batch = job->recipe.batch,
+                      .length = has_labels ? job->recipe.target_length : job->recipe.length};
   size_t i = 0;
   if (!is_evaluated(p->project.dialect) || !runs(p)) return e;
   while (batches[i].dialect != PLIM_DIALECTS && batches[i].dialect != p->project.dialect) i++;
@@ -115,7 +118,8 @@ job_evaluation project_job_evaluation(const project_job *p, const plim_job *job)
 // Evaluation with a batch that is not larger than that of training needs less than training, because nothing is kept for
 // a backward pass.
 bool job_evaluation_matters(const job_evaluation *e, const plim_job *job) {
-  bool is_larger = e->batch * e->length > job->recipe.batch * job->recipe.length && e->logits_bytes;
+  bool is_larger =
+      (e->batch > job->recipe.batch || e->length > job->recipe.length) && e->logits_bytes;
   bool is_unlike = job->recipe.loss != PLIM_LOSS_FULL && e->logits_bytes;
   return e->runs && (is_larger || is_unlike || e->keeps_logits || e->generates);
 }
@@ -129,6 +133,10 @@ void project_job_drop_lengths(project_job *p, job_args *args) {
                     : is_on(p, "pad_to_sequence_len") || is_on(p, "pad_to_max_length")
                         ? "every batch is padded to the full length"
                         : NULL;
+  if (args->lengths && !why && is_on(p, "group_by_length"))
+    plim_note_add(&p->notes, "unmodelled.group_by_length", "sequence",
+                  "group_by_length puts samples of similar length together, which is not modelled: "
+                  "--lengths forms batches at random; a step may take less time than predicted");
   if (!args->lengths || !why) return;
   args->lengths = NULL;
   plim_note_add(&p->notes, "unused.lengths", "sequence", "--lengths changes nothing: %s", why);

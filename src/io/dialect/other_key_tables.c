@@ -187,6 +187,7 @@ static const plim_other_key llama_factory[] = {
   EITHER("quantization_device_map", "placing the quantised model"),
   EITHER("ray_num_workers", "the number of GPUs that Ray uses (give it with --world)", OFF "1"),
   EITHER("use_hyper_parallel hyper_parallel_args*", "HyperParallel"),
+  EITHER("mixed_precision", "this precision of Megatron"),
 
   READ("Megatron's keys", "use_mca pipeline_model_parallel_size expert_model_parallel_size sequence_parallel moe_grouped_gemm moe_token_dispatcher_type overlap_param_gather overlap_grad_reduce bias_activation_fusion apply_rope_fusion expert_tensor_parallel_size virtual_pipeline_model_parallel_size recompute_* swiglu distributed_optimizer"),
   READ("project_job_ecosystem.c, project_unmodelled.c", "upcast_layernorm pure_bf16 freeze_trainable_* freeze_extra_modules"),
@@ -365,8 +366,13 @@ static const plim_other_key script_arguments[] = {
   READ("how the model is loaded, project_hydra.c", "device_map low_cpu_mem_usage config_name config_path config_dir"),
   FREE("it loads and names the model", "model_revision trust_remote_code tokenizer_name tokenizer_name_or_path base_model_revision use_fast_tokenizer cache_dir token use_auth_token model_type bnb_4bit_quant_type bnb_4bit_compute_dtype use_rslora lora_task_type model_code_revision torch_dtype"),
   FREE(DATA, "dataset dataset_* datasets.* dataset_mixer* dataset_mixture* dataset_splits* streaming train_file validation_file test_file train_dir validation_dir overwrite_cache validation_split_percentage preprocessing_num_workers max_train_samples max_eval_samples max_predict_samples pad_to_max_length line_by_line mlm_probability keep_linebreaks source_lang target_lang source_prefix text_column summary_column task_name ignore_bias_buffers ignore_pad_token_for_loss auto_insert_empty_system_msg chat_template text_column_name label_column_name return_entity_level_metrics version_2_with_negative doc_stride max_answer_length n_best_size null_score_diff_threshold fraction"),
+  READ("project_job_ecosystem.c", "max_target_length"),
+  READ("peft's examples: a rank turns adapters on", "use_peft_lora"),
+  READ("which 4-bit weights FSDP shards, project_job_ecosystem.c", "bnb_4bit_quant_storage_dtype"),
+  FREE("a negation of a key without effect", "no_remove_unused_columns"),
+  FREE(DATA, "context_column question_column answer_column shuffle_train_dataset shuffle_seed remove_splits remove_columns metric_name text_column_name* text_column_delimiter *_split_name label_all_tokens do_regression splits chat_template_format add_special_tokens append_concat_token"),
   FREE(LOGS, "hub_* with_tracking checkpointing_steps gradient_checkpointing_kwargs sanity_check log_* with_* project*"),
-  FREE(EVALUATES, "num_beams max_target_length val_max_target_length resize_position_embeddings forced_bos_token"),
+  FREE(EVALUATES, "num_beams val_max_target_length resize_position_embeddings forced_bos_token"),
   END,
 };
 
@@ -404,7 +410,8 @@ static const plim_other_key loading[] = {
   EITHER("use_kernels kernel_config experts_implementation fusion_config gguf_file", "this choice of kernels"),
   EITHER("max_memory* offload_buffers offload_state_dict", "this limit on where the model is placed"),
   READ("project_loads.c, project_job_engine.c", "quantization_config.* device_map.* low_cpu_mem_usage pretrained_model_name_or_path config"),
-  MORE("num_labels", "a head for these classes"),
+  EITHER("problem_type", "the loss of several labels per text, which differs from cross entropy by a few numbers,", ONLY "multi_label_classification"),
+  READ("project_unmodelled.c", "num_labels"),
   FREE("it loads and names the model", "trust_remote_code revision token use_auth_token cache_dir local_files_only force_download resume_download use_safetensors variant subfolder weights_only ignore_mismatched_sizes proxies state_dict output_loading_info adapter_* generation_config key_mapping offload_folder id2label* label2id* problem_type finetuning_task code_revision disable_mmap attn_implementation from_tf from_flax use_cache rope_scaling* pad_token_id bos_token_id eos_token_id mirror return_dict tqdm_class tokenizer_* model_kwargs config_kwargs backend similarity_fn_name prompts* truncate_dim model_card_data default_prompt_name"),
   FREE("it loads and names the model", "model_kwargs.trust_remote_code model_kwargs.revision model_kwargs.token model_kwargs.attn_implementation model_kwargs.*dtype"),
   EITHER("model_kwargs.* config_kwargs.*", "this argument of from_pretrained"),
@@ -705,7 +712,7 @@ const plim_other_key *const plim_tables_of_dialect[PLIM_DIALECTS][PLIM_KEY_TABLE
 };
 
 const plim_known_call plim_known_calls[] = {
-  {"*trainingarguments", NULL, {training_arguments, sft_config}},
+  {"trainingarguments *[!a]trainingarguments", NULL, {training_arguments, sft_config}},
   {"sftconfig dpoconfig grpoconfig ktoconfig orpoconfig cpoconfig rewardconfig rlooconfig gkdconfig ppoconfig", NULL,
    {sft_config, training_arguments}},
   {"loraconfig", NULL, {lora_config}},
