@@ -260,20 +260,11 @@ static void report_verdict(check *c) {
   else report_fits(c);
 }
 
-// What is there between two steps, and the logits of an evaluation batch: evaluation needs at least that. A peak in the
-// optimizer's step has temporaries, too, so its states are then left out.
-static uint64_t evaluation_bytes(const plim_estimate *e, uint64_t logits) {
-  const uint64_t *live = e->p.live_bytes;
-  bool has_temporaries = e->p.peak_at.phase == PLIM_PHASE_OPTIMIZER;
-  return logits + e->context_bytes + live[PLIM_FOR_WEIGHTS] + live[PLIM_FOR_ADAPTERS] +
-         (has_temporaries ? 0 : live[PLIM_FOR_OPTIMIZER]);
-}
-
 static void report_evaluation(check *c) {
   const plim_estimate *e = &c->estimate;
   job_evaluation v = project_job_evaluation(&c->files, &c->request.job);
   if (!job_evaluation_matters(&v, &c->request.job)) return;
-  uint64_t needed = evaluation_bytes(e, v.logits_bytes);
+  uint64_t needed = job_evaluation_bytes(&v, e);
   bool is_too_large = v.logits_bytes && e->has_verdict && needed > e->budget_bytes;
   check_finding *f =
       v.logits_bytes
@@ -281,7 +272,7 @@ static void report_evaluation(check *c) {
                       "evaluation %s: a batch of %lld x %lld tokens has %s of logits, with the "
                       "model and the optimizer at least %s",
                       is_too_large ? "does not fit" : "is not modelled", (long long)v.batch,
-                      (long long)c->request.job.recipe.length, units_bytes(v.logits_bytes).text,
+                      (long long)v.length, units_bytes(v.logits_bytes).text,
                       units_bytes(needed).text)
           : check_add(c, "fit.evaluation", CHECK_NOTE, "evaluation (batch %lld) is not modelled",
                       (long long)v.batch);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "family.h"
 #include "job_lengths.h"
 #include "job_options.h"
 
@@ -34,6 +35,11 @@ static void assume_batches(const job_args *args, job_request *r) {
                   method == PLIM_METHOD_KTO ? "every text has" : "both texts of every pair have",
                   length, (long long)r->job.recipe.answers[0]);
   else if (r->job.lengths) job_note_lengths(args->lengths, &r->lengths, r->most_tokens, &r->notes);
+  else if (r->job.model.family->is_encoder_decoder && r->job.recipe.target_length)
+    plim_note_add(
+        &r->notes, "assumes.lengths", "sequence",
+        "every sample has %lld tokens, and its labels %lld (shorter ones need less memory)", length,
+        (long long)r->job.recipe.target_length);
   else
     plim_note_add(&r->notes, "assumes.lengths", "sequence",
                   "every sample has %lld tokens (shorter ones need less memory)", length);

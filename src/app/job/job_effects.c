@@ -134,6 +134,17 @@ static bool has_labels(const job_args *a, const job_request *r) {
   return r->job.model.head == PLIM_HEAD_TEXTS || r->job.model.head == PLIM_HEAD_TOKENS;
 }
 
+static bool has_own_head(const job_args *a, const job_request *r) {
+  plim_method method = r->job.recipe.method;
+  (void)a;
+  return method != PLIM_METHOD_REWARD && method != PLIM_METHOD_PRM;
+}
+
+static bool is_no_recipe(const job_args *a, const job_request *r) {
+  (void)a;
+  return r->job.recipe.method != PLIM_METHOD_DPO_TUNE;
+}
+
 static bool is_ddp(const job_args *a, const job_request *r) {
   (void)a;
   return r->job.sharding.strategy == PLIM_SHARD_DDP;
@@ -155,7 +166,8 @@ static const struct {
     {"lengths", is_of_texts,
      "preference training, reward models and contrastive losses do not use it yet",
      "leave it out, and give the length of the longest sample with --seq"},
-    {"head", NULL, NULL, NULL},
+    {"head", has_own_head, "a reward model has a head of its own", "leave it out"},
+    {"labels", has_own_head, "a reward model has a head of its own", "leave it out"},
     {"labels", has_labels, "only heads for texts and tokens have labels", "--head sequence"},
     {"target-seq", has_targets, "only encoder-decoder models have a separate target length",
      "use --seq for the length of the sequences"},
@@ -179,7 +191,7 @@ static const struct {
     {"reentrant", can_checkpoint,
      "transformers has no gradient checkpointing for this architecture", "leave it out"},
     {"attention", NULL, NULL, NULL},
-    {"mask", NULL, NULL, NULL},
+    {"mask", is_no_recipe, "torchtune's DPO has no attention mask", "leave it out"},
     {"optimizer", NULL, NULL, NULL},
     {"accumulate", NULL, NULL, NULL},
     {"no-clip", NULL, NULL, NULL},
@@ -223,7 +235,7 @@ static const struct {
     {"bucket-views", is_ddp, "it applies only to DistributedDataParallel", "--strategy ddp"},
     {"delete-outputs", keeps_outputs, "this training loop does not keep the outputs after backward",
      "it matters only with --loop manual --loss full on one GPU"},
-    {"loop", NULL, NULL, NULL},
+    {"loop", is_no_recipe, "torchtune's DPO has a loop of its own", "leave it out"},
     {"load", loads_what_it_quantises, "quantised weights are always loaded from a checkpoint",
      "--load device-map"},
     {"steps", NULL, NULL, NULL},

@@ -270,7 +270,7 @@ static void understand_sharding(const job_args *args, job_request *r) {
       .is_by_accelerate = by_accelerate,
       .is_version_1 = args->is_fsdp_1,
       .packs_in_bytes = args->packs_in_bytes,
-      .shards_int8 = args->shards_int8,
+      .is_patched = args->is_patched,
       .sizes = zero_sizes_of(args, r->job.model.hidden),
       .overlaps = args->overlaps,
       .offloads_optimizer = offloads || args->offload == JOB_OFFLOAD_OPTIMIZER,

@@ -71,18 +71,27 @@ void project_job_place_notes(const project_job *p, plim_notes *notes);
 typedef struct {
   bool runs;
   int64_t batch;    // sequences per GPU
+  int64_t length;   // of each
   const char *key;  // the key that sets the batch
   const char *file; // and where it is, if `line` is not 0
   int line;
-  bool keeps_logits;     // the logits of all batches stay on the GPU, for compute_metrics
-  bool generates;        // it generates text
+  bool keeps_logits; // the logits of all batches stay on the GPU, for compute_metrics
+  int64_t
+      moves_after; // batches after which they go to the host (eval_accumulation_steps); 0: never
+  bool generates;  // it generates text
   uint64_t logits_bytes; // of one batch; 0: they are never all in memory
 } job_evaluation;
 job_evaluation project_job_evaluation(const project_job *p, const plim_job *job);
 // Whether it may need more memory than training.
 bool job_evaluation_matters(const job_evaluation *e, const plim_job *job);
-// Adds a note if it may, and says whether samples are packed.
+// What evaluation needs at least: what is there between two steps of that estimate, and the logits of a batch.
+uint64_t job_evaluation_bytes(const job_evaluation *v, const plim_estimate *e);
+// Says whether samples are packed.
 void project_job_note_batches(const project_job *p, job_request *r);
+// Adds a note if evaluation may need more memory than training: with the files' own settings, of which `e` is the
+// estimate, or with those of a plan.
+void project_job_note_evaluation(const project_job *p, const plim_job *job, const plim_estimate *e,
+                                 bool is_planned, plim_notes *notes);
 
 // Ignores --lengths, with a note, if batches do not depend on the lengths of samples.
 void project_job_drop_lengths(project_job *p, job_args *args);
@@ -96,6 +105,8 @@ plim_err project_job_take_model(project_job *p, job_args *args, plim_error *erro
 
 // What the ecosystem does by default, applied after the rest; and notes on what remains open
 // (project_job_ecosystem.c).
+// Whether the files load a model without saying in which dtype; then the version of transformers decides.
+bool project_job_leaves_dtype(const project_job *p);
 void project_job_fill_ecosystem(project_job *p, job_args *args);
 // Whether the loss is left to TRL, and its version is known and computes all logits at once.
 bool project_job_is_before_chunks(const project_job *p, const job_args *args);

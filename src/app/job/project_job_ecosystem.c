@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "alloc_conf.h"
+#include "key_names.h"
 #include "project_job.h"
 
 #define note(p, ...) plim_note_add(&(p)->notes, __VA_ARGS__)
@@ -130,23 +131,22 @@ static void fill_packing(project_job *p, job_args *a) {
          "the files do not show the value of bnb_4bit_quant_storage: assuming a 16-bit type, which "
          "FSDP "
          "can shard");
-  a->shards_int8 = p->project.dialect == PLIM_DIALECT_AXOLOTL && !a->is_fsdp_1;
+  a->is_patched = p->project.dialect == PLIM_DIALECT_AXOLOTL && !a->is_fsdp_1;
   a->quantises_on_host =
-      p->project.dialect == PLIM_DIALECT_TORCHTUNE || (a->shards_int8 && loads_on_one_host(p));
+      p->project.dialect == PLIM_DIALECT_TORCHTUNE || (a->is_patched && loads_on_one_host(p));
 }
 
 static void note_packing(project_job *p, const job_args *a) {
   if (!a->weights || a->strategy != PLIM_SHARD_FSDP2) return;
-  if (a->packs_in_bytes && a->weights != PLIM_WEIGHTS_INT8)
-    note(p, "reads.quant_storage", "quantisation",
-         "bnb_4bit_quant_storage is uint8, its default, so accelerate leaves the 4-bit weights "
-         "whole on each GPU; with bnb_4bit_quant_storage=torch.bfloat16 it shards them");
   if (p->project.dialect == PLIM_DIALECT_AXOLOTL && !a->is_fsdp_1)
     note(p, "unmodelled.axolotl_units", "strategy",
          "predicted as accelerate does it, which shards the embedding on its own; Axolotl shards "
          "everything outside the layers as one unit, so the run may need more memory than "
-         "predicted, "
-         "by up to the size of the embedding");
+         "predicted, by up to the size of the embedding");
+  if (a->packs_in_bytes && a->weights != PLIM_WEIGHTS_INT8)
+    note(p, "reads.quant_storage", "quantisation",
+         "bnb_4bit_quant_storage is uint8, its default, so accelerate leaves the 4-bit weights "
+         "whole on each GPU; with bnb_4bit_quant_storage=torch.bfloat16 it shards them");
   if (p->project.dialect == PLIM_DIALECT_TORCHTUNE)
     note(p, "unmodelled.torchao", "quantisation",
          "predicted with 4-bit weights of bitsandbytes, whose scales are not sharded; torchtune "
@@ -154,15 +154,62 @@ static void note_packing(project_job *p, const job_args *a) {
          "torchao, which shards them, so the scales need less memory in the run");
 }
 
+bool project_job_leaves_dtype(const project_job *p) {
+  bool is_called = project_job_setting(p, "Model", ".pretrained_model_name_or_path") != NULL;
+  return is_called || (p->project.dialect == PLIM_DIALECT_HF && !has_script(p));
+}
+
 // Without a dtype, from_pretrained of transformers 4 loads float32; version 5 takes the checkpoint's.
 static void fill_old_dtype(project_job *p, job_args *a) {
   uint16_t release = job_release(a, PLIM_LIBRARY_TRANSFORMERS);
   bool is_open = p->run.dtype.origin <= PLIM_DEFAULTED && !job_is_typed(a, &a->dtype) && !a->dtype;
-  bool loads = project_job_setting(p, "Model", ".pretrained_model_name_or_path") != NULL;
-  if (release && release < PLIM_RELEASE(5, 0) && is_open && loads) a->dtype = DTYPE_FP32;
+  if (release && release < PLIM_RELEASE(5, 0) && is_open && project_job_leaves_dtype(p))
+    a->dtype = DTYPE_FP32;
+}
+
+// ---- adapters ---------------------------------------------------------------------------------------
+
+static bool is_flag(const plim_setting *s, bool flag) {
+  return s && s->value.kind == PLIM_VALUE_BOOL && s->value.flag == flag;
+}
+
+// peft's autocast_adapter_dtype=False, which Axolotl calls peft_autocast_adapter_dtype, leaves adapters in the dtype of
+// the weights.
+static void fill_adapter_type(const project_job *p, job_args *a) {
+  const plim_setting *casts = project_job_setting(p, "autocast_adapter_dtype", "");
+  if (a->lora_rank && !job_is_typed(a, &a->lora_dtype) && is_flag(casts, false)) a->lora_dtype = 1;
+}
+
+// LLaMA-Factory: new tokens turn resize_vocab on (model/patcher.py), which with adapters and without additional_target
+// trains the embedding and the head (model/adapter.py).
+static void fill_new_tokens(project_job *p, job_args *a) {
+  static const char *const keys[] = {"resize_vocab", "add_tokens", "add_special_tokens",
+                                     "new_special_tokens_config"};
+  if (p->project.dialect != PLIM_DIALECT_LLAMA_FACTORY || !a->lora_rank || a->lora_saved) return;
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+    const plim_setting *s = project_job_setting(p, keys[i], "");
+    bool is_on = s && s->value.kind != PLIM_VALUE_NULL && !is_flag(s, false);
+    if (!is_on || strcmp(s->key, keys[i]) != 0) continue;
+    a->lora_saved = "embed_tokens,lm_head";
+    note(p, "reads.new_tokens", NULL,
+         "%s makes LLaMA-Factory train the embedding and the head beside the adapters", keys[i]);
+    return;
+  }
+}
+
+// transformers' run_summarization.py and run_translation.py: the length of an encoder-decoder's labels.
+static void fill_targets(const project_job *p, job_args *a) {
+  const plim_setting *s = project_job_setting(p, "max_target_length", "");
+  if (s && !plim_key_is_called(s->key, "max_target_length")) s = NULL; // val_max_target_length
+  bool is_open = p->project.dialect == PLIM_DIALECT_HF && !a->target_seq;
+  if (is_open && s && s->value.kind == PLIM_VALUE_INTEGER && s->value.integer > 0)
+    a->target_seq = (uint64_t)s->value.integer;
 }
 
 void project_job_fill_ecosystem(project_job *p, job_args *a) {
+  fill_targets(p, a);
+  fill_adapter_type(p, a);
+  fill_new_tokens(p, a);
   fill_megatron(p, a);
   fill_factory(p, a);
   fill_kbit(p, a);

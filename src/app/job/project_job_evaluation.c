@@ -1,7 +1,9 @@
 // Finds evaluation during training, which is not on the tape, and computes what it needs at least.
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
+#include "family.h"
 #include "key_names.h"
 #include "project_job.h"
 #include "units.h"
@@ -50,7 +52,7 @@ static bool runs(const project_job *p) {
   case PLIM_DIALECT_AXOLOTL:
     return is_on(p, "val_set_size") || project_job_setting(p, "test_datasets", ".path");
   case PLIM_DIALECT_TORCHTUNE: return is_on(p, "run_val_every_n_steps");
-  default: return has_strategy(p);
+  default: return has_strategy(p) || is_on(p, "do_eval"); // the scripts then evaluate at the end
   }
 }
 
@@ -70,20 +72,27 @@ static bool is_evaluated(plim_dialect dialect) {
          (dialect != PLIM_DIALECTS && plim_dialect_table[dialect].has_trainer);
 }
 
-// The bytes of the logits of one sequence: in the type of the computation, and in float32 for the loss.
-static uint64_t logits_bytes(const plim_job *job) {
+// The bytes of the logits of one sample: in the type of the computation, and in float32 for the loss. Heads that
+// classify have few.
+static uint64_t logits_bytes(const plim_job *job, int64_t length) {
   bool is_short = job->recipe.autocast != PLIM_BOOL || job->dtype != PLIM_FP32;
-  return (uint64_t)job->recipe.length * (uint64_t)job->model.vocabulary * (is_short ? 2 + 4 : 4);
+  bool has_vocabulary = job->model.head == PLIM_HEAD_CAUSAL || job->model.head == PLIM_HEAD_MASKED;
+  if (!has_vocabulary) return 0;
+  return (uint64_t)length * (uint64_t)job->model.vocabulary * (is_short ? 2 + 4 : 4) *
+         (uint64_t)plim_texts_per_sample(&job->recipe);
 }
 
 // Losses that never have all logits also work in evaluation, except Liger's, which is for training alone.
 static bool has_all_logits(const project_job *p, const plim_job *job) {
-  bool is_liger = p->run.liger.origin >= PLIM_DEFAULTED && strcmp(p->run.liger.text, "on") == 0;
+  bool is_of_files = p->run.liger.origin >= PLIM_DEFAULTED && strcmp(p->run.liger.text, "on") == 0;
+  bool is_liger = is_of_files || job->recipe.uses_liger;
   return job->recipe.loss == PLIM_LOSS_FULL || (job->recipe.loss == PLIM_LOSS_FUSED && is_liger);
 }
 
 job_evaluation project_job_evaluation(const project_job *p, const plim_job *job) {
-  job_evaluation e = {.batch = job->recipe.batch};
+  bool has_labels = job->model.family->is_encoder_decoder && job->recipe.target_length;
+  job_evaluation e = {.batch = job->recipe.batch,
+                      .length = has_labels ? job->recipe.target_length : job->recipe.length};
   size_t i = 0;
   if (!is_evaluated(p->project.dialect) || !runs(p)) return e;
   while (batches[i].dialect != PLIM_DIALECTS && batches[i].dialect != p->project.dialect) i++;
@@ -95,15 +104,22 @@ job_evaluation project_job_evaluation(const project_job *p, const plim_job *job)
   else if (batches[i].otherwise) e.batch = batches[i].otherwise;
   e.runs = true;
   e.generates = is_on(p, "predict_with_generate");
-  e.keeps_logits = project_job_calls(p, "compute_metrics=") && !is_on(p, "prediction_loss_only");
-  if (has_all_logits(p, job)) e.logits_bytes = (uint64_t)e.batch * logits_bytes(job);
+  const char *file;
+  plim_value length = value_of(find(p, "eval_sequence_len", NULL, &file)); // Axolotl
+  if (length.kind == PLIM_VALUE_INTEGER && length.integer > 0) e.length = length.integer;
+  plim_value moves = value_of(find(p, "eval_accumulation_steps", NULL, &file));
+  if (moves.kind == PLIM_VALUE_INTEGER && moves.integer > 0) e.moves_after = moves.integer;
+  e.keeps_logits = project_job_calls(p, "compute_metrics=") && !is_on(p, "prediction_loss_only") &&
+                   !project_job_calls(p, "preprocess_logits_for_metrics=");
+  if (has_all_logits(p, job)) e.logits_bytes = (uint64_t)e.batch * logits_bytes(job, e.length);
   return e;
 }
 
 // Evaluation with a batch that is not larger than that of training needs less than training, because nothing is kept for
 // a backward pass.
 bool job_evaluation_matters(const job_evaluation *e, const plim_job *job) {
-  bool is_larger = e->batch > job->recipe.batch && e->logits_bytes;
+  bool is_larger =
+      (e->batch > job->recipe.batch || e->length > job->recipe.length) && e->logits_bytes;
   bool is_unlike = job->recipe.loss != PLIM_LOSS_FULL && e->logits_bytes;
   return e->runs && (is_larger || is_unlike || e->keeps_logits || e->generates);
 }
@@ -117,6 +133,10 @@ void project_job_drop_lengths(project_job *p, job_args *args) {
                     : is_on(p, "pad_to_sequence_len") || is_on(p, "pad_to_max_length")
                         ? "every batch is padded to the full length"
                         : NULL;
+  if (args->lengths && !why && is_on(p, "group_by_length"))
+    plim_note_add(&p->notes, "unmodelled.group_by_length", "sequence",
+                  "group_by_length puts samples of similar length together, which is not modelled: "
+                  "--lengths forms batches at random; a step may take less time than predicted");
   if (!args->lengths || !why) return;
   args->lengths = NULL;
   plim_note_add(&p->notes, "unused.lengths", "sequence", "--lengths changes nothing: %s", why);
@@ -124,21 +144,57 @@ void project_job_drop_lengths(project_job *p, job_args *args) {
 
 void project_job_note_batches(const project_job *p, job_request *r) {
   if (is_packed(p)) job_note_packed_length(r);
-  job_evaluation e = project_job_evaluation(p, &r->job);
-  if (!job_evaluation_matters(&e, &r->job)) return;
-  const char *beside = e.keeps_logits ? ", and compute_metrics keeps those of all batches until "
-                                        "eval_accumulation_steps moves them to the host"
-                       : e.generates  ? ", and predict_with_generate keeps keys and values"
-                                      : "";
-  if (e.logits_bytes)
-    plim_note_add(
-        &r->notes, "unmodelled.evaluation", NULL,
-        "evaluation is not modelled: a batch of %lld x %lld tokens has %s of logits%s; if "
-        "that is more than training has left, lower %s to %lld",
-        (long long)e.batch, (long long)r->job.recipe.length, units_bytes(e.logits_bytes).text,
-        beside, e.key, (long long)r->job.recipe.batch);
-  else
-    plim_note_add(&r->notes, "unmodelled.evaluation", NULL,
-                  "evaluation (batch %lld) is not modelled%s", (long long)e.batch, beside);
-  if (e.line) plim_note_at(&r->notes, e.file, e.line);
+}
+
+// A peak in the optimizer's step has temporaries, too, so its states are then left out.
+uint64_t job_evaluation_bytes(const job_evaluation *v, const plim_estimate *e) {
+  const uint64_t *live = e->p.live_bytes;
+  bool has_temporaries = e->p.peak_at.phase == PLIM_PHASE_OPTIMIZER;
+  return v->logits_bytes + e->context_bytes + live[PLIM_FOR_WEIGHTS] + live[PLIM_FOR_ADAPTERS] +
+         (has_temporaries ? 0 : live[PLIM_FOR_OPTIMIZER]);
+}
+
+// The largest batch whose logits leave the card enough for the rest; 0: none.
+static int64_t largest_batch(const job_evaluation *v, const plim_estimate *e) {
+  uint64_t rest = job_evaluation_bytes(v, e) - v->logits_bytes;
+  uint64_t each = v->logits_bytes / (uint64_t)v->batch;
+  return e->budget_bytes > rest ? (int64_t)((e->budget_bytes - rest) / each) : 0;
+}
+
+static void note_logits(const job_evaluation *v, const plim_estimate *e, bool is_planned,
+                        plim_notes *notes) {
+  const char *beside =
+      v->keeps_logits && v->moves_after
+          ? ", and compute_metrics keeps those of as many batches as eval_accumulation_steps says"
+      : v->keeps_logits ? ", and compute_metrics keeps those of all batches until "
+                          "eval_accumulation_steps moves them to the host"
+      : v->generates    ? ", and predict_with_generate keeps keys and values"
+                        : "";
+  uint64_t needed = job_evaluation_bytes(v, e);
+  bool is_too_large = e->has_verdict && needed > e->budget_bytes;
+  int64_t most = is_too_large ? largest_batch(v, e) : 0;
+  char cure[96] = "";
+  if (most) snprintf(cure, sizeof cure, "; set %s to %lld or less", v->key, (long long)most);
+  plim_note_add(notes, "unmodelled.evaluation", NULL,
+                "evaluation%s %s: a batch of %lld x %lld tokens has %s of logits%s; with the model "
+                "and the optimizer that is at least %s%s%s",
+                is_planned ? " with the planned settings" : "",
+                is_too_large ? "does not fit" : "is not modelled", (long long)v->batch,
+                (long long)v->length, units_bytes(v->logits_bytes).text, beside,
+                units_bytes(needed).text, is_too_large ? ", more than the GPU has" : "", cure);
+}
+
+void project_job_note_evaluation(const project_job *p, const plim_job *job, const plim_estimate *e,
+                                 bool is_planned, plim_notes *notes) {
+  job_evaluation v = project_job_evaluation(p, job);
+  if (!job_evaluation_matters(&v, job)) return;
+  if (v.logits_bytes) note_logits(&v, e, is_planned, notes);
+  else if (!is_planned)
+    plim_note_add(notes, "unmodelled.evaluation", NULL, "evaluation (batch %lld) is not modelled%s",
+                  (long long)v.batch,
+                  v.generates      ? ": predict_with_generate keeps keys and values"
+                  : v.keeps_logits ? ": compute_metrics keeps the results of all batches"
+                                   : "");
+  else return;
+  if (v.line) plim_note_at(notes, v.file, v.line);
 }

@@ -17,6 +17,7 @@ static bool is_on(plim_known_text value) {
 
 static void note_upcast(project_job *p, const job_args *a) {
   bool is_mixed = a->through_accelerate && a->strategy == PLIM_SHARD_FSDP2 && a->amp;
+  if (a->is_patched && !a->weights) return; // Axolotl's own function, which casts nothing
   if (is_mixed && !a->lora_rank)
     note(
         p, "assumed.upcast", "dtype",
@@ -38,14 +39,15 @@ static void note_world(project_job *p, const job_args *a) {
 static void note_loading(project_job *p, const job_args *a, const plim_setting *loads) {
   uint16_t release = job_release(a, PLIM_LIBRARY_TRANSFORMERS);
   if (release)
-    note(p, "assumed.dtype", "dtype", "from_pretrained sets no dtype: transformers %s %s",
-         plim_release_words(release).text,
+    note(p, "assumed.dtype", "dtype", "%s dtype: transformers %s %s",
+         loads ? "from_pretrained sets no" : "the files set no", plim_release_words(release).text,
          release < PLIM_RELEASE(5, 0) ? "loads float32" : "uses the checkpoint's dtype");
   else
     note(p, "assumed.dtype", "dtype",
-         "from_pretrained sets no dtype: assuming transformers 5, which uses the checkpoint's "
-         "dtype (version 4 loads float32)");
-  for (size_t i = 0; i < p->project.files.len; i++) {
+         "%s dtype: assuming transformers 5, which uses the checkpoint's dtype (version 4 loads "
+         "float32)",
+         loads ? "from_pretrained sets no" : "the files set no");
+  for (size_t i = 0; loads && i < p->project.files.len; i++) {
     const plim_settings *s = &p->project.files.at[i]->settings;
     if (s->at.len && loads >= s->at.at && loads < s->at.at + s->at.len)
       plim_note_at(&p->notes, p->project.files.at[i]->path, loads->line);
@@ -56,7 +58,7 @@ static void note_loading(project_job *p, const job_args *a, const plim_setting *
 static void note_type(project_job *p, const job_args *a) {
   bool is_open = p->run.dtype.origin <= PLIM_DEFAULTED && !job_is_typed(a, &a->dtype);
   const plim_setting *loads = project_job_setting(p, "Model", ".pretrained_model_name_or_path");
-  if (is_open && loads) note_loading(p, a, loads);
+  if (is_open && project_job_leaves_dtype(p)) note_loading(p, a, loads);
 }
 
 // Notes settings that are unclear; the prediction uses their defaults.

@@ -219,11 +219,12 @@ static bool is_known_option(const parser *p, const char *word) {
 }
 
 static const char *nearest_option(const parser *p, const char *name) {
-  const char *names[64];
+  enum { MOST = 256 };
+  const char *names[MOST];
   size_t count = 0;
   const cli_option *tables[] = {p->command->options, cli_common_options};
   for (size_t t = 0; t < 2; t++)
-    for (size_t i = 0; i < cli_option_count(tables[t]) && count < 64; i++)
+    for (size_t i = 0; i < cli_option_count(tables[t]) && count < MOST; i++)
       names[count++] = tables[t][i].name;
   return plim_suggest(name, names, count);
 }

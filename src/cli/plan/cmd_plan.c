@@ -104,6 +104,24 @@ static void note_length(plan_for_card *c) {
   if (length != c->request.job.recipe.length) job_note_planned_length(&c->request, length);
 }
 
+// Whether the plan changes what evaluation needs: Liger's loss has all logits there.
+static bool changes_evaluation(const project_job *files, const plim_job *own,
+                               const plim_job *planned) {
+  job_evaluation before = project_job_evaluation(files, own);
+  job_evaluation after = project_job_evaluation(files, planned);
+  return job_evaluation_matters(&after, planned) &&
+         (!job_evaluation_matters(&before, own) || after.logits_bytes > before.logits_bytes);
+}
+
+static void note_evaluation(const project_job *files, plan_for_card *c) {
+  project_job_note_evaluation(files, &c->request.job, &c->plan.before, false, &c->request.notes);
+  if (!c->plan.rungs.len) return;
+  const plim_rung *first = &c->plan.rungs.at[0];
+  plim_job planned = plim_choice_job(&c->asked, &first->choice);
+  if (changes_evaluation(files, &c->request.job, &planned))
+    project_job_note_evaluation(files, &planned, &first->e, true, &c->request.notes);
+}
+
 static plim_err plan_card(const plan_args *args, const project_job *files, const char *gpu,
                           plan_for_card *c, const char **source, plim_error *error) {
   job_args job = args->job;
@@ -140,6 +158,7 @@ static plim_err plan_card(const plan_args *args, const project_job *files, const
   first.known = &c->known;
   if (!err) err = plim_plan_make(&first, &c->plan, error);
   if (!err) note_length(c);
+  if (!err && files) note_evaluation(files, c);
   if (!err && c->request.notes.has_no_memory) err = plim_no_memory(error);
   if (gpu) snprintf(c->gpu, sizeof c->gpu, "%s", gpu);
   return err;

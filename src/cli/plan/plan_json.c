@@ -269,6 +269,12 @@ static void proof(json_writer *j, const plan_proof *p, const plim_rung *rung) {
   jsonw_end(j);
 }
 
+static void rung_or_null(json_writer *j, const char *key, const plan_result *r,
+                         const plan_for_card *c, const plim_rung *x) {
+  if (x->e.device_bytes) rung(j, key, r, c, x);
+  else jsonw_null(j, key);
+}
+
 static void members(json_writer *j, const plan_result *r, const plan_for_card *c) {
   const plim_plan *p = &c->plan;
   jsonw_string_or_null(j, "gpu", c->request.card);
@@ -279,6 +285,10 @@ static void members(json_writer *j, const plan_result *r, const plan_for_card *c
   else jsonw_null(j, "chosen");
   if (p->passed) rung(j, "faster", r, c, &p->faster);
   else jsonw_null(j, "faster");
+  rung_or_null(j, "faster_within_margin", r, c, &p->tight);
+  rung_or_null(j, "own_sharding", r, c, &p->own_sharding);
+  if (p->rungs.len) jsonw_null(j, "smallest");
+  else rung_or_null(j, "smallest", r, c, &p->smallest);
   jsonw_array(j, "ladder");
   for (size_t i = 0; i < p->rungs.len; i++) rung(j, NULL, r, c, &p->rungs.at[i]);
   jsonw_end(j);

@@ -135,7 +135,7 @@ static bool is_fsdp_of(const plim_job *job, plim_weights_kind kind) {
 }
 
 static bool shards_int8_unpatched(const plim_job *job) {
-  return is_fsdp_of(job, PLIM_WEIGHTS_INT8) && !job->sharding.shards_int8;
+  return is_fsdp_of(job, PLIM_WEIGHTS_INT8) && !job->sharding.is_patched;
 }
 
 // accelerate's FSDP2 leaves such weights whole; fully_shard and FSDP 1 fail.

@@ -99,6 +99,10 @@ static bool is_fsdp_1(const plim_job *job) {
   return job->sharding.strategy == PLIM_SHARD_FSDP2 && job->sharding.is_version_1;
 }
 
+static bool shards_as_patched(const plim_job *job) {
+  return plim_is_accelerates(&job->sharding) && job->sharding.is_patched && !is_quantised(job);
+}
+
 static bool shards_int8(const plim_job *job) {
   return is_int8(job) && job->sharding.strategy == PLIM_SHARD_FSDP2;
 }
@@ -200,6 +204,9 @@ static const struct {
      "were not checked against a measurement"},
     {is_fsdp_1, "FSDP 1 is predicted as FSDP2, but accelerate runs FSDP 1 under autocast and "
                 "converts the logits to float32, which needs more memory than predicted"},
+    {shards_as_patched,
+     "Axolotl's own way to shard with FSDP2 is modelled from its source code and "
+     "was not checked against a measurement"},
     {shards_int8, "8-bit weights under FSDP2, which only Axolotl's patches to PyTorch allow, were "
                   "not checked against a measurement"},
     {shards_what_it_quantises,

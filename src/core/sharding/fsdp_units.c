@@ -250,11 +250,19 @@ static bool cut_as_accelerate(plim_tape *t, fsdp *f, const plim_model *m) {
   return w.ok;
 }
 
+static void find_quantised(void *context, plim_tensor *p, size_t trained) {
+  (void)trained;
+  *(bool *)context |= p->quant != NULL;
+}
+
 bool fsdp_cut(plim_tape *t, fsdp *f, plim_model *m) {
   size_t count = f->shards.layers + FSDP_OTHERS;
   f->groups = calloc(count, sizeof *f->groups);
   if (!f->groups) return false;
   f->count = count;
   for (size_t i = 0; i < f->count; i++) f->groups[i].all = f;
-  return plim_is_accelerates(&f->how) ? cut_as_accelerate(t, f, m) : cut_plainly(t, f, m);
+  bool has_quantised = false;
+  plim_each_parameter(m, find_quantised, &has_quantised);
+  bool is_plain = !plim_is_accelerates(&f->how) || (f->how.is_patched && !has_quantised);
+  return is_plain ? cut_plainly(t, f, m) : cut_as_accelerate(t, f, m);
 }

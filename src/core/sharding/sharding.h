@@ -47,7 +47,9 @@ typedef struct {
   bool is_version_1; // FSDP 1: all parameters outside the layers form one unit
   // 4-bit weights are stored in bytes, bitsandbytes' default: accelerate then leaves them whole on every rank.
   bool packs_in_bytes;
-  bool shards_int8; // Axolotl's patch of fully_shard; without it, PyTorch refuses 8-bit weights
+  // Axolotl's patches of accelerate and fully_shard: 8-bit weights can be sharded, and a model that is not quantised is
+  // divided into its layers and the rest, with parameters that keep their dtype.
+  bool is_patched;
   // FSDP2: both or neither (CPUOffloadPolicy); ZeRO: offload_optimizer, offload_param
   bool offloads_optimizer, offloads_parameters;
   // ZeRO

@@ -187,6 +187,8 @@ static void resolve(reader *r, decision *d, const plim_key *key, const plim_sett
   if (key->applies_to) {
     plim_value wanted = plim_token_of(key->applies_to).value;
     if (now->value.kind == PLIM_VALUE_NULL || !plim_value_same(&now->value, &wanted)) return;
+    // A rank of 0 that the file sets is a mistake, which doubt_rank reports.
+    if (key->knob == PLIM_KNOB_LORA_RANK && now->origin != PLIM_DEFAULTED) return;
     if (now->origin == PLIM_DEFAULTED || !plim_value_same(&now->value, &t.value))
       take(d, key, setting, t);
     return;

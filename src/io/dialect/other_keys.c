@@ -1,5 +1,6 @@
 #include "other_keys.h"
 
+#include <ctype.h>
 #include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>
@@ -91,28 +92,44 @@ static const plim_other_key *find(const plim_other_key *const *tables, const cha
   return NULL;
 }
 
+static bool is_for(const plim_key *key, plim_format format) {
+  return !key->formats || key->formats & 1u << format;
+}
+
+// `hidden` are the knobs that the table does not set, because a dialect that is based on it has a default of its own.
 static bool is_knob_of(const plim_key *keys, const plim_setting *setting, plim_format format,
-                       bool is_nested) {
+                       bool is_nested, const bool hidden[PLIM_KNOBS]) {
   for (const plim_key *key = keys; key->key; key++)
-    if (!(key->flags & PLIM_KEY_ANY_OF) && (!key->formats || key->formats & 1u << format) &&
+    if (!(key->flags & PLIM_KEY_ANY_OF) && is_for(key, format) && !hidden[key->knob] &&
         plim_key_is_of(key, setting, is_nested))
       return true;
   return false;
 }
 
 static bool is_knob(const plim_setting *setting, plim_dialect dialect, plim_format format) {
-  for (; dialect != PLIM_DIALECTS; dialect = plim_dialect_table[dialect].base)
-    if (is_knob_of(plim_dialect_table[dialect].keys, setting, format,
-                   plim_dialect_table[dialect].is_nested))
-      return true;
-  return format > PLIM_FORMAT_TOML && is_knob_of(plim_launch_keys, setting, format, false);
+  bool hidden[PLIM_KNOBS] = {false};
+  static const bool none[PLIM_KNOBS];
+  for (; dialect != PLIM_DIALECTS; dialect = plim_dialect_table[dialect].base) {
+    const plim_dialect_info *info = &plim_dialect_table[dialect];
+    if (is_knob_of(info->keys, setting, format, info->is_nested, hidden)) return true;
+    for (const plim_key *key = info->keys; key->key; key++)
+      hidden[key->knob] |= key->otherwise && is_for(key, format);
+  }
+  return format > PLIM_FORMAT_TOML && is_knob_of(plim_launch_keys, setting, format, false, none);
 }
 
 // The part of a Python key behind a known call: "bf16" of Config.TrainingArguments.bf16. NULL if there is none.
-static const plim_known_call *call_of(const char *name, const char **argument) {
+static const plim_known_call *call_of(const char *key, const char *name, const char **argument) {
   char part[PLIM_KEY_BYTES], owner[PLIM_KEY_BYTES] = "", found[PLIM_KEY_BYTES];
+  bool is_alike = strlen(key) >= strlen(name); // but for upper case, the name is the key
   for (const char *at = name, *dot; (dot = strchr(at, '.')); at = dot + 1) {
     snprintf(part, sizeof part, "%.*s", (int)(dot - at), at);
+    // A variable: trainer.train(...) is no call of Trainer(...).
+    bool is_function = strcmp(part, "from_pretrained") == 0 || strcmp(part, "get_peft_model") == 0;
+    if (!is_function && is_alike && islower((unsigned char)key[at - name])) {
+      memcpy(owner, part, sizeof owner);
+      continue;
+    }
     for (size_t i = 0; i < plim_known_call_count; i++) {
       const plim_known_call *call = &plim_known_calls[i];
       bool is_owner = !call->owners || !*owner || fits_any(call->owners, fits_value, owner, found);
@@ -157,7 +174,7 @@ plim_key_kind plim_key_kind_of(const plim_settings *s, const plim_setting *setti
   plim_key_name(setting->key, name);
   if (setting->group) name[strcspn(name, "#")] = 0;
   if (s->format == PLIM_FORMAT_PYTHON) {
-    const plim_known_call *call = call_of(name, &argument);
+    const plim_known_call *call = call_of(setting->key, name, &argument);
     if (!call || setting->is_rest) return PLIM_KEY_NOT_ASKED;
     return decide(call->tables, argument, setting, false, is_knob(setting, dialect, s->format),
                   row);

@@ -15,6 +15,7 @@ typedef enum {
   PLIM_EFFECT_MORE,   // not modelled: the run needs more memory than predicted
   PLIM_EFFECT_EITHER, // not modelled: the run may need more or less memory
   PLIM_EFFECT_LESS,   // not modelled: the run needs less memory than predicted
+  PLIM_EFFECT_START,  // not modelled: memory that is needed for a short time before the first step
   PLIM_EFFECT_TIME,   // not modelled: the memory is right, the time of a step is not
   PLIM_EFFECT_REFUSED // a prediction would be for another training
 } plim_effect;

@@ -114,6 +114,9 @@ WORDS(torch_adam, {"true", "adamw-foreach"}, {"false", "adamw"});
 WORDS(implementation, {"fused", "adamw"}, {"foreach", "adamw-foreach"}, {"for-loop", "adamw-loop"});
 WORDS(any_adamw, {"*", "?adamw-foreach"});
 WORDS(any_sgd, {"*", "?sgd"});
+WORDS(rank_of_peft, {"true", "16"}, {"false", "-"}, {"null", "-"}); // lora_r of TRL's ModelConfig
+WORDS(momentum, {"0", "-"}, {"0.0", "-"}, {"0.", "-"}, {"*", "?sgd-momentum"});
+WORDS(adafactor, {"true", "adafactor"}, {"false", "-"}, {"null", "-"});
 WORDS(any_adamw_8bit, {"*", "?adamw-8bit"});
 WORDS(any_paged_adamw_8bit, {"*", "?paged-adamw-8bit"});
 WORDS(fused, {"true", "adamw"}, {"false", "adamw-foreach"});

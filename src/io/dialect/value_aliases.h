@@ -5,10 +5,11 @@
 #include "dialect.h"
 
 extern const plim_word words_on_off[], words_null_is_zero[], words_endless[], words_any_sgd[],
-    words_any_batch[], words_checkpoint[], words_true_is_on[], words_disables_checkpoint[],
-    words_reentrant[], words_reentrant_json[], words_recompute[], words_granularity[],
-    words_any_off[], words_selective_recompute[], words_attention[], words_attention_flash[],
-    words_attention_sdpa[], words_attention_eager[], words_attention_xformers[], words_flash_attn[],
+    words_momentum[], words_adafactor[], words_rank_of_peft[], words_any_batch[],
+    words_checkpoint[], words_true_is_on[], words_disables_checkpoint[], words_reentrant[],
+    words_reentrant_json[], words_recompute[], words_granularity[], words_any_off[],
+    words_selective_recompute[], words_attention[], words_attention_flash[], words_attention_sdpa[],
+    words_attention_eager[], words_attention_xformers[], words_flash_attn[],
     words_attention_backend[], words_bf16[], words_fp16[], words_fp8[], words_bf16_enabled[],
     words_fp16_enabled[], words_implementation[], words_precision[], words_mixed[],
     words_true_precision[], words_dtype[], words_bf16_dtype[], words_fp16_dtype[],

@@ -1,6 +1,7 @@
 #include "project.h"
 
 #include <errno.h>
+#include <fnmatch.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -193,6 +194,13 @@ static const struct {
     {{"lightning", "pytorch_lightning"}, "pl.Trainer(", PLIM_DIALECT_LIGHTNING},
     {{"transformers", "trl"}, "SFTTrainer(", PLIM_DIALECT_TRL},
     {{"transformers", "trl"}, "SFTConfig", PLIM_DIALECT_TRL},
+    {{"transformers", "trl"}, "DPOConfig", PLIM_DIALECT_TRL},
+    {{"transformers", "trl"}, "KTOConfig", PLIM_DIALECT_TRL},
+    {{"transformers", "trl"}, "ORPOConfig", PLIM_DIALECT_TRL},
+    {{"transformers", "trl"}, "CPOConfig", PLIM_DIALECT_TRL},
+    {{"transformers", "trl"}, "RewardConfig", PLIM_DIALECT_TRL},
+    {{"transformers", "trl"}, "PRMConfig", PLIM_DIALECT_TRL},
+    {{"transformers", "trl"}, "TrlParser", PLIM_DIALECT_TRL},
     {{"transformers", "trl"}, "Seq2SeqTrainer(", PLIM_DIALECT_HF},
     {{"transformers", "trl"}, "Trainer(", PLIM_DIALECT_HF},
     {{"transformers", "trl"}, "TrainingArguments", PLIM_DIALECT_HF},
@@ -214,6 +222,61 @@ static void recognise_code(plim_project_file *f) {
   }
 }
 
+// Scripts of frameworks by name, for commands whose script is not here: their defaults are those of the framework. TRL
+// 1.16 (trl/scripts, examples/scripts), transformers 5.23 (examples/pytorch).
+static const struct {
+  const char *words;
+  plim_dialect dialect;
+} scripts[] = {
+    {"trl/scripts/*.py */trl/scripts/*.py trl.scripts.* examples/scripts/*.py "
+     "*/examples/scripts/*.py",
+     PLIM_DIALECT_TRL},
+    {"*run_clm*.py *run_mlm*.py *run_plm.py *run_fim*.py *run_glue*.py *run_classification.py "
+     "*run_xnli.py *run_ner*.py *run_qa*.py *run_seq2seq_qa.py *run_swag*.py "
+     "*run_summarization*.py "
+     "*run_translation*.py",
+     PLIM_DIALECT_HF},
+};
+
+static bool is_one_of(const char *word, const char *patterns) {
+  char pattern[64];
+  for (const char *at = patterns; *(at += strspn(at, " "));) {
+    size_t size = strcspn(at, " ");
+    snprintf(pattern, sizeof pattern, "%.*s", (int)size, at);
+    if (fnmatch(pattern, word, 0) == 0) return true;
+    at += size;
+  }
+  return false;
+}
+
+// The dialect of the first script that the command names; `trl sft` is a script, too.
+static plim_dialect dialect_of_command(const char *text) {
+  static const char blanks[] = " \t\r\n\"'\\";
+  char word[256] = "", last[256];
+  for (const char *at = text; *(at += strspn(at, blanks));) {
+    size_t size = *at == '#' ? strcspn(at, "\n") : strcspn(at, blanks);
+    memcpy(last, word, sizeof last);
+    snprintf(word, sizeof word, "%.*s", (int)size, at);
+    at += size;
+    if (strcmp(last, "trl") == 0 && is_one_of(word, "sft dpo kto reward grpo rloo orpo cpo"))
+      return PLIM_DIALECT_TRL;
+    for (size_t i = 0; *word != '#' && i < sizeof scripts / sizeof *scripts; i++)
+      if (is_one_of(word, scripts[i].words)) return scripts[i].dialect;
+  }
+  return PLIM_DIALECTS;
+}
+
+static void recognise_command(plim_project_file *f) {
+  bool is_open = f->is.dialect == PLIM_DIALECT_HOME || f->is.dialect == PLIM_DIALECTS ||
+                 f->is.dialect == PLIM_DIALECT_HF;
+  if (!is_open || !plim_is_command(f)) return;
+  plim_dialect dialect = dialect_of_command(f->text);
+  if (dialect == PLIM_DIALECTS) return;
+  f->is = (plim_recognition){.dialect = dialect, .rival = PLIM_DIALECTS};
+  snprintf(f->is.reason, sizeof f->is.reason, "it starts a script of %s",
+           plim_dialect_table[dialect].name);
+}
+
 // The flags of a script's own parser may have the names of another framework's keys: --base-model is no sign of Axolotl,
 // which reads a file.
 static void recognise_flags(plim_project_file *f) {
@@ -228,6 +291,7 @@ static void recognise(plim_project *p) {
     plim_dialect told = plim_names_dialect(p, f->path);
     plim_dialect_recognise(&f->settings, &f->is);
     recognise_code(f);
+    recognise_command(f);
     recognise_flags(f);
     if (told == PLIM_DIALECTS) continue;
     f->is = (plim_recognition){.dialect = told, .rival = PLIM_DIALECTS};

@@ -130,6 +130,8 @@ static const struct {
     {PLIM_EFFECT_MORE, "unmodelled.key", "the run needs more memory than predicted"},
     {PLIM_EFFECT_EITHER, "unmodelled.key", "the run may need more or less memory than predicted"},
     {PLIM_EFFECT_LESS, "unmodelled.key", "the run needs less memory than predicted"},
+    {PLIM_EFFECT_START, "unmodelled.start",
+     "it needs memory of its own for a short time before the first step"},
     {PLIM_EFFECT_TIME, "unmodelled.time", "a step may take longer than predicted"},
 };
 
