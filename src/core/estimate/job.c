@@ -360,6 +360,7 @@ static plim_model *build(plim_tape *t, const plim_job *job) {
   if (m && !moves_late) put_on_device(t, m, job);
   if (m && job->prepares_kbit && !is_plain) plim_prepare_kbit(t, m);
   if (m && job->lora.rank) add_adapters(t, m, &job->lora);
+  else if (m && job->trained.names) plim_train_named(t, m, &job->trained);
   if (m && job->narrows_on_card) plim_each_parameter(m, narrow, &(narrowing){t, job->dtype});
   if (m && moves_late) put_on_device(t, m, job);
   for (size_t i = 0; m && i < m->parameters.len; i++)

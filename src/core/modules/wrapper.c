@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "tape_state.h"
+#include "trained.h"
 #include "work.h"
 
 #include "tape_names.h"
@@ -57,9 +58,19 @@ static plim_tensor *call_closure(plim_tape *t, plim_checkpoint_kind kind, plim_c
   }
 }
 
+// LLaMA-Factory: a layer without trained parameters runs without a checkpoint; the input of others needs a gradient.
+static plim_checkpoint_kind kind_of_layer(plim_tape *t, plim_checkpoint_kind kind, plim_tensor *x) {
+  const plim_tape_state *s = plim_const_state(t);
+  if (!kind || !s->partly || !s->checkpoints_trained) return kind;
+  if (!plim_layer_is_trained(s->partly, plim_tape_point(t).layer)) return PLIM_CHECKPOINT_OFF;
+  x->requires_grad = true;
+  return kind;
+}
+
 static plim_tensor *call_plain_layer(plim_tape *t, plim_checkpoint_kind kind, plim_closure call,
                                      plim_tensor *x) {
   plim_tape_enter_layer(t);
+  kind = kind_of_layer(t, kind, x);
   plim_tensor *out = call_closure(t, kind, call, x);
   plim_tape_enter(t, -1, NULL);
   return out;
