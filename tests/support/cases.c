@@ -95,12 +95,12 @@ static plim_lora lora_of(const json_t *lora) {
   return out;
 }
 
-// A list of texts, one a line, which lives as long as the program; NULL if there is none.
-static const char *lines_of(const json_t *json) {
-  char *lines = (char *)list_of(json, NULL);
-  for (char *c = lines; c && *c; c++)
-    if (*c == ',') *c = '\n';
-  return lines;
+// A list of texts, separated by blanks, which lives as long as the program; NULL if there is none.
+static const char *words_of(const json_t *json) {
+  char *words = (char *)list_of(json, NULL);
+  for (char *c = words; c && *c; c++)
+    if (*c == ',') *c = ' ';
+  return words;
 }
 
 static plim_dtype dtype_named(const char *name, plim_dtype otherwise) {
@@ -291,7 +291,7 @@ bool case_job(const json_t *c, const json_t *config, plim_job *job) {
   *job = (plim_job){
       .dtype = dtype_named(dtype, PLIM_BF16),
       .lora = lora_of(json_object_get(c, "lora")),
-      .trained = {lines_of(json_object_get(c, "trained")), case_flag(c, "wide")},
+      .trained = {words_of(json_object_get(c, "trained")), case_flag(c, "wide")},
       .load = load_of(c),
       .sdpa = kernel_of(c),
       .sharding = sharding_of(c),

@@ -119,6 +119,7 @@ void project_job_clear(project_job *p) {
   plim_project_clear(&p->project);
   plim_notes_clear(&p->notes);
   free(p->targets);
+  free(p->trained);
   p->targets = NULL;
 }
 
@@ -698,6 +699,7 @@ static plim_err fill(project_job *p, job_args *a, plim_error *error) {
   project_job_contrast(p, a);
   fill_strategy(p, a);
   fill_types(p, a);
+  project_job_fill_trained(p, a);
   project_job_note_open(p, a);
   project_job_fill_allocator(p, a);
   if (is_known(r->clip.origin) && r->clip.number == 0) a->no_clip = true;

@@ -143,6 +143,10 @@ static bool trains_more_elsewhere(const plim_job *job) {
   return trains_more && (is_quantised(job) || job->sharding.strategy != PLIM_SHARD_NONE);
 }
 
+static bool trains_part_elsewhere(const plim_job *job) {
+  return job->trained.names && !job->lora.rank && job->sharding.strategy != PLIM_SHARD_NONE;
+}
+
 static bool compares_elsewhere(const plim_job *job) {
   return plim_method_compares(job->recipe.method) &&
          (is_quantised(job) || job->recipe.uses_liger || job->sharding.strategy != PLIM_SHARD_NONE);
@@ -224,6 +228,9 @@ static const struct {
     {trains_more_elsewhere, "DoRA, biases, adapters on the head and modules trained in full "
                             "beside adapters were not checked against a measurement with quantised "
                             "weights or on several GPUs"},
+    {trains_part_elsewhere,
+     "training only a part of the parameters on several GPUs was not checked "
+     "against a measurement"},
     {compares_elsewhere, "training from preferences with quantised weights, with Liger-Kernel or "
                          "on several GPUs was not checked against a measurement"},
     {is_of_torchtune,

@@ -22,10 +22,10 @@ static void name_of(const plim_model *m, const plim_parameter_name *n, char text
 static bool is_named(const char *patterns, const char *name) {
   char pattern[PATTERN_BYTES];
   while (*patterns) {
-    size_t length = strcspn(patterns, "\n");
+    size_t length = strcspn(patterns, " ");
     snprintf(pattern, sizeof pattern, "%.*s", (int)length, patterns);
     if (length && plim_lora_pattern_occurs(pattern, name)) return true;
-    patterns += length + (patterns[length] == '\n');
+    patterns += length + (patterns[length] == ' ');
   }
   return false;
 }

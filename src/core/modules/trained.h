@@ -7,7 +7,7 @@
 
 // What is trained. Not owned.
 typedef struct {
-  // Expressions of Python, one a line; a parameter is trained if one occurs in its name. NULL: all are trained.
+  // Expressions of Python, separated by blanks; a parameter is trained if one occurs in its name. NULL: all are trained.
   const char *names;
   bool is_widened; // trained parameters become float32
 } plim_trained;
