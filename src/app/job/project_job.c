@@ -592,7 +592,7 @@ static const char *states_compared(const char *optimizer) {
     const char *names, *result;
   } sizes[] = {
       {"*ademamix* *soap* *shampoo* *grok* *sophia*", ", which needs less memory than the run"},
-      {"*galore* *apollo* *badam* *lomo* *mini* *muon* *dion* *came* *lisa* *lion* *8bit* *4bit*",
+      {"*galore* *apollo* *badam* *lomo* *mini* *dion* *came* *lisa* *lion* *8bit* *4bit*",
        ", which needs more memory than the run"},
       {"*schedule_free* *schedule-free* *adopt* *stable* *nadam* *radam* *adamax*",
        ", whose states have the same size"},
