@@ -320,6 +320,7 @@ bool case_job(const json_t *c, const json_t *config, plim_job *job) {
 void case_begin(const plim_job *job, plim_tape *t) {
   plim_tensor *epsilon = NULL;
   bool is_sharded = job->sharding.strategy != PLIM_SHARD_NONE;
-  if (is_sharded && job->load == PLIM_LOAD_INIT && job->recipe.method == PLIM_METHOD_TEXTS)
+  bool is_plain = job->recipe.method == PLIM_METHOD_TEXTS && !job->recipe.distils;
+  if (is_sharded && job->load == PLIM_LOAD_INIT && is_plain)
     set(t, &epsilon, empty(t, (plim_dims){0}, PLIM_FP32));
 }

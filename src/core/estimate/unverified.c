@@ -148,8 +148,11 @@ static bool trains_part_elsewhere(const plim_job *job) {
 }
 
 static bool compares_elsewhere(const plim_job *job) {
+  bool is_recorded =
+      job->recipe.method == PLIM_METHOD_DPO_TUNE && job->sharding.strategy == PLIM_SHARD_FSDP2;
+  bool is_shared = job->sharding.strategy != PLIM_SHARD_NONE && !is_recorded;
   return plim_method_compares(job->recipe.method) &&
-         (is_quantised(job) || job->recipe.uses_liger || job->sharding.strategy != PLIM_SHARD_NONE);
+         (is_quantised(job) || job->recipe.uses_liger || is_shared);
 }
 
 static bool compares_narrow_logits(const plim_job *job) {
@@ -162,6 +165,15 @@ static bool compares_narrow_logits(const plim_job *job) {
 
 static bool is_of_torchtune(const plim_job *job) {
   return job->recipe.distils || job->recipe.method == PLIM_METHOD_DPO_TUNE;
+}
+
+static bool tunes_on_several(const plim_job *job) {
+  return is_of_torchtune(job) && job->sharding.strategy != PLIM_SHARD_NONE;
+}
+
+static bool shares_answers(const plim_job *job) {
+  return plim_method_compares(job->recipe.method) && !is_of_torchtune(job) &&
+         job->sharding.strategy > PLIM_SHARD_DDP;
 }
 
 static bool steps_others_in_backward(const plim_job *job) {
@@ -245,6 +257,12 @@ static const struct {
     {is_of_torchtune,
      "torchtune's layers are predicted as those of transformers; torchtune's loop and losses were "
      "checked against recordings, but only with models of transformers"},
+    {tunes_on_several,
+     "torchtune 0.6 is assumed on several GPUs; its main branch keeps the embedding and the head "
+     "gathered after the forward pass, which needs more memory than predicted"},
+    {shares_answers,
+     "preference training under FSDP and ZeRO is predicted without the metrics that TRL gathers, "
+     "and the head may stay gathered for too long: the run may need a little more or less memory"},
     {steps_others_in_backward,
      "an optimizer step in backward was checked against recordings only for torch.optim.AdamW"},
     {has_compiled_step,
