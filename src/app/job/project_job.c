@@ -483,9 +483,10 @@ static void note_trl(project_job *p, const plim_project_method *found) {
   const char *name = job_method_name(found->method);
   if (found->is_another_trainer)
     note(p, "unmodelled.trainer", NULL,
-         "predicted as DPO with TRL 1.9; LLaMA-Factory has its own DPO trainer, which also keeps "
-         "the "
-         "log-probabilities of the whole vocabulary, so the run needs more memory than predicted");
+         "predicted as %s with TRL 1.9; LLaMA-Factory has its own trainer for it, which also keeps "
+         "the log-probabilities of the whole vocabulary, so the run needs more memory than "
+         "predicted",
+         name);
   else if (found->method == PLIM_METHOD_REWARD)
     note(p, "assumed.trl", NULL, "predicted as a reward model with TRL's RewardTrainer");
   else if (found->method == PLIM_METHOD_PRM)
@@ -611,6 +612,7 @@ static const char *states_compared(const char *optimizer) {
 static void fill_optimizer(project_job *p, job_args *a) {
   if (strcmp(a->optimizer, "adamw") != 0 || job_is_typed(a, &a->optimizer)) return;
   if (!is_known(p->run.optimizer.origin)) return;
+  if (strcmp(p->run.optimizer.text, "badam") == 0 && project_job_rotates(p)) return;
   if (plim_optimizer_named(p->run.optimizer.text)) a->optimizer = p->run.optimizer.text;
   else {
     note(p, "unmodelled.value", "optimizer",

@@ -94,6 +94,8 @@ plim_err project_job_take_model(project_job *p, job_args *args, plim_error *erro
 
 // Part of project_job_fill: parameters that are trained by name (project_job_trained.c).
 void project_job_fill_trained(project_job *p, job_args *args);
+// Whether the optimizer trains one layer after another (BAdam).
+bool project_job_rotates(const project_job *p);
 // The files freeze parameters by name, and args say which; without it there is a note.
 bool project_job_knows_trained(const project_job *p, const job_args *args);
 

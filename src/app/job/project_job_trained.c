@@ -12,6 +12,8 @@
 
 // ---- a text that grows --------------------------------------------------------------------------------
 
+enum { DTYPE_BF16 = 1 }; // in job_dtypes
+
 typedef vec(char) text;
 
 static bool put(text *t, const char *what, size_t size) {
@@ -169,6 +171,26 @@ static void fill_factory(const project_job *p, job_args *a, bool is_v1, text *t)
   if (!is_v1) a->trained_by = JOB_TRAINED_BY_FACTORY;
 }
 
+// ---- LLaMA-Factory: BAdam -------------------------------------------------------------------------------
+
+bool project_job_rotates(const project_job *p) {
+  const plim_setting *mode = one(p, "badam_mode");
+  return p->project.dialect == PLIM_DIALECT_LLAMA_FACTORY && is_on(one(p, "use_badam")) &&
+         (!mode || is_text(mode, "layer"));
+}
+
+// One layer at a time is trained. The first one needs most memory: its backward pass goes through all others, of which
+// LLaMA-Factory checkpoints none. badam 1.4 keeps the layer in float32 beside the model's 16 bits.
+static void fill_badam(project_job *p, job_args *a, text *t) {
+  put_text(t, "\\.0\\.");
+  a->trained_by = JOB_TRAINED_BY_FACTORY;
+  if (!job_is_typed(a, &a->dtype)) a->dtype = DTYPE_BF16;
+  note(p, "assumed.badam", "optimizer",
+       "BAdam trains one layer at a time: predicted for the first layer, whose backward pass goes "
+       "through all others; the run needs up to 12 bytes more for each parameter of that layer "
+       "(its copy, gradients and states in float32)");
+}
+
 // ---- all of it --------------------------------------------------------------------------------------------
 
 void project_job_fill_trained(project_job *p, job_args *a) {
@@ -176,6 +198,7 @@ void project_job_fill_trained(project_job *p, job_args *a) {
   bool is_v1 = dialect == PLIM_DIALECT_LLAMA_FACTORY_V1;
   text t = {0};
   if (a->trained || job_is_typed(a, &a->trained)) return;
+  if (project_job_rotates(p) && !a->lora_rank) fill_badam(p, a, &t);
   if (dialect == PLIM_DIALECT_AXOLOTL) fill_axolotl(p, a, &t);
   if (dialect == PLIM_DIALECT_LLAMA_FACTORY || is_v1) fill_factory(p, a, is_v1, &t);
   if (!t.len || !vec_push(&t, 0)) {

@@ -144,7 +144,6 @@ static const plim_other_key llama_factory[] = {
 
   EITHER("mixture_of_depths", "mixture of depths, in which some layers see a part of the tokens,"),
   EITHER("shift_attn", "shifted sparse attention"),
-  EITHER("use_muon", "the optimizer Muon"),
   EITHER("use_v1_kernels", "this choice of kernels"),
   EITHER("use_unsloth", "Unsloth's layers"),
   EITHER("block_diag_attn", "attention within each packed sample"),

@@ -22,6 +22,11 @@ $PLIMSOLL plan pro.yaml --gpu 24GiB | grep -E "^Qwen|^note|^now|^plimsoll estima
 echo "== adapters in every sixth layer"
 sed -i 's/finetuning_type: freeze/finetuning_type: lora/' pro.yaml
 $PLIMSOLL plan pro.yaml --gpu 24GiB | grep -E "^Qwen|^note|^now|^plimsoll estimate" -A1
+echo "== BAdam, and Muon"
+sed '/freeze/d; s/^stage/finetuning_type: full\nuse_badam: true\nstage/' freeze.yaml >badam.yaml
+$PLIMSOLL plan badam.yaml --gpu 24GiB | grep -E "^Qwen|^note: BAdam|^now|^plimsoll estimate" -A3
+sed -i 's/use_badam/use_muon/' badam.yaml
+$PLIMSOLL plan badam.yaml --gpu 24GiB | grep -E "^Qwen|^note|^now|^unverified|^plimsoll estimate" -A1
 echo "== unfrozen_parameters"
 cat >unfrozen.yml <<'END'
 base_model: Qwen/Qwen2.5-0.5B
