@@ -211,7 +211,7 @@ static plim_err understand_optimizer(const job_args *args, job_request *r, plim_
   if (r->job.recipe.optimizer) return PLIM_OK;
   const char *names[64];
   size_t count = 0;
-  char list[256] = "";
+  char list[560] = "";
   for (const char *name; count < 64 && (name = plim_optimizer_name(count)); count++) {
     names[count] = name;
     size_t used = strlen(list);
