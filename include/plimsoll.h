@@ -33,7 +33,7 @@ typedef enum {
 typedef struct plim_error {
   plim_err code;
   char message[320]; // what is wrong, naming the value
-  char hint[320];    // what to type or do next; empty if there is nothing to say
+  char hint[640];    // what to type or do next; empty if there is nothing to say
   char file[512];    // the file it is about; empty if none
   uint64_t byte;     // offset of the mistake in that file or text; PLIM_UNKNOWN if it has none
 } plim_error;

@@ -95,6 +95,14 @@ static plim_lora lora_of(const json_t *lora) {
   return out;
 }
 
+// A list of texts, separated by blanks, which lives as long as the program; NULL if there is none.
+static const char *words_of(const json_t *json) {
+  char *words = (char *)list_of(json, NULL);
+  for (char *c = words; c && *c; c++)
+    if (*c == ',') *c = ' ';
+  return words;
+}
+
 static plim_dtype dtype_named(const char *name, plim_dtype otherwise) {
   return strcmp(name, "bf16") == 0   ? PLIM_BF16
          : strcmp(name, "fp16") == 0 ? PLIM_FP16
@@ -143,7 +151,7 @@ static plim_attention_kind attention_of(const json_t *c) {
 }
 
 static bool is_checkpointed(const json_t *c) {
-  return case_flag(c, "ckpt") || case_flag(c, "fsdp_ckpt");
+  return case_flag(c, "ckpt") || case_flag(c, "fsdp_ckpt") || case_is(c, "ckpt", "trained");
 }
 
 // scripts/contrastive.py writes its options as words in a list.
@@ -185,6 +193,7 @@ static plim_recipe recipe_of(const json_t *c) {
                     : case_flag(c, "reentrant")       ? PLIM_CHECKPOINT_REENTRANT
                                                       : PLIM_CHECKPOINT_ON,
       .wraps_layers = case_flag(c, "fsdp_ckpt"),
+      .checkpoints_trained = case_is(c, "ckpt", "trained"),
       .offloads_saved = case_is(c, "offload", "save_on_cpu"),
       .loss = loss_of(c),
       .loss_chunk = case_integer(c, "chunk", 0),
@@ -282,6 +291,7 @@ bool case_job(const json_t *c, const json_t *config, plim_job *job) {
   *job = (plim_job){
       .dtype = dtype_named(dtype, PLIM_BF16),
       .lora = lora_of(json_object_get(c, "lora")),
+      .trained = {words_of(json_object_get(c, "trained")), case_flag(c, "wide")},
       .load = load_of(c),
       .sdpa = kernel_of(c),
       .sharding = sharding_of(c),
@@ -310,6 +320,7 @@ bool case_job(const json_t *c, const json_t *config, plim_job *job) {
 void case_begin(const plim_job *job, plim_tape *t) {
   plim_tensor *epsilon = NULL;
   bool is_sharded = job->sharding.strategy != PLIM_SHARD_NONE;
-  if (is_sharded && job->load == PLIM_LOAD_INIT && job->recipe.method == PLIM_METHOD_TEXTS)
+  bool is_plain = job->recipe.method == PLIM_METHOD_TEXTS && !job->recipe.distils;
+  if (is_sharded && job->load == PLIM_LOAD_INIT && is_plain)
     set(t, &epsilon, empty(t, (plim_dims){0}, PLIM_FP32));
 }

@@ -13,6 +13,15 @@ const cli_option job_own_options[] = {JOB_OPTIONS(AT), {0}};
 
 typedef bool condition(const job_args *a, const job_request *r);
 
+static bool has_no_adapters(const job_args *a, const job_request *r) {
+  (void)a;
+  return !r->job.lora.rank;
+}
+
+static bool trains_part(const job_args *a, const job_request *r) {
+  return a->trained && !r->job.lora.rank;
+}
+
 static bool has_adapters(const job_args *a, const job_request *r) {
   (void)a;
   return r->job.lora.rank;
@@ -182,6 +191,8 @@ static const struct {
     {"lora-exclude", has_adapters, "the run has no adapters", "--lora-rank 16"},
     {"lora-bias", has_adapters, "the run has no adapters", "--lora-rank 16"},
     {"dora", has_adapters, "the run has no adapters", "--lora-rank 16"},
+    {"train", has_no_adapters, "adapters are trained, and nothing else", "leave --lora-rank out"},
+    {"train-by", trains_part, "all parameters are trained", "--train \"layers\\.31\\.\""},
     {"lora-dtype", has_adapters, "the run has no adapters", "--lora-rank 16"},
     {"lora-dtype", computes_in_bf16,
      "adapters are either float32 or in the dtype the model computes in, which is not bf16",

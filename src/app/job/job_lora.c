@@ -53,3 +53,31 @@ plim_err job_understand_lora(const job_args *args, job_request *r, plim_error *e
                 other.closest ? "?)" : "");
   return PLIM_OK;
 }
+
+// Names are known for most decoders. Elsewhere all parameters are trained, which needs more memory than the run.
+plim_err job_understand_trained(const job_args *args, job_request *r, plim_error *error) {
+  if (!args->trained || r->job.lora.rank) return PLIM_OK;
+  plim_trained which = {args->trained, false};
+  plim_trained_count count;
+  plim_err err = plim_trained_check(&r->job.model, &which, &count, error);
+  if (err) return err;
+  if (!count.has_names) {
+    plim_note_add(&r->notes, "unmodelled.freeze", NULL,
+                  "the names of the parameters are not known for this architecture: predicted as "
+                  "if all of them were trained, which needs more memory than the run");
+    return PLIM_OK;
+  }
+  if (!count.trained) {
+    err = plim_fail(error, PLIM_ERR_ARGUMENT, "no parameter's name fits \"%.128s\"", args->trained);
+    plim_error_hint(error, "names are like those of transformers: --train \"layers\\.31\\. "
+                           "lm_head\"");
+    return err;
+  }
+  bool is_factory = args->trained_by == JOB_TRAINED_BY_FACTORY;
+  which.is_widened = is_factory && args->amp && args->strategy != PLIM_SHARD_ZERO3;
+  r->job.trained = which;
+  r->trained_share = (double)count.trained / (double)count.elements;
+  r->job.recipe.asks_for_inputs = args->trained_by == JOB_TRAINED_BY_INPUTS;
+  r->job.recipe.checkpoints_trained = is_factory;
+  return PLIM_OK;
+}

@@ -22,6 +22,7 @@ const char *const job_offloads[] = {"none",      "activations", "checkpoints",
 const char *const job_prepares[] = {"default", "peft", "none", NULL};
 const char *const job_heads[] = {"default", "causal",  "masked",  "none", "sequence",
                                  "tokens",  "answers", "choices", NULL};
+const char *const job_trained_by[] = {"loop", "inputs", "llama-factory", NULL};
 const char *const job_links[] = {"default", "nvlink", "pcie", NULL};
 const char *const job_loads[] = {"pretrained", "device-map", "init", "sharded", NULL};
 
@@ -210,7 +211,7 @@ static plim_err understand_optimizer(const job_args *args, job_request *r, plim_
   if (r->job.recipe.optimizer) return PLIM_OK;
   const char *names[64];
   size_t count = 0;
-  char list[256] = "";
+  char list[560] = "";
   for (const char *name; count < 64 && (name = plim_optimizer_name(count)); count++) {
     names[count] = name;
     size_t used = strlen(list);
@@ -393,6 +394,7 @@ plim_err job_understand(const job_args *args, const job_args *typed, job_request
   if (!err) err = job_fit_attention(args, out, error);
   if (!err) err = job_understand_contrast(args, typed, out, error);
   if (!err) err = job_understand_method(args, out, error);
+  if (!err) err = job_understand_trained(args, out, error);
   if (!err) err = job_understand_target(args, out, source, error);
   if (!err) err = job_understand_link(args, out, error);
   if (!err) err = job_check_effects(args, typed, out, error);
@@ -449,6 +451,9 @@ void job_describe_model(const job_request *r, const job_args *args, char *text, 
   if (r->job.weights != PLIM_WEIGHTS_PLAIN && used < (int)size)
     used += snprintf(text + used, size - (size_t)used, ", %s weights",
                      plim_weights_names[r->job.weights]);
+  if (r->trained_share > 0 && used < (int)size)
+    snprintf(text + used, size - (size_t)used, ", %.3g %% of the parameters trained",
+             100 * r->trained_share);
   if (!r->job.lora.rank || used >= (int)size) return;
   int commas = 0;
   for (const char *c = job_lora_targets(args, r); *c; c++) commas += *c == ',';

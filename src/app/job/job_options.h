@@ -14,6 +14,7 @@ typedef struct {
   const char *model, *lora_targets, *optimizer, *gpu, *alloc_conf;
   const char *lengths; // a file; NULL: every sample has the same length
   const char *teacher; // of distillation; NULL: none
+  const char *trained; // expressions for the names of the trained parameters; NULL: all
   const char *lora_saved, *lora_layers, *lora_excluded; // NULL: none, all, none
   uint64_t batch, seq, target_seq, accumulate, steps, lora_rank, limit_bytes, loss_chunk;
   uint64_t columns, cached_batch; // 0: two columns, no cached loss
@@ -24,7 +25,7 @@ typedef struct {
   uint64_t world, nodes;
   // Indices into the choices.
   int strategy, reduce_dtype, dtype, amp, lora_dtype, attention, mask, loop, load, loss, weights,
-      offload, link, pooling, prepare, head, method, reference, lora_bias;
+      offload, link, pooling, prepare, head, method, reference, lora_bias, trained_by;
   bool in_backward;      // optimizer_in_bwd
   bool holds_logits;     // DPO of TRL before 1.15
   bool centres_rewards;  // RewardConfig's center_rewards_coefficient
@@ -81,6 +82,8 @@ enum {
   JOB_OFFLOAD_OPTIMIZER,
   JOB_OFFLOAD_PARAMETERS
 };
+extern const char *const job_trained_by[];
+enum { JOB_TRAINED_BY_LOOP, JOB_TRAINED_BY_INPUTS, JOB_TRAINED_BY_FACTORY }; // indices in it
 extern const char *const job_references[];
 extern const char *const job_reduce_dtypes[], *const job_links[], *const job_prepares[];
 extern const char *const job_heads[]; // "default", then plim_head_names
@@ -125,6 +128,15 @@ extern const char *const job_heads[]; // "default", then plim_head_names
   {"lora-bias", 0, "KIND", CLI_CHOICE, AT(lora_bias),                                              \
    "biases trained beside the adapters (default: none)", plim_lora_bias_names},                    \
   {"dora", 0, NULL, CLI_FLAG, AT(dora), "weight-decomposed adapters (use_dora)", NULL},            \
+  {"train", 0, "LIST", CLI_STRING, AT(trained),                                                    \
+   "train only parameters in whose names one of these expressions occurs, separated by blanks: "   \
+   "\"layers\\.31\\. lm_head\" (default: all)", NULL},                                            \
+  {"train-by", 0, "WHO", CLI_CHOICE, AT(trained_by),                                               \
+   "what else is done if only a part is trained (default: loop)\n"                                 \
+   "loop: nothing\n"                                                                               \
+   "inputs: embeddings need a gradient, enable_input_require_grads()\n"                            \
+   "llama-factory: trained parameters become float32 under --amp, and only layers with trained "   \
+   "parameters are checkpointed", job_trained_by},                                                 \
   {"lora-dtype", 0, "TYPE", CLI_CHOICE, AT(lora_dtype),                                            \
    "dtype of the adapters (default: fp32, as in peft)", job_lora_dtypes},                          \
   {"checkpoint", 'c', NULL, CLI_FLAG, AT(checkpoint), "gradient checkpointing", NULL, true},       \
@@ -235,6 +247,7 @@ typedef struct {
   char card[128];        // in words: "RTX 4090", "24.0 GiB"; empty: no card was given or found
   char card_note[160];   // how its name or size was interpreted; empty: nothing to say
   bool is_known_by_size; // only its size is known; kernels and rates are those of an H200
+  double trained_share;  // of the parameters, if only a part is trained by name; 0: all are
   plim_notes notes;      // assumptions, and what is not modelled
 } job_request;
 
@@ -269,6 +282,8 @@ void job_note_planned_length(job_request *r, int64_t length);
 
 // The part of job_understand for adapters; and the layers that get them: "q_proj,v_proj", "all-linear".
 plim_err job_understand_lora(const job_args *args, job_request *r, plim_error *error);
+// The part for parameters that are trained by name (job_lora.c).
+plim_err job_understand_trained(const job_args *args, job_request *r, plim_error *error);
 const char *job_lora_targets(const job_args *args, const job_request *r);
 
 // The parts for the card and for the link between cards (job_card.c).

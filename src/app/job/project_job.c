@@ -119,6 +119,7 @@ void project_job_clear(project_job *p) {
   plim_project_clear(&p->project);
   plim_notes_clear(&p->notes);
   free(p->targets);
+  free(p->trained);
   p->targets = NULL;
 }
 
@@ -482,9 +483,10 @@ static void note_trl(project_job *p, const plim_project_method *found) {
   const char *name = job_method_name(found->method);
   if (found->is_another_trainer)
     note(p, "unmodelled.trainer", NULL,
-         "predicted as DPO with TRL 1.9; LLaMA-Factory has its own DPO trainer, which also keeps "
-         "the "
-         "log-probabilities of the whole vocabulary, so the run needs more memory than predicted");
+         "predicted as %s with TRL 1.9; LLaMA-Factory has its own trainer for it, which also keeps "
+         "the log-probabilities of the whole vocabulary, so the run needs more memory than "
+         "predicted",
+         name);
   else if (found->method == PLIM_METHOD_REWARD)
     note(p, "assumed.trl", NULL, "predicted as a reward model with TRL's RewardTrainer");
   else if (found->method == PLIM_METHOD_PRM)
@@ -591,7 +593,7 @@ static const char *states_compared(const char *optimizer) {
     const char *names, *result;
   } sizes[] = {
       {"*ademamix* *soap* *shampoo* *grok* *sophia*", ", which needs less memory than the run"},
-      {"*galore* *apollo* *badam* *lomo* *mini* *muon* *dion* *came* *lisa* *lion* *8bit* *4bit*",
+      {"*galore* *apollo* *badam* *lomo* *mini* *dion* *came* *lisa* *lion* *8bit* *4bit*",
        ", which needs more memory than the run"},
       {"*schedule_free* *schedule-free* *adopt* *stable* *nadam* *radam* *adamax*",
        ", whose states have the same size"},
@@ -619,6 +621,7 @@ static void hold_optimizer(project_job *p) {
 static void fill_optimizer(project_job *p, job_args *a) {
   if (strcmp(a->optimizer, "adamw") != 0 || job_is_typed(a, &a->optimizer)) return;
   if (!is_known(p->run.optimizer.origin)) return;
+  if (strcmp(p->run.optimizer.text, "badam") == 0 && project_job_rotates(p)) return;
   if (plim_optimizer_named(p->run.optimizer.text)) a->optimizer = p->run.optimizer.text;
   else {
     note(p, "unmodelled.value", "optimizer",
@@ -714,6 +717,7 @@ static plim_err fill(project_job *p, job_args *a, plim_error *error) {
   project_job_contrast(p, a);
   fill_strategy(p, a);
   fill_types(p, a);
+  project_job_fill_trained(p, a);
   project_job_note_open(p, a);
   project_job_fill_allocator(p, a);
   if (is_known(r->clip.origin) && r->clip.number == 0) a->no_clip = true;

@@ -12,6 +12,7 @@ typedef struct {
   plim_run_settings run;
   plim_notes notes;     // assumptions, and what is not modelled
   char *targets;        // owned
+  char *trained;        // owned: expressions for the names of trained parameters; or NULL
   bool has_own_conf;    // the library sets the allocator's configuration
   char teacher[128];    // of distillation
   bool holds_precision; // it is not modelled; the planner must not change it
@@ -102,6 +103,13 @@ void project_job_note_fixed(project_job *p);
 // Part of project_job_fill: the model, unless one was typed. First refuses what no option can fix (architecture,
 // kind of training, parallelism), then an unknown name (project_job_model.c).
 plim_err project_job_take_model(project_job *p, job_args *args, plim_error *error);
+
+// Part of project_job_fill: parameters that are trained by name (project_job_trained.c).
+void project_job_fill_trained(project_job *p, job_args *args);
+// Whether the optimizer trains one layer after another (BAdam).
+bool project_job_rotates(const project_job *p);
+// The files freeze parameters by name, and args say which; without it there is a note.
+bool project_job_knows_trained(const project_job *p, const job_args *args);
 
 // What the ecosystem does by default, applied after the rest; and notes on what remains open
 // (project_job_ecosystem.c).

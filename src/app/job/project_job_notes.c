@@ -102,11 +102,24 @@ static void note_stage(project_job *p) {
   }
 }
 
+// With adapters, Axolotl compares unfrozen_parameters with names that begin with base_model.model (utils/freeze.py, which
+// train.py calls last).
+static void note_nothing_trained(project_job *p, const char *file) {
+  note(p, "reads.unfrozen_parameters", NULL,
+       "unfrozen_parameters: with adapters, the names of all parameters begin with "
+       "base_model.model, which none of these expressions fits, so Axolotl freezes the adapters "
+       "too and trains nothing; predicted as if the adapters were trained. Remove "
+       "unfrozen_parameters");
+  plim_note_at(&p->notes, file, 0);
+}
+
 // Notes what changes memory or time but is not modelled.
-static void note_unmodelled(project_job *p) {
+static void note_unmodelled(project_job *p, const job_args *a) {
   plim_project_note_keys(&p->project, &p->notes);
   const char *freezes = plim_project_freezes(&p->project);
-  if (freezes)
+  bool is_known = project_job_knows_trained(p, a);
+  if (freezes && is_known && a->lora_rank) note_nothing_trained(p, freezes);
+  if (freezes && !is_known)
     note(p, "unmodelled.freeze", NULL,
          plim_project_adapts(&p->project)
              ? "%s freezes parameters by name, beside adapters, which is not modelled: predicted "
@@ -137,7 +150,7 @@ static void precision_words(const job_args *a, char *text, size_t size) {
 
 static void adapter_words(const job_args *a, char *text, size_t size) {
   if (a->lora_rank) snprintf(text, size, "adapters (rank %llu)", (unsigned long long)a->lora_rank);
-  else snprintf(text, size, "adapters (none: all parameters are trained)");
+  else snprintf(text, size, "adapters (none%s)", a->trained ? "" : ": all parameters are trained");
 }
 
 static void checkpoint_words(const job_args *a, char *text, size_t size) {
@@ -187,7 +200,7 @@ void project_job_place_notes(const project_job *p, plim_notes *notes) {
 void project_job_note_open(project_job *p, const job_args *a) {
   note_stage(p);
   note_unclear(p, a);
-  note_unmodelled(p);
+  note_unmodelled(p, a);
   project_job_note_code(p, a);
   note_type(p, a);
   note_world(p, a);

@@ -15,7 +15,7 @@ typedef struct {
   struct {
     plim_knob knob;
     plim_value value;
-    char reason[704];
+    char reason[1024];
   } by_hand[PLAN_MAX_WRITES];
   size_t by_hand_count;
   plim_estimate as_written; // of the files before the manual steps are done, if there are any

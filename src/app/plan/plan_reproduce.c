@@ -88,6 +88,12 @@ static void take_recipe(const plim_job *job, const job_args *own, job_args *a) {
                                                      : "manual");
 }
 
+static void take_trained(const plim_job *job, const job_args *own, job_args *a) {
+  if (!job->trained.names || job->lora.rank) return;
+  a->trained = job->trained.names;
+  a->trained_by = own->trained_by;
+}
+
 static void take_adapters(const plim_job *job, const job_args *own, const job_request *r,
                           job_args *a) {
   if (!job->lora.rank) return;
@@ -136,6 +142,7 @@ static job_args args_of(const plan_result *r, const plan_for_card *c, const plim
   take_recipe(&job, r->args, &a);
   a.lengths = r->args->lengths;
   take_adapters(&job, r->args, &c->request, &a);
+  take_trained(&job, r->args, &a);
   take_sharding(&job, r->args, &a);
   return a;
 }

@@ -205,6 +205,8 @@ def _is_on_card(x):
 
 
 def _could_be_known(t):
+    if type(t).__name__ == "FakeTensor":  # torch.compile traces with tensors that have no memory
+        return False
     if t.dtype.is_floating_point or t.dtype.is_complex:
         return t.numel() <= MOST_FLOATS
     return t.numel() <= MOST_ELEMENTS

@@ -12,10 +12,16 @@
 
 // ---- construction -----------------------------------------------------------------------------------
 
+static const char *layers_place(const plim_decoder *m) {
+  if (!m->c.outer) return "model.layers";
+  return m->c.outer->text_place ? m->c.outer->text_place : "model.language_model.layers";
+}
+
 // A parameter of self_attn itself: model.parameters() lists it before those of the projections.
 static plim_tensor *sinks_new(plim_tape *t, plim_decoder *m, size_t first, plim_dtype d) {
   plim_tensor *sinks = plim_model_parameter(t, &m->model, dims(m->c.heads), d);
   sinks->decay = PLIM_DECAY_ALWAYS;
+  plim_model_name(&m->model, "self_attn.sinks", "");
   for (size_t i = m->model.parameters.len - 1; !m->model.failed && i > first; i--)
     m->model.parameters.at[i] = m->model.parameters.at[i - 1];
   if (!m->model.failed) m->model.parameters.at[first] = sinks;
@@ -51,7 +57,9 @@ static void add_projections(plim_tape *t, plim_decoder *m, plim_decoder_layer *l
   if (c->family->qk_norm == PLIM_QK_NORM_NONE) return;
   if (c->family->qk_norm == PLIM_QK_NORM_ASKED && !c->has_qk_norm) return;
   l->q_norm = plim_model_parameter(t, &m->model, dims(is_wide ? q : c->head_dim), d);
+  plim_model_name(&m->model, "self_attn.q_norm", "weight");
   l->k_norm = plim_model_parameter(t, &m->model, dims(is_wide ? kv : c->head_dim), d);
+  plim_model_name(&m->model, "self_attn.k_norm", "weight");
 }
 
 static void add_fused_projections(plim_tape *t, plim_decoder *m, plim_decoder_layer *l,
@@ -84,9 +92,18 @@ void plim_decoder_add_mlp(plim_tape *t, plim_decoder *m, plim_decoder_layer *l, 
   if (m->code->add_activation) m->code->add_activation(t, m, l, d);
 }
 
+static const char *norm_path(unsigned which) {
+  return which == PLIM_INPUT_NORM            ? "input_layernorm"
+         : which == PLIM_POST_ATTENTION_NORM ? "post_attention_layernorm"
+         : which == PLIM_PRE_MLP_NORM        ? "pre_feedforward_layernorm"
+                                             : "post_feedforward_layernorm";
+}
+
 plim_tensor *plim_decoder_norm_new(plim_tape *t, plim_decoder *m, unsigned which, plim_dtype d) {
   if (!(m->code->norms & which) || m->code->biased_norm || m->code->has_bare_norms) return NULL;
-  return plim_model_parameter(t, &m->model, dims(m->c.hidden), d);
+  plim_tensor *norm = plim_model_parameter(t, &m->model, dims(m->c.hidden), d);
+  plim_model_name(&m->model, norm_path(which), "weight");
+  return norm;
 }
 
 static plim_norm layer_norm_new(plim_tape *t, plim_decoder *m, unsigned which, plim_dtype d) {
@@ -165,8 +182,12 @@ static plim_decoder_layer layer_new(plim_tape *t, plim_decoder *m, int64_t i, pl
 static plim_tensor *head_new(plim_tape *t, plim_decoder *m) {
   plim_tensor *table = m->embed_tokens;
   plim_dtype dtype = (plim_dtype)table->dtype;
-  if (!m->c.ties_embeddings)
-    return plim_model_parameter(t, &m->model, dims(m->c.vocabulary, m->c.hidden), dtype);
+  if (!m->c.ties_embeddings) {
+    plim_tensor *own =
+        plim_model_parameter(t, &m->model, dims(m->c.vocabulary, m->c.hidden), dtype);
+    plim_model_name(&m->model, "lm_head", "weight");
+    return own;
+  }
   plim_consume(t, empty(t, table->shape, dtype)); // its own weight, gone when it is tied
   return table;
 }
@@ -245,9 +266,11 @@ static void number_idle_layer(plim_decoder *m, int64_t i, size_t first) {
 static void add_layers(plim_tape *t, plim_decoder *m, plim_dtype d) {
   for (int64_t i = 0; i < m->c.layers; i++) {
     size_t first = m->model.parameters.len;
+    m->model.spot = 1 + i;
     m->layers[i] = layer_new(t, m, i, d);
     if (m->layers[i].is_idle) number_idle_layer(m, i, first);
   }
+  m->model.spot = PLIM_SPOT_BESIDE;
 }
 
 static void build(plim_tape *t, plim_decoder *m, plim_dtype d) {
@@ -255,16 +278,21 @@ static void build(plim_tape *t, plim_decoder *m, plim_dtype d) {
   if (m->c.outer) m->c.outer->add_towers(t, &m->towers, &m->c, d);
   plim_towers_pause(&m->towers);
   int64_t tokens = m->c.vocabulary + m->c.family->more_tokens;
+  m->model.place = layers_place(m);
+  m->model.spot = PLIM_SPOT_BESIDE;
   m->embed_tokens = plim_model_parameter(t, &m->model, dims(tokens, m->c.hidden), d);
+  plim_model_name(&m->model, "embed_tokens", "weight");
   if (m->code->has_embed_scale) set(t, &m->embed_scale, empty(t, (plim_dims){0}, d));
   m->model.table_scale = m->embed_scale;
   add_layers(t, m, d);
   if (!m->code->builds_norm_last) add_last_norm(t, m, d);
   add_rotary(t, m, d);
+  m->model.spot = PLIM_SPOT_UNKNOWN;
   plim_towers_resume(&m->towers);
   if (m->c.outer && m->c.outer->add_towers_behind)
     m->c.outer->add_towers_behind(t, &m->towers, &m->c, d);
   plim_towers_end(&m->towers);
+  m->model.spot = PLIM_SPOT_OUTSIDE;
   bool is_causal = m->c.head == PLIM_HEAD_CAUSAL;
   if (is_causal) m->model.head = head_new(t, m);
   else plim_label_head_new(t, &m->model, &m->c, d);
@@ -401,11 +429,6 @@ static void sort_by_layer(plim_decoder *d, size_t first, const size_t *ends, siz
     for (size_t i = late; i < end; i++) m->parameters.at[to++] = was[i];
   }
   free(was);
-}
-
-static const char *layers_place(const plim_decoder *m) {
-  if (!m->c.outer) return "model.layers";
-  return m->c.outer->text_place ? m->c.outer->text_place : "model.language_model.layers";
 }
 
 static void add_lora_to_mixing(plim_tape *t, plim_decoder *m, const plim_lora *lora,

@@ -26,7 +26,9 @@ static void add_correction(plim_tape *t, plim_experts *e, plim_dtype d) {
 
 static void add_router(plim_tape *t, plim_model *m, plim_experts *e, plim_dtype d) {
   e->router = plim_model_parameter(t, m, dims(e->c->experts, e->c->hidden), d);
+  plim_model_name(m, e->kind->has_biases ? "mlp.router" : "mlp.gate", "weight");
   if (e->kind->has_biases) e->router_bias = plim_model_parameter(t, m, dims(e->c->experts), d);
+  if (e->kind->has_biases) plim_model_name(m, "mlp.router", "bias");
   if (!e->kind->corrects_last) add_correction(t, e, d);
 }
 
@@ -52,9 +54,13 @@ static void add_latent(plim_tape *t, plim_model *m, plim_experts *e, plim_dtype 
 static void add_biased_experts(plim_tape *t, plim_model *m, plim_experts *e, plim_dtype d) {
   int64_t n = e->c->experts, h = e->c->hidden, i = e->c->expert_width;
   e->gate_up = plim_model_parameter(t, m, dims(n, h, 2 * i), d);
+  plim_model_name(m, "mlp.experts.gate_up_proj", "");
   e->gate_up_bias = plim_model_parameter(t, m, dims(n, 2 * i), d);
+  plim_model_name(m, "mlp.experts.gate_up_proj_bias", "");
   e->down = plim_model_parameter(t, m, dims(n, i, h), d);
+  plim_model_name(m, "mlp.experts.down_proj", "");
   e->down_bias = plim_model_parameter(t, m, dims(n, h), d);
+  plim_model_name(m, "mlp.experts.down_proj_bias", "");
   e->gate_up_bias->decay = e->down_bias->decay = PLIM_DECAY_NEVER;
 }
 
@@ -63,7 +69,9 @@ static void add_experts(plim_tape *t, plim_model *m, plim_experts *e, plim_dtype
   int64_t h = e->c->expert_input ? e->c->expert_input : e->c->hidden;
   bool turned = e->kind->is_transposed;
   e->gate_up = plim_model_parameter(t, m, turned ? dims(n, h, out) : dims(n, out, h), d);
+  plim_model_name(m, e->kind->has_no_gate ? "mlp.experts.up_proj" : "mlp.experts.gate_up_proj", "");
   e->down = plim_model_parameter(t, m, turned ? dims(n, i, h) : dims(n, h, i), d);
+  plim_model_name(m, "mlp.experts.down_proj", "");
 }
 
 static plim_linear *linears_new(plim_tape *t, plim_model *m, const plim_experts *e,

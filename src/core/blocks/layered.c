@@ -29,13 +29,19 @@ static void add_head(plim_tape *t, plim_layered *m, plim_dtype dtype) {
   if (m->c.ties_embeddings) {
     m->model.head = m->words;
     plim_consume(t, empty(t, table, dtype)); // its own weight, gone when it is tied
-  } else m->model.head = plim_model_parameter(t, &m->model, table, dtype);
+  } else {
+    m->model.head = plim_model_parameter(t, &m->model, table, dtype);
+    plim_model_name(&m->model, "lm_head", "weight");
+  }
   if (m->code->has_head_bias)
     m->model.head_bias = plim_model_parameter(t, &m->model, dims(m->c.vocabulary), dtype);
 }
 
 static void build(plim_tape *t, plim_layered *m, plim_dtype d) {
+  m->model.place = m->code->layers;
+  m->model.spot = PLIM_SPOT_BESIDE;
   m->words = plim_model_parameter(t, &m->model, dims(m->c.vocabulary, m->c.hidden), d);
+  plim_model_name(&m->model, "embed_tokens", "weight");
   if (m->code->has_word_norm) m->word_norm = plim_layered_norm(t, m, d);
   if (m->code->has_positions)
     m->positions = plim_model_parameter(
@@ -43,12 +49,15 @@ static void build(plim_tape *t, plim_layered *m, plim_dtype d) {
   if (m->code->builds_norm_first) m->last_norm = plim_layered_norm(t, m, d);
   for (int64_t i = 0; i < m->c.layers; i++) {
     m->layers[i].m = m;
+    m->model.spot = 1 + i;
     m->code->add_layer(t, m, &m->layers[i], d);
   }
+  m->model.spot = PLIM_SPOT_BESIDE;
   if (!m->code->builds_norm_first) m->last_norm = plim_layered_norm(t, m, d);
   if (m->code->has_rotary) add_rotary(t, m);
   if (m->code->add_buffers) m->code->add_buffers(t, m);
   if (m->code->initialise) m->code->initialise(t, &m->model, d);
+  m->model.spot = PLIM_SPOT_OUTSIDE;
   add_head(t, m, d);
 }
 

@@ -47,12 +47,9 @@ static bool has_too_many_mini_batches(const plim_job *job) {
 // Wrapped models are called with their head, and only once per pass.
 static bool has_pairs(const plim_job *job) { return plim_method_compares(job->recipe.method); }
 
-static bool shares_pairs(const plim_job *job) {
-  return has_pairs(job) && job->sharding.strategy > PLIM_SHARD_DDP;
-}
-
-static bool shares_tune_pairs(const plim_job *job) {
-  return job->recipe.method == PLIM_METHOD_DPO_TUNE && job->sharding.strategy != PLIM_SHARD_NONE;
+static bool partitions_reference(const plim_job *job) {
+  return plim_method_has_reference(job->recipe.method) &&
+         job->recipe.reference == PLIM_REFERENCE_OWN && job->sharding.strategy == PLIM_SHARD_ZERO3;
 }
 
 static bool pairs_without_vocabulary(const plim_job *job) {
@@ -96,7 +93,8 @@ static bool distils_other_words(const plim_job *job) {
 }
 
 static bool shares_teacher(const plim_job *job) {
-  return job->recipe.distils && job->sharding.strategy != PLIM_SHARD_NONE;
+  return job->recipe.distils && job->sharding.strategy != PLIM_SHARD_NONE &&
+         job->sharding.strategy != PLIM_SHARD_FSDP2;
 }
 
 // A step in backward sees one gradient at a time: nothing can be added up, scaled or clipped over all of them.
@@ -223,12 +221,9 @@ static const struct {
      "KTO with a separate reference model is not supported yet for TRL before 1.15, which keeps "
      "the reference's keys and values",
      "--loss chunked predicts TRL from 1.15 on, which needs less memory"},
-    {shares_tune_pairs, "torchtune's DPO is not supported yet on several GPUs",
-     "run your own program on simulated GPUs: plimsoll simulate --gpu GPU --gpus N -- torchrun "
-     "..."},
-    {shares_pairs, "training from preferences is supported on several GPUs only with ddp",
-     "run your own program on simulated GPUs: plimsoll simulate --gpu GPU --gpus N -- torchrun "
-     "..."},
+    {partitions_reference, "a reference model that ZeRO 3 partitions is not supported yet",
+     "--strategy fsdp2, or --reference adapter with --lora-rank, or run your own program on "
+     "simulated GPUs: plimsoll simulate --gpu GPU --gpus N -- torchrun ..."},
     {steps_too_early,
      "an optimizer step in backward is supported only on one GPU, in a manual loop without "
      "accumulation, clipping or float16 autocast",
@@ -245,7 +240,7 @@ static const struct {
     {distils_other_words,
      "the teacher and the trained model must be causal language models with the same vocabulary",
      "--teacher NAME: a larger model of the same family"},
-    {shares_teacher, "distillation is not supported yet on several GPUs",
+    {shares_teacher, "distillation on several GPUs is supported only with fsdp2",
      "run your own program on simulated GPUs: plimsoll simulate --gpu GPU --gpus N -- torchrun "
      "..."},
     {calls_without_head, "this loss calls the model without its head, which needs a manual loop",
@@ -360,6 +355,7 @@ static plim_model *build(plim_tape *t, const plim_job *job) {
   if (m && !moves_late) put_on_device(t, m, job);
   if (m && job->prepares_kbit && !is_plain) plim_prepare_kbit(t, m);
   if (m && job->lora.rank) add_adapters(t, m, &job->lora);
+  else if (m && job->trained.names) plim_train_named(t, m, &job->trained);
   if (m && job->narrows_on_card) plim_each_parameter(m, narrow, &(narrowing){t, job->dtype});
   if (m && moves_late) put_on_device(t, m, job);
   for (size_t i = 0; m && i < m->parameters.len; i++)
@@ -433,8 +429,8 @@ static bool rehearse(const plim_job *job, plim_model *m) {
   return ok;
 }
 
-static plim_model *build_sharded(plim_tape *t, const plim_job *job) {
-  plim_model *m = build(t, job);
+// Shards the model; deletes it and returns NULL if memory runs out.
+static plim_model *sharded(plim_tape *t, const plim_job *job, plim_model *m) {
   if (!m || job->sharding.strategy == PLIM_SHARD_NONE || plim_tape_failed(t)) return m;
   if (rehearse(job, m) && plim_shard(t, m, &job->sharding)) return m;
   plim_model_delete(m);
@@ -450,17 +446,20 @@ static void add_reference(plim_tape *t, const plim_job *job, plim_model *m) {
     frozen.model = job->teacher;
     frozen.weights = PLIM_WEIGHTS_PLAIN;
   }
-  m->reference = build(t, &frozen);
+  plim_model *second = build(t, &frozen);
   bool is_frozen = !job->recipe.is_trainer;
-  for (size_t i = 0; m->reference && is_frozen && i < m->reference->parameters.len; i++)
-    m->reference->parameters.at[i]->requires_grad = false;
+  for (size_t i = 0; second && is_frozen && i < second->parameters.len; i++)
+    second->parameters.at[i]->requires_grad = false;
+  bool is_shared = job->sharding.strategy == PLIM_SHARD_FSDP2;
+  m->reference = is_shared ? sharded(t, &frozen, second) : second;
+  plim_state(t)->shards = m->shards;
   m->failed |= !m->reference;
 }
 
 plim_model *plim_job_load(plim_tape *t, const plim_job *job) {
   plim_tape_set_phase(t, PLIM_PHASE_LOAD, 0);
   plim_tape_purpose(t, PLIM_FOR_WEIGHTS);
-  plim_model *m = build_sharded(t, job);
+  plim_model *m = sharded(t, job, build(t, job));
   bool has_reference = job->recipe.distils || (plim_method_has_reference(job->recipe.method) &&
                                                job->recipe.reference == PLIM_REFERENCE_OWN);
   if (m && has_reference) {

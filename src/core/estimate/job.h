@@ -7,6 +7,7 @@
 #include "lengths.h"
 #include "quantised.h"
 #include "sharding.h"
+#include "trained.h"
 #include "training.h"
 #include "versions.h"
 
@@ -22,6 +23,7 @@ typedef struct {
   plim_dtype dtype; // of the parameters
   plim_load load;
   plim_lora lora;            // rank 0: no adapters
+  plim_trained trained;      // without adapters: which parameters are trained
   plim_weights_kind weights; // of the frozen projections; all kinds but plain require adapters
   // peft's prepare_model_for_kbit_training: parameters beside the quantised weights become float32.
   bool prepares_kbit;

@@ -147,9 +147,16 @@ static bool trains_more_elsewhere(const plim_job *job) {
   return trains_more && (is_quantised(job) || job->sharding.strategy != PLIM_SHARD_NONE);
 }
 
+static bool trains_part_elsewhere(const plim_job *job) {
+  return job->trained.names && !job->lora.rank && job->sharding.strategy != PLIM_SHARD_NONE;
+}
+
 static bool compares_elsewhere(const plim_job *job) {
+  bool is_recorded =
+      job->recipe.method == PLIM_METHOD_DPO_TUNE && job->sharding.strategy == PLIM_SHARD_FSDP2;
+  bool is_shared = job->sharding.strategy != PLIM_SHARD_NONE && !is_recorded;
   return plim_method_compares(job->recipe.method) &&
-         (is_quantised(job) || job->recipe.uses_liger || job->sharding.strategy != PLIM_SHARD_NONE);
+         (is_quantised(job) || job->recipe.uses_liger || is_shared);
 }
 
 static bool compares_narrow_logits(const plim_job *job) {
@@ -164,11 +171,29 @@ static bool is_of_torchtune(const plim_job *job) {
   return job->recipe.distils || job->recipe.method == PLIM_METHOD_DPO_TUNE;
 }
 
+static bool tunes_on_several(const plim_job *job) {
+  return is_of_torchtune(job) && job->sharding.strategy != PLIM_SHARD_NONE;
+}
+
+static bool shares_answers(const plim_job *job) {
+  return plim_method_compares(job->recipe.method) && !is_of_torchtune(job) &&
+         job->sharding.strategy > PLIM_SHARD_DDP;
+}
+
 static bool steps_others_in_backward(const plim_job *job) {
   const plim_optimizer *o = job->recipe.optimizer;
   bool is_recorded =
       o == plim_optimizer_named("adamw") || o == plim_optimizer_named("adamw-foreach");
   return job->recipe.steps_in_backward && !is_recorded;
+}
+
+static bool has_compiled_step(const plim_job *job) {
+  return plim_optimizer_is_compiled(job->recipe.optimizer);
+}
+
+static bool orthogonalises(const plim_job *job) {
+  bool is_recorded = !job->recipe.is_trainer && job->sharding.strategy == PLIM_SHARD_NONE;
+  return job->recipe.optimizer == plim_optimizer_named("muon") && !is_recorded;
 }
 
 static bool distils_quantised(const plim_job *job) {
@@ -231,13 +256,29 @@ static const struct {
     {trains_more_elsewhere, "DoRA, biases, adapters on the head and modules trained in full "
                             "beside adapters were not checked against a measurement with quantised "
                             "weights or on several GPUs"},
+    {trains_part_elsewhere,
+     "training only a part of the parameters on several GPUs was not checked "
+     "against a measurement"},
     {compares_elsewhere, "training from preferences with quantised weights, with Liger-Kernel or "
                          "on several GPUs was not checked against a measurement"},
     {is_of_torchtune,
      "torchtune's layers are predicted as those of transformers; torchtune's loop and losses were "
      "checked against recordings, but only with models of transformers"},
+    {tunes_on_several,
+     "torchtune 0.6 is assumed on several GPUs; its main branch keeps the embedding and the head "
+     "gathered after the forward pass, which needs more memory than predicted"},
+    {shares_answers,
+     "preference training under FSDP and ZeRO is predicted without the metrics that TRL gathers, "
+     "and the head may stay gathered for too long: the run may need a little more or less memory"},
     {steps_others_in_backward,
      "an optimizer step in backward was checked against recordings only for torch.optim.AdamW"},
+    {has_compiled_step,
+     "torchao compiles its optimizer step, and what the step allocates for a moment is not "
+     "modelled: the run may need more memory than predicted, by up to 12 bytes per element of the "
+     "largest trained parameter"},
+    {orthogonalises,
+     "Muon is predicted as torch.optim.Muon for the matrices of the layers and AdamW for the rest; "
+     "a trainer's own Muon was not checked against a measurement and may need more or less memory"},
     {distils_quantised, "distillation into a model with quantised weights was not checked against "
                         "a measurement"},
     {compares_narrow_logits,

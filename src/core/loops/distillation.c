@@ -5,6 +5,7 @@
 #include "tape_state.h"
 #include "training_impl.h"
 #include "two_models.h"
+#include "wrapper.h"
 
 #include "op_names.h"
 
@@ -25,6 +26,7 @@ static void call(plim_tape *t, plim_model *m, const plim_recipe *r, const plim_d
     drop(t, &logits);
     return;
   }
+  plim_shards *shards = plim_begin_call(t, m);
   plim_save_on_host(t, r->offloads_saved);
   set(t, &hidden, m->inner(t, m, &b));
   plim_save_on_host(t, false);
@@ -32,6 +34,7 @@ static void call(plim_tape *t, plim_model *m, const plim_recipe *r, const plim_d
   plim_eighths_logits(t, m, hidden, out->at);
   plim_tape_purpose(t, was);
   drop(t, &hidden);
+  plim_end_call(t, m, out->at[PLIM_EIGHTHS - 1], shards);
 }
 
 // (labels != -100).int()

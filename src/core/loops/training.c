@@ -429,6 +429,9 @@ bool plim_train(plim_tape *t, plim_model *m, const plim_recipe *recipe) {
   bool ok = state && grouped;
   plim_tape_set_padding(t, recipe->padding);
   plim_state(t)->wraps_layers = recipe->wraps_layers;
+  plim_state(t)->partly = m->is_partly_trained ? m : NULL;
+  plim_state(t)->asks_for_inputs = recipe->asks_for_inputs;
+  plim_state(t)->checkpoints_trained = recipe->checkpoints_trained;
   if (ok && recipe->is_trainer) ok = train_with_trainer(t, m, recipe, state, grouped);
   else if (ok) train_manually(t, m, recipe, state);
   free(state);

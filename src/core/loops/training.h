@@ -49,7 +49,9 @@ typedef struct {
   int64_t padding;     // padded positions in every row, if attention skips them
   plim_dtype autocast; // PLIM_BOOL: off
   plim_checkpoint_kind checkpoint;
-  bool wraps_layers; // checkpoints are FSDP's CheckpointWrappers, not the model's own
+  bool asks_for_inputs;     // enable_input_require_grads of a model that is trained in part
+  bool checkpoints_trained; // of such a model: only layers with trained parameters
+  bool wraps_layers;        // checkpoints are FSDP's CheckpointWrappers, not the model's own
   plim_loss_kind loss;
   int64_t loss_chunk; // tokens per chunk of a chunked loss
   plim_method method;

@@ -28,7 +28,9 @@ plim_linear plim_linear_new(plim_tape *t, plim_model *m, const char *path, int64
   plim_lora_allow_name(m, path);
   l.weight = plim_model_parameter(t, m, dims(out, in), dtype);
   l.weight->is_projection = true;
+  plim_model_name(m, path, "weight");
   if (has_bias) l.bias = plim_model_parameter(t, m, dims(out), dtype);
+  if (has_bias) plim_model_name(m, path, "bias");
   return l;
 }
 
@@ -38,7 +40,9 @@ plim_linear plim_conv1d_new(plim_tape *t, plim_model *m, const char *path, int64
   plim_lora_allow_name(m, path);
   l.weight = plim_model_parameter(t, m, dims(in, out), dtype);
   l.weight->is_projection = l.weight->is_flipped = true;
+  plim_model_name(m, path, "weight");
   l.bias = plim_model_parameter(t, m, dims(out), dtype);
+  plim_model_name(m, path, "bias");
   return l;
 }
 

@@ -162,7 +162,7 @@ void plim_call_log_probs(plim_tape *t, plim_model *m, const plim_batch *batch, i
   plim_tensor *hidden = NULL, *shifted = NULL;
   plim_log_probs row = {0};
   int64_t length = batch->ids->shape.at[1];
-  plim_begin_call(t, m);
+  plim_shards *shards = plim_begin_call(t, m);
   set(t, &hidden, m->inner(t, m, batch));
   set(t, &shifted, slice(t, hidden, 1, 0, length - 1));
   plim_purpose was = plim_tape_purpose(t, PLIM_FOR_LOGITS);
@@ -181,6 +181,7 @@ void plim_call_log_probs(plim_tape *t, plim_model *m, const plim_batch *batch, i
   set(t, &out->loss, mean_loss(t, out->log_probs, out->counts));
   plim_tape_purpose(t, was);
   drop_all(t, &shifted, &hidden);
+  plim_end_call(t, m, NULL, shards);
 }
 
 // ---- all logits in one kernel -----------------------------------------------------------------------

@@ -172,6 +172,14 @@ static plim_err compare_names(const plim_model *m, const plim_lora *lora, plim_l
   return err;
 }
 
+// The first linear layer of the first layer; NULL: not known.
+static const char *path_in_layer(const plim_model *m) {
+  for (size_t i = 0; i < m->names.len; i++)
+    if (m->names.at[i].spot == 1 && m->names.at[i].tensor->is_projection)
+      return m->names.at[i].path;
+  return NULL;
+}
+
 // An expression is compared with the whole paths, which adding the adapters makes.
 static plim_err compare_pattern(plim_tape *t, plim_model *m, const plim_lora *lora,
                                 plim_error *error) {
@@ -182,7 +190,14 @@ static plim_err compare_pattern(plim_tape *t, plim_model *m, const plim_lora *lo
                            is_valid ? "no layer's path fits the expression \"%.128s\""
                                     : "the expression \"%.128s\" for layers is not understood",
                            lora->targets);
-  plim_error_hint(error, "name the layers that get adapters: --lora-targets q_proj,v_proj");
+  const char *example = is_valid && m->place ? path_in_layer(m) : NULL;
+  if (example)
+    plim_error_hint(error,
+                    "peft would fail: in this version of transformers the layers are called "
+                    "%.64s.0.%.48s; correct the expression, or name them: --lora-targets "
+                    "q_proj,v_proj",
+                    m->place, example);
+  else plim_error_hint(error, "name the layers that get adapters: --lora-targets q_proj,v_proj");
   return err;
 }
 

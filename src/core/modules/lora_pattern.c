@@ -84,3 +84,9 @@ bool plim_lora_pattern_fits(const char *pattern, const char *path) {
   const regex_t *regex = compiled(pattern);
   return regex && regexec(regex, path, 0, NULL, 0) == 0;
 }
+
+bool plim_lora_pattern_occurs(const char *pattern, const char *path) {
+  char anywhere[PATTERN_BYTES];
+  snprintf(anywhere, sizeof anywhere, ".*(%s).*", pattern);
+  return plim_lora_pattern_fits(anywhere, path);
+}

@@ -10,5 +10,7 @@ bool plim_lora_is_pattern(const char *targets);
 bool plim_lora_pattern_is_valid(const char *pattern);
 // Whether the whole path fits. False if the expression is not understood.
 bool plim_lora_pattern_fits(const char *pattern, const char *path);
+// Whether a part of the path fits, as Python's re.search.
+bool plim_lora_pattern_occurs(const char *pattern, const char *path);
 
 #endif

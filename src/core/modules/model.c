@@ -33,7 +33,15 @@ plim_tensor *plim_model_parameter(plim_tape *t, plim_model *m, plim_dims shape, 
   p->requires_grad = true;
   m->elements += (uint64_t)plim_numel(&shape);
   if (!vec_push(&m->parameters, p)) m->failed = true;
+  if (!vec_push(&m->names, (plim_parameter_name){p, NULL, "weight", m->spot})) m->failed = true;
   return p;
+}
+
+void plim_model_name(plim_model *m, const char *path, const char *end) {
+  if (!m->names.len) return;
+  plim_parameter_name *last = &m->names.at[m->names.len - 1];
+  last->path = path;
+  last->end = end;
 }
 
 plim_model *plim_model_finish(plim_model *m) {
@@ -56,6 +64,7 @@ void plim_model_delete(plim_model *m) {
   vec_free(&m->frozen);
   vec_free(&m->cached);
   vec_free(&m->linear_names);
+  vec_free(&m->names);
   vec_free(&m->buffer_bytes);
   free(m);
 }

@@ -59,6 +59,18 @@ typedef struct {
 
 typedef vec(plim_tensor *) plim_tensors;
 
+// Where a parameter is: in layer N (N + 1), beside the list of layers, outside of the model that has the layers, or
+// unknown.
+enum { PLIM_SPOT_UNKNOWN = 0, PLIM_SPOT_BESIDE = -1, PLIM_SPOT_OUTSIDE = -2 };
+
+// What the name of a parameter is made of: "model.layers" of the model, 3, "mlp.up_proj" and "weight".
+typedef struct {
+  plim_tensor *tensor;
+  const char *path; // NULL: a norm
+  const char *end;  // "weight", "bias"; "": the path is the whole name
+  int64_t spot;
+} plim_parameter_name;
+
 // Modules outside the layers that may be sharded separately: get_input_embeddings(), the base model's last norm,
 // get_output_embeddings().
 typedef enum { PLIM_PART_EMBEDDING, PLIM_PART_NORM, PLIM_PART_HEAD, PLIM_PARTS } plim_part;
@@ -82,13 +94,16 @@ struct plim_model {
   void (*in_name_order)(plim_model *m, void (*visit)(void *context, plim_tensor *p), void *context);
   // The temporaries of _init_weights, which also runs after a checkpoint was loaded to the device. NULL: there are none.
   void (*initialise)(plim_tape *t, plim_model *m, plim_dtype dtype);
-  vec(void *) arrays;             // allocated by the family, freed with the model
-  plim_tensor *head;              // weight of the language model's head; NULL if there is none
-  plim_tensor *head_bias;         // NULL: it has none
-  plim_tensor *head_a, *head_b;   // of an adapter on the head; NULL: none
-  double head_dropout;            // of that adapter
-  vec(plim_tensor *) parameters;  // trained ones, in the order of model.parameters()
-  vec(plim_tensor *) frozen;      // parameters frozen by adapters
+  vec(void *) arrays;            // allocated by the family, freed with the model
+  plim_tensor *head;             // weight of the language model's head; NULL if there is none
+  plim_tensor *head_bias;        // NULL: it has none
+  plim_tensor *head_a, *head_b;  // of an adapter on the head; NULL: none
+  double head_dropout;           // of that adapter
+  vec(plim_tensor *) parameters; // trained ones, in the order of model.parameters()
+  vec(plim_tensor *) frozen;     // parameters frozen by adapters
+  const char *place;             // of its list of layers, "model.layers"; NULL: names are not known
+  int64_t spot;                  // of the parameters that are created now
+  vec(plim_parameter_name) names; // of all parameters, in the order of their creation
   vec(const char *) linear_names; // of its linear layers, each once: "self_attn.q_proj"
   vec(uint64_t) buffer_bytes;     // of its buffers; known only if the model is sharded
   struct plim_shards *shards;     // NULL if the model is not sharded
@@ -102,6 +117,7 @@ struct plim_model {
   bool has_inner_head;            // plim_family's
   plim_tensor *embedded;          // tokens that the forward around such a head holds to its end
   bool is_grouped_by_decay;       // Trainer groups parameters by weight decay
+  bool is_partly_trained;         // trained.h
   bool is_bare;                   // an encoder without a head
   bool has_token_types;           // its tokenizer returns token_type_ids
   bool is_encoder_decoder;        // labels have a length of their own
@@ -133,5 +149,7 @@ void plim_model_delete(plim_model *m);
 
 // Adds a new trained parameter to the model.
 plim_tensor *plim_model_parameter(plim_tape *t, plim_model *m, plim_dims shape, plim_dtype dtype);
+// Names the parameter that was added last. Both texts must outlive the model.
+void plim_model_name(plim_model *m, const char *path, const char *end);
 
 #endif

@@ -64,6 +64,7 @@ plim_tensor *plim_gated_mlp(plim_tape *t, plim_activation activation, const plim
 plim_norm plim_norm_new(plim_tape *t, plim_model *m, int64_t width, plim_dtype dtype) {
   plim_norm n = {.weight = plim_model_parameter(t, m, dims(width), dtype)};
   n.bias = plim_model_parameter(t, m, dims(width), dtype);
+  plim_model_name(m, NULL, "bias");
   return n;
 }
 
@@ -276,8 +277,18 @@ plim_tensor *plim_attend(plim_tape *t, const plim_attending *how, plim_tensor *q
 
 // ---- layers ---------------------------------------------------------------------------------------
 
+// transformers asks for it when checkpoints are enabled; before 5.0, and where a trainer has checkpoints of its own, only
+// with adapters.
+static bool asks_for_inputs(const plim_tape *t, const plim_batch *batch) {
+  const plim_tape_state *s = plim_const_state(t);
+  bool is_own = batch->checkpoint && !s->wraps_layers;
+  if (!s->partly) return is_own;
+  return s->asks_for_inputs ||
+         (is_own && !s->checkpoints_trained && plim_transformers_from(t, 5, 0));
+}
+
 plim_tensor *plim_embed_leave(plim_tape *t, const plim_batch *batch, plim_tensor *out) {
-  if (batch->checkpoint && !plim_state(t)->wraps_layers) out->requires_grad = true;
+  if (asks_for_inputs(t, batch)) out->requires_grad = true;
   return plim_part_leave(t, PLIM_PART_EMBEDDING, out);
 }
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "tape_state.h"
+#include "trained.h"
 #include "work.h"
 
 #include "tape_names.h"
@@ -29,21 +30,27 @@ void plim_shards_delete(plim_shards *s) {
 // model, the embedding, the rotary embedding and the head. In a layer: itself, attention, MLP and activation.
 enum { MODULES_AROUND_LAYERS = 5, MODULES_OF_A_LAYER = 4 };
 
-// With disabled adapters, TRL calls the model inside the wrapper.
-void plim_begin_call(plim_tape *t, plim_model *m) {
-  plim_shards *s = m->shards;
+plim_shards *plim_begin_call(plim_tape *t, plim_model *m) {
+  plim_shards *s = m->shards, *was = plim_state(t)->shards;
+  plim_state(t)->shards = s; // of two models, each has its own
   if (s) s->next_layer = 0;
-  if (s && s->before_model && !plim_state(t)->skips_adapters) s->before_model(t, s);
+  if (s && s->before_model) s->before_model(t, s);
   plim_work_modules(t, MODULES_AROUND_LAYERS);
+  return was;
+}
+
+plim_tensor *plim_end_call(plim_tape *t, plim_model *m, plim_tensor *out, plim_shards *was) {
+  plim_shards *s = m->shards;
+  if (s && s->after_model && out) out = s->after_model(t, s, out);
+  plim_state(t)->shards = was;
+  return out;
 }
 
 plim_tensor *plim_call_model(plim_tape *t, plim_model *m, const plim_batch *batch,
                              plim_tensor **logits) {
-  plim_shards *s = m->shards;
-  plim_begin_call(t, m);
+  plim_shards *was = plim_begin_call(t, m);
   plim_tensor *loss = m->forward(t, m, batch, logits);
-  plim_tensor *out = loss ? loss : *logits; // a bare encoder returns no loss
-  if (s && s->after_model && out) out = s->after_model(t, s, out);
+  plim_tensor *out = plim_end_call(t, m, loss ? loss : *logits, was); // some return no loss
   return loss ? out : NULL;
 }
 
@@ -57,9 +64,19 @@ static plim_tensor *call_closure(plim_tape *t, plim_checkpoint_kind kind, plim_c
   }
 }
 
+// LLaMA-Factory: a layer without trained parameters runs without a checkpoint; the input of others needs a gradient.
+static plim_checkpoint_kind kind_of_layer(plim_tape *t, plim_checkpoint_kind kind, plim_tensor *x) {
+  const plim_tape_state *s = plim_const_state(t);
+  if (!kind || !s->partly || !s->checkpoints_trained) return kind;
+  if (!plim_layer_is_trained(s->partly, plim_tape_point(t).layer)) return PLIM_CHECKPOINT_OFF;
+  x->requires_grad = true;
+  return kind;
+}
+
 static plim_tensor *call_plain_layer(plim_tape *t, plim_checkpoint_kind kind, plim_closure call,
                                      plim_tensor *x) {
   plim_tape_enter_layer(t);
+  kind = kind_of_layer(t, kind, x);
   plim_tensor *out = call_closure(t, kind, call, x);
   plim_tape_enter(t, -1, NULL);
   return out;

@@ -42,8 +42,11 @@ struct plim_shards {
 bool plim_wrap(plim_tape *t, plim_model *m, plim_shards *s);
 void plim_shards_delete(plim_shards *s); // s may be NULL
 
-// The hooks before a call of the whole model, for code that runs its parts itself.
-void plim_begin_call(plim_tape *t, plim_model *m);
+// The hooks around a call of the whole model, for code that runs its parts itself. What the first one returns is `was` of
+// the second; `out` is the call's result, of several the one whose backward comes first. The second one returns what the
+// caller gets for it.
+plim_shards *plim_begin_call(plim_tape *t, plim_model *m);
+plim_tensor *plim_end_call(plim_tape *t, plim_model *m, plim_tensor *out, plim_shards *was);
 // model(**batch), through the hooks if there are any.
 plim_tensor *plim_call_model(plim_tape *t, plim_model *m, const plim_batch *batch,
                              plim_tensor **logits);

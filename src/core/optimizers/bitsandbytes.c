@@ -14,15 +14,30 @@
 
 enum { MOMENT, SCALE = 2 }; // index of the first moment and of the first scale in the state
 
+// How many moments the tensor of a moment has.
+static int64_t times(const plim_optimizer *o, int moment) {
+  return o->doubles_first && moment == 0 ? 2 : 1;
+}
+
 static plim_tensor *state_buffer(plim_tape *t, const plim_optimizer *o, const plim_tensor *p,
-                                 plim_dtype dtype) {
+                                 int moment, plim_dtype dtype) {
   bool is_paged = o->is_paged && (double)plim_numel(&p->shape) >= SMALLEST_PAGED;
-  return is_paged ? empty_on_host(t, p->shape, dtype) : empty(t, p->shape, dtype);
+  plim_dims shape = p->shape;
+  shape.at[0] *= times(o, moment);
+  return is_paged ? empty_on_host(t, shape, dtype) : empty(t, shape, dtype);
 }
 
 static void make_wide(plim_tape *t, const plim_optimizer *o, const plim_tensor *p,
                       plim_tensor **state) {
-  for (int k = 0; k < o->moments; k++) set(t, &state[MOMENT + k], state_buffer(t, o, p, PLIM_FP32));
+  for (int k = 0; k < o->moments; k++)
+    set(t, &state[MOMENT + k], state_buffer(t, o, p, k, PLIM_FP32));
+}
+
+static void make_scales(plim_tape *t, const plim_optimizer *o, const plim_tensor *p,
+                        plim_tensor **state) {
+  int64_t blocks = plim_ceil_div(plim_numel(&p->shape), BLOCK);
+  for (int k = 0; k < o->moments; k++)
+    set(t, &state[SCALE + k], empty(t, dims(times(o, k) * blocks), PLIM_FP32));
 }
 
 // The code tables of both moments are copied to the card with the first parameter that needs them.
@@ -30,9 +45,10 @@ static void make_narrow(plim_tape *t, const plim_optimizer *o, const plim_tensor
                         plim_tensor **state, plim_tensor **codes) {
   for (int k = 0; k < o->moments; k++)
     if (!codes[k]) set(t, &codes[k], empty(t, dims(QUANTILES), PLIM_FP32));
-  for (int k = 0; k < o->moments; k++) set(t, &state[MOMENT + k], state_buffer(t, o, p, PLIM_U8));
-  int64_t blocks = plim_ceil_div(plim_numel(&p->shape), BLOCK);
-  for (int k = 0; k < o->moments; k++) set(t, &state[SCALE + k], empty(t, dims(blocks), PLIM_FP32));
+  if (o->doubles_first) make_scales(t, o, p, state);
+  for (int k = 0; k < o->moments; k++)
+    set(t, &state[MOMENT + k], state_buffer(t, o, p, k, PLIM_U8));
+  if (!o->doubles_first) make_scales(t, o, p, state);
 }
 
 // One kernel per parameter: reads and writes the parameter, reads the gradient, reads and writes moments of `bits`

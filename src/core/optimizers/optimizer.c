@@ -114,6 +114,29 @@ static const plim_optimizer optimizers[] = {
     {.name = "sgd", step_sgd},
     {.name = "sgd-momentum", step_sgd_momentum, .moments = 1},
     {.name = "adafactor", step_adafactor},
+    {.name = "rmsprop", step_adamw_foreach, .moments = 1},
+    {.name = "rmsprop-bnb", step_bitsandbytes, .moments = 1, .bits = 32},
+    {.name = "rmsprop-8bit", step_bitsandbytes, .moments = 1, .bits = 8},
+    {.name = "ademamix", step_bitsandbytes, .moments = 2, .bits = 32, .doubles_first = true},
+    {.name = "ademamix-8bit", step_bitsandbytes, .moments = 2, .bits = 8, .doubles_first = true},
+    {.name = "paged-ademamix",
+     step_bitsandbytes,
+     .moments = 2,
+     .bits = 32,
+     .doubles_first = true,
+     .is_paged = true},
+    {.name = "paged-ademamix-8bit",
+     step_bitsandbytes,
+     .moments = 2,
+     .bits = 8,
+     .doubles_first = true,
+     .is_paged = true},
+    {.name = "schedule-free-adamw", step_adamw_foreach, .moments = 2},
+    {.name = "schedule-free-radam", step_adamw_foreach, .moments = 2},
+    {.name = "schedule-free-sgd", step_sgd_momentum, .moments = 1},
+    {.name = "muon", step_muon, .moments = 1},
+    {.name = "adamw-torchao-8bit", step_torchao, .moments = 2, .bits = 8, .is_compiled = true},
+    {.name = "adamw-torchao-4bit", step_torchao, .moments = 2, .bits = 4, .is_compiled = true},
 };
 enum { OPTIMIZERS = sizeof optimizers / sizeof *optimizers };
 
@@ -133,6 +156,21 @@ static const struct {
     {"paged_lion_8bit", "paged-lion-8bit"},
     {"sgd", "sgd"},
     {"adafactor", "adafactor"},
+    {"rmsprop", "rmsprop"},
+    {"rmsprop_bnb", "rmsprop-bnb"},
+    {"rmsprop_bnb_32bit", "rmsprop-bnb"},
+    {"rmsprop_bnb_8bit", "rmsprop-8bit"},
+    {"ademamix", "ademamix"},
+    {"ademamix_8bit", "ademamix-8bit"},
+    {"paged_ademamix_32bit", "paged-ademamix"},
+    {"paged_ademamix_8bit", "paged-ademamix-8bit"},
+    {"schedule_free_adamw", "schedule-free-adamw"},
+    {"schedule_free_radam", "schedule-free-radam"},
+    {"schedule_free_sgd", "schedule-free-sgd"},
+    {"adamw_torch_8bit", "adamw-torchao-8bit"},
+    {"adamw_torch_4bit", "adamw-torchao-4bit"},
+    {"ao_adamw_8bit", "adamw-torchao-8bit"},
+    {"ao_adamw_4bit", "adamw-torchao-4bit"},
 };
 
 static const char *without_alias(const char *name) {
@@ -165,7 +203,8 @@ const char *plim_optimizer_trainer_name(const char *own) {
 
 bool plim_optimizer_takes_scale(const plim_optimizer *o) { return o->takes_scale; }
 bool plim_optimizer_is_paged(const plim_optimizer *o) { return o->is_paged; }
-bool plim_optimizer_rounds(const plim_optimizer *o) { return o->bits == 8; }
+bool plim_optimizer_rounds(const plim_optimizer *o) { return o->bits == 8 || o->bits == 4; }
+bool plim_optimizer_is_compiled(const plim_optimizer *o) { return o->is_compiled; }
 int plim_optimizer_moments(const plim_optimizer *o) { return o->moments; }
 
 void plim_optimizer_step(plim_tape *t, const plim_optimizer *o, plim_tensor *const *parameters,

@@ -12,8 +12,10 @@ typedef struct plim_optimizer plim_optimizer;
 const plim_optimizer *plim_optimizer_named(const char *name);
 const char *plim_optimizer_name(size_t index);         // NULL after the last
 bool plim_optimizer_is_paged(const plim_optimizer *o); // state in managed memory
-bool plim_optimizer_rounds(const plim_optimizer *o);   // 8-bit state
-int plim_optimizer_moments(const plim_optimizer *o);   // moments per parameter, each as large as it
+bool plim_optimizer_rounds(const plim_optimizer *o);   // state of 8 or 4 bits
+// Its step is compiled, and what that allocates for a moment is not modelled.
+bool plim_optimizer_is_compiled(const plim_optimizer *o);
+int plim_optimizer_moments(const plim_optimizer *o); // moments per parameter, each as large as it
 // The command line's name for a name of either kind, and TrainingArguments' name for one of ours; NULL if there is
 // none.
 const char *plim_optimizer_own_name(const char *name);
@@ -24,7 +26,7 @@ bool plim_optimizer_takes_scale(const plim_optimizer *o);
 
 // Number of state variables per parameter, followed by those shared by all parameters. All must be NULL before the
 // first step.
-enum { PLIM_OPTIMIZER_STATE = 4, PLIM_OPTIMIZER_SHARED = 2 };
+enum { PLIM_OPTIMIZER_STATE = 6, PLIM_OPTIMIZER_SHARED = 2 };
 
 // `widens_tables`: embedding tables get float32 state instead of 8 bits, which Trainer asks for.
 void plim_optimizer_step(plim_tape *t, const plim_optimizer *o, plim_tensor *const *parameters,

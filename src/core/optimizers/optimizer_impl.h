@@ -1,4 +1,5 @@
-// Shared by the optimizers: optimizer.c (the table), torch_optim.c, adafactor.c, bitsandbytes.c. Private to this
+// Shared by the optimizers: optimizer.c (the table), torch_optim.c, adafactor.c, bitsandbytes.c, muon.c,
+// torchao.c. Private to this
 // folder.
 #ifndef PLIM_CORE_OPTIMIZER_IMPL_H
 #define PLIM_CORE_OPTIMIZER_IMPL_H
@@ -16,8 +17,10 @@ typedef struct {
 struct plim_optimizer {
   const char *name;
   void (*step)(plim_tape *t, const plim_optimizer *o, const update *u);
-  int moments; // moments per parameter as large as it; factored ones do not count
-  int bits;    // bitsandbytes: width of its state
+  int moments;        // moments per parameter as large as it; factored ones do not count
+  int bits;           // bitsandbytes: width of its state
+  bool doubles_first; // AdEMAMix: two first moments, in one tensor
+  bool is_compiled;
   bool takes_scale;
   bool is_paged; // state in managed memory, which moves between host and card
 };
@@ -44,5 +47,7 @@ void step_sgd_momentum(plim_tape *t, const plim_optimizer *o, const update *u);
 void step_lion(plim_tape *t, const plim_optimizer *o, const update *u);
 void step_adafactor(plim_tape *t, const plim_optimizer *o, const update *u);
 void step_bitsandbytes(plim_tape *t, const plim_optimizer *o, const update *u);
+void step_muon(plim_tape *t, const plim_optimizer *o, const update *u);
+void step_torchao(plim_tape *t, const plim_optimizer *o, const update *u);
 
 #endif

@@ -1,4 +1,4 @@
-// The optimizers of torch.optim, and Lion: what their steps allocate.
+// The optimizers of torch.optim, Lion, and those of schedulefree, whose steps allocate the same.
 #include <stdlib.h>
 
 #include "kernels.h"
@@ -22,15 +22,14 @@ void step_adamw_fused(plim_tape *t, const plim_optimizer *o, const update *u) {
   update_in_place(t, u, 1, 7); // reads and writes parameter and two moments, reads the gradient
 }
 
-static void adamw_states(plim_tape *t, const update *u) {
+static void make_states(plim_tape *t, const plim_optimizer *o, const update *u) {
   for (size_t i = 0; i < u->count; i++)
-    if (is_new(u, i)) make_state(t, u, i, 0, 2);
+    if (is_new(u, i)) make_state(t, u, i, 0, o->moments);
 }
 
 // Step counters are on the CPU. Every step allocates the square roots of all second moments at once.
 void step_adamw_foreach(plim_tape *t, const plim_optimizer *o, const update *u) {
-  (void)o;
-  adamw_states(t, u);
+  make_states(t, o, u);
   plim_tensor **roots = calloc(u->count, sizeof(plim_tensor *));
   if (!roots) {
     plim_tape_stop(t);
@@ -45,9 +44,8 @@ void step_adamw_foreach(plim_tape *t, const plim_optimizer *o, const update *u) 
 
 // The quotient of a parameter lives until that of the next one exists.
 void step_adamw_loop(plim_tape *t, const plim_optimizer *o, const update *u) {
-  (void)o;
   plim_tensor *quotient = NULL;
-  adamw_states(t, u);
+  make_states(t, o, u);
   update_one_by_one(t, u, 8, 20); // the same operators as above
   for (size_t i = 0; i < u->count; i++) {
     if (!u->parameters[i]->grad) continue;
@@ -64,9 +62,7 @@ void step_sgd(plim_tape *t, const plim_optimizer *o, const update *u) {
 }
 
 void step_sgd_momentum(plim_tape *t, const plim_optimizer *o, const update *u) {
-  (void)o;
-  for (size_t i = 0; i < u->count; i++)
-    if (is_new(u, i)) make_state(t, u, i, 0, 1);
+  make_states(t, o, u);
   update_in_place(t, u, 3, 8); // buffer *= momentum; buffer += gradient; the parameter
 }
 

@@ -134,8 +134,10 @@ static void after_backward(plim_tape *t, plim_shards *s) {
 }
 
 // Before the second forward the buckets are rebuilt in the order in which the gradients arrived.
+// With disabled adapters, TRL calls the model inside the wrapper.
 static void before_model(plim_tape *t, plim_shards *s) {
   ddp *d = (ddp *)s;
+  if (plim_state(t)->skips_adapters) return;
   if (!d->is_rebuilt && d->arrived.len) {
     send_assignment(t, d);
     d->stashed = d->buckets.at[0];

@@ -262,7 +262,8 @@ static void before_forward_of(plim_tape *t, fsdp_group *g) {
 static void after_forward_of(plim_tape *t, fsdp_group *g, plim_tensor *out) {
   if (!g->keeps_full) reshard(t, g);
   g->state = IDLE;
-  if (!g->parameters.len) return;
+  // The call without adapters is the reference's, which has no backward.
+  if (!g->parameters.len || plim_state(t)->skips_adapters) return;
   g->order = g->all->done.len;
   if (!vec_push(&g->all->done, g)) plim_state(t)->failed = true;
   g->before_backward = (plim_hook){before_backward_of, g, NULL};

@@ -48,6 +48,9 @@ static size_t layers_of(const plim_model *m) {
 void plim_each_parameter(const plim_model *m, void (*visit)(void *, plim_tensor *, size_t),
                          void *context) {
   size_t k = 0;
+  bool is_partly = m->is_partly_trained;
+  for (; is_partly && k < m->parameters.len && !m->parameters.at[k]->behind; k++)
+    visit(context, m->parameters.at[k], k);
   for (size_t i = 0; i < m->frozen.len; i++) {
     visit(context, m->frozen.at[i], SIZE_MAX);
     for (; k < m->parameters.len && m->parameters.at[k]->behind == m->frozen.at[i]; k++)

@@ -27,6 +27,9 @@ typedef struct {
   const uint32_t *outliers;
   size_t outlier_count;
   struct plim_shards *shards; // NULL if the model is not sharded; not owned
+  struct plim_model *partly;  // the model, if only a part of it is trained (trained.h); or NULL
+  bool asks_for_inputs;       // the output of its embedding needs a gradient
+  bool checkpoints_trained;   // only its layers with trained parameters are checkpointed
   bool wraps_layers;          // checkpoints are CheckpointWrappers, not the model's own
   bool reduces_gradients;     // this backward is not under no_sync
   bool ends_step;             // this backward is the last before the optimizer step

@@ -47,7 +47,8 @@
 static const plim_other_key axolotl[] = {
   READ("project_follow.c", "deepspeed"),
   READ("project_counts.c, project_loads.c, project_fsdp.c", "batch_size device_map.* fsdp_config.fsdp_version fsdp_config"),
-  READ("project_unmodelled.c", "unfrozen_parameters.* sequence_parallel_degree dp_replicate_size expert_parallel_size"),
+  READ("project_job_trained.c", "unfrozen_parameters.*"),
+  READ("project_unmodelled.c", "sequence_parallel_degree dp_replicate_size expert_parallel_size"),
   READ("its plugin is read", "cut_cross_entropy"),
   READ("project_rules.c: a micro batch that may change is not planned", "auto_find_batch_size"),
   READ("project_job_ecosystem.c", "peft_autocast_adapter_dtype lora_mlp_kernel lora_qkv_kernel lora_o_kernel lora_embedding_kernel"),
@@ -166,7 +167,6 @@ static const plim_other_key llama_factory[] = {
   MORE("moe_aux_loss_coef", "the router's logits and their loss"),
   MORE("enable_torch_profiler profiler_profile_memory", "profiling"),
 
-  LESS("use_llama_pro", "training the added layers only"),
   LESS("use_adam_mini", "Adam-mini, whose states are smaller,"),
   LESS("galore_layerwise apollo_layerwise", "updating each layer during the backward pass"),
 
@@ -179,7 +179,6 @@ static const plim_other_key llama_factory[] = {
   START("pissa_init", DECOMPOSES),
   EITHER("mixture_of_depths", "mixture of depths, in which some layers see a part of the tokens,"),
   EITHER("shift_attn", "shifted sparse attention"),
-  EITHER("use_muon", "the optimizer Muon"),
   EITHER("use_v1_kernels", "this choice of kernels"),
   EITHER("use_unsloth", "Unsloth's layers"),
   EITHER("block_diag_attn", "attention within each packed sample"),
@@ -190,7 +189,8 @@ static const plim_other_key llama_factory[] = {
   EITHER("mixed_precision", "this precision of Megatron"),
 
   READ("Megatron's keys", "use_mca pipeline_model_parallel_size expert_model_parallel_size sequence_parallel moe_grouped_gemm moe_token_dispatcher_type overlap_param_gather overlap_grad_reduce bias_activation_fusion apply_rope_fusion expert_tensor_parallel_size virtual_pipeline_model_parallel_size recompute_* swiglu distributed_optimizer"),
-  READ("project_job_ecosystem.c, project_unmodelled.c", "upcast_layernorm pure_bf16 freeze_trainable_* freeze_extra_modules"),
+  READ("project_job_ecosystem.c", "upcast_layernorm pure_bf16"),
+  READ("project_job_trained.c", "freeze_trainable_* freeze_extra_modules use_llama_pro"),
 
   FREE(DATA, "dataset eval_dataset dataset_dir media_dir template train_on_prompt mask_history streaming buffer_size mix_strategy interleave_probs overwrite_cache preprocessing_* max_samples ignore_pad_token_for_loss tool_format default_system enable_thinking preserve_thinking tokenized_path data_shared_file_system disable_shuffling use_packed_sequences split_special_tokens"),
   MORE("image_max_pixels video_max_pixels video_maxlen", "the part of the model that sees images, and their tokens,"),
@@ -212,7 +212,7 @@ static const plim_other_key llama_factory[] = {
 static const plim_other_key llama_factory_v1[] = {
   REFUSED("model_class", "this class of model", ONLY "cls other"),
   REFUSED("peft_config.name", "this kind of adapter", ONLY "oft ia3 prefix* prompt*"),
-  LESS("peft_config.freeze_*", "training a few layers only"),
+  READ("project_job_trained.c", "peft_config.freeze_*"),
   MORE("peft_config.use_dora", "DoRA, which also computes the norms of the adapted weights,"),
   EITHER("kernel_config.name", "a kernel for experts or linear attention, which auto chooses,", ONLY "auto"),
   EITHER("kernel_config.*", "this choice of kernels", OFF "auto"),

@@ -24,7 +24,7 @@ sed -i '/lora_/d; s/^model:/model:\n  _component_: torchtune.models.qwen2_5.qwen
 printf 'ref_checkpointer:\n  checkpoint_dir: ./models/Qwen2.5-0.5B-Instruct\n' >>pairs.yaml
 $PLIMSOLL plan pairs.yaml --gpu 24GiB | grep -E "^note: DPO|^now"
 echo "== on two GPUs"
-$PLIMSOLL plan pairs.yaml --gpu 24GiB --world 2
+$PLIMSOLL plan pairs.yaml --gpu 24GiB --world 2 | grep -E "^note: DPO|^now|^unverified|^plimsoll estimate" -A1
 echo "== distillation"
 sed 's/torchtune.rlhf.loss.DPOLoss/torchtune.modules.loss.CEWithChunkedOutputLoss/; /^ref_/,$d' pairs.yaml >kd.yaml
 cat >>kd.yaml <<'END'

@@ -67,7 +67,7 @@ SAID = [
     ("llama_factory.yaml", "use_v1_kernels: true\n", "this choice of kernels is not modelled"),
     ("llama_factory.yaml", "fp8: true\n", "precision fp8 is not modelled: predicted with bf16"),
     ("llama_factory.yaml", "# accelerate launch --config_file fsdp.yaml src/train.py x.yaml\n", "in this comment uses fsdp.yaml, which is not read"),
-    ("axolotl.yaml", "adapter: lora\nlora_r: 8\nlora_target_linear: true\nunfrozen_parameters:\n  - ^lm_head.*\n", "freezes parameters by name, beside adapters"),
+    ("axolotl.yaml", "adapter: lora\nlora_r: 8\nlora_target_linear: true\nunfrozen_parameters:\n  - ^lm_head.*\n", "so Axolotl freezes the adapters too and trains nothing"),
     ("go.sh", "python run_clm.py --model_name_or_path Qwen/Qwen2.5-0.5B --do_train --per_device_train_batch_size 1 --frob 3\n",
      "not understood, so not counted: --frob."),
     ("script.py", 'Trainer(model=model, args=TrainingArguments("o", per_device_train_batch_size=1)).evaluate()\n',

@@ -68,7 +68,33 @@ CASES = {
     "qwen2-bias-all": ("qwen2", lora(bias="all", targets=["o_proj", "v_proj"])),
     "qwen2-bias-lora": ("qwen2", lora(bias="lora_only", targets=["o_proj", "v_proj"])),
     "qwen2-bias-trainer": ("qwen2", lora(bias="all") | {"amp": "bf16", "loop": "trainer"}),
+    "qwen2-trained-last": ("qwen2", {"trained": [r"layers\.2\."]}),
+    "qwen2-trained-first": ("qwen2", {"trained": [r"layers\.0\."]}),
+    "qwen2-trained-mlp": ("qwen2", {"trained": [r"layers\.1\.mlp", "norm"]}),
+    "qwen2-trained-bias": ("qwen2", {"trained": ["bias"]} | AMP),
+    "llama-trained-ends": ("llama", {"trained": [r"^lm_head\.weight$", "embed_tokens"]}),
+    "llama-trained-head": ("llama", {"trained": ["lm_head"], "amp": "bf16"}),
+    "gpt2-trained-last": ("gpt2", {"trained": [r"h\.1\."]}),
+    "qwen2-trained-ckpt": ("qwen2", {"trained": [r"layers\.2\."], "ckpt": True}),
+    "qwen2-trained-first-ckpt": ("qwen2", {"trained": [r"layers\.0\."], "ckpt": True}),
+    "qwen2-trained-trainer": ("qwen2", {"trained": [r"layers\.1\.", "embed_tokens"], "amp": "bf16", "ckpt": True, "loop": "trainer", "accum": 2}),
+    "qwen2-trained-wide": ("qwen2", {"trained": [r"layers\.2\."], "wide": True, "amp": "bf16"}),
+    "qwen2-trained-wide-first": ("qwen2", {"trained": [r"layers\.[01]\."], "wide": True, "amp": "bf16", "ckpt": "trained", "reentrant": True}),
+    "qwen2-trained-wide-last": ("qwen2", {"trained": [r"layers\.[12]\."], "wide": True, "amp": "bf16", "ckpt": "trained", "reentrant": True, "loop": "trainer"}),
 }
+
+
+def checkpoint_trained_layers(model, reentrant):
+    """As LLaMA-Factory: only layers with trained parameters, whose input is made to need a gradient."""
+
+    def call(function, hidden, *args, **kwargs):
+        layer = getattr(function, "func", function).__self__
+        if not any(p.requires_grad for p in layer.parameters()):
+            return function(hidden, *args, **kwargs)
+        hidden.requires_grad_(True)
+        return torch.utils.checkpoint.checkpoint(function, hidden, *args, use_reentrant=reentrant, **kwargs)
+
+    model._set_gradient_checkpointing(enable=True, gradient_checkpointing_func=call)
 
 
 def build(case, about):
@@ -78,7 +104,9 @@ def build(case, about):
     with torch.device("cuda"):
         model = AutoModelForCausalLM.from_config(config, dtype=versions.DTYPES[case.get("param_dtype", "bf16")])
     model.train()
-    if case.get("ckpt"):
+    if case.get("ckpt") == "trained":
+        checkpoint_trained_layers(model, case.get("reentrant", False))
+    elif case.get("ckpt"):
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
     if "lora" in case:
         wanted = case["lora"]
@@ -88,6 +116,8 @@ def build(case, about):
             model.enable_input_require_grads()
     for name, parameter in model.named_parameters() if "trained" in case else []:
         parameter.requires_grad = any(re.search(wanted, name) for wanted in case["trained"])
+        if parameter.requires_grad and case.get("wide"):
+            parameter.data = parameter.data.to(torch.float32)
     return model, config, "causal"
 
 

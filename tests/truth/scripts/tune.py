@@ -8,6 +8,7 @@ usage: TORCHTUNE=FOLDER plimsoll simulate --gpu h200 --steps 0 --writable OUTDIR
 import builtins
 import contextlib
 import dataclasses
+import functools
 import json
 import lzma
 import os
@@ -33,6 +34,7 @@ MODELS = {
 LORA = {"lora": {"r": 8, "dropout": 0.0, "targets": LINEAR, "fp32_adapters": False}}
 BASE = {"batch": 2, "seq": 200, "steps": 2, "bare": False, "method": "dpo"}
 KD = {"method": "distillation", "teacher": "wide", "loss": "eighths-listed"}
+FSDP = {"strategy": "fsdp2", "world": 4}
 IN_BACKWARD = {"method": "texts", "in_backward": True, "clip": False}
 CASES = {
     "dpo-tune-llama": ("llama", {"ckpt": True}),
@@ -59,6 +61,11 @@ CASES = {
     "distil-llama-clip": ("llama", LORA | KD | {"clip": True}),
     "distil-llama-full": ("llama", LORA | KD | {"loss": "full"}),
     "distil-llama-full-fp32": ("llama", LORA | KD | {"loss": "full", "param_dtype": "fp32"}),
+    "dpo-tune-llama-fsdp": ("llama", FSDP),
+    "dpo-tune-llama-fsdp-wrapped": ("llama", FSDP | {"fsdp_ckpt": True}),
+    "dpo-tune-llama-lora-fsdp": ("llama", FSDP | LORA | {"fsdp_ckpt": True}),
+    "distil-llama-full-fsdp": ("llama", FSDP | LORA | KD | {"loss": "full"}),
+    "distil-llama-lora-fsdp": ("llama", FSDP | LORA | KD | {"fsdp_ckpt": True}),
     "distil-qwen2-lora": ("qwen2", LORA | KD | {"teacher": "qwen2"}),
 }
 
@@ -130,9 +137,27 @@ def train_pairs(case, model, vocabulary):
 def logits_of(case, model, ids):
     if case["loss"] == "full":
         return model(input_ids=ids, use_cache=False).logits.float()
+    if case.get("world"):
+        return model(input_ids=ids)
     model = model.get_base_model() if isinstance(model, peft.PeftModel) else model
-    hidden = model.model(input_ids=ids, use_cache=False).last_hidden_state
+    return chunks_of(model, ids)
+
+
+def chunks_of(model, input_ids, **_):
+    hidden = model.model(input_ids=input_ids, use_cache=False).last_hidden_state
     return [model.lm_head(chunk) for chunk in hidden.tensor_split(8, dim=1)]
+
+
+def shard(case, model):
+    """As torchtune's shard_model: each layer, then the rest. Its models return the logits in chunks themselves."""
+    from torch.distributed.fsdp import fully_shard
+    base = model.get_base_model() if isinstance(model, peft.PeftModel) else model
+    if case.get("loss") == "eighths-listed":
+        base.forward = functools.partial(chunks_of, base)
+    for layer in base.model.layers:
+        fully_shard(layer, reshard_after_forward=True)
+    fully_shard(model, reshard_after_forward=True)
+    torch.cuda.empty_cache()
 
 
 def distilled(case, model, teacher, batch, loss_fn, kd_loss_fn):
@@ -198,6 +223,8 @@ def second_model(case, about):
     model.eval()
     for p in model.parameters():
         p.requires_grad = False
+    if case.get("world"):
+        shard(case, model)
     return model
 
 
@@ -211,6 +238,10 @@ def record(name, case, about, out):
     if case.get("fsdp_ckpt"):  # as torchtune checkpoints layers
         layers = {type(m) for m in model.modules() if type(m).__name__.endswith("DecoderLayer")}
         set_activation_checkpointing(model, auto_wrap_policy=layers)
+    if case.get("world"):
+        from torch.testing._internal.distributed.fake_pg import FakeStore
+        torch.distributed.init_process_group("fake", rank=0, world_size=case["world"], store=FakeStore())
+        shard(case, model)
     if case["method"] == "texts":
         train_in_backward(case, model, config)
     else:

@@ -119,6 +119,7 @@ static void add_layer_inputs(plim_tape *t, plim_gemma4 *m) {
   int64_t all = c->layers * c->layer_input_width;
   plim_dtype d = (plim_dtype)m->embed_tokens->dtype;
   m->layer_table = plim_model_parameter(t, &m->model, dims(c->layer_input_vocabulary, all), d);
+  plim_model_name(&m->model, "embed_tokens_per_layer", "weight");
   set(t, &m->layer_scale, empty(t, (plim_dims){0}, d));
   m->layer_projection =
       plim_linear_new(t, &m->model, "per_layer_model_projection", all, c->hidden, false, d);
@@ -132,22 +133,37 @@ static void init_rotary(plim_tape *t, plim_gemma4 *m) {
   drop(t, &again);
 }
 
+static const char *layers_place(const plim_gemma4 *m) {
+  return m->c.outer ? "model.language_model.layers" : "model.layers";
+}
+
 static void build(plim_tape *t, plim_gemma4 *m, plim_dtype d) {
   plim_dims table = dims(m->c.vocabulary, m->c.hidden);
   m->towers.model = &m->model;
   if (m->c.outer && m->c.outer->add_towers) m->c.outer->add_towers(t, &m->towers, &m->c, d);
   plim_towers_pause(&m->towers);
+  m->model.place = layers_place(m);
+  m->model.spot = PLIM_SPOT_BESIDE;
   m->embed_tokens = plim_model_parameter(t, &m->model, table, d);
+  plim_model_name(&m->model, "embed_tokens", "weight");
   set(t, &m->embed_scale, empty(t, (plim_dims){0}, d));
-  for (int64_t i = 0; i < m->c.layers; i++) m->layers[i] = layer_new(t, m, i, d);
+  for (int64_t i = 0; i < m->c.layers; i++) {
+    m->model.spot = 1 + i;
+    m->layers[i] = layer_new(t, m, i, d);
+  }
+  m->model.spot = PLIM_SPOT_BESIDE;
   m->norm = weight(t, m, m->c.hidden, d);
   add_rotary(t, m);
   add_layer_inputs(t, m);
   init_rotary(t, m);
+  m->model.spot = PLIM_SPOT_UNKNOWN;
   if (m->c.outer) m->c.outer->add_towers_behind(t, &m->towers, &m->c, d);
   plim_towers_end(&m->towers);
-  if (!m->c.ties_embeddings) m->model.head = plim_model_parameter(t, &m->model, table, d);
-  else plim_consume(t, empty(t, table, d)), m->model.head = m->embed_tokens;
+  m->model.spot = PLIM_SPOT_OUTSIDE;
+  if (!m->c.ties_embeddings) {
+    m->model.head = plim_model_parameter(t, &m->model, table, d);
+    plim_model_name(&m->model, "lm_head", "weight");
+  } else plim_consume(t, empty(t, table, d)), m->model.head = m->embed_tokens;
 }
 
 // A checkpoint has the layers' scalars, too, though they are buffers.
@@ -161,7 +177,7 @@ static void in_name_order(plim_model *model, plim_visit *visit, void *context) {
 static void add_lora(plim_tape *t, plim_model *model, const plim_lora *lora) {
   plim_gemma4 *m = (plim_gemma4 *)model;
   const char *text = m->c.outer ? "model.language_model" : "model";
-  const char *place = m->c.outer ? "model.language_model.layers" : "model.layers";
+  const char *place = layers_place(m);
   plim_lora_begin(model);
   plim_towers_add_lora(t, &m->towers, false, lora);
   for (int64_t i = 0; i < m->c.layers; i++) {

@@ -51,10 +51,18 @@ static block block_new(plim_tape *t, plim_gpt2 *m, plim_dtype d) {
 
 static void build(plim_tape *t, plim_gpt2 *m, plim_dtype d) {
   plim_dims table = dims(m->c.vocabulary, m->c.hidden);
+  m->model.place = "transformer.h";
+  m->model.spot = PLIM_SPOT_BESIDE;
   m->wte = plim_model_parameter(t, &m->model, table, d);
+  plim_model_name(&m->model, "wte", "weight");
   if (m->c.head == PLIM_HEAD_CAUSAL) m->model.head = m->wte;
   m->wpe = plim_model_parameter(t, &m->model, dims(m->c.positions, m->c.hidden), d);
-  for (int64_t i = 0; i < m->c.layers; i++) m->blocks[i] = block_new(t, m, d);
+  plim_model_name(&m->model, "wpe", "weight");
+  for (int64_t i = 0; i < m->c.layers; i++) {
+    m->model.spot = 1 + i;
+    m->blocks[i] = block_new(t, m, d);
+  }
+  m->model.spot = PLIM_SPOT_BESIDE;
   m->ln_f = plim_norm_new(t, &m->model, m->c.hidden, d);
   if (m->c.head == PLIM_HEAD_CAUSAL)
     plim_consume(t, empty(t, table, d)); // lm_head's own weight, gone when it is tied

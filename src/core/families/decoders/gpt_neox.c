@@ -53,14 +53,24 @@ static layer layer_new(plim_tape *t, plim_gpt_neox *m, plim_dtype d) {
 static void build(plim_tape *t, plim_gpt_neox *m, plim_dtype d) {
   plim_dims table = dims(m->c.vocabulary, m->c.hidden);
   plim_tensor *again = NULL;
+  m->model.place = "gpt_neox.layers";
+  m->model.spot = PLIM_SPOT_BESIDE;
   m->embed_in = plim_model_parameter(t, &m->model, table, d);
-  for (int64_t i = 0; i < m->c.layers; i++) m->layers[i] = layer_new(t, m, d);
+  plim_model_name(&m->model, "embed_in", "weight");
+  for (int64_t i = 0; i < m->c.layers; i++) {
+    m->model.spot = 1 + i;
+    m->layers[i] = layer_new(t, m, d);
+  }
+  m->model.spot = PLIM_SPOT_BESIDE;
   m->final_norm = plim_norm_new(t, &m->model, m->c.hidden, d);
   plim_rope_new(t, PLIM_ROPE_DEFAULT, plim_config_rotary_width(&m->c), &m->rope);
   plim_rope_init(t, PLIM_ROPE_DEFAULT, &m->rope, &again);
   drop(t, &again);
-  if (m->c.head == PLIM_HEAD_CAUSAL) m->model.head = plim_model_parameter(t, &m->model, table, d);
-  else plim_label_head_new(t, &m->model, &m->c, d);
+  m->model.spot = PLIM_SPOT_OUTSIDE;
+  if (m->c.head == PLIM_HEAD_CAUSAL) {
+    m->model.head = plim_model_parameter(t, &m->model, table, d);
+    plim_model_name(&m->model, "embed_out", "weight");
+  } else plim_label_head_new(t, &m->model, &m->c, d);
 }
 
 static void visit_layer(const layer *l, plim_visit *visit, void *context) {

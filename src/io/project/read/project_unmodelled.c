@@ -411,12 +411,16 @@ static bool is_of_older_trl(const plim_project *p) {
   return false;
 }
 
-// LLaMA-Factory's stage dpo also has losses without a reference.
-static bool has_reference_loss(const plim_project *p) {
+// LLaMA-Factory's stage dpo also has losses without a reference. Its trainer for pairs computes what TRL's do, and keeps
+// more.
+static plim_method method_of_factory(const plim_project *p, plim_method method) {
   const plim_setting *loss = setting_named(p, "pref_loss");
-  if (!loss) return true;
-  bool is_text = loss->value.kind == PLIM_VALUE_TEXT;
-  return is_text && strcmp(loss->value.text, "orpo") != 0 && strcmp(loss->value.text, "simpo") != 0;
+  if (method != PLIM_METHOD_DPO) return PLIM_METHOD_TEXTS;
+  if (!loss) return PLIM_METHOD_DPO;
+  if (loss->value.kind != PLIM_VALUE_TEXT) return PLIM_METHOD_TEXTS;
+  return strcmp(loss->value.text, "orpo") == 0    ? PLIM_METHOD_ORPO
+         : strcmp(loss->value.text, "simpo") == 0 ? PLIM_METHOD_SIMPO
+                                                  : PLIM_METHOD_DPO;
 }
 
 plim_project_method plim_project_trains(const plim_project *p) {
@@ -426,9 +430,9 @@ plim_project_method plim_project_trains(const plim_project *p) {
   bool is_factory = p->dialect == PLIM_DIALECT_LLAMA_FACTORY;
   // Axolotl 0.19 requires TRL 1.9.
   bool is_older = is_factory || p->dialect == PLIM_DIALECT_AXOLOTL || is_of_older_trl(p);
+  if (is_factory) method = method_of_factory(p, method);
   bool is_known = p->dialect == PLIM_DIALECT_TRL || p->dialect == PLIM_DIALECT_HF ||
-                  p->dialect == PLIM_DIALECT_AXOLOTL ||
-                  (is_factory && method == PLIM_METHOD_DPO && has_reference_loss(p));
+                  p->dialect == PLIM_DIALECT_AXOLOTL || is_factory;
   const plim_setting *precomputes = setting_named(p, "precompute_ref_log_probs");
   const plim_setting *centres = setting_named(p, "center_rewards_coefficient");
   const plim_setting *loss = setting_named(p, "loss_type");
