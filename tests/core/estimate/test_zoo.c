@@ -25,10 +25,10 @@ static const char *head_of(const json_t *row) {
 
 static json_t *case_of(const json_t *row) {
   bool is_causal = strcmp(head_of(row), "causal") == 0;
-  return json_pack("{s:I,s:I,s:i,s:s,s:f,s:b,s:s}", "batch",
+  return json_pack("{s:I,s:I,s:i,s:s,s:b,s:s}", "batch",
                    json_integer_value(json_object_get(row, "batch")), "seq",
-                   json_integer_value(json_object_get(row, "seq")), "steps", 3, "loop", "bare",
-                   "clip", 1.0, "drops_batch", true, "mask", is_causal ? "none" : "ones");
+                   json_integer_value(json_object_get(row, "seq")), "steps", 3, "keep", "loss",
+                   "drops_batch", true, "mask", is_causal ? "none" : "ones");
 }
 
 // The script builds its models under torch.device("cuda"), where torchaudio makes a number when it is imported.
