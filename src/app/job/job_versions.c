@@ -4,6 +4,7 @@
 
 #include "family.h"
 #include "job_options.h"
+#include "units.h"
 
 // A library that the job uses, in the order in which they are named.
 static bool is_used(const job_request *r, plim_library library) {
@@ -75,8 +76,9 @@ const char *job_version_origin(const job_args *args, plim_library library, char 
   return text;
 }
 
-// Without any version that is known, the sentence is the short one.
-void job_describe_versions(const job_args *args, const job_request *r, char *text, size_t size) {
+// Without any version that is known, the sentence is the short one, with what is said about others.
+static void describe_versions(const job_args *args, const job_request *r, const char *others,
+                              char *text, size_t size) {
   static const plim_library order[] = {PLIM_LIBRARY_TORCH, PLIM_LIBRARY_TRANSFORMERS,
                                        PLIM_LIBRARY_PEFT, PLIM_LIBRARY_TRL,
                                        PLIM_LIBRARY_ACCELERATE};
@@ -96,8 +98,42 @@ void job_describe_versions(const job_args *args, const job_request *r, char *tex
   }
   if (r->job.sharding.strategy >= PLIM_SHARD_ZERO1 && used < size)
     used += (size_t)snprintf(text + used, size - used, ", DeepSpeed 0.19");
-  if (!is_any_known && used < size)
-    snprintf(text + used, size - used, " (other versions may differ)");
+  if (!is_any_known && used < size) snprintf(text + used, size - used, " (%s)", others);
+}
+
+void job_describe_versions(const job_args *args, const job_request *r, char *text, size_t size) {
+  describe_versions(args, r, "other versions may differ", text, size);
+}
+
+static uint64_t version_most(const plim_version_need *all, size_t count, size_t *at) {
+  uint64_t most = 0;
+  for (size_t i = 0; i < count; i++)
+    if (all[i].device_bytes > most) most = all[ *at = i].device_bytes;
+  return most;
+}
+
+enum { TELLING = 100 }; // 1 / TELLING more memory than predicted is worth a note
+
+void job_note_other_versions(const job_args *args, job_request *r, const plim_estimate *e,
+                             const plim_version_need *all, size_t count) {
+  char text[400], others[160];
+  size_t at = 0;
+  if (!count) return;
+  snprintf(others, sizeof others,
+           "not pinned: the newest that were measured; the range holds transformers %s to %s",
+           plim_release_words(all[0].versions.transformers).text,
+           plim_release_words(all[count - 1].versions.transformers).text);
+  describe_versions(args, r, others, text, sizeof text);
+  plim_note_reword(&r->notes, "assumes.versions", "%s", text);
+  uint64_t most = version_most(all, count, &at);
+  if (most <= e->device_bytes + e->device_bytes / TELLING) return;
+  plim_release_name transformers = plim_release_words(all[at].versions.transformers),
+                    torch = plim_release_words(all[at].versions.torch);
+  plim_note_add(&r->notes, "versions.others", NULL,
+                "transformers %s with torch %s needs %s; if you use them: --versions "
+                "transformers=%s,torch=%s",
+                transformers.text, torch.text, units_bytes(most).text, transformers.text,
+                torch.text);
 }
 
 // A requirement that allows no known release: the nearest is used.
