@@ -112,6 +112,16 @@ static uint64_t version_most(const plim_version_need *all, size_t count, size_t 
   return most;
 }
 
+static void note_most(job_request *r, const plim_version_need *most) {
+  plim_release_name transformers = plim_release_words(most->versions.transformers),
+                    torch = plim_release_words(most->versions.torch);
+  plim_note_add(&r->notes, "versions.others", NULL,
+                "transformers %s with torch %s needs %s; if you use them: --versions "
+                "transformers=%s,torch=%s",
+                transformers.text, torch.text, units_bytes(most->device_bytes).text,
+                transformers.text, torch.text);
+}
+
 enum { TELLING = 100 }; // 1 / TELLING more memory than predicted is worth a note
 
 void job_note_other_versions(const job_args *args, job_request *r, const plim_estimate *e,
@@ -126,14 +136,7 @@ void job_note_other_versions(const job_args *args, job_request *r, const plim_es
   describe_versions(args, r, others, text, sizeof text);
   plim_note_reword(&r->notes, "assumes.versions", "%s", text);
   uint64_t most = version_most(all, count, &at);
-  if (most <= e->device_bytes + e->device_bytes / TELLING) return;
-  plim_release_name transformers = plim_release_words(all[at].versions.transformers),
-                    torch = plim_release_words(all[at].versions.torch);
-  plim_note_add(&r->notes, "versions.others", NULL,
-                "transformers %s with torch %s needs %s; if you use them: --versions "
-                "transformers=%s,torch=%s",
-                transformers.text, torch.text, units_bytes(most).text, transformers.text,
-                torch.text);
+  if (most > e->device_bytes + e->device_bytes / TELLING) note_most(r, &all[at]);
 }
 
 // A requirement that allows no known release: the nearest is used.
@@ -145,12 +148,24 @@ static void note_unknown(const plim_pin *pin, plim_library library, job_request 
   if (pin->line) plim_note_at(&r->notes, pin->file, pin->line);
 }
 
+// A range that leaves a choice: the newest is used.
+static void note_range(const plim_pin *pin, plim_library library, job_request *r) {
+  plim_note_add(&r->notes, "assumed.version", NULL,
+                "the project asks for %s %s, which allows %s to %s; predicted as the newest: "
+                "--versions %s=%s for another",
+                plim_library_names[library], pin->asked, plim_release_words(pin->oldest).text,
+                plim_release_words(pin->release).text, plim_library_names[library],
+                plim_release_words(pin->oldest).text);
+  if (pin->line) plim_note_at(&r->notes, pin->file, pin->line);
+}
+
 plim_err job_understand_versions(const job_args *args, job_request *r, plim_error *error) {
   for (int i = 0; i < PLIM_LIBRARIES; i++) {
     const plim_pin *pin = &args->pins.of[i];
     if (!pin->release || is_named(args->versions, (plim_library)i)) continue;
     plim_versions_set(&r->job.versions, (plim_library)i, pin->release);
     if (!pin->is_known) note_unknown(pin, (plim_library)i, r);
+    else if (pin->oldest < pin->release) note_range(pin, (plim_library)i, r);
   }
   return args->versions ? plim_versions_parse(args->versions, &r->job.versions, error) : PLIM_OK;
 }

@@ -100,11 +100,11 @@ void estimate_print_json(const estimate_result *r) {
   jsonw_string(&j, "model", r->args->model);
   jsonw_string_or_null(&j, "gpu", r->request.card);
   estimate_json_versions(&j, r->args, &r->request.job.versions);
-  other_versions(&j, r);
   estimate_json_members(&j, &r->e);
   jsonw_array(&j, "notes");
   notes_write(&j, &r->request.notes);
   jsonw_end(&j);
+  other_versions(&j, r);
   if (r->holders.len) holders(&j, &r->holders);
   jsonw_end(&j);
   jsonw_finish(&j);
