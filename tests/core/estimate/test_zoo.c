@@ -56,7 +56,8 @@ typedef struct {
   double worst_allocated, worst_reserved; // in percent
 } score;
 
-// Rows of which every event agrees, and the driver put segments elsewhere, so that another block is reused.
+// Rows of which every event agrees with a simulated run, and reserved memory differs. The cause is assumed, not proven: the
+// driver put segments elsewhere, so that another block is reused.
 static const char *const placed_elsewhere[] = {"falcon", "gemma3"};
 
 static bool is_placed_elsewhere(const json_t *row) {
