@@ -11,6 +11,7 @@ TRUTH = os.path.join(ROOT, "tests", "truth")
 PAGE = os.path.join(ROOT, "docs", "accuracy.md")
 OPTIMIZERS = {"adamw_fused": "adamw", "adamw_torch_fused": "adamw", "adamw_torch": "adamw-foreach"}
 HEADS = {"mlm": "BertForMaskedLM", "encoder": "BertModel"}
+MEASURED = "transformers=5.17,torch=2.11"  # with which the runs were measured
 GIB = 2**30
 
 
@@ -71,7 +72,7 @@ def contrastive_flags(case):
 
 
 def predict(program, model, flags):
-    run = subprocess.run([program, "estimate", "--model", model, "--json"] + flags, capture_output=True, text=True)
+    run = subprocess.run([program, "estimate", "--model", model, "--json", "--versions", MEASURED] + flags, capture_output=True, text=True)
     if run.returncode > 1:
         sys.exit(f"{' '.join(run.args)}\n{run.stdout}{run.stderr}")
     return json.loads(run.stdout)

@@ -288,15 +288,16 @@ static bool two_models_of(const json_t *c, plim_job *job) {
 
 bool case_job(const json_t *c, const json_t *config, plim_job *job) {
   const char *dtype = case_text(c, "param_dtype", case_text(c, "param", ""));
-  *job = (plim_job){
-      .dtype = dtype_named(dtype, PLIM_BF16),
-      .lora = lora_of(json_object_get(c, "lora")),
-      .trained = {words_of(json_object_get(c, "trained")), case_flag(c, "wide")},
-      .load = load_of(c),
-      .sdpa = kernel_of(c),
-      .sharding = sharding_of(c),
-      .recipe = recipe_of(c),
-      .versions = {.transformers = version_of(c, "transformers"), .peft = version_of(c, "peft")}};
+  *job = (plim_job){.dtype = dtype_named(dtype, PLIM_BF16),
+                    .lora = lora_of(json_object_get(c, "lora")),
+                    .trained = {words_of(json_object_get(c, "trained")), case_flag(c, "wide")},
+                    .load = load_of(c),
+                    .sdpa = kernel_of(c),
+                    .sharding = sharding_of(c),
+                    .recipe = recipe_of(c),
+                    .versions = {.transformers = version_of(c, "transformers"),
+                                 .torch = version_of(c, "torch"),
+                                 .peft = version_of(c, "peft")}};
   for (int i = 0; i < PLIM_WEIGHTS_COUNT; i++)
     if (case_is(c, "weights", plim_weights_names[i])) job->weights = (plim_weights_kind)i;
   job->prepares_kbit = case_flag(c, "prepare");

@@ -6,6 +6,7 @@
 #include "model_config.h"
 #include "notes.h"
 #include "options.h"
+#include "other_versions.h"
 #include "project_pins.h"
 
 // The options as typed. A command embeds this in its args struct as `job`. lora_targets: NULL for all-linear;
@@ -270,6 +271,9 @@ plim_err job_fit_attention(const job_args *args, job_request *r, plim_error *err
 // "transformers 4.57 (requirements.txt:3), torch 2.11 (not pinned)"; where a version comes from: "--versions",
 // "requirements.txt:3", or NULL if nothing says.
 void job_describe_versions(const job_args *args, const job_request *r, char *text, size_t size);
+// Says what the estimate's interval holds if versions are not pinned, and which of them needs more.
+void job_note_other_versions(const job_args *args, job_request *r, const plim_estimate *e,
+                             const plim_version_need *all, size_t count);
 const char *job_version_origin(const job_args *args, plim_library library, char *text, size_t size);
 
 // Adds the assumptions of every prediction to the notes (job_assumptions.c).

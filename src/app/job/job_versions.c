@@ -4,6 +4,7 @@
 
 #include "family.h"
 #include "job_options.h"
+#include "units.h"
 
 // A library that the job uses, in the order in which they are named.
 static bool is_used(const job_request *r, plim_library library) {
@@ -75,8 +76,9 @@ const char *job_version_origin(const job_args *args, plim_library library, char 
   return text;
 }
 
-// Without any version that is known, the sentence is the short one.
-void job_describe_versions(const job_args *args, const job_request *r, char *text, size_t size) {
+// Without any version that is known, the sentence is the short one, with what is said about others.
+static void describe_versions(const job_args *args, const job_request *r, const char *others,
+                              char *text, size_t size) {
   static const plim_library order[] = {PLIM_LIBRARY_TORCH, PLIM_LIBRARY_TRANSFORMERS,
                                        PLIM_LIBRARY_PEFT, PLIM_LIBRARY_TRL,
                                        PLIM_LIBRARY_ACCELERATE};
@@ -96,8 +98,45 @@ void job_describe_versions(const job_args *args, const job_request *r, char *tex
   }
   if (r->job.sharding.strategy >= PLIM_SHARD_ZERO1 && used < size)
     used += (size_t)snprintf(text + used, size - used, ", DeepSpeed 0.19");
-  if (!is_any_known && used < size)
-    snprintf(text + used, size - used, " (other versions may differ)");
+  if (!is_any_known && used < size) snprintf(text + used, size - used, " (%s)", others);
+}
+
+void job_describe_versions(const job_args *args, const job_request *r, char *text, size_t size) {
+  describe_versions(args, r, "other versions may differ", text, size);
+}
+
+static uint64_t version_most(const plim_version_need *all, size_t count, size_t *at) {
+  uint64_t most = 0;
+  for (size_t i = 0; i < count; i++)
+    if (all[i].device_bytes > most) most = all[ *at = i].device_bytes;
+  return most;
+}
+
+static void note_most(job_request *r, const plim_version_need *most) {
+  plim_release_name transformers = plim_release_words(most->versions.transformers),
+                    torch = plim_release_words(most->versions.torch);
+  plim_note_add(&r->notes, "versions.others", NULL,
+                "transformers %s with torch %s needs %s; if you use them: --versions "
+                "transformers=%s,torch=%s",
+                transformers.text, torch.text, units_bytes(most->device_bytes).text,
+                transformers.text, torch.text);
+}
+
+enum { TELLING = 100 }; // 1 / TELLING more memory than predicted is worth a note
+
+void job_note_other_versions(const job_args *args, job_request *r, const plim_estimate *e,
+                             const plim_version_need *all, size_t count) {
+  char text[400], others[160];
+  size_t at = 0;
+  if (!count) return;
+  snprintf(others, sizeof others,
+           "not pinned: the newest that were measured; the range holds transformers %s to %s",
+           plim_release_words(all[0].versions.transformers).text,
+           plim_release_words(all[count - 1].versions.transformers).text);
+  describe_versions(args, r, others, text, sizeof text);
+  plim_note_reword(&r->notes, "assumes.versions", "%s", text);
+  uint64_t most = version_most(all, count, &at);
+  if (most > e->device_bytes + e->device_bytes / TELLING) note_most(r, &all[at]);
 }
 
 // A requirement that allows no known release: the nearest is used.
@@ -109,12 +148,24 @@ static void note_unknown(const plim_pin *pin, plim_library library, job_request 
   if (pin->line) plim_note_at(&r->notes, pin->file, pin->line);
 }
 
+// A range that leaves a choice: the newest is used.
+static void note_range(const plim_pin *pin, plim_library library, job_request *r) {
+  plim_note_add(&r->notes, "assumed.version", NULL,
+                "the project asks for %s %s, which allows %s to %s; predicted as the newest: "
+                "--versions %s=%s for another",
+                plim_library_names[library], pin->asked, plim_release_words(pin->oldest).text,
+                plim_release_words(pin->release).text, plim_library_names[library],
+                plim_release_words(pin->oldest).text);
+  if (pin->line) plim_note_at(&r->notes, pin->file, pin->line);
+}
+
 plim_err job_understand_versions(const job_args *args, job_request *r, plim_error *error) {
   for (int i = 0; i < PLIM_LIBRARIES; i++) {
     const plim_pin *pin = &args->pins.of[i];
     if (!pin->release || is_named(args->versions, (plim_library)i)) continue;
     plim_versions_set(&r->job.versions, (plim_library)i, pin->release);
     if (!pin->is_known) note_unknown(pin, (plim_library)i, r);
+    else if (pin->oldest < pin->release) note_range(pin, (plim_library)i, r);
   }
   return args->versions ? plim_versions_parse(args->versions, &r->job.versions, error) : PLIM_OK;
 }

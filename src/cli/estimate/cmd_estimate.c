@@ -53,6 +53,12 @@ static void check_weights(estimate_result *r) {
       units_count(found.elements).text, units_count(own).text);
 }
 
+static void widen_by_versions(estimate_result *r) {
+  job_request *request = &r->request;
+  r->other_count = plim_predict_other_versions(&request->job, &request->target, &r->e, r->others);
+  job_note_other_versions(r->args, request, &r->e, r->others, r->other_count);
+}
+
 static int run(const cli_call *call) {
   estimate_args given = *(const estimate_args *)call->args, *args = &given;
   given.job.typed = call;
@@ -65,6 +71,7 @@ static int run(const cli_call *call) {
   if (job_understand(&args->job, &args->job, &r->request, &source, &error))
     return cli_report(&error, source);
   plim_err err = plim_estimate_make(&r->request.job, &r->request.target, &r->e, &error);
+  if (!err) widen_by_versions(r);
   if (!err) check_weights(r);
   if (!err && r->e.p.assumes_repetition)
     plim_note_add(

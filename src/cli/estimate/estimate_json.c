@@ -79,6 +79,20 @@ void estimate_json_versions(json_writer *j, const job_args *args, const plim_ver
   jsonw_end(j);
 }
 
+// The memory with other versions, which the interval holds; empty if the versions are known.
+static void other_versions(json_writer *j, const estimate_result *r) {
+  jsonw_array(j, "other_versions");
+  for (size_t i = 0; i < r->other_count; i++) {
+    const plim_version_need *x = &r->others[i];
+    jsonw_object(j, NULL);
+    jsonw_string(j, "transformers", plim_release_words(x->versions.transformers).text);
+    jsonw_string(j, "torch", plim_release_words(x->versions.torch).text);
+    jsonw_bytes(j, "device_bytes", x->device_bytes);
+    jsonw_end(j);
+  }
+  jsonw_end(j);
+}
+
 void estimate_print_json(const estimate_result *r) {
   json_writer j = jsonw_begin(stdout);
   jsonw_object(&j, NULL);
@@ -90,6 +104,7 @@ void estimate_print_json(const estimate_result *r) {
   jsonw_array(&j, "notes");
   notes_write(&j, &r->request.notes);
   jsonw_end(&j);
+  other_versions(&j, r);
   if (r->holders.len) holders(&j, &r->holders);
   jsonw_end(&j);
   jsonw_finish(&j);

@@ -12,4 +12,11 @@ static inline int64_t plim_round_up(int64_t n, int64_t step) {
   return plim_ceil_div(n, step) * step;
 }
 
+// Bits that are needed for numbers up to this one, at least 1.
+static inline int plim_bits_of(int64_t largest) {
+  int bits = 1;
+  while (bits < 63 && largest >> bits) bits++;
+  return bits;
+}
+
 #endif

@@ -142,22 +142,40 @@ static size_t read_clauses(const char *text, size_t length, clause *out) {
   return count;
 }
 
-uint16_t plim_release_allowed(plim_library library, const char *text, size_t length,
-                              bool *is_known) {
-  clause clauses[MOST_CLAUSES];
-  size_t count = read_clauses(text, length, clauses);
-  *is_known = false;
-  if (!count) return 0;
-  uint16_t best = 0;
+// The oldest and the newest known release that all clauses allow; 0: none.
+static void find_allowed(plim_library library, const clause *clauses, size_t count,
+                         uint16_t out[2]) {
+  out[0] = out[1] = 0;
   for (size_t i = 0; i < KNOWN; i++)
     for (unsigned minor = known[i].first; minor <= known[i].last; minor++) {
       uint16_t release = PLIM_RELEASE(known[i].major, minor);
       bool fits = known[i].library == library;
       for (size_t k = 0; fits && k < count; k++) fits = allows(&clauses[k], release);
-      if (fits) best = release;
+      if (!fits) continue;
+      if (!out[0]) out[0] = release;
+      out[1] = release;
     }
-  *is_known = best != 0;
-  return best ? best : nearest(library, PLIM_RELEASE(clauses[0].number[0], clauses[0].number[1]));
+}
+
+uint16_t plim_release_allowed(plim_library library, const char *text, size_t length,
+                              bool *is_known) {
+  clause clauses[MOST_CLAUSES];
+  uint16_t found[2];
+  size_t count = read_clauses(text, length, clauses);
+  *is_known = false;
+  if (!count) return 0;
+  find_allowed(library, clauses, count, found);
+  *is_known = found[1] != 0;
+  if (found[1]) return found[1];
+  return nearest(library, PLIM_RELEASE(clauses[0].number[0], clauses[0].number[1]));
+}
+
+uint16_t plim_release_oldest(plim_library library, const char *text, size_t length) {
+  clause clauses[MOST_CLAUSES];
+  uint16_t found[2] = {0};
+  size_t count = read_clauses(text, length, clauses);
+  if (count) find_allowed(library, clauses, count, found);
+  return found[0];
 }
 
 // ---- the option ---------------------------------------------------------------------------------

@@ -46,6 +46,9 @@ plim_release_name plim_release_words(uint16_t release);
 uint16_t plim_release_allowed(plim_library library, const char *text, size_t length,
                               bool *is_known);
 
+// The oldest known release that it allows; 0: none.
+uint16_t plim_release_oldest(plim_library library, const char *text, size_t length);
+
 // Reads "transformers=4.57,torch=2.9". Libraries that it does not name keep their value.
 plim_err plim_versions_parse(const char *text, plim_versions *out, plim_error *error);
 

@@ -232,7 +232,7 @@ static void count_tokens(plim_tape *t, int64_t experts, groups *g) {
   set(t, &g->histogram_of, k_to(t, g->sorted, PLIM_I32));
   set(t, &g->counts, empty(t, dims(experts), PLIM_I32));
   set(t, &g->offsets, empty(t, dims(experts), PLIM_I32));
-  plim_consume(t, scratch(t, k_scan_bytes(experts, K_SCAN_TILE, PLIM_I32)));
+  plim_consume(t, scratch(t, k_scan_bytes(t, experts, K_SCAN_TILE, PLIM_I32)));
   if (!plim_transformers_from(t, 5, 18)) // since then only if experts are shared between GPUs
     set(t, &g->is_nobody, unsqueeze(t, empty(t, g->sorted->shape, PLIM_BOOL), 1));
 }

@@ -362,6 +362,7 @@ static plim_model *build(plim_tape *t, const plim_job *job) {
     m->trainable += (uint64_t)plim_numel(&m->parameters.at[i]->shape);
   if (m) m->is_grouped_by_decay = job->recipe.is_trainer;
   if (m) m->loss_function_from = c.family->loss_function_from;
+  if (m) m->logits_to_keep_from = c.family->logits_to_keep_from;
   if (m) m->had_wide_logits = c.family->had_wide_logits;
   return m ? plim_model_finish(m) : NULL;
 }

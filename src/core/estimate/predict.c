@@ -230,6 +230,8 @@ static bool device_open(predict_device *l, const plim_predict_request *request,
                                     .capacity_bytes = request->limit_is_card ? request->limit_bytes
                                                                              : PLIM_UNKNOWN,
                                     .range_bytes = PLIM_UNKNOWN};
+  uint16_t torch = plim_versions_used(&request->job->versions, PLIM_LIBRARY_TORCH);
+  plim_block_order_of(plim_release_words(torch).text, &options.order);
   if (request->conf) options.conf = *request->conf;
   else plim_alloc_conf_parse("", &options.conf, NULL);
   *out = (plim_prediction){0};

@@ -33,6 +33,20 @@ static bool is_of_other_torch(const plim_job *job) {
   return plim_versions_used(&job->versions, PLIM_LIBRARY_TORCH) != PLIM_MEASURED_TORCH;
 }
 
+static bool is_of_unrecorded_torch(const plim_job *job) {
+  return is_of_other_torch(job) && !is_recorded(job, PLIM_RECORDED_TORCH);
+}
+
+// masking_utils.py: sdpa_mask_older_torch.
+static bool makes_masks_for_old_torch(const plim_job *job) {
+  return plim_versions_used(&job->versions, PLIM_LIBRARY_TORCH) < PLIM_RELEASE(2, 6) &&
+         plim_versions_used(&job->versions, PLIM_LIBRARY_TRANSFORMERS) >= PLIM_RELEASE(4, 53);
+}
+
+static bool shards_with_other_torch(const plim_job *job) {
+  return is_of_other_torch(job) && job->sharding.strategy != PLIM_SHARD_NONE;
+}
+
 static bool is_quantised(const plim_job *job) { return job->weights != PLIM_WEIGHTS_PLAIN; }
 
 static bool is_int8(const plim_job *job) { return job->weights == PLIM_WEIGHTS_INT8; }
@@ -218,8 +232,14 @@ static const struct {
     {runs_experts_one_by_one,
      "how many tokens each expert gets depends on the data; the prediction assumes counts that "
      "differ by up to a fifth from their mean"},
-    {is_of_other_torch, "versions of PyTorch other than 2.11 were checked only on a simulated GPU; "
-                        "their attention kernels and workspaces may differ"},
+    {is_of_unrecorded_torch,
+     "this architecture was not checked with versions of PyTorch other than "
+     "2.11; the run may need more or less memory than predicted"},
+    {makes_masks_for_old_torch,
+     "transformers 4.53 and later makes attention masks in another way with PyTorch before 2.6, "
+     "which is not modelled; the run may need a little more or less memory than predicted"},
+    {shards_with_other_torch, "several GPUs were not checked with versions of PyTorch other than "
+                              "2.11; the run may need more or less memory than predicted"},
     {shards_elsewhere, "this architecture on several GPUs was not checked against a measurement"},
     {shards_with_trainer, "Trainer on several GPUs was not checked against a measurement"},
     {waits_for_host, "with ZeRO 3 and parameters on the host, the moment at which memory is freed "

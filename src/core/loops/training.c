@@ -240,6 +240,7 @@ static void step(plim_tape *t, plim_model *m, const plim_recipe *r, variables *v
   plim_tensor *logits = NULL;
   plim_autocast(t, r->autocast);
   plim_tensor *loss = train_call_model(t, m, r, &v->batch, &logits);
+  if (r->drops_batch) drop_all(t, &v->batch.ids, &v->batch.mask, &v->batch.labels, &v->batch.ends);
   if (r->keeps_only_loss) drop_outputs(t, m, &loss, &logits);
   set(t, &v->logits, give(t, &logits));
   train_release_all(t, &v->cached);
@@ -339,7 +340,6 @@ static void bare_step(plim_tape *t, plim_model *m, const plim_recipe *r, variabl
   plim_autocast(t, r->autocast);
   plim_tensor *fresh = train_call_model(t, m, r, &batch, &logits);
   if (!fresh) fresh = plim_mean_square(t, logits);
-  if (r->drops_batch) drop_all(t, &v->batch.ids, &v->batch.mask, &v->batch.labels, &v->batch.ends);
   drop(t, &logits);
   train_release_all(t, &m->cached);
   drop(t, &m->extra);

@@ -76,13 +76,13 @@ typedef struct {
   // accelerator.backward divides the loss; accumulate() reduces once per step.
   bool uses_accelerator;
   bool is_bare;        // the minimal loop: labels are the ids, keeps only the loss, no clipping
-  bool drops_batch;    // the minimal loop: no variable keeps the batch, model(**next_batch())
   bool clips_bare;     // the minimal loop, with clipping
   bool skips_clipping; // no clip_grad_norm_
   // Each parameter has an optimizer of its own, which steps as soon as its gradient is complete and frees it (torchtune's
   // optimizer_in_bwd).
   bool steps_in_backward;
   bool keeps_only_loss; // loss = model(**batch).loss
+  bool drops_batch;     // no variable keeps the batch: model(**next_batch())
   bool deletes_outputs; // `del out` after backward frees the logits before the optimizer step
 } plim_recipe;
 

@@ -40,7 +40,8 @@ enum {
   // Training on one GPU with other releases of transformers than the measured one:
   PLIM_RECORDED_4_46 = 1 << 8,
   PLIM_RECORDED_4_57 = 1 << 9,
-  PLIM_RECORDED_5_22 = 1 << 10, // 5.18 to 5.22
+  PLIM_RECORDED_5_22 = 1 << 10,  // 5.18 to 5.22
+  PLIM_RECORDED_TORCH = 1 << 11, // with other releases of PyTorch
 };
 
 // Which modules compute rotary positions before transformers 4.48; since then the model does, once for all layers.
@@ -183,6 +184,7 @@ struct plim_family {
   // The release of transformers since which its forward calls a function for the loss and takes num_items_in_batch; 0:
   // all that are supported.
   uint16_t loss_function_from;
+  uint16_t logits_to_keep_from; // since which it has the argument logits_to_keep
   bool
       had_wide_logits; // before, it returned float32 logits; others computed the loss in the dtype of the logits
 

@@ -23,7 +23,7 @@ static plim_tensor *shifted_loss(plim_tape *t, plim_tensor *logits, plim_tensor 
   int64_t length = labels->shape.at[1], words = logits->shape.at[2];
   plim_tensor *wide = NULL, *shifted = NULL, *targets = NULL;
   set(t, &wide, widens ? to(t, logits, PLIM_FP32) : logits);
-  set(t, &shifted, contiguous(t, slice(t, wide, 1, 0, length - 1)));
+  set(t, &shifted, contiguous(t, full_slices(t, slice(t, wide, 1, 0, length - 1), 1)));
   set(t, &targets, contiguous(t, slice(t, labels, 1, 1, length)));
   set(t, &shifted, view(t, shifted, dims(-1, words)));
   set(t, &targets, view(t, targets, dims(-1)));

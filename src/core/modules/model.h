@@ -126,7 +126,7 @@ struct plim_model {
   // Its class says accepts_loss_kwargs = False: Trainer counts no labels, and divides the loss by the number of passes.
   bool takes_no_items;
   // plim_family's:
-  uint16_t loss_function_from;
+  uint16_t loss_function_from, logits_to_keep_from;
   bool had_wide_logits;
   // A head that returns labels (heads.h); NULL: the head is another.
   struct plim_label_head *label_head;

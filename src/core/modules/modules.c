@@ -163,8 +163,8 @@ plim_tensor *plim_join_heads(plim_tape *t, plim_tensor *x) {
 plim_tensor *plim_repeat_kv(plim_tape *t, plim_tensor *x, int64_t times) {
   if (times == 1) return x;
   int64_t b = x->shape.at[0], k = x->shape.at[1], length = x->shape.at[2], d = x->shape.at[3];
-  plim_tensor *spread = expand(t, unsqueeze(t, x, 2), dims(b, k, times, length, d));
-  return reshape(t, spread, dims(b, k * times, length, d));
+  plim_tensor *new = unsqueeze(t, full_slices(t, x, 4), 2); // x[:, :, None, :, :]
+  return reshape(t, expand(t, new, dims(b, k, times, length, d)), dims(b, k * times, length, d));
 }
 
 // softcap * tanh(x / softcap), assigned to the variable.
@@ -367,7 +367,9 @@ static plim_tensor *causal_head(plim_tape *t, const plim_model *m, plim_tensor *
   bool was = hold(hidden);
   plim_purpose purpose_was = plim_tape_purpose(t, PLIM_FOR_LOGITS);
   plim_tape_at(t, "lm_head");
-  plim_tensor *all = slice(t, hidden, 1, 0, hidden->shape.at[1]); // logits_to_keep=0: all positions
+  // logits_to_keep=0, all positions: hidden[:, 0:, :]
+  int slices = plim_transformers_since(t, m->logits_to_keep_from) ? 3 : 0;
+  plim_tensor *all = slice(t, full_slices(t, hidden, slices), 1, 0, hidden->shape.at[1]);
   if (batch->loss == PLIM_LOSS_FUSED)
     loss = plim_fused_loss(t, all, m->head, batch->labels, batch->items);
   else {

@@ -194,7 +194,7 @@ static void rotary(plim_tape *t, plim_tensor *inv_freq, int64_t length, plim_dty
   set(t, &wide, empty(t, dims(1, 1, length), PLIM_FP32));
   set(t, &angles, empty(t, dims(1, half, length), PLIM_FP32));
   if (plim_transformers_from(t, 5, 19)) drop(t, &wide); // a product of both, not of matrices
-  else k_cublas(t);
+  else k_outer_product(t);
   set(t, &both,
       is_half ? k_transpose(t, angles, 1, 2) : empty(t, dims(1, length, 2 * half), PLIM_FP32));
   if (plim_transformers_from(t, 4, 51)) {
@@ -242,7 +242,7 @@ void plim_grid_rotary(plim_tape *t, const plim_tensor *inv_freq, int64_t batch, 
   plim_tensor *wide = NULL, *angles = NULL, *c = NULL, *s = NULL;
   set(t, &wide, empty(t, dims(GRIDS, batch, 1, length), PLIM_FP32));
   set(t, &angles, empty(t, dims(GRIDS, batch, half, length), PLIM_FP32));
-  k_cublas(t);
+  k_outer_product(t);
   set(t, &c, mul_scalar(t, k_unary(t, angles)));
   set(t, &s, mul_scalar(t, k_unary(t, angles)));
   set(t, &s, recompose(t, batch, length, half, is_sectioned));
@@ -262,7 +262,7 @@ void plim_complex_rotary(plim_tape *t, const plim_tensor *inv_freq, int64_t leng
   plim_tensor *wide = NULL, *angles = NULL;
   set(t, &wide, empty(t, dims(1, 1, length), PLIM_FP32));
   set(t, &angles, empty(t, dims(1, half, length), PLIM_FP32));
-  k_cublas(t);
+  k_outer_product(t);
   plim_tensor *ones = empty(t, dims(1, length, half), PLIM_FP32);
   set(t, turns, empty(t, dims(1, length, half), PLIM_FP64)); // torch.polar
   plim_consume(t, ones);

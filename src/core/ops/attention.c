@@ -122,17 +122,20 @@ static plim_tensor *flash(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_ten
   plim_dims rows = dims(q->shape.at[0], q->shape.at[1], q->shape.at[2]);
   plim_tensor *logsumexp = empty(t, rows, PLIM_FP32), *parts[2] = {0};
   plim_dims tokens_first = dims(rows.at[0], rows.at[2], rows.at[1], q->shape.at[3]);
-  plim_flash_take_parts(t, &tokens_first, dropout_p, parts);
-  plim_tensor *state = empty(t, dims(2), PLIM_I64), *unused = empty(t, (plim_dims){0}, PLIM_I64);
-  if (dropout_p > 0) { // the generator's state replaces the empty tensor
+  if (plim_torch_from(t, 2, 5)) plim_flash_take_parts(t, &tokens_first, dropout_p, parts);
+  bool has_state = plim_torch_from(t, 2, 7); // before, on the host
+  plim_tensor *state = has_state ? empty(t, dims(2), PLIM_I64) : NULL;
+  plim_tensor *unused = has_state ? empty(t, (plim_dims){0}, PLIM_I64) : NULL;
+  if (has_state && dropout_p > 0) { // the generator's state replaces the empty tensor
     plim_tensor *drawn = empty(t, dims(2), PLIM_I64);
     plim_consume(t, state);
     state = drawn;
   }
   plim_tensor *kept[] = {logsumexp, out, state, unused};
-  for (size_t i = 0; n && i < sizeof kept / sizeof *kept; i++) node_save_output(t, n, kept[i]);
+  for (size_t i = 0; n && i < (has_state ? 4 : 2); i++) node_save_output(t, n, kept[i]);
   if (n) node_output(t, n, out);
-  consume_all(t, parts[0], parts[1], logsumexp, state, unused);
+  if (has_state) plim_consume(t, parts[0]);
+  consume_all(t, parts[1], has_state ? NULL : parts[0], logsumexp, state, unused);
   return out;
 }
 
@@ -179,6 +182,9 @@ static void efficient_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in
   out[1] = heads_inside(t, k, k->shape.at[1]);
   out[2] = heads_inside(t, v, v->shape.at[1]);
   if (wants(n, 3)) out[3] = bias_gradient(t, n->saved[0]);
+  bool is_grouped = k->shape.at[1] != heads;
+  plim_tensor *wide_k = is_grouped ? heads_inside(t, k, heads) : NULL;
+  plim_tensor *wide_v = is_grouped ? heads_inside(t, v, heads) : NULL;
   plim_tensor *delta;
   if (q->dtype == PLIM_FP32) {
     plim_tensor *product = empty(t, dims(b, length, heads, d), PLIM_FP32);
@@ -188,8 +194,7 @@ static void efficient_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in
     plim_consume(t, product);
   } else delta = empty(t, dims(b, heads, length), PLIM_FP32);
   plim_tensor *workspace = scratch(t, efficient_workspace_bytes(q, k));
-  plim_consume(t, delta);
-  plim_consume(t, workspace);
+  consume_all(t, delta, workspace, wide_v, wide_k);
   plim_work_attention_backward(t, n, PLIM_SDPA_EFFICIENT, out);
 }
 
@@ -230,13 +235,18 @@ static plim_tensor *efficient(plim_tape *t, plim_tensor *q, plim_tensor *k, plim
   plim_grad_node *n = node_begin(t, efficient_backward, (plim_tensor *[]){q, k, v, bias}, 4);
   if (n) n->number = bias ? SAVED_BIAS_FIRST : 0, node_save(t, n, bias);
   if (n) node_save(t, n, k), node_save(t, n, q), node_save(t, n, v);
+  bool is_grouped = k->shape.at[1] != heads; // since torch 2.14, with the generator's state
+  plim_tensor *seed = is_grouped ? empty(t, (plim_dims){0}, PLIM_I64) : NULL;
+  plim_tensor *offset = is_grouped ? empty(t, (plim_dims){0}, PLIM_I64) : NULL;
   plim_tensor *out = heads_of_width(t, q, heads, v->shape.at[3]);
   plim_work_attention(t, n, PLIM_SDPA_EFFICIENT, q, k);
   plim_tensor *logsumexp =
       n ? empty(t, dims(b, heads, plim_round_up(length, 32)), PLIM_FP32) : NULL;
-  if (n) node_save_output(t, n, logsumexp), node_save_output(t, n, out), node_output(t, n, out);
+  if (n) node_save_output(t, n, logsumexp), node_save_output(t, n, out);
+  if (n && is_grouped) node_save_output(t, n, offset), node_save_output(t, n, seed);
+  if (n) node_output(t, n, out);
   plim_consume(t, efficient_accumulator(t, v, out));
-  plim_consume(t, logsumexp);
+  consume_all(t, logsumexp, seed, offset);
   plim_consume(t, bias);
   return out;
 }
@@ -316,13 +326,14 @@ static bool kernel_can(plim_sdpa_kernel kernel, const plim_gpu *gpu, const plim_
   bool mask_is_dense = !c->mask || c->mask->stride.at[c->mask->stride.n - 1] == 1;
   switch (kernel) {
   case PLIM_SDPA_CUDNN:
-    return is_half && c->head_dim <= (gpu->capability == 90 ? 256 : 128) && mask_is_dense &&
-           !(c->mask && c->mask->requires_grad);
+    return !c->avoids_cudnn && is_half && c->head_dim <= (gpu->capability == 90 ? 256 : 128) &&
+           mask_is_dense && !(c->mask && c->mask->requires_grad);
   case PLIM_SDPA_FLASH:
     return is_half && gpu->capability >= 80 && c->head_dim <= 256 && !c->mask &&
            c->value_dim == c->head_dim && flash_fits(gpu, c);
   case PLIM_SDPA_EFFICIENT:
-    return c->heads_are_equal && mask_is_dense && (c->dtype != PLIM_BF16 || gpu->capability >= 80);
+    return (c->heads_are_equal || c->groups_heads) && mask_is_dense &&
+           (c->dtype != PLIM_BF16 || gpu->capability >= 80);
   default: return true;
   }
 }
@@ -335,6 +346,11 @@ plim_sdpa_kernel plim_sdpa_choose(plim_sdpa_kernel preferred, const plim_gpu *gp
   return (plim_sdpa_kernel)kernel;
 }
 
+// Before torch 2.10, cuDNN's kernel is the last choice. Since 2.12 it is not used with dropout.
+static bool avoids_cudnn(const plim_tape *t, const options *o) {
+  return !plim_torch_from(t, 2, 10) || (plim_torch_from(t, 2, 12) && o->dropout_p > 0);
+}
+
 static plim_tensor *run_kernel(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
                                const options *o) {
   plim_sdpa_call call = {.dtype = (plim_dtype)q->dtype,
@@ -342,7 +358,9 @@ static plim_tensor *run_kernel(plim_tape *t, plim_tensor *q, plim_tensor *k, pli
                          .value_dim = v->shape.at[3],
                          .mask = o->mask,
                          .heads_are_equal = q->shape.at[1] == k->shape.at[1],
-                         .has_dropout = o->dropout_p > 0};
+                         .has_dropout = o->dropout_p > 0,
+                         .avoids_cudnn = avoids_cudnn(t, o),
+                         .groups_heads = plim_torch_from(t, 2, 14)};
   plim_sdpa_kernel kernel = o->broadcasts ? PLIM_SDPA_MATH
                                           : plim_sdpa_choose((plim_sdpa_kernel)plim_state(t)->sdpa,
                                                              plim_tape_gpu(t), &call);

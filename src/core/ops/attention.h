@@ -15,6 +15,9 @@ typedef struct {
   int64_t head_dim, value_dim; // of queries and keys, and of values
   const plim_tensor *mask;     // NULL: none
   bool heads_are_equal, has_dropout;
+  // Of the version of PyTorch:
+  bool avoids_cudnn; // takes its other kernels first
+  bool groups_heads; // the memory-efficient kernel takes fewer heads of keys than of queries
 } plim_sdpa_call;
 
 // The kernel that runs: starting from the preferred one, the first that supports the call. Fused kernels require

@@ -165,7 +165,7 @@ static void find_tokens(plim_tape *t, const plim_tensor *mask, plim_tensor **ind
   set(t, indices, k_nonzero(t, batch * length, 1, batch * (length - plim_state(t)->padding)));
   plim_consume(t, empty(t, (plim_dims){0}, PLIM_I32)); // the longest length
   plim_tensor *sums = empty(t, dims(batch), PLIM_I32);
-  plim_consume(t, scratch(t, k_scan_bytes(batch, K_SCAN_32_TILE, PLIM_I32)));
+  plim_consume(t, scratch(t, k_scan_bytes(t, batch, K_SCAN_32_TILE, PLIM_I32)));
   set(t, offsets, empty(t, dims(batch + 1), PLIM_I32));
   plim_consume(t, sums);
   plim_consume(t, lengths);

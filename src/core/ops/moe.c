@@ -33,7 +33,7 @@ void sort_indices(plim_tape *t, plim_tensor *x, plim_tensor **sorted, plim_tenso
   int64_t count = x->shape.at[0];
   plim_tensor *values = indices_new(t, count), *from = indices_new(t, count);
   plim_tensor *range = indices_new(t, count);
-  if (count > SORT_IN_PLACE) plim_consume(t, scratch(t, k_sort_bytes(count, 64)));
+  if (count > SORT_IN_PLACE) plim_consume(t, scratch(t, k_sort_bytes(t, count, 64)));
   plim_consume(t, range);
   set(t, sorted, values);
   set(t, order, from);

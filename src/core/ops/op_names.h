@@ -73,6 +73,7 @@
 #define slice(...) plim_op_slice(__VA_ARGS__)
 #define slice_rows(...) plim_op_slice_rows(__VA_ARGS__)
 #define slice_last(...) plim_op_slice_last(__VA_ARGS__)
+#define full_slices(...) plim_op_full_slices(__VA_ARGS__)
 #define contiguous_copy(...) plim_op_contiguous_copy(__VA_ARGS__)
 #define contiguous(...) plim_op_contiguous(__VA_ARGS__)
 #define cat2(...) plim_op_cat2(__VA_ARGS__)

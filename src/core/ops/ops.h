@@ -88,6 +88,9 @@ plim_tensor *plim_op_slice(plim_tape *t, plim_tensor *x, int dim, int64_t from, 
 plim_tensor *plim_op_slice_rows(plim_tape *t, plim_tensor *x, int64_t from, int64_t to);
 // x[:, -n:] for n columns, all there are: PyTorch creates a slice, because it does not see that it covers everything.
 plim_tensor *plim_op_slice_last(plim_tape *t, plim_tensor *x);
+// The slices of x[:, 0:, :] that cover a whole dimension. Before torch 2.9 each of them is a slice whose gradient is copied;
+// since then they are skipped, also by slice().
+plim_tensor *plim_op_full_slices(plim_tape *t, plim_tensor *x, int count);
 plim_tensor *plim_op_every_other(plim_tape *t, plim_tensor *x); // x[..., ::2]
 // x[:, i] if dim is 1. Which i it is does not matter.
 plim_tensor *plim_op_select_index(plim_tape *t, plim_tensor *x, int dim);

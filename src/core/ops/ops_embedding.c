@@ -1,5 +1,6 @@
 // The embedding and its gradient.
 #include "ops_impl.h"
+#include "rounding.h"
 
 #include "op_names.h"
 
@@ -9,12 +10,13 @@
 static plim_tensor *indices(plim_tape *t, int64_t n) { return empty(t, dims(n), PLIM_I64); }
 
 // With few rows and many partial sums, the partial sums are added to the rows atomically instead of being stored;
-// PyTorch's use_fused_kernel, MAX_ATOMIC_ACCUM_BLOCKS_PER_SM = 4.
+// PyTorch's use_fused_kernel, MAX_ATOMIC_ACCUM_BLOCKS_PER_SM = 4. Since torch 2.11.
 static bool embedding_adds_atomically(const plim_tape *t, int64_t rows, int64_t parts,
                                       int64_t width) {
   int64_t warped = (width + 31) / 32 * 32, block = warped < 1024 ? warped : 1024;
   int64_t grid = (rows * warped + block - 1) / block;
-  return grid < 4 * plim_tape_gpu(t)->multiprocessors && parts > 4 * grid;
+  return plim_torch_from(t, 2, 11) && grid < 4 * plim_tape_gpu(t)->multiprocessors &&
+         parts > 4 * grid;
 }
 
 // The gradient for many indices: they are sorted and split into runs of equal indices; each run is reduced to partial
@@ -23,14 +25,15 @@ static plim_tensor *embedding_gradient_sorted(plim_tape *t, int64_t n, plim_dims
                                               plim_dtype dtype) {
   int64_t rows = table.at[0], width = table.at[1], runs = n < rows ? n : rows;
   plim_tensor *sorted = indices(t, n), *order = indices(t, n), *range = indices(t, n);
-  plim_consume(t, scratch(t, k_sort_bytes(n, 64)));
+  int bits = plim_torch_from(t, 2, 13) ? plim_bits_of(rows - 1) : 64; // of the indices, or all
+  plim_consume(t, scratch(t, k_sort_bytes(t, n, bits)));
   plim_consume(t, range);
   plim_tensor *out = empty(t, table, dtype);
   plim_tensor *starts = indices(t, n), *count = indices(t, 1), *unused = indices(t, n);
-  plim_consume(t, scratch(t, k_scan_bytes(n, K_UNIQUE_TILE, PLIM_I64)));
+  plim_consume(t, scratch(t, k_unique_bytes(t, n)));
   plim_consume(t, unused);
   plim_tensor *per_run = indices(t, runs), *offsets = indices(t, runs);
-  plim_consume(t, scratch(t, k_scan_bytes(runs, K_SCAN_TILE, PLIM_I64)));
+  plim_consume(t, scratch(t, k_scan_bytes(t, runs, K_SCAN_TILE, PLIM_I64)));
   int64_t parts = n / 10 + runs;
   plim_tensor *part_count = indices(t, 1), *part_starts = indices(t, parts);
   bool adds_atomically = embedding_adds_atomically(t, runs, parts, width);

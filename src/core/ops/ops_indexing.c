@@ -1,13 +1,8 @@
 // Indexing by a tensor of indices: whole rows or single elements.
 #include "ops_impl.h"
+#include "rounding.h"
 
 #include "op_names.h"
-
-static int bits_of(int64_t largest) {
-  int bits = 1;
-  while (bits < 63 && largest >> bits) bits++;
-  return bits;
-}
 
 // index_put_with_sort_kernel of CUDA/Indexing.cu: the indices are linearised and sorted.
 // There are `n` of them for each indexed dimension. `found` are indices that were made for it, or NULL.
@@ -25,7 +20,7 @@ static void put_sorted(plim_tape *t, const plim_tensor *grad, int64_t n, int64_t
   plim_tensor *values = copies ? empty(t, grad->shape, (plim_dtype)grad->dtype) : NULL;
   plim_tensor *sorted = empty(t, dims(n), PLIM_I64), *order = empty(t, dims(n), PLIM_I64);
   plim_tensor *range = empty(t, dims(n), PLIM_I64);
-  plim_consume(t, scratch(t, k_sort_bytes(n, bits_of(slices - 1))));
+  plim_consume(t, scratch(t, k_sort_bytes(t, n, plim_bits_of(slices - 1))));
   consume_all(t, range, order, sorted, values, linear);
 }
 
@@ -139,7 +134,7 @@ plim_tensor *masked_scatter(plim_tape *t, plim_tensor *mask, plim_tensor *x) {
   if (n) n->shape = x->shape, node_save(t, n, mask);
   plim_tensor *zeros = empty(t, mask->shape, (plim_dtype)x->dtype);
   plim_tensor *out = k_unary(t, zeros), *places = empty(t, mask->shape, PLIM_I64);
-  plim_consume(t, scratch(t, k_scan_bytes(plim_numel(&mask->shape), K_SCAN_TILE, PLIM_I64)));
+  plim_consume(t, scratch(t, k_scan_bytes(t, plim_numel(&mask->shape), K_SCAN_TILE, PLIM_I64)));
   plim_consume(t, places);
   plim_work_map(t, zeros, x, out);
   plim_consume(t, zeros);

@@ -5,7 +5,7 @@
 #include "op_names.h"
 
 // LaunchGammaBetaBackwardCUDAKernel: with many short rows, each block sums some of them and a second pass adds up the
-// partial sums. Seen at 65,537 and 131,072 rows.
+// partial sums. Seen at 65,537 and 131,072 rows; since torch 2.8.
 static void sum_in_parts(plim_tape *t, int64_t rows, int64_t width, plim_tensor **gradients) {
   int64_t blocks = (rows + 31) / 32, most = 32768 / ((width + 31) / 32);
   plim_tensor *parts[2] = {NULL};
@@ -31,8 +31,8 @@ static void layer_norm_backward(plim_tape *t, plim_grad_node *n, plim_tensor **i
   if (wants(n, 1)) out[1] = empty(t, n->shape, (plim_dtype)n->dtype);
   if (wants(n, 2)) out[2] = empty(t, n->shape, (plim_dtype)n->dtype);
   int64_t width = x->shape.at[x->shape.n - 1], rows = plim_numel(&x->shape) / width;
-  if (rows > 65536 && width / 32 < plim_tape_gpu(t)->multiprocessors / 2)
-    sum_in_parts(t, rows, width, out + 1);
+  bool is_tall = rows > 65536 && width / 32 < plim_tape_gpu(t)->multiprocessors / 2;
+  if (is_tall && plim_torch_from(t, 2, 8)) sum_in_parts(t, rows, width, out + 1);
 }
 
 static plim_tensor *layer_norm_of(plim_tape *t, plim_tensor *wide, plim_tensor *weight,

@@ -182,6 +182,12 @@ plim_tensor *slice_last(plim_tape *t, plim_tensor *x) {
   return sliced(t, slice_backward, x, dim, x->shape.at[dim]);
 }
 
+plim_tensor *full_slices(plim_tape *t, plim_tensor *x, int count) {
+  if (plim_torch_from(t, 2, 9)) return x;
+  for (int i = 0; i < count; i++) x = sliced(t, slice_backward, x, 0, x->shape.at[0]);
+  return x;
+}
+
 plim_tensor *select_index(plim_tape *t, plim_tensor *x, int dim) {
   plim_grad_node *n = node1(t, slice_backward, x);
   if (n) n->shape = x->shape;

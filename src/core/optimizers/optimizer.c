@@ -13,20 +13,25 @@
 
 #define NORM_CHUNK 65536 // elements per block of the multi-tensor norm
 
-// The norms of the gradients of one dtype, by one kernel: appended to `norms`.
+// The norms of the gradients of one dtype, by one kernel: appended to `norms`. A tensor has as many partial sums as the
+// largest; since torch 2.15 as many as it has chunks, with a list of where they begin.
 static void norms_of(plim_tape *t, plim_tensor *const *parameters, size_t count, plim_dtype dtype,
                      plim_tensor **norms, size_t *made) {
-  uint64_t most = 0, n = 0;
+  uint64_t most = 0, n = 0, all = 0;
   for (size_t i = 0; i < count; i++) {
     const plim_tensor *grad = parameters[i]->grad;
     if (!grad || grad->dtype != dtype) continue;
     uint64_t chunks = ((uint64_t)plim_numel(&grad->shape) + NORM_CHUNK - 1) / NORM_CHUNK;
     if (chunks > most) most = chunks;
+    all += chunks;
     n++;
   }
-  plim_tensor *buffer = scratch(t, most * n * 4);
+  bool is_packed = plim_torch_from(t, 2, 15);
+  plim_tensor *begins = is_packed ? scratch(t, (n + 1) * 8) : NULL;
+  plim_tensor *buffer = scratch(t, (is_packed ? all : most * n) * 4);
   for (uint64_t i = 0; i < n; i++) norms[(*made)++] = empty(t, (plim_dims){0}, dtype);
   plim_consume(t, buffer);
+  plim_consume(t, begins);
 }
 
 // The dtypes of the gradients, in the order in which they appear.
@@ -53,34 +58,40 @@ static plim_tensor *reduce_norms(plim_tape *t, const plim_tensor *stacked) {
 }
 
 // Gradients are grouped by dtype in a hash table, which lists the group that was found last first.
-static plim_tensor *total_norm(plim_tape *t, plim_tensor *const *parameters, size_t count) {
+static plim_tensor *total_norm(plim_tape *t, plim_tensor *const *parameters, size_t count,
+                               plim_tensor **norms, size_t *n) {
   plim_dtype dtypes[PLIM_DTYPE_COUNT];
-  size_t groups = dtypes_of(parameters, count, dtypes), n = 0;
+  size_t groups = dtypes_of(parameters, count, dtypes);
   plim_dtype dtype = groups == 1 ? dtypes[0] : PLIM_FP32;
-  plim_tensor **norms = calloc(count + 1, sizeof(plim_tensor *));
-  if (!norms) plim_tape_stop(t);
-  if (!norms) return empty(t, (plim_dims){0}, dtype);
-  for (size_t i = groups; i-- > 0;) norms_of(t, parameters, count, dtypes[i], norms, &n);
-  plim_tensor *stacked = empty(t, dims((int64_t)n), dtype), *reduced = stacked;
+  for (size_t i = groups; norms && i-- > 0;) norms_of(t, parameters, count, dtypes[i], norms, n);
+  plim_tensor *stacked = empty(t, dims((int64_t)*n), dtype), *reduced = stacked;
   if (plim_state(t)->shards && plim_state(t)->shards->has_dtensors)
     reduced = reduce_norms(t, stacked);
   plim_tensor *total = empty(t, (plim_dims){0}, dtype);
   if (reduced != stacked) plim_consume(t, reduced);
   plim_consume(t, stacked);
-  for (size_t i = n; i-- > 0;) plim_consume(t, norms[i]);
-  free(norms);
   return total;
+}
+
+static void free_norms(plim_tape *t, plim_tensor **norms, size_t *n) {
+  while (*n) plim_consume(t, norms[--*n]);
 }
 
 plim_tensor *plim_clip_grad_norm(plim_tape *t, plim_tensor *const *parameters, size_t count) {
   plim_work_parameters(t, count);
   plim_work_foreach(t, parameters, count, 1); // the norms
   plim_work_foreach(t, parameters, count, 2); // the gradients times the clamped coefficient
-  plim_tensor *total = total_norm(t, parameters, count);
+  plim_tensor **norms = calloc(count + 1, sizeof(plim_tensor *));
+  if (!norms) plim_tape_stop(t);
+  size_t n = 0;
+  plim_tensor *total = total_norm(t, parameters, count, norms, &n);
+  if (plim_torch_from(t, 2, 6)) free_norms(t, norms, &n); // get_total_norm returned
   plim_tensor *plus = k_unary(t, total), *inverse = k_unary(t, plus), *factor = k_unary(t, inverse);
   plim_consume(t, inverse);
   plim_consume(t, plus);
   plim_tensor *clamped = k_unary(t, factor);
+  free_norms(t, norms, &n);
+  free(norms);
   plim_consume(t, factor);
   plim_consume(t, clamped);
   return total;

@@ -275,10 +275,11 @@ plim_tensor *k_sum_to(plim_tape *t, plim_tensor *x, plim_dims shape) {
 
 enum {
   SORT_ONE_TILE =
-      256 * 9,       // pairs that one block sorts; cub's SingleTilePolicy for pairs of 8 bytes
-  SORT_TILE = 4608,  // pairs per block otherwise; fitted to recordings
-  SORT_DIGITS = 256, // 8 bits per pass
-  CUB_ALIGN = 256    // alignment of each part of the temporary storage
+      256 * 9,      // pairs that one block sorts; cub's SingleTilePolicy for pairs of 8 bytes
+  SORT_TILE = 4608, // pairs per block otherwise; fitted to recordings
+  SORT_TILE_BEFORE = 3840, // of CUDA 12.1 (torch 2.4); fitted to 4,096 and 131,072 indices
+  SORT_DIGITS = 256,       // 8 bits per pass
+  CUB_ALIGN = 256          // alignment of each part of the temporary storage
 };
 
 static uint64_t cub_part(int64_t bytes) {
@@ -288,20 +289,30 @@ static uint64_t cub_part(int64_t bytes) {
 // Temporary storage of cub's DispatchRadixSort: digit counters for each pass, one word per block and digit, a second
 // buffer of keys and values if there is more than one pass, and a counter of blocks. With 64 bits this matches
 // recordings of 4,096 to 65,536 indices.
-uint64_t k_sort_bytes(int64_t n, int bits) {
+uint64_t k_sort_bytes(const plim_tape *t, int64_t n, int bits) {
   if (n <= SORT_ONE_TILE) return 1;
+  int64_t tile = plim_torch_from(t, 2, 5) ? SORT_TILE : SORT_TILE_BEFORE;
   int64_t passes = plim_ceil_div(bits, 8);
   uint64_t bytes = cub_part(passes * SORT_DIGITS * 8);
-  bytes += cub_part(plim_ceil_div(n, SORT_TILE) * SORT_DIGITS * 4);
+  bytes += cub_part(plim_ceil_div(n, tile) * SORT_DIGITS * 4);
   if (passes > 1) bytes += 2 * cub_part(8 * n);
   return bytes + cub_part(4 * passes) + CUB_ALIGN - 1;
 }
 
 // Temporary storage of cub's scan: one state per tile (a sum, and its status in as many bytes), 32 states before the
-// first, and one small part. Recorded with 64 bits, and once with 32 bits (8 experts).
-uint64_t k_scan_bytes(int64_t n, int64_t tile, plim_dtype dtype) {
+// first, and one small part, which CUDA 12 does not have (torch before 2.11). Recorded with 64 bits, and once with 32 bits
+// (8 experts).
+uint64_t k_scan_bytes(const plim_tape *t, int64_t n, int64_t tile, plim_dtype dtype) {
   int64_t state_bytes = 2 * plim_dtype_bytes[dtype];
-  return cub_part(state_bytes * (plim_ceil_div(n, tile) + 32)) + CUB_ALIGN + CUB_ALIGN - 1;
+  uint64_t small = plim_torch_from(t, 2, 11) ? CUB_ALIGN : 0;
+  return cub_part(state_bytes * (plim_ceil_div(n, tile) + 32)) + small + CUB_ALIGN - 1;
+}
+
+// Before torch 2.7 it counts in 32 bits. The tile of CUDA 12.1 (torch 2.4) is fitted to 4,096 and 131,072 indices.
+uint64_t k_unique_bytes(const plim_tape *t, int64_t n) {
+  enum { TILE = 640 * 7, TILE_BEFORE = 64 * 5 };
+  return k_scan_bytes(t, n, plim_torch_from(t, 2, 5) ? TILE : TILE_BEFORE,
+                      plim_torch_from(t, 2, 7) ? PLIM_I64 : PLIM_I32);
 }
 
 // Allocates the result, then the input converted to 64 bits, if it has fewer. cub scans a single row; several rows need no scratch.
@@ -309,7 +320,7 @@ plim_tensor *k_running_sum(plim_tape *t, const plim_tensor *x) {
   plim_tensor *out = empty(t, x->shape, PLIM_I64);
   plim_tensor *wide = x->dtype == PLIM_I64 ? NULL : empty(t, x->shape, PLIM_I64);
   if (x->shape.at[0] == 1)
-    plim_consume(t, scratch(t, k_scan_bytes(x->shape.at[1], K_SCAN_TILE, PLIM_I64)));
+    plim_consume(t, scratch(t, k_scan_bytes(t, x->shape.at[1], K_SCAN_TILE, PLIM_I64)));
   plim_consume(t, wide);
   return out;
 }
@@ -324,7 +335,7 @@ plim_tensor *k_nonzero(plim_tape *t, int64_t n, int64_t dimensions, int64_t foun
   plim_tensor *count = empty(t, (plim_dims){0}, PLIM_I32);
   plim_consume(t, scratch(t, n <= COUNT_TILE ? 1 : cub_part(4 * blocks) + CUB_ALIGN - 1));
   plim_tensor *out = empty(t, dims(found * dimensions), PLIM_I64);
-  plim_consume(t, scratch(t, k_scan_bytes(n, SELECT_TILE, PLIM_I32)));
+  plim_consume(t, scratch(t, k_scan_bytes(t, n, SELECT_TILE, PLIM_I32)));
   plim_consume(t, count);
   return out;
 }
@@ -333,9 +344,11 @@ plim_tensor *k_nonzero(plim_tape *t, int64_t n, int64_t dimensions, int64_t foun
 
 enum { CUBLAS, CUBLAS_LT };
 
+// Since torch 2.15 each product has a workspace of its own, which is freed behind it.
 static void workspace(plim_tape *t, int which, uint64_t bytes) {
   plim_tensor **kept = &t->workspaces[t->state.thread][which];
-  if (!*kept && !t->state.is_stopped) set(t, kept, scratch(t, bytes));
+  if (plim_torch_from(t, 2, 15)) plim_consume(t, scratch(t, bytes));
+  else if (!*kept && !t->state.is_stopped) set(t, kept, scratch(t, bytes));
 }
 
 // 32 MiB was recorded on Hopper; other cards use the default of PyTorch's parseChosenWorkspaceSize (:4096:2:16:8).
@@ -344,9 +357,18 @@ void k_cublas(plim_tape *t) {
   workspace(t, CUBLAS, is_large ? 32 * PLIM_MIB : 2 * 4096 * 1024 + 8 * 16 * 1024);
 }
 
+// addmm's workspace: before torch 2.9 and since 2.15 each call allocates one; since 2.12 it is cuBLAS's.
 void k_cublas_lt(plim_tape *t) {
-  k_cublas(t);
-  workspace(t, CUBLAS_LT, PLIM_MIB);
+  bool is_before = !plim_torch_from(t, 2, 9), is_after = plim_torch_from(t, 2, 15);
+  plim_tensor *own = is_before || is_after ? scratch(t, PLIM_MIB) : NULL;
+  if (!is_after) k_cublas(t);
+  if (own) plim_consume(t, own);
+  else if (!plim_torch_from(t, 2, 12)) workspace(t, CUBLAS_LT, PLIM_MIB);
+}
+
+// Since torch 2.15 it is a kernel of PyTorch's own.
+void k_outer_product(plim_tape *t) {
+  if (!plim_torch_from(t, 2, 15)) k_cublas(t);
 }
 
 plim_tensor *k_mm(plim_tape *t, const plim_tensor *a, const plim_tensor *b) {

@@ -39,19 +39,22 @@ plim_tensor *k_sum_to(plim_tape *t, plim_tensor *x, plim_dims shape);
 // Items that one block of a cub kernel processes at a time, for 8-byte keys on Hopper. Read off a sweep of
 // sizes (3,073 to 2,097,152) and confirmed by cub's tuning tables. Some scans of 4-byte items take more
 // (K_SCAN_32_TILE).
-enum { K_UNIQUE_TILE = 640 * 7, K_SCAN_TILE = 128 * 7, K_SCAN_32_TILE = 128 * 15 };
+enum { K_SCAN_TILE = 128 * 7, K_SCAN_32_TILE = 128 * 15 };
 // Temporary bytes of cub's scan of n integers with the given tile size.
-uint64_t k_scan_bytes(int64_t n, int64_t tile, plim_dtype dtype);
+uint64_t k_scan_bytes(const plim_tape *t, int64_t n, int64_t tile, plim_dtype dtype);
+// The same of cub's selection of n indices that differ from the one before.
+uint64_t k_unique_bytes(const plim_tape *t, int64_t n);
 // torch.cumsum(x, dim=1) of integers narrower than 64 bits; the result has 64 bits.
 plim_tensor *k_running_sum(plim_tape *t, const plim_tensor *x);
 // Temporary bytes of cub's radix sort of n pairs of 64-bit integers by the lowest `bits` bits of the key.
-uint64_t k_sort_bytes(int64_t n, int bits);
+uint64_t k_sort_bytes(const plim_tape *t, int64_t n, int bits);
 
 // Matrix products. The first product on each thread also allocates cuBLAS's workspace.
 plim_tensor *k_mm(plim_tape *t, const plim_tensor *a, const plim_tensor *b);  // 2-D
 plim_tensor *k_bmm(plim_tape *t, const plim_tensor *a, const plim_tensor *b); // 3-D
 void k_cublas(plim_tape *t);
 void k_cublas_lt(plim_tape *t);
+void k_outer_product(plim_tape *t); // bmm of a column and a row
 
 // Views. k_reshape copies where no view is possible.
 bool k_view_strides(const plim_tensor *x, const plim_dims *shape, plim_dims *stride);

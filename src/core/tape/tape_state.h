@@ -55,6 +55,12 @@ static inline bool plim_transformers_from(const plim_tape *t, unsigned major, un
   return plim_transformers_since(t, PLIM_RELEASE(major, minor));
 }
 
+// Whether it uses this release of PyTorch, or a later one.
+static inline bool plim_torch_from(const plim_tape *t, unsigned major, unsigned minor) {
+  uint16_t version = plim_const_state(t)->versions.torch;
+  return (version ? version : PLIM_MEASURED_TORCH) >= PLIM_RELEASE(major, minor);
+}
+
 // ---- autocast -------------------------------------------------------------------------------------
 
 // Turns autocast on for a dtype, or off (PLIM_BOOL), which frees the casts it kept. Returns the previous setting.

@@ -5,7 +5,7 @@ cat > config.json <<'JSON'
 JSON
 estimate="estimate --model config.json --load init --batch 2 --seq 256 --amp bf16 --gpu h200"
 for method in orpo cpo simpo kto reward; do
-  $PLIMSOLL $estimate --method $method | head -8
+  $PLIMSOLL $estimate --method $method | sed "/^FITS/q"
   $PLIMSOLL $estimate --method $method --json | grep '"peak_allocated_bytes"'
 done
 $PLIMSOLL $estimate --method orpo --loss full --json | grep '"peak_allocated_bytes"'

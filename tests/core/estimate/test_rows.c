@@ -145,6 +145,30 @@ typedef struct {
   double worst_allocated, worst_reserved;
 } version_score;
 
+static void count_version(version_score *s, const char *name, const plim_prediction *p,
+                          int64_t allocated, int64_t reserved) {
+  double off_a = error_percent(p->peak_allocated_bytes, allocated),
+         off_r = error_percent(p->peak_reserved_bytes, reserved);
+  s->rows++;
+  s->allocated_equal += off_a == 0;
+  s->reserved_equal += off_r == 0;
+  s->worst_allocated = fmax(s->worst_allocated, off_a);
+  s->worst_reserved = fmax(s->worst_reserved, off_r);
+  if (off_a == 0 && off_r == 0) return;
+  printf("  %s: allocated %" PRIu64 " measured %" PRIi64 " (%.3f %%), reserved %" PRIu64
+         " measured %" PRIi64 " (%.3f %%)\n",
+         name, p->peak_allocated_bytes, allocated, off_a, p->peak_reserved_bytes, reserved, off_r);
+}
+
+static void hold_versions_to_bars(const version_score *s, double worst_allocated) {
+  printf(
+      "  %zu rows: allocated equal in %zu, worst %.3f %%; reserved equal in %zu, worst %.3f %%\n",
+      s->rows, s->allocated_equal, s->worst_allocated, s->reserved_equal, s->worst_reserved);
+  CHECK((double)s->allocated_equal >= 0.8 * (double)s->rows, "allocated");
+  CHECK((double)s->reserved_equal >= 0.8 * (double)s->rows, "reserved");
+  CHECK(s->worst_allocated <= worst_allocated && s->worst_reserved <= 1, "worst");
+}
+
 static void judge_version(const json_t *row, const json_t *models, version_score *s) {
   const json_t *c = json_object_get(row, "case");
   const char *release = case_text(row, "transformers", "");
@@ -157,19 +181,10 @@ static void judge_version(const json_t *row, const json_t *models, version_score
            case_text(row, "peft", ""));
   if (plim_versions_parse(versions, &job.versions, NULL)) test_failed = true;
   plim_prediction p = estimate(c, &job).capped;
-  int64_t allocated = case_integer(row, "peak_allocated", 0),
-          reserved = case_integer(row, "peak_reserved", 0);
-  double off_a = error_percent(p.peak_allocated_bytes, allocated),
-         off_r = error_percent(p.peak_reserved_bytes, reserved);
-  s->rows++;
-  s->allocated_equal += off_a == 0;
-  s->reserved_equal += off_r == 0;
-  s->worst_allocated = fmax(s->worst_allocated, off_a);
-  s->worst_reserved = fmax(s->worst_reserved, off_r);
-  printf("  %s %s: allocated %" PRIu64 " measured %" PRIi64 " (%.3f %%), reserved %" PRIu64
-         " measured %" PRIi64 " (%.3f %%)\n",
-         release, case_text(row, "id", "?"), p.peak_allocated_bytes, allocated, off_a,
-         p.peak_reserved_bytes, reserved, off_r);
+  char name[128];
+  snprintf(name, sizeof name, "%s %s", release, case_text(row, "id", "?"));
+  count_version(s, name, &p, case_integer(row, "peak_allocated", 0),
+                case_integer(row, "peak_reserved", 0));
 }
 
 TEST(runs_with_other_versions_are_predicted) {
@@ -181,12 +196,33 @@ TEST(runs_with_other_versions_are_predicted) {
     judge_version(json_array_get(rows, i), models, &s);
   json_decref(rows);
   json_decref(models);
-  printf(
-      "  %zu rows: allocated equal in %zu, worst %.3f %%; reserved equal in %zu, worst %.3f %%\n",
-      s.rows, s.allocated_equal, s.worst_allocated, s.reserved_equal, s.worst_reserved);
-  CHECK((double)s.allocated_equal >= 0.8 * (double)s.rows, "allocated");
-  CHECK((double)s.reserved_equal >= 0.8 * (double)s.rows, "reserved");
-  CHECK(s.worst_allocated <= 0.5 && s.worst_reserved <= 1, "worst");
+  hold_versions_to_bars(&s, 0.5);
+}
+
+// Recorded with stacks, on a simulated GPU; test_tape.c compares every event of them. Before torch 2.13 peaks can differ even
+// where all events agree: which block is reused depends on where the driver puts segments. These models are small, so that
+// this counts for more.
+TEST(peaks_with_other_releases_of_torch) {
+  static const char *const folder[] = {"versions"};
+  truth_files files = truth_list(folder, 1);
+  version_score s = {0}, newest = {0};
+  for (size_t i = 0; i < files.len; i++) {
+    const char *name = files.at[i].name;
+    json_t *row = json_loads(truth_json(name), 0, NULL);
+    const json_t *c = json_object_get(row, "case");
+    plim_job job;
+    CHECK(case_job(c, json_object_get(row, "config"), &job), "%s", name);
+    if (job.versions.torch) {
+      plim_prediction p = estimate(c, &job).capped;
+      count_version(job.versions.torch < PLIM_RELEASE(2, 13) ? &s : &newest, name, &p,
+                    case_integer(row, "peak_alloc", 0), case_integer(row, "peak_reserved", 0));
+    }
+    json_decref(row);
+  }
+  vec_free(&files);
+  hold_versions_to_bars(&s, 1);
+  CHECK(newest.rows > 0 && newest.allocated_equal == newest.rows, "%zu", newest.allocated_equal);
+  CHECK(newest.reserved_equal == newest.rows, "%zu of %zu", newest.reserved_equal, newest.rows);
 }
 
 // ---- ways to save memory ----------------------------------------------------------------------------

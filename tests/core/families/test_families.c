@@ -6,10 +6,10 @@
 #include "test.h"
 #include "truth.h"
 
-static const char *const folders[] = {"accelerate", "bare",    "contrastive", "decoders",
-                                      "encoders",   "experts", "families",    "flash",
-                                      "heads",      "kernels", "more",        "programs",
-                                      "saving",     "sharded", "simulated",   "zero_init"};
+static const char *const folders[] = {
+    "accelerate", "bare",    "contrastive", "decoders", "encoders", "experts",
+    "families",   "flash",   "heads",       "kernels",  "more",     "programs",
+    "saving",     "sharded", "simulated",   "versions", "zero_init"};
 
 // Measured rows, whose models are in models.json.
 static const char *const measured[] = {"steps", "sharded", "sharded_more", "sharded_ddp",
@@ -18,14 +18,27 @@ static const char *const measured[] = {"steps", "sharded", "sharded_more", "shar
 static const struct {
   unsigned bit;
   const char *name;
-} kinds[] = {{PLIM_RECORDED_TRAINING, "training"},     {PLIM_RECORDED_QUANTISED, "quantised"},
-             {PLIM_RECORDED_FUSED_LOSS, "fused loss"}, {PLIM_RECORDED_LIGER, "Liger"},
-             {PLIM_RECORDED_SHARDED, "sharded"},       {PLIM_RECORDED_DEEPSPEED, "DeepSpeed"}};
+} kinds[] = {{PLIM_RECORDED_TRAINING, "training"},      {PLIM_RECORDED_QUANTISED, "quantised"},
+             {PLIM_RECORDED_FUSED_LOSS, "fused loss"},  {PLIM_RECORDED_LIGER, "Liger"},
+             {PLIM_RECORDED_SHARDED, "sharded"},        {PLIM_RECORDED_DEEPSPEED, "DeepSpeed"},
+             {PLIM_RECORDED_4_57, "transformers 4.57"}, {PLIM_RECORDED_5_22, "transformers 5.22"},
+             {PLIM_RECORDED_TORCH, "other PyTorch"}};
+
+// With 4.46 some programs of other families are recorded too, which does not make all of theirs right.
+static const struct {
+  uint16_t release;
+  unsigned bit;
+} releases[] = {{PLIM_RELEASE(4, 57), PLIM_RECORDED_4_57},
+                {PLIM_RELEASE(5, 22), PLIM_RECORDED_5_22}};
 
 static unsigned kind_of(const plim_job *job) {
   if (job->sharding.strategy > PLIM_SHARD_FSDP2) return PLIM_RECORDED_DEEPSPEED;
   if (job->sharding.strategy != PLIM_SHARD_NONE) return PLIM_RECORDED_SHARDED;
   unsigned bits = PLIM_RECORDED_TRAINING;
+  for (size_t i = 0; i < sizeof releases / sizeof *releases; i++)
+    if (job->versions.transformers == releases[i].release) bits |= releases[i].bit;
+  if (job->versions.torch && job->versions.torch != PLIM_MEASURED_TORCH)
+    bits |= PLIM_RECORDED_TORCH;
   if (job->weights != PLIM_WEIGHTS_PLAIN) bits |= PLIM_RECORDED_QUANTISED;
   if (job->recipe.loss == PLIM_LOSS_FUSED) bits |= PLIM_RECORDED_FUSED_LOSS;
   if (job->recipe.uses_liger) bits |= PLIM_RECORDED_LIGER;

@@ -56,6 +56,40 @@ TEST(dockerfiles_and_conda) {
   CHECK_U64(PIN(p, TRANSFORMERS).release, 4048u);
 }
 
+TEST(pipfile_locks) {
+  plim_pins p =
+      read_text("{\n \"default\": {\n  \"torch\": {\n   \"hashes\": [\n    \"sha256:0\"\n   ],\n"
+                "   \"version\": \"==2.7.1\"\n  },\n  \"numpy\": {\n   \"version\": \"==1.0\"\n"
+                "  },\n  \"transformers\": {\n   \"version\": \"==4.52.4\"\n  }\n }\n}\n");
+  CHECK_U64(PIN(p, TORCH).release, 2007u);
+  CHECK_U64((unsigned)PIN(p, TORCH).line, 7u);
+  CHECK_U64(PIN(p, TRANSFORMERS).release, 4052u);
+}
+
+TEST(images_of_containers) {
+  plim_pins p =
+      read_text("FROM pytorch/pytorch:2.4.1-cuda12.1-cudnn9-runtime\nRUN pip install trl\n");
+  CHECK_U64(PIN(p, TORCH).release, 2004u);
+  p = read_text("image: pytorch:latest\n");
+  CHECK_U64(PIN(p, TORCH).release, 0u);
+}
+
+TEST(setup_and_hashes) {
+  plim_pins p = read_text("install_requires=['transformers==4.46.3', \"torch>=2.4\"],\n");
+  CHECK_U64(PIN(p, TRANSFORMERS).release, 4046u);
+  CHECK_U64(PIN(p, TORCH).release, 2015u);
+  p = read_text("transformers==4.57.6 \\\n    --hash=sha256:00 \\\n    --hash=sha256:11\n");
+  CHECK_U64(PIN(p, TRANSFORMERS).release, 4057u);
+}
+
+TEST(ranges_leave_a_choice) {
+  plim_pins p = read_text("transformers>=4.46,<5\ntorch==2.9.1\ntrl~=0.24.0\n");
+  CHECK_U64(PIN(p, TRANSFORMERS).oldest, 4046u);
+  CHECK_U64(PIN(p, TRANSFORMERS).release, 4057u);
+  CHECK_U64(PIN(p, TORCH).oldest, 2009u);
+  CHECK_U64(PIN(p, TRL).oldest, 24u);
+}
+
 TEST(other_names_and_addresses_are_not_versions) {
   plim_pins p = read_text(
       "sentence-transformers==3.0\nmy-torch==1.0\ntransformers @ git+https://x/transformers@main\n"

@@ -1,7 +1,8 @@
-"""The cases of families/ and programs/ again, with the version of transformers that is on PYTHONPATH. Nothing in it depends
-on the card: with stand-ins for CUDA's libraries it needs no GPU. Cases that this version does not have are left out.
+"""The cases of families/ and programs/ again, with the versions of torch and transformers that are on PYTHONPATH. Nothing in
+it depends on the card: with stand-ins for CUDA's libraries it needs no GPU. Cases that these versions do not have are left
+out. With another torch than that of the other recordings, the names begin with both versions.
 
-usage: plimsoll simulate --gpu h200 --steps 0 --writable OUTDIR -- python versions.py OUTDIR [part of a name]
+usage: plimsoll simulate --gpu h200 --steps 0 --writable OUTDIR -- python versions.py OUTDIR [parts of names, with commas]
 """
 
 import glob
@@ -21,6 +22,8 @@ from transformers.utils import import_utils
 transformers.logging.set_verbosity_error()
 import_utils._datasets_available = False  # datasets is not of this version's time
 VERSION = transformers.__version__
+TORCH = torch.__version__.split("+")[0]
+USUAL_TORCH = "2.11.0"
 DTYPE = "dtype" if tuple(map(int, VERSION.split(".")[:2])) >= (4, 56) else "torch_dtype"
 DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
 CLASSES = {"causal": AutoModelForCausalLM, "seq2seq": AutoModelForSeq2SeqLM, "encoder": AutoModel, "mlm": AutoModelForMaskedLM}
@@ -140,7 +143,7 @@ def shortened(snapshot):
         for event in trace:
             for frames in [event] + event.get("blocks", []):
                 for frame in frames.get("frames", []):
-                    for end in ("site-packages/", "transformers-%s/" % VERSION, "/lib/python", "scripts/", "card/python/"):
+                    for end in ("site-packages/", "transformers-%s/" % VERSION, "torch-%s/" % TORCH, "/lib/python", "scripts/", "card/python/"):
                         frame["filename"] = frame["filename"].split(end)[-1]
     return snapshot
 
@@ -148,7 +151,7 @@ def shortened(snapshot):
 def record(case, about, out):
     torch.manual_seed(0)
     torch.cuda.init()
-    name = "%s-%s" % (VERSION, case["id"])
+    name = "%s-%s" % (VERSION if TORCH == USUAL_TORCH else "torch-%s-%s" % (TORCH, VERSION), case["id"])
     context = None if case.get("nostack") else "all"
     torch.cuda.memory._record_memory_history(enabled="all", context=context, stacks="python", max_entries=2_000_000)
     model, config, kind = build(case, about)
@@ -156,7 +159,7 @@ def record(case, about, out):
     (train if case.get("loop") == "trainer" else loop)(case, model, config, kind)
     torch.cuda.synchronize()
     stats = torch.cuda.memory_stats()
-    result = {"id": name, "case": dict(case, transformers=VERSION, peft=peft.__version__), "config": about,
+    result = {"id": name, "case": dict(case, transformers=VERSION, torch=TORCH, peft=peft.__version__), "config": about,
               "peak_alloc": stats["allocated_bytes.all.peak"], "peak_reserved": stats["reserved_bytes.all.peak"],
               "torch": torch.__version__, "transformers": VERSION, "peft": peft.__version__}
     with lzma.open(f"{out}/{name}.pickle.xz", "wb", preset=9) as f:
@@ -167,10 +170,10 @@ def record(case, about, out):
 
 
 def main():
-    out, part = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else ""
+    out, parts = sys.argv[1], sys.argv[2].split(",") if len(sys.argv) > 2 else [""]
     os.makedirs(out, exist_ok=True)
     for case, about in cases():
-        if part not in case["id"]:
+        if not any(part in case["id"] for part in parts):
             continue
         child = os.fork()
         if child:

@@ -45,6 +45,6 @@ const plim_family plim_family_gemma2 = {
     .lora_targets = "q_proj,v_proj",
     .old_rotary = PLIM_OLD_ROTARY_LAYERS,
     .recorded = PLIM_RECORDED_TRAINING | PLIM_RECORDED_QUANTISED | PLIM_RECORDED_SHARDED |
-                PLIM_RECORDED_4_57 | PLIM_RECORDED_5_22,
+                PLIM_RECORDED_4_57 | PLIM_RECORDED_5_22 | PLIM_RECORDED_TORCH,
     .lacks_heads = 1u << PLIM_HEAD_ANSWERS,
 };

@@ -261,6 +261,8 @@ const plim_family plim_family_gpt2 = {
     .has_position_table = true,
     .lora_targets = "c_attn",
     .loss_function_from = PLIM_RELEASE(4, 48),
+    .logits_to_keep_from = PLIM_RELEASE(4, 53),
     .recorded = PLIM_RECORDED_TRAINING | PLIM_RECORDED_QUANTISED | PLIM_RECORDED_SHARDED |
-                PLIM_RECORDED_DEEPSPEED | PLIM_RECORDED_4_57 | PLIM_RECORDED_5_22,
+                PLIM_RECORDED_DEEPSPEED | PLIM_RECORDED_4_57 | PLIM_RECORDED_5_22 |
+                PLIM_RECORDED_TORCH,
 };

@@ -221,6 +221,7 @@ const plim_family plim_family_gpt_neox = {
     .turns_part_of_head = true,
     .lora_targets = "query_key_value",
     .loss_function_from = PLIM_RELEASE(4, 48),
+    .logits_to_keep_from = PLIM_RELEASE(4, 49),
     .recorded = PLIM_RECORDED_TRAINING | PLIM_RECORDED_QUANTISED | PLIM_RECORDED_SHARDED |
-                PLIM_RECORDED_4_57 | PLIM_RECORDED_5_22,
+                PLIM_RECORDED_4_57 | PLIM_RECORDED_5_22 | PLIM_RECORDED_TORCH,
 };

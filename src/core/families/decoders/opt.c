@@ -91,7 +91,7 @@ static plim_tensor *positions_from(plim_tape *t, plim_tensor *mask) {
   plim_dtype dtype = (plim_dtype)mask->dtype;
   set(t, &counted, empty(t, mask->shape, dtype));
   if (mask->shape.at[0] == 1)
-    plim_consume(t, scratch(t, k_scan_bytes(mask->shape.at[1], K_SCAN_TILE, dtype)));
+    plim_consume(t, scratch(t, k_scan_bytes(t, mask->shape.at[1], K_SCAN_TILE, dtype)));
   set(t, &counted, to(t, add_scalar(t, mul(t, counted, mask)), PLIM_I64));
   return give(t, &counted);
 }

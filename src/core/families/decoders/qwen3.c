@@ -22,5 +22,5 @@ const plim_family plim_family_qwen3 = {
     .has_liger = true,
     .first_release = PLIM_RELEASE(4, 51),
     .recorded = PLIM_RECORDED_TRAINING | PLIM_RECORDED_QUANTISED | PLIM_RECORDED_SHARDED |
-                PLIM_RECORDED_4_57 | PLIM_RECORDED_5_22,
+                PLIM_RECORDED_4_57 | PLIM_RECORDED_5_22 | PLIM_RECORDED_TORCH,
 };

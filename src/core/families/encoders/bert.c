@@ -216,5 +216,6 @@ const plim_family plim_family_bert = {
     .has_position_table = true,
     .lora_targets = "query,value",
     .loss_function_from = PLIM_RELEASE(5, 0),
-    .recorded = PLIM_RECORDED_TRAINING | PLIM_RECORDED_4_57 | PLIM_RECORDED_5_22,
+    .recorded =
+        PLIM_RECORDED_TRAINING | PLIM_RECORDED_4_57 | PLIM_RECORDED_5_22 | PLIM_RECORDED_TORCH,
 };

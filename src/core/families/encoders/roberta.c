@@ -6,5 +6,6 @@ const plim_family plim_family_roberta = {
     PLIM_ROBERTA_ROW("roberta", 50265),
     .makes_head_bias_twice = true,
     .lora_targets = "query,value",
-    .recorded = PLIM_RECORDED_TRAINING | PLIM_RECORDED_4_57 | PLIM_RECORDED_5_22,
+    .recorded =
+        PLIM_RECORDED_TRAINING | PLIM_RECORDED_4_57 | PLIM_RECORDED_5_22 | PLIM_RECORDED_TORCH,
 };

@@ -507,5 +507,5 @@ const plim_family plim_family_t5 = {
     .lora_targets = "q,v",
     .loss_function_from = PLIM_RELEASE(5, 0),
     .sdpa_from = PLIM_RELEASE(5, 15),
-    .recorded = PLIM_RECORDED_TRAINING | PLIM_RECORDED_5_22,
+    .recorded = PLIM_RECORDED_TRAINING | PLIM_RECORDED_5_22 | PLIM_RECORDED_TORCH,
 };

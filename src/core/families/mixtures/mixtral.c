@@ -30,5 +30,5 @@ const plim_family plim_family_mixtral = {
     .lora_targets = "q_proj,v_proj",
     .old_rotary = PLIM_OLD_ROTARY_CACHED,
     .recorded = PLIM_RECORDED_TRAINING | PLIM_RECORDED_QUANTISED | PLIM_RECORDED_SHARDED |
-                PLIM_RECORDED_5_22,
+                PLIM_RECORDED_5_22 | PLIM_RECORDED_TORCH,
 };

@@ -90,7 +90,9 @@ static void take(plim_pin *pin, plim_library library, span asked, const char *fi
   bool is_known;
   uint16_t release = plim_release_allowed(library, asked.at, length, &is_known);
   if (!release) return;
-  *pin = (plim_pin){.release = release, .is_known = is_known, .line = line};
+  uint16_t oldest = plim_release_oldest(library, asked.at, length);
+  *pin = (plim_pin){
+      .release = release, .oldest = oldest ? oldest : release, .is_known = is_known, .line = line};
   snprintf(pin->asked, sizeof pin->asked, "%.*s", (int)(length < 47 ? length : 47), asked.at);
   snprintf(pin->file, sizeof pin->file, "%.255s", file);
 }
@@ -104,6 +106,9 @@ static span asked_after_name(span *s) {
   skip_blanks(s);
   bool has_brackets = peek(s) == '(';
   if (has_brackets) s->at++;
+  bool has_tag = peek(s) == ':' && s->at + 1 < s->end && s->at[1] >= '0' && s->at[1] <= '9';
+  if (has_tag) s->at++; // FROM pytorch/pytorch:2.4.1-cuda12.1-cudnn9-runtime
+  if (has_tag) return requirement(s);
   if (!is_operator(peek(s))) return (span){s->at, s->at};
   bool is_single = peek(s) == '=' && (s->at + 1 == s->end || s->at[1] != '=');
   if (!is_single) return requirement(s);
@@ -148,9 +153,35 @@ static bool read_locked(plim_pins *pins, plim_library library, span line, const 
   return true;
 }
 
+static bool begins_with(span *line, const char *text) {
+  size_t length = strlen(text);
+  skip_blanks(line);
+  if ((size_t)(line->end - line->at) < length || memcmp(line->at, text, length) != 0) return false;
+  line->at += length;
+  return true;
+}
+
+// Pipfile.lock: "transformers": {, and in one of the next lines "version": "==4.57.6". `named` is the entry that the line is
+// in.
+static void read_json_lock(plim_pins *pins, plim_library *named, span line, const char *file,
+                           int number) {
+  span rest = line;
+  if (*named != PLIM_LIBRARIES && begins_with(&rest, "\"version\": \"")) {
+    take(&pins->of[*named], *named, quoted(&rest, '"'), file, number);
+    *named = PLIM_LIBRARIES;
+    return;
+  }
+  rest = line;
+  if (begins_with(&rest, "}")) *named = PLIM_LIBRARIES;
+  rest = line;
+  if (!begins_with(&rest, "\"")) return;
+  plim_library library = library_at(&rest);
+  if (begins_with(&rest, "\": {")) *named = library;
+}
+
 void plim_pins_read(plim_pins *pins, const char *text, size_t length, const char *file) {
   const char *at = text, *end = text + length;
-  plim_library named = PLIM_LIBRARIES;
+  plim_library named = PLIM_LIBRARIES, entry = PLIM_LIBRARIES;
   for (int number = 1; at < end; number++) {
     const char *stop = memchr(at, '\n', (size_t)(end - at));
     span line = {at, stop ? stop : end};
@@ -158,6 +189,7 @@ void plim_pins_read(plim_pins *pins, const char *text, size_t length, const char
     bool is_locked = named != PLIM_LIBRARIES && read_locked(pins, named, line, file, number);
     named = locked_name(line);
     if (!is_locked && named == PLIM_LIBRARIES) read_line(pins, line, file, number);
+    read_json_lock(pins, &entry, line, file, number);
   }
 }
 
@@ -171,15 +203,18 @@ static bool ends_with(const char *text, const char *end) {
 }
 
 // In the order in which they count: what is locked, then what is asked for.
+static const char *const exact[] = {
+    "uv.lock",    "poetry.lock",      "pdm.lock",         "pylock.toml", "Pipfile.lock",
+    "Pipfile",    "requirements.txt", "pyproject.toml",   "setup.cfg",   "setup.py",
+    "conda.yaml", "environment.yml",  "environment.yaml", "Dockerfile"};
+enum { EXACT = sizeof exact / sizeof *exact, OTHERS };
+
 static int rank_of(const char *name) {
-  static const char *const exact[] = {"uv.lock",          "poetry.lock", "requirements.txt",
-                                      "pyproject.toml",   "setup.cfg",   "environment.yml",
-                                      "environment.yaml", "Dockerfile"};
-  enum { EXACT = sizeof exact / sizeof *exact };
   for (int i = 0; i < EXACT; i++)
     if (strcmp(name, exact[i]) == 0) return i;
-  if (strncmp(name, "requirements", 12) == 0 && ends_with(name, ".txt")) return EXACT;
-  return -1;
+  bool is_list = strncmp(name, "requirements", 12) == 0 && ends_with(name, ".txt");
+  bool is_image = strncmp(name, "Dockerfile.", 11) == 0 || ends_with(name, ".dockerfile");
+  return is_list ? EXACT : is_image ? OTHERS : -1;
 }
 
 static void read_file(plim_pins *pins, const char *folder, const char *name) {
@@ -194,7 +229,7 @@ static void read_file(plim_pins *pins, const char *folder, const char *name) {
 static void read_requirements(plim_pins *pins, const char *folder) {
   struct dirent **names = NULL;
   int count = scandir(folder, &names, NULL, alphasort);
-  for (int rank = 0; rank <= 8; rank++)
+  for (int rank = 0; rank <= OTHERS; rank++)
     for (int i = 0; i < count; i++)
       if (rank_of(names[i]->d_name) == rank) read_file(pins, folder, names[i]->d_name);
   for (int i = 0; i < count; i++) free(names[i]);
@@ -267,6 +302,10 @@ void plim_pins_find(plim_pins *pins, const char *path) {
         read_environment(&installed, root);
     if (exists(folder, ".git") || !go_up(folder, sizeof folder)) break;
   }
-  for (int i = 0; i < PLIM_LIBRARIES; i++)
-    if (!pins->of[i].release) pins->of[i] = installed.of[i];
+  for (int i = 0; i < PLIM_LIBRARIES;
+       i++) { // what is installed is one of those that a range allows
+    plim_pin *pin = &pins->of[i];
+    if (!pin->release || (installed.of[i].release && pin->oldest < pin->release))
+      *pin = installed.of[i];
+  }
 }
