@@ -14,7 +14,7 @@ import sys
 KINDS = (".yaml", ".yml", ".json", ".sh", ".py")
 EVERY = 4  # files; all of them take minutes
 SAID = re.compile(r"^(note|assumes|unverified): (.*(?:\n +.*)*)", re.M)
-PLACE = re.compile(r"^\S+:\d+: ")
+PLACE = re.compile(r"^\S+\.\w+(:\d+)?: ")
 
 
 class Wrong(Exception):

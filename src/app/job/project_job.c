@@ -621,7 +621,8 @@ static void hold_optimizer(project_job *p) {
 static void fill_optimizer(project_job *p, job_args *a) {
   if (strcmp(a->optimizer, "adamw") != 0 || job_is_typed(a, &a->optimizer)) return;
   if (!is_known(p->run.optimizer.origin)) return;
-  if (strcmp(p->run.optimizer.text, "badam") == 0 && project_job_rotates(p)) return;
+  bool rotates = strcmp(p->run.optimizer.text, "badam") == 0 && project_job_rotates(p);
+  if (rotates && !a->lora_rank) return;
   if (plim_optimizer_named(p->run.optimizer.text)) a->optimizer = p->run.optimizer.text;
   else {
     note(p, "unmodelled.value", "optimizer",

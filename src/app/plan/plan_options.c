@@ -58,7 +58,7 @@ static plim_err too_many(plim_knob knob, plim_error *error) {
 
 // Names the values that the knob has, and the one that was probably meant.
 static plim_err no_value(plim_knob knob, const char *text, plim_error *error) {
-  char values[560];
+  char values[640];
   const char *name = plim_knob_table[knob].name, *close = plim_knob_value_near(knob, text);
   const char *what = plim_knob_table[knob].what;
   size_t about = plim_knob_value_name(knob, 0) ? strcspn(what, ":") : strlen(what);

@@ -228,7 +228,7 @@ static const char *only_with(plim_knob knob) {
 // Prints a knob. Its named values come from the planner and follow a colon.
 static void print_knob(FILE *out, plim_knob knob) {
   const plim_knob_info *k = &plim_knob_table[knob];
-  char text[640], values[320];
+  char text[1024], values[640];
   const char *only = only_with(knob);
   plim_knob_values_text(knob, values, sizeof values);
   if (plim_knob_value_name(knob, 0))

@@ -530,7 +530,7 @@ static const cli_example examples[] = {
      "plan from your own files, for plimsoll apply"},
     {"plimsoll plan train.py --command \"python train.py --batch_size 8\" --gpu 24GiB",
      "plan a script whose settings come from its command line"},
-    {"plimsoll plan train.yaml --gpu 24GiB --prove --command \"axolotl train train.yaml\"",
+    {"plimsoll plan train.sh --gpu 24GiB --prove",
      "also run the plan on a simulated GPU, to see that it fits"},
     {"plimsoll plan -m qwen2.5-7b --lora-rank 128 -b 2 -a 8 -c -g 4090",
      "the fastest settings for this run on an RTX 4090"},
