@@ -53,10 +53,12 @@ static void check_weights(estimate_result *r) {
       units_count(found.elements).text, units_count(own).text);
 }
 
-static void widen_by_versions(estimate_result *r) {
+static plim_err widen_by_versions(estimate_result *r, plim_error *error) {
   job_request *request = &r->request;
-  r->other_count = plim_predict_other_versions(&request->job, &request->target, &r->e, r->others);
-  job_note_other_versions(r->args, request, &r->e, r->others, r->other_count);
+  plim_err err =
+      plim_predict_other_versions(&request->job, &request->target, &r->e, &r->others, error);
+  if (!err) job_note_other_versions(r->args, request, &r->e, r->others.at, r->others.count);
+  return err;
 }
 
 static int run(const cli_call *call) {
@@ -71,7 +73,7 @@ static int run(const cli_call *call) {
   if (job_understand(&args->job, &args->job, &r->request, &source, &error))
     return cli_report(&error, source);
   plim_err err = plim_estimate_make(&r->request.job, &r->request.target, &r->e, &error);
-  if (!err) widen_by_versions(r);
+  if (!err) err = widen_by_versions(r, &error);
   if (!err) check_weights(r);
   if (!err && r->e.p.assumes_repetition)
     plim_note_add(

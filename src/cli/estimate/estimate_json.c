@@ -82,8 +82,8 @@ void estimate_json_versions(json_writer *j, const job_args *args, const plim_ver
 // The memory with other versions, which the interval holds; empty if the versions are known.
 static void other_versions(json_writer *j, const estimate_result *r) {
   jsonw_array(j, "other_versions");
-  for (size_t i = 0; i < r->other_count; i++) {
-    const plim_version_need *x = &r->others[i];
+  for (size_t i = 0; i < r->others.count; i++) {
+    const plim_version_need *x = &r->others.at[i];
     jsonw_object(j, NULL);
     jsonw_string(j, "transformers", plim_release_words(x->versions.transformers).text);
     jsonw_string(j, "torch", plim_release_words(x->versions.torch).text);

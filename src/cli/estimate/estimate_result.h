@@ -13,8 +13,7 @@ typedef struct {
   job_request request;
   plim_estimate e;
   plim_holdings holders; // empty unless asked for
-  plim_version_need others[PLIM_VERSION_NEEDS];
-  size_t other_count; // 0: the versions are known
+  plim_version_needs others; // none: the versions are known
 } estimate_result;
 
 void estimate_print_text(const estimate_result *r);

@@ -42,16 +42,17 @@ TEST(unmeasured_parts_widen_the_interval) {
 TEST(the_interval_holds_versions_that_are_not_pinned) {
   plim_job job = job_of("smollm2-135m");
   plim_target target = plim_target_any();
-  plim_version_need all[PLIM_VERSION_NEEDS];
+  plim_version_needs all;
   plim_estimate e, own;
   CHECK(!estimate(&job, PLIM_UNKNOWN, &e, NULL), "nothing pinned");
   uint64_t width = e.interval_bytes[1] - e.interval_bytes[0];
-  CHECK_U64(plim_predict_other_versions(&job, &target, &e, all), PLIM_VERSION_NEEDS);
+  CHECK(!plim_predict_other_versions(&job, &target, &e, &all, NULL), "predicted");
+  CHECK_U64(all.count, PLIM_VERSION_NEEDS);
   CHECK(e.interval_bytes[1] - e.interval_bytes[0] > 2 * width, "not wider");
   for (size_t i = 0; i < PLIM_VERSION_NEEDS; i++) {
-    job.versions = all[i].versions;
+    job.versions = all.at[i].versions;
     CHECK(!estimate(&job, PLIM_UNKNOWN, &own, NULL), "version");
-    CHECK(own.device_bytes == all[i].device_bytes && own.device_bytes >= e.interval_bytes[0] &&
+    CHECK(own.device_bytes == all.at[i].device_bytes && own.device_bytes >= e.interval_bytes[0] &&
               own.device_bytes <= e.interval_bytes[1],
           "%zu", i);
   }
@@ -60,15 +61,18 @@ TEST(the_interval_holds_versions_that_are_not_pinned) {
 TEST(what_is_pinned_stays) {
   plim_job job = job_of("qwen3-0.6b"); // since transformers 4.51
   plim_target target = plim_target_any();
-  plim_version_need all[PLIM_VERSION_NEEDS];
+  plim_version_needs all;
   plim_estimate e;
   CHECK(!estimate(&job, PLIM_UNKNOWN, &e, NULL), "nothing pinned");
-  CHECK_U64(plim_predict_other_versions(&job, &target, &e, all), 2); // not 4.46
+  CHECK(!plim_predict_other_versions(&job, &target, &e, &all, NULL), "predicted");
+  CHECK_U64(all.count, 2); // not 4.46
   job.versions.torch = PLIM_RELEASE(2, 8);
-  CHECK_U64(plim_predict_other_versions(&job, &target, &e, all), 2);
-  CHECK(all[0].versions.torch == PLIM_RELEASE(2, 8), "torch is pinned");
+  CHECK(!plim_predict_other_versions(&job, &target, &e, &all, NULL), "predicted");
+  CHECK_U64(all.count, 2);
+  CHECK(all.at[0].versions.torch == PLIM_RELEASE(2, 8), "torch is pinned");
   job.versions.transformers = PLIM_RELEASE(4, 57);
-  CHECK_U64(plim_predict_other_versions(&job, &target, &e, all), 0);
+  CHECK(!plim_predict_other_versions(&job, &target, &e, &all, NULL), "predicted");
+  CHECK_U64(all.count, 0);
 }
 
 // After the run is out of memory, the rest of its step must not be simulated.
