@@ -70,7 +70,7 @@ static const real_file real_files[] = {
     {"axolotl__mistral-small__mistral-small-3.1-24B-lora.yml", PLIM_DIALECT_AXOLOTL,
      "quantisation=int8 micro_batch=2 lora_rank=32 lora_alpha=16 precision=bf16 packing=off", NULL},
     {"axolotl__nemotron-h__nano-30b-a3b-qlora-cp.yaml", PLIM_DIALECT_AXOLOTL,
-     "context_parallel=2 optimizer=adamw_torch_4bit attention=flash liger=on chunked_loss=fused "
+     "context_parallel=2 optimizer=adamw-torchao-4bit attention=flash liger=on chunked_loss=fused "
      "quantisation=nf4-double lora_dropout=0 accumulate=2",
      NULL},
     {"axolotl__pixtral__lora-12b.yml", PLIM_DIALECT_AXOLOTL,
