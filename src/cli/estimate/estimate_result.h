@@ -12,7 +12,7 @@ typedef struct {
   const job_args *args;
   job_request request;
   plim_estimate e;
-  plim_holdings holders; // empty unless asked for
+  plim_holdings holders;     // empty unless asked for
   plim_version_needs others; // none: the versions are known
 } estimate_result;
 
