@@ -54,14 +54,19 @@ static bool concedes(const plim_search *s, const plim_concessions *concessions) 
   return memcmp(&least.at, &concessions->at, sizeof concessions->at) != 0;
 }
 
+// Runs what could be the smallest candidate of a level; the plan keeps it.
+static void look_below(plim_search *s, const plim_concessions *concessions) {
+  plim_rung smallest;
+  plim_concession_smallest(s, concessions, plim_needed_bytes(&s->plan->smallest.e), &smallest);
+}
+
 // If nothing fits: finds how much memory is missing with everything that is allowed and can go to the host.
 static void look_for_smallest(plim_search *s) {
-  plim_rung smallest;
   plim_concessions concessions = plim_concession_of(s), all = plim_concession_of_all(s);
-  plim_concession_fits(s, &concessions, &smallest);
+  look_below(s, &concessions);
   concessions.scope = plim_offload_scope_of(s);
-  plim_concession_fits(s, &concessions, &smallest);
-  plim_concession_fits(s, &all, &smallest);
+  look_below(s, &concessions);
+  look_below(s, &all);
 }
 
 // Runs in full what is told beside the plan, so that its figures compare with those of the plan. What turns out to be
@@ -178,6 +183,7 @@ plim_err plim_plan_make(const plim_plan_request *request, plim_plan *out, plim_e
   vec_free(&s.shown);
   vec_free(&s.refused);
   vec_free(&s.out);
+  vec_free(&s.large);
   vec_free(&s.fitting);
   if (!err && s.failed)
     err = s.err ? s.err : plim_fail(error, PLIM_ERR_NOMEM, "not enough memory on this machine");
