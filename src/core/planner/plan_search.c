@@ -135,7 +135,7 @@ static void try_last(plim_search *s, const plim_concessions *concessions) {
   plim_visit_candidates(&w.rows, false, collect);
   try_in_order(&w, what_counts, may_be_first);
   s->untold = s->fastest;
-  try_in_order(&w, speed_of, may_be_told);
+  if (!s->r->only_first) try_in_order(&w, speed_of, may_be_told);
   vec_free(&w.late);
 }
 
