@@ -35,9 +35,11 @@ static void fill_megatron(project_job *p, job_args *a) {
 }
 
 // LLaMA-Factory v1 trains all parameters in float32; bf16 is used only by FSDP, without autocast (model_engine.py,
-// distributed/fsdp2.py).
+// distributed/fsdp2.py). Its trainer keeps only the loss, for which it takes the logits (core/base_trainer.py).
 static void fill_factory(const project_job *p, job_args *a) {
   if (p->project.dialect != PLIM_DIALECT_LLAMA_FACTORY_V1) return;
+  if (!a->loop && !job_is_typed(a, &a->loop)) a->loop = JOB_LOOP_LOSS_ONLY;
+  a->scores_again = a->loop == JOB_LOOP_LOSS_ONLY;
   if (!a->lora_rank && !a->dtype && !job_is_typed(a, &a->dtype)) a->dtype = DTYPE_FP32;
   if (a->strategy <= PLIM_SHARD_DDP && !job_is_typed(a, &a->amp)) a->amp = 0;
 }

@@ -25,12 +25,21 @@ static bool can_say(const plim_project *p, plim_knob knob, const char *text) {
   return plan_file_takes(p, &change, 1);
 }
 
+// A strategy that the run has without a key in the files stays as it is.
+static bool can_share(const plim_project *p, const plim_plan_request *r, int strategy,
+                      int offload) {
+  const char *name = plim_knob_value_name(PLIM_KNOB_OFFLOAD, offload);
+  bool is_own = strategy == plim_plan_own_choice(r).at[PLIM_KNOB_STRATEGY];
+  return plan_file_shares(p, strategy, offload) ||
+         (is_own && offload && can_say(p, PLIM_KNOB_OFFLOAD, name));
+}
+
 // Marks sharding strategies and other settings that cannot be written into the user's files as manual.
 static void mark_by_hand(const plim_project *p, plim_plan_request *r) {
   for (int strategy = 0; strategy < PLIM_STRATEGIES; strategy++)
     for (int offload = strategy ? 0 : 1; offload < PLIM_OFFLOADS; offload++)
       r->by_hand[strategy][offload] =
-          plim_plan_may_share(r, strategy, offload) && !plan_file_shares(p, strategy, offload);
+          plim_plan_may_share(r, strategy, offload) && !can_share(p, r, strategy, offload);
   r->checkpoint_by_hand = !can_say(p, PLIM_KNOB_CHECKPOINT, "offloaded");
   r->quantises_once = !can_say(p, PLIM_KNOB_QUANTISATION, "nf4-double") &&
                       can_say(p, PLIM_KNOB_QUANTISATION, "nf4");
@@ -93,6 +102,7 @@ static void offer_losses(const project_job *files, plim_plan_request *r) {
   }
   bool has_own_models = p->dialect < PLIM_DIALECTS && plim_dialect_table[p->dialect].has_own_models;
   if (has_own_models && !r->chunk_tokens) keep_own(r, PLIM_KNOB_CHUNKED_LOSS);
+  if (has_own_models) keep_own(r, PLIM_KNOB_ATTENTION);
   bool has_key = plan_file_takes(p, &(plim_knob_change){PLIM_KNOB_LIGER, on}, 1);
   if (has_own_models && !has_key) keep_own(r, PLIM_KNOB_LIGER);
   r->offers_liger = !r->chunk_tokens && (has_key || p->dialect == PLIM_DIALECT_AXOLOTL);
