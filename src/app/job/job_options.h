@@ -35,6 +35,7 @@ typedef struct {
   bool through_accelerate;    // accelerate shards the model (with Trainer it always does)
   bool wraps_layers;          // activation checkpointing is FSDP's, around each layer
   bool scores_again;          // plim_recipe
+  bool is_of_trl;             // TRL trains
   plim_zero_sizes zero_sizes; // DeepSpeed's, from files; JOB_AUTO_SIZE: computed from the model
   bool overlaps;              // overlap_comm
   bool leaves_kbit; // the files do not call prepare_model_for_kbit_training; --prepare overrides it

@@ -209,6 +209,7 @@ static void fill_targets(const project_job *p, job_args *a) {
 }
 
 void project_job_fill_ecosystem(project_job *p, job_args *a) {
+  a->is_of_trl = p->project.dialect == PLIM_DIALECT_TRL;
   fill_targets(p, a);
   fill_adapter_type(p, a);
   fill_new_tokens(p, a);

@@ -57,6 +57,9 @@ static void hold_ways(const project_job *files, plim_plan_request *r) {
   plim_domain *d = &r->domains[PLIM_KNOB_STRATEGY];
   plim_dialect dialect = files->is_megatron ? PLIM_DIALECT_MEGATRON : files->project.dialect;
   const char *shares = dialect == PLIM_DIALECTS ? NULL : plim_dialect_table[dialect].shares;
+  // LLaMA-Factory passes Megatron no setting of FSDP (train/megatron_bridge/config_builder.py).
+  bool is_of_factory = files->project.dialect == PLIM_DIALECT_LLAMA_FACTORY;
+  if (files->is_megatron && is_of_factory) shares = "ddp,zero1";
   if (shares && r->world < 2) keep_own(r, PLIM_KNOB_STRATEGY);
   if (!shares || d->count || r->world < 2) return;
   int64_t own = plim_plan_own_choice(r).at[PLIM_KNOB_STRATEGY];

@@ -537,6 +537,7 @@ static const plim_key llama_factory_v1[] = {
   NUMBER("micro_batch_size", MICRO_BATCH, "1"),
   NUMBER("global_batch_size", GLOBAL_BATCH, NULL),
   NUMBER("cutoff_len", SEQUENCE, "2048"),
+  WORDS("batching_strategy", PACKING, batching, "off", READ_ONLY),
   WORDS("enable_activation_checkpointing", CHECKPOINT, checkpoint, "on", ADDABLE),
   WORDS("flash_attn", ATTENTION, flash_attn, "sdpa"),
   WORDS("bf16", PRECISION, bf16, "bf16"),
@@ -821,7 +822,7 @@ static const plim_key_set megatron_sets[] = {
 
 // ---- the dialects -----------------------------------------------------------------------------------
 
-// Masks: the collators of transformers and TRL pad to the longest sequence; LLaMA-Factory's to a multiple of 8 and
+// Masks: the collators of transformers, TRL and LLaMA-Factory v1 pad to the longest sequence; LLaMA-Factory's to a multiple of 8 and
 // Axolotl's to a multiple of 64, so that even a batch of one has padding. Unsloth's layers ignore the mask in training.
 const plim_dialect_info plim_dialect_table[PLIM_DIALECTS] = {
   [PLIM_DIALECT_HOME] = {"custom", home, PLIM_DIALECTS, .is_nested = true},

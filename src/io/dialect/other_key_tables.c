@@ -220,7 +220,6 @@ static const plim_other_key llama_factory_v1[] = {
   EITHER("init_config.*", "how the model is put on the GPU", ONLY "rand* "),
   READ("project_follow.c, the knobs", "dist_config.config_file cp_mode peft_config.name"),
   FREE(DATA, "train_dataset eval_dataset template batching_workers"),
-  FREE("samples of full length form the same batches; shorter ones fill at most as many tokens", "batching_strategy"),
   EITHER("dist_config.ep_* dist_config.fsdp_ignored_modules* dist_config.hook_modules* dist_config.fsdp_implementation", "this option of the sharding", OFF "1 native eager []"),
   EITHER("mp_replicate_size", "hybrid sharding (shards replicated between groups of GPUs)", OFF "1"),
   EITHER("dp_size mp_shard_size", "a number of GPUs (give it with --world)"),

@@ -141,6 +141,8 @@ WORDS(distributed_type, {"NO", "?none"}, {"MULTI_GPU", "ddp"}, {"FSDP", "fsdp"},
       {"DEEPSPEED", "-"}, {"MEGATRON_LM", "-"}, {"TP", "-"});
 // DeepSpeed without ZeRO keeps a full copy on each GPU; a change to DDP removes DeepSpeed.
 WORDS(zero_stage, {"0*", "ddp"}, {"1", "zero1"}, {"2", "zero2"}, {"3", "zero3"});
+// LLaMA-Factory v1: one row without padding, or rows that are padded
+WORDS(batching, {"*padding_free", "on"}, {"*", "off"});
 // fsdpturbo (distributed/fsdpturbo.py) is FSDP2 with its own way to share experts, which dist_config.ep_size turns on
 WORDS(dist_name, {"fsdp2", "fsdp2"}, {"fsdpturbo", "fsdp2"}, {"deepspeed", "-"}, {"null", "-"});
 WORDS(lightning_strategy, {"auto", "-"}, {"ddp", "ddp"}, {"ddp_spawn", "ddp"}, {"fsdp", "fsdp"},
