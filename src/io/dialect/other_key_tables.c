@@ -256,6 +256,7 @@ static const plim_other_key torchtune[] = {
   EITHER("quantizer._component_ quantizer", "this way to quantise"),
   LESS("ac_mode", "recomputing the layers that ac_mode and ac_option select", ONLY "full selective"),
   READ("ac_mode", "ac_option"),
+  EITHER("model.decoder_trainable", "a choice of the parts that have adapters", ONLY "frozen"),
   EITHER("model.vision_* model.encoder_* model.decoder_* model.fusion_* model.image_size tokenizer.image_size", "the part of the model that sees images"),
   EITHER("tensor_parallel_plan.* data_parallel_replicate_dim", "splitting layers over GPUs", OFF "1"),
   EITHER("fsdp.*", "this setting of FSDP"),
@@ -268,7 +269,7 @@ static const plim_other_key torchtune[] = {
   EITHER("model.head_dim model.*_bias", "another shape of the model"),
   TIME("profiler.enabled", "profiling"),
   TIME("cudnn_deterministic_mode", "the choice of kernels"),
-  EITHER("collate_fn", "this way to form batches", OFF "*padded_collate_sft *padded_collate_packed"),
+  EITHER("collate_fn", "this way to form batches", OFF "*padded_collate_sft *padded_collate_packed *padded_collate_tiled_images_and_mask"),
 
   READ("project_job.c: the second model of DPO and of distillation", "teacher_model.* teacher_checkpointer.* kd_loss.* ref_checkpointer.*"),
   FREE(LEARNING, "kd_ratio"),

@@ -71,9 +71,12 @@ static const rule rules[] = {
     {FACTORY, "use_kt", 0, PLIM_KNOB_STRATEGY, "LLaMA-Factory refuses KTransformers with ZeRO-3"},
     {FACTORY, "predict_with_generate", 0, PLIM_KNOB_STRATEGY,
      "LLaMA-Factory refuses predict_with_generate with ZeRO-3"},
-    {FACTORY, "use_dft_loss", 0, PLIM_KNOB_LIGER, "its loss needs the logits (use_dft_loss)"},
-    {FACTORY, "use_asft_loss", 0, PLIM_KNOB_LIGER, "its loss needs the logits (use_asft_loss)"},
-    {FACTORY, "use_eaft_loss", 0, PLIM_KNOB_LIGER, "its loss needs the logits (use_eaft_loss)"},
+    {FACTORY, "use_dft_loss", 0, PLIM_KNOB_LIGER, "this loss needs all logits"},
+    {FACTORY, "use_asft_loss", 0, PLIM_KNOB_LIGER, "this loss needs all logits"},
+    {FACTORY, "use_eaft_loss", 0, PLIM_KNOB_LIGER, "this loss needs all logits"},
+    {FACTORY, "use_dft_loss", 0, PLIM_KNOB_CHUNKED_LOSS, "this loss needs all logits"},
+    {FACTORY, "use_asft_loss", 0, PLIM_KNOB_CHUNKED_LOSS, "this loss needs all logits"},
+    {FACTORY, "use_eaft_loss", 0, PLIM_KNOB_CHUNKED_LOSS, "this loss needs all logits"},
 };
 
 static bool is_on(const plim_value *value, int64_t limit) {
