@@ -148,13 +148,11 @@ static void list_layers(int64_t count, int64_t trained, bool is_spread, char *ou
     used += (size_t)snprintf(out + used, size - used, "%s%lld", used ? "|" : "", (long long)i);
 }
 
-// v1 leaves frozen parameters in the checkpoint's dtype (peft.py, get_freeze_model), and its FSDP2 asks for the gradient
-// of the input (fsdp2.py).
+// v1 leaves frozen parameters in the checkpoint's dtype (peft.py, get_freeze_model).
 static void fill_version_1(const project_job *p, job_args *a) {
   const plim_setting *cast = one(p, "peft_config.cast_trainable_params_to_fp32");
   a->widens_trained = !cast || is_on(cast);
   if (!job_is_typed(a, &a->dtype)) a->dtype = DTYPE_BF16;
-  if (a->strategy == PLIM_SHARD_FSDP2) a->trained_by = JOB_TRAINED_BY_INPUTS;
 }
 
 static void fill_factory(const project_job *p, job_args *a, bool is_v1, text *t) {

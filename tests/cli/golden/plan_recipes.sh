@@ -112,3 +112,58 @@ $PLIMSOLL plan bridge.yaml --gpu 24GiB | grep -E 'llamafactory-cli|fsdp2|zero3|z
 printf '[project]\ndependencies = ["transformers>=4.55,<=5.8", "trl>=0.18,<=0.24", "accelerate>=1.3,<=1.11"]\n' > pyproject.toml
 $PLIMSOLL plan bridge.yaml --gpu 24GiB | grep -A1 'asks for'
 )
+(
+part refused
+factory='stage: sft
+do_train: true
+finetuning_type: full
+cutoff_len: 2048
+per_device_train_batch_size: 1
+gradient_accumulation_steps: 8
+bf16: true'
+echo "== a loss that needs all logits"
+printf 'model_name_or_path: Qwen/Qwen2-1.5B-Instruct\nuse_dft_loss: true\n%s\n' "$factory" > lf.yaml
+$PLIMSOLL plan lf.yaml --gpu 24GiB | grep -E -A1 'will not be|^planned|^setting|chunked|liger'
+echo "== an optimizer that has no step on the host"
+sed -i 's/use_dft_loss/use_adam_mini/' lf.yaml
+$PLIMSOLL plan lf.yaml --gpu 24GiB | grep -E -A1 '^now|^NOTHING|^planned|offload'
+echo "== weights that are packed in another way"
+sed -i '/use_adam_mini/d; s/Qwen2-1.5B-Instruct/Qwen2-7B-Instruct-GPTQ-Int4/; s/finetuning_type: full/finetuning_type: lora/' lf.yaml
+$PLIMSOLL plan lf.yaml --gpu 24GiB | grep -E 'quantis|zero3|fsdp2|^planned'
+echo "== parameters trained by name keep the rest in the checkpoint's type"
+cat > v1.yaml <<'YAML'
+model: Qwen/Qwen3-4B
+peft_config:
+  name: freeze
+  freeze_trainable_layers: 2
+dist_config:
+  name: fsdp2
+train_dataset: data/v1_sft_demo.yaml
+micro_batch_size: 1
+cutoff_len: 512
+YAML
+$PLIMSOLL plan v1.yaml --gpu 24GiB | grep -E '^Qwen|^now|^weights'
+)
+(
+part by_hand
+cat > tune.yaml <<'YAML'
+model:
+  _component_: torchtune.models.llama3_2.llama3_2_1b
+tokenizer:
+  max_seq_len: 512
+batch_size: 2
+dataset_val:
+  split: train[95%:]
+batch_size_val: ${batch_size}
+optimizer:
+  _component_: bitsandbytes.optim.PagedAdamW
+dtype: bf16
+enable_activation_checkpointing: False
+YAML
+echo "== settings of two keys in torchtune's file"
+$PLIMSOLL plan tune.yaml --gpu 80GiB --fix optimizer=adamw | sed -n '/^to do by hand/,/^$/p'
+echo "== a batch for a validation that is turned off"
+$PLIMSOLL plan tune.yaml --gpu 8GiB --fix micro_batch=1 | grep -E '^[-+]batch|^1\.|batch_size_val'
+sed -i 's/^dataset_val/run_val_every_n_steps: 10\ndataset_val/' tune.yaml
+$PLIMSOLL plan tune.yaml --gpu 8GiB --fix micro_batch=1 | grep -E '^[-+]batch|^1\.|batch_size_val'
+)
