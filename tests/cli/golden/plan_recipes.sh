@@ -88,7 +88,12 @@ micro_batch_size: 2
 cutoff_len: 1024
 YAML
 echo "== logits are scored twice, and the plan keeps them"
-$PLIMSOLL plan v1.yaml --gpu 24GiB | grep -E 'kernel|outputs|attention mask|^now|^optimizer|^logits|chunked'
+$PLIMSOLL plan v1.yaml --gpu 24GiB | grep -E 'kernel|outputs|padding|llamafactory-cli sets|supervised|^now|^optimizer|^logits|chunked'
+echo "== double quantisation is its default"
+printf 'peft_config:\n  name: lora\n  r: 8\nquant_config:\n  name: bnb\n  quantization_bit: 4\n' | cat v1.yaml - > quantised.yaml
+$PLIMSOLL plan quantised.yaml --gpu 24GiB | head -1
+echo '  double_quantization: false' >> quantised.yaml
+$PLIMSOLL plan quantised.yaml --gpu 24GiB | head -1
 echo "== FSDPTurbo"
 sed -i 's/name: fsdp2/name: fsdpturbo\n  ep_size: 2/; s/Qwen3-0.6B/Qwen3-30B-A3B/; s/name: muon/name: null/' v1.yaml
 $PLIMSOLL plan v1.yaml --gpu 80GiB | grep -E 'fsdpturbo|ep_size|not modelled|^now|^[0-9]\. |[-+] *offload|llamafactory-cli'
