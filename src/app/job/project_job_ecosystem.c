@@ -315,12 +315,12 @@ static const char *conf_of_tune(project_job *p) {
   return "expandable_segments:True";
 }
 
-// Whether llamafactory-cli starts the processes: accelerate and a script's own command do so without it.
-static bool is_started_by_factory(const project_job *p) {
-  plim_dialect d = p->project.dialect;
+// accelerate and a script's own command start the processes without llamafactory-cli.
+bool project_is_started_by_factory(const plim_project *p) {
+  plim_dialect d = p->dialect;
   if (d != PLIM_DIALECT_LLAMA_FACTORY && d != PLIM_DIALECT_LLAMA_FACTORY_V1) return false;
-  for (size_t i = 0; i < p->project.files.len; i++) {
-    const plim_project_file *f = p->project.files.at[i];
+  for (size_t i = 0; i < p->files.len; i++) {
+    const plim_project_file *f = p->files.at[i];
     bool is_command = f->settings.format == PLIM_FORMAT_SHELL;
     if (f->is.dialect == PLIM_DIALECT_ACCELERATE) return false;
     if (is_command && !memmem(f->text, f->size, "llamafactory-cli", 16)) return false;
@@ -330,12 +330,12 @@ static bool is_started_by_factory(const project_job *p) {
 
 // It sets the variable for torchrun's processes, whatever it was before (launcher.py, v1/launcher.py).
 static const char *conf_of_factory(project_job *p, const job_args *a) {
-  if (a->world < 2 || !is_started_by_factory(p)) return NULL;
+  if (a->world < 2 || !project_is_started_by_factory(&p->project)) return NULL;
   plim_note_add(&p->notes, "assumed.alloc_conf", "alloc_conf",
                 "llamafactory-cli sets PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True itself on "
                 "several GPUs (unless OPTIM_TORCH=0)");
   p->has_own_conf = true;
-  return "expandable_segments:True";
+  return PROJECT_CONF_OF_FACTORY;
 }
 
 void project_job_fill_allocator(project_job *p, job_args *a) {

@@ -110,6 +110,8 @@ static plim_err add_packages(const maker *m) {
 static plim_err add_environment(const maker *m) {
   bool is_left =
       !m->edits || (changes(m, PLIM_KNOB_ALLOC_CONF) && !is_written(m, PLIM_KNOB_ALLOC_CONF));
+  if (m->r->files && plan_launcher_sets_conf(&m->r->files->project, m->c, planned(m)))
+    return PLIM_OK;
   const char *conf = is_left ? plim_choice_conf(&m->c->asked, planned(m)) : "";
   char line[320];
   if (!*conf) return PLIM_OK;

@@ -137,6 +137,8 @@ static void hold_unmodelled(const project_job *files, const job_request *request
   if (files->project.knobs[PLIM_KNOB_OPTIMIZER].is_fixed)
     refuse_pair(r, (plim_refused_pair){{PLIM_KNOB_STRATEGY, PLIM_KNOB_OFFLOAD},
                                        {"zero1 zero2 zero3", "optimizer parameters"}});
+  // v1 has no optimizers but its own two (optimizers/optimizer.py, base_trainer.py).
+  if (files->project.dialect == PLIM_DIALECT_LLAMA_FACTORY_V1) keep_own(r, PLIM_KNOB_OPTIMIZER);
   if (!is_packed) return;
   keep_own(r, PLIM_KNOB_QUANTISATION);
   refuse_pair(r, (plim_refused_pair){{PLIM_KNOB_STRATEGY, PLIM_KNOB_STRATEGY},
