@@ -36,6 +36,7 @@ typedef struct {
   bool wraps_layers;          // activation checkpointing is FSDP's, around each layer
   bool scores_again;          // plim_recipe
   bool is_of_trl;             // TRL trains
+  bool freezes_towers;        // the part of the model that reads images is not trained
   bool widens_trained;        // of parameters trained by name, those that are trained are float32
   plim_zero_sizes zero_sizes; // DeepSpeed's, from files; JOB_AUTO_SIZE: computed from the model
   bool overlaps;              // overlap_comm

@@ -213,6 +213,9 @@ static void fill_targets(const project_job *p, job_args *a) {
 
 void project_job_fill_ecosystem(project_job *p, job_args *a) {
   a->is_of_trl = p->project.dialect == PLIM_DIALECT_TRL;
+  // freeze_vision_tower of hparams/finetuning_args.py is true by default.
+  a->freezes_towers = p->project.dialect == PLIM_DIALECT_LLAMA_FACTORY &&
+                      !is_flag(project_job_setting(p, "freeze_vision_tower", ""), false);
   fill_targets(p, a);
   fill_adapter_type(p, a);
   fill_new_tokens(p, a);
@@ -236,9 +239,19 @@ void project_job_note_one(project_job *p, const job_args *a) {
        "the files do not set the number of GPUs: assuming one (--world N for more)");
 }
 
+// The launch command in a comment of torchtune's file names a recipe for one GPU.
+static bool is_for_one(const project_job *p) {
+  for (size_t i = 0; i < p->project.files.len; i++) {
+    const char *from = strstr(p->project.files.at[i]->text, "tune run ");
+    size_t line = from ? strcspn(from, "\n") : 0;
+    if (from && memmem(from, line, "_single_device", 14)) return true;
+  }
+  return false;
+}
+
 // torchtune's files do not set the number of GPUs.
 static void note_open(project_job *p, const job_args *a) {
-  if (p->project.dialect != PLIM_DIALECT_TORCHTUNE) return;
+  if (p->project.dialect != PLIM_DIALECT_TORCHTUNE || is_for_one(p)) return;
   if (p->run.world.origin == PLIM_ABSENT && a->world == 1 && !job_is_typed(a, &a->world))
     note(p, "assumed.gpus", "world",
          "assuming one GPU; torchtune's distributed recipes shard with FSDP2 (--world N)");

@@ -172,3 +172,26 @@ $PLIMSOLL plan tune.yaml --gpu 8GiB --fix micro_batch=1 | grep -E '^[-+]batch|^1
 sed -i 's/^dataset_val/run_val_every_n_steps: 10\ndataset_val/' tune.yaml
 $PLIMSOLL plan tune.yaml --gpu 8GiB --fix micro_batch=1 | grep -E '^[-+]batch|^1\.|batch_size_val'
 )
+(
+part notes
+sed 's/lora_finetune_single_device/lora_finetune_distributed/' > gemma.yaml <<'YAML'
+# tune run lora_finetune_single_device --config gemma.yaml
+model:
+  _component_: torchtune.models.llama3_2.llama3_2_1b
+tokenizer:
+  max_seq_len: 512
+batch_size: 1
+optimizer:
+  _component_: torch.optim.AdamW
+dtype: bf16
+YAML
+echo "== only a recipe for one GPU says how many there are"
+$PLIMSOLL plan gemma.yaml --gpu 24GiB | grep -c 'assuming one GPU'
+sed -i 's/_distributed/_single_device/' gemma.yaml
+$PLIMSOLL plan gemma.yaml --gpu 24GiB | grep -c 'assuming one GPU' || true
+printf 'model_name_or_path: Qwen/Qwen3-VL-4B-Instruct\nstage: sft\ndo_train: true\nfinetuning_type: full\ncutoff_len: 512\nper_device_train_batch_size: 1\nbf16: true\n' > lf.yaml
+echo "== a frozen tower"
+$PLIMSOLL plan lf.yaml --gpu 141GiB | grep -A2 'is frozen'
+echo 'freeze_vision_tower: false' >> lf.yaml
+$PLIMSOLL plan lf.yaml --gpu 141GiB | grep -c 'is frozen' || true
+)
