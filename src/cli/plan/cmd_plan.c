@@ -261,6 +261,7 @@ static plim_err plan_writable(const plan_result *r, plan_for_card *c, plim_error
   plim_plan_request held = c->asked;
   plim_err err = PLIM_OK;
   held.known = &c->known;
+  held.only_first = true;
   while (!err && r->files && best->rungs.len) {
     plan_edits edits;
     plan_edits_or_end(&r->files->project, c, &best->rungs.at[0], &edits);
