@@ -1,4 +1,6 @@
-# What the recipes of torchtune and the trainer of LLaMA-Factory v1 do with the settings of their files.
+# What the recipes of torchtune and the trainer of LLaMA-Factory v1 do with the settings of their files. How many candidates
+# are run is no part of it.
+{
 (
 part offloaded_activations
 # torchtune offloads what the model saves, but not what its head and its loss save.
@@ -195,3 +197,4 @@ $PLIMSOLL plan lf.yaml --gpu 141GiB | grep -A2 'is frozen'
 echo 'freeze_vision_tower: false' >> lf.yaml
 $PLIMSOLL plan lf.yaml --gpu 141GiB | grep -c 'is frozen' || true
 )
+} | sed -E 's/of [0-9]+ candidates/of N candidates/; s/smallest of [0-9]+/smallest of N/'
