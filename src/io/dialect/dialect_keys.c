@@ -807,6 +807,7 @@ static const plim_key_set llama_factory_sets[] = {
 // One optimizer may not accept the arguments of another.
 static const plim_key_set torchtune_sets[] = {
   TOGETHER(OPTIMIZER, "optimizer._component_,optimizer.fused,optimizer.foreach"),
+  TOGETHER(OFFLOAD, "enable_activation_offloading,fsdp_cpu_offload"),
   {0},
 };
 
