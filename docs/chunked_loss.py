@@ -27,9 +27,9 @@ def adjusted(logits, config):
 
 
 def chunk_loss(hidden, weight, labels, config, bias=None):
-    # One expression: a variable would hold the logits while the loss is computed.
+    # Expressions: a variable would hold the logits while the loss is computed. Mamba 2's hidden states are float32.
     return cross_entropy(
-        adjusted(hidden @ weight.t() if bias is None else linear(hidden, weight, bias), config).float(),
+        adjusted(hidden.to(weight.dtype) @ weight.t() if bias is None else linear(hidden.to(weight.dtype), weight, bias), config).float(),
         labels, reduction="sum")
 
 

@@ -13,7 +13,7 @@
 // ---- construction -----------------------------------------------------------------------------------
 
 static const char *layers_place(const plim_decoder *m) {
-  if (!m->c.outer) return "model.layers";
+  if (!m->c.outer) return m->code->place ? m->code->place : "model.layers";
   return m->c.outer->text_place ? m->c.outer->text_place : "model.language_model.layers";
 }
 
@@ -281,7 +281,7 @@ static void build(plim_tape *t, plim_decoder *m, plim_dtype d) {
   m->model.place = layers_place(m);
   m->model.spot = PLIM_SPOT_BESIDE;
   m->embed_tokens = plim_model_parameter(t, &m->model, dims(tokens, m->c.hidden), d);
-  plim_model_name(&m->model, "embed_tokens", "weight");
+  plim_model_name(&m->model, m->code->table ? m->code->table : "embed_tokens", "weight");
   if (m->code->has_embed_scale) set(t, &m->embed_scale, empty(t, (plim_dims){0}, d));
   m->model.table_scale = m->embed_scale;
   add_layers(t, m, d);
@@ -388,16 +388,21 @@ static void visit_layer(const plim_decoder_layer *l, plim_visit *visit, void *co
   plim_linear_visit(&l->v_proj, visit, context);
 }
 
+static void visit_head(const plim_decoder *m, plim_visit *visit, void *context) {
+  visit_norm(m->model.head_bias, visit, context);
+  if (m->model.head && m->model.head != m->embed_tokens) visit(context, m->model.head);
+}
+
 static void in_name_order(plim_model *model, plim_visit *visit, void *context) {
   plim_decoder *m = (plim_decoder *)model;
-  visit_norm(model->head_bias, visit, context);
-  if (model->head && model->head != m->embed_tokens) visit(context, model->head);
+  if (!m->code->names_head_last) visit_head(m, visit, context);
   visit(context, m->embed_tokens);
   if (m->code->names_norm_first) visit_last_norm(m, visit, context);
   for (int64_t i = 0; i < m->c.layers; i++) visit_layer(&m->layers[i], visit, context);
   if (!m->code->names_norm_first) visit_last_norm(m, visit, context);
   plim_towers_visit(&m->towers, true, visit, context);
   plim_towers_visit(&m->towers, false, visit, context);
+  if (m->code->names_head_last) visit_head(m, visit, context);
   plim_label_head_visit(model, visit, context);
 }
 
@@ -539,6 +544,10 @@ static bool has_masks_first(const plim_config *c) {
 static void prepare(plim_tape *t, plim_decoder *m, const plim_batch *batch, inputs *in) {
   int64_t length = batch->ids->shape.at[1];
   plim_dtype dtype = m->c.family->has_wide_rotary ? PLIM_FP32 : (plim_dtype)in->embedded->dtype;
+  if (m->c.family->has_only_mixers) {
+    set(t, &in->padding_mask, plim_padding_mask(t, batch->mask_kind, batch->mask));
+    return;
+  }
   if (has_masks_first(&m->c)) make_masks(t, m, batch, in); // without positions
   set(t, &in->positions,
       m->code->counts_from_zero ? unsqueeze(t, empty(t, dims(length), PLIM_I64), 0)
@@ -657,6 +666,7 @@ plim_model *plim_decoder_new(plim_tape *t, const plim_config *c, plim_dtype dtyp
   m->c = *c;
   m->c.passes_positions_first =
       c->family->passes_positions_first || !plim_transformers_from(t, 5, 0);
+  m->model.narrows_hidden = c->family->narrows_hidden;
   m->model.has_inner_head = c->outer && c->outer->has_inner_head;
   m->model.takes_no_items = c->outer && c->outer->lacks_loss_kwargs;
   m->code = code;

@@ -86,6 +86,8 @@ typedef struct {
   void (*add_cross_layer)(plim_tape *t, plim_decoder *m, plim_decoder_layer *l, plim_dtype dtype);
   const plim_mixer *mixer;         // if the family mixes tokens by other means than attention
   const plim_decoder_paths *paths; // NULL: the usual ones
+  const char *place;               // where the layers are; NULL: "model.layers"
+  const char *table;               // the name of the table of tokens; NULL: "embed_tokens"
   plim_softmax_kind softmax;       // of eager attention
   unsigned norms;                  // of a layer
   bool has_embed_scale;            // a buffer that embeddings are multiplied with
@@ -106,6 +108,7 @@ typedef struct {
   bool joins_at_once;  // the rotated parts of queries and keys with the rest, in one expression
   plim_layer_part order[PLIM_LAYER_PARTS];
   bool counts_from_zero; // positions are a range, to which no length of a cache is added
+  bool names_head_last;  // its name comes after that of the layers
   bool decays_last_norm; // Trainer does not know it by its name
   bool has_shared_mlp;   // of the width of shared experts, in every layer, beside experts
   bool

@@ -69,7 +69,7 @@ static void build_at(plim_tape *t, plim_model *m, const plim_config *c, const ch
   if (c->has_state_norm) n->norm = plim_model_parameter(t, m, dims(c->state_width), d);
   n->skip = plim_model_parameter(t, m, dims(heads), d);
   n->rate_log->decay = n->skip->decay = PLIM_DECAY_ALWAYS;
-  if (!plim_tape_is_on_host(t)) initialise_rates(t, c);
+  if (!plim_tape_is_on_host(t) && !c->family->has_only_mixers) initialise_rates(t, c);
   bool has_output_bias = c->family->scales_states ? c->has_projector_bias : c->has_state_bias;
   n->out_proj = plim_linear_new(t, m, out, c->hidden, c->state_width, has_output_bias, d);
   list_own_first(m, n, first);
@@ -94,9 +94,10 @@ static void initialise(plim_tape *t, const void *mixer, plim_dtype dtype) {
   plim_consume(t, rates);
 }
 
+enum { TO_STEPS = 4, TO_INVERSE = 5 }; // operators on random numbers, and on the time steps
+
 // Nemotron-H's: random time steps, and a smaller out_proj.
 static void initialise_block(plim_tape *t, const void *mixer, plim_dtype dtype) {
-  enum { TO_STEPS = 4, TO_INVERSE = 5 }; // operators on random numbers, and on the time steps
   const plim_state_space *n = mixer;
   plim_dims heads = n->rate_log->shape;
   plim_tensor *range = empty(t, heads, PLIM_I64), *steps = NULL, *inverse = NULL;
@@ -108,6 +109,20 @@ static void initialise_block(plim_tape *t, const void *mixer, plim_dtype dtype) 
   plim_consume(t, range);
   drop_all(t, &steps, &inverse);
   plim_consume(t, scaled);
+}
+
+// Mamba2Mixer.init_mamba2_weights: all of it in float32.
+static void initialise_only(plim_tape *t, const void *mixer, plim_dtype dtype) {
+  const plim_state_space *n = mixer;
+  plim_dims heads = n->rate_log->shape;
+  plim_tensor *range = empty(t, heads, PLIM_FP32), *steps = NULL, *inverse = NULL;
+  (void)dtype;
+  plim_consume(t, k_unary(t, range));
+  set(t, &steps, empty(t, heads, PLIM_FP32));
+  for (int i = 0; i < TO_STEPS; i++) set(t, &steps, empty(t, heads, PLIM_FP32));
+  for (int i = 0; i < TO_INVERSE; i++) set(t, &inverse, empty(t, heads, PLIM_FP32));
+  plim_consume(t, range);
+  drop_all(t, &steps, &inverse);
 }
 
 static void visit_all(const void *mixer, plim_visit *visit, void *context) {
@@ -154,6 +169,12 @@ const plim_mixer plim_state_block_mixer = {.bytes = sizeof(plim_state_space),
                                            .visit = visit_all,
                                            .linears = linears,
                                            .is_initialised_on_host = true};
+
+const plim_mixer plim_state_only_mixer = {.bytes = sizeof(plim_state_space),
+                                          .build = build_block,
+                                          .initialise = initialise_only,
+                                          .visit = visit_all,
+                                          .linears = linears};
 
 const plim_decoder_paths plim_feed_forward_paths = {.o_proj = "self_attn.o_proj",
                                                     .gate_proj = "feed_forward.gate_proj",

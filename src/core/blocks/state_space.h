@@ -1,4 +1,4 @@
-// The mixer of Mamba 2 (Bamba, Falcon-H1, Granite 4, Nemotron-H), as transformers computes it without mamba-ssm and
+// The mixer of Mamba 2 (Mamba2ForCausalLM, Bamba, Falcon-H1, Granite 4, Nemotron-H), as transformers computes it without mamba-ssm and
 // causal-conv1d: in PyTorch.
 #ifndef PLIM_CORE_STATE_SPACE_H
 #define PLIM_CORE_STATE_SPACE_H
@@ -16,8 +16,9 @@ typedef struct {
 // For a family's `unfollowed`: sizes that do not fit together.
 const char *plim_state_space_unfollowed(const plim_config *c);
 
-// Of plim_state_space: at "mamba" in its layer, and at "mixer".
-extern const plim_mixer plim_state_space_mixer, plim_state_block_mixer;
+// Of plim_state_space: at "mamba" in its layer, and at "mixer"; the last one initialises itself in float32, and again when
+// it is loaded.
+extern const plim_mixer plim_state_space_mixer, plim_state_block_mixer, plim_state_only_mixer;
 // The paths of a layer whose MLP is called feed_forward.
 extern const plim_decoder_paths plim_feed_forward_paths;
 // x is (B,T,h). mask is (B,T), 0 where there is padding; NULL: there is none.

@@ -38,7 +38,7 @@ static const struct {
     {"aya-vision-", "aya_vision"},
     {"btlm-", "btlm"},
     {"replit-code-", "replit_lm"},
-    {"mamba-", "mamba"},
+    {"mamba-#", "mamba"},
     {"qwen-#", "qwen"},
     {"falcon-e-", "bitnet"},
     {"falcon-mamba-", "falcon_mamba"},

@@ -59,6 +59,7 @@
   X(llama4_text)         \
   X(llava)               \
   X(llava_next)          \
+  X(mamba2)              \
   X(minimax_m2)          \
   X(ministral3)          \
   X(mistral)             \

@@ -107,6 +107,7 @@ static const struct {
     {"projectors_bias", FIELD(has_projector_bias, FLAG)},
     {"mamba_rms_norm", FIELD(has_state_norm, FLAG)},
     {"mamba_norm_before_gate", FIELD(norms_before_gate, FLAG)},
+    {"residual_in_fp32", FIELD(has_wide_residual, FLAG)},
     {"shared_intermediate_size", FIELD(shared_width, INTEGER)},
     {"moe_shared_expert_intermediate_size", FIELD(shared_width, INTEGER)},
     {"moe_latent_size", FIELD(expert_input, INTEGER)},
@@ -754,6 +755,13 @@ static void fit_intermediate(plim_config *c) {
   c->fits_intermediate = false;
 }
 
+// Keys that elsewhere mean attention: "num_heads", "head_dim", "use_bias".
+static void set_only_mixers(plim_config *c) {
+  c->state_heads = c->heads;
+  c->state_head_dim = c->head_dim;
+  c->has_state_bias = c->has_attention_bias;
+}
+
 plim_err plim_config_finish(plim_config *c, plim_error *error) {
   const plim_family *f = c->family;
   if (!c->kv_heads) c->kv_heads = c->heads;
@@ -772,6 +780,7 @@ plim_err plim_config_finish(plim_config *c, plim_error *error) {
   list_marked(c);
   if (f->has_single_blocks) list_pattern(c, "ME*-"); // the default, unless the file lists layers
   if (f->has_single_blocks) c->layers = c->listed_layers;
+  if (f->has_only_mixers) set_only_mixers(c);
   if (f->has_single_blocks) c->state_width = c->state_heads * c->state_head_dim;
   else if (!c->state_width) c->state_width = c->state_expansion * c->hidden;
   if (!c->decoder_layers) c->decoder_layers = c->layers;
@@ -790,6 +799,7 @@ plim_err plim_config_finish(plim_config *c, plim_error *error) {
 }
 
 bool plim_config_attends(const plim_config *c, int64_t layer) {
+  if (c->family->has_only_mixers) return false;
   if (!c->family->mixes) return true;
   if (c->listed_layers && is_block(c, layer)) return false;
   if (c->listed_layers) return c->layer_kinds[layer] != c->family->mixes;
@@ -827,6 +837,7 @@ bool plim_config_mixes(const plim_config *c, int64_t layer) {
 }
 
 bool plim_config_feeds(const plim_config *c, int64_t layer) {
+  if (c->family->has_only_mixers) return false;
   return !c->family->has_single_blocks || (c->listed_layers && is_block(c, layer));
 }
 

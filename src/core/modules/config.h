@@ -172,7 +172,8 @@ typedef struct {
   bool normalises_shares;      // of a token's experts: they add up to one
   bool has_conv_bias;
   bool has_state_bias, has_state_norm, norms_before_gate; // of a state space
-  bool has_no_rotary;                                     // no layer rotates queries and keys
+  bool has_wide_residual; // what layers add to is float32: "residual_in_fp32"
+  bool has_no_rotary;     // no layer rotates queries and keys
   // The MLP has two thirds of the intermediate size, times a factor, in whole steps.
   bool fits_intermediate;
   bool uses_sliding_window; // where the family's code asks

@@ -135,10 +135,12 @@ struct plim_family {
   plim_layer_kind mixes;       // what some layers have in place of attention; 0: all have attention
   bool mixes_beside_attention; // every layer has a mixer and attention, which read the same input
   bool has_single_blocks;      // a layer is attention, a mixer, an MLP or experts, and nothing else
+  bool has_only_mixers;        // every layer is a mixer and nothing else, without positions
   bool norms_state_groups;     // the norm behind a state space is that of each group
   bool
       scales_states; // Falcon-H1's state space: numbers that input and projection are multiplied with
   bool has_wide_logits; // the head returns float32
+  bool narrows_hidden;  // the head gets the hidden states in the dtype of its weight
   bool
       has_gated_attention; // q_proj also computes a gate, with which attention's result is multiplied
   bool has_grid_positions; // three positions for each token (time, height, width), each with angles

@@ -101,13 +101,14 @@ static plim_tensor *adjusted(plim_tape *t, plim_logits kind, plim_tensor *logits
 static const plim_logits kinds[] = {PLIM_LOGITS_PLAIN, PLIM_LOGITS_CAPPED, PLIM_LOGITS_DIVIDED,
                                     PLIM_LOGITS_WIDE};
 
-// cross_entropy(adjusted(hidden @ weight.t() + bias, config).float(), targets, reduction="sum")
+// cross_entropy(adjusted(hidden.to(weight.dtype) @ weight.t() + bias, config).float(), targets, reduction="sum")
 static plim_tensor *chunk_loss(plim_tape *t, const void *context, plim_tensor *const *held,
                                plim_tensor *hidden) {
   plim_tensor *wide = NULL;
   plim_tensor *weight = held[HELD_WEIGHT], *bias = held[HELD_BIAS];
+  plim_tensor *narrow = to(t, hidden, (plim_dtype)weight->dtype);
   plim_tensor *logits =
-      bias ? linear(t, hidden, weight, bias) : matmul2(t, hidden, transpose(t, weight, 0, 1));
+      bias ? linear(t, narrow, weight, bias) : matmul2(t, narrow, transpose(t, weight, 0, 1));
   logits = adjusted(t, *(const plim_logits *)context, logits);
   set(t, &wide, to(t, logits, PLIM_FP32));
   plim_tensor *loss = nll_loss(t, log_softmax(t, wide), held[HELD_TARGETS]);

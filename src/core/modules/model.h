@@ -116,6 +116,7 @@ struct plim_model {
   plim_tensor *padded;            // a bias that is padded (by 0) when weights are tied
   plim_logits logits;             // what its head does to its logits
   bool has_inner_head;            // plim_family's
+  bool narrows_hidden;            // plim_family's
   plim_tensor *embedded;          // tokens that the forward around such a head holds to its end
   bool is_grouped_by_decay;       // Trainer groups parameters by weight decay
   bool is_partly_trained;         // trained.h

@@ -323,6 +323,7 @@ plim_tensor *plim_embed_scaled(plim_tape *t, const plim_batch *batch, plim_tenso
 // ---- heads ----------------------------------------------------------------------------------------
 
 plim_tensor *plim_head_logits(plim_tape *t, const plim_model *m, plim_tensor *x) {
+  if (m->narrows_hidden) x = to(t, x, (plim_dtype)m->head->dtype);
   if (!m->head_a) return linear(t, x, m->head, m->head_bias);
   plim_linear head = {m->head,
                       m->head_bias,
