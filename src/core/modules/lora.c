@@ -224,7 +224,8 @@ static plim_err check_refused(const plim_config *c, const plim_lora *lora, plim_
   if (!plim_lora_is_everywhere(lora) && !plim_lora_names(lora, name)) return PLIM_OK;
   plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "peft refuses adapters on %s in %s models",
                            name, c->family->model_type);
-  plim_error_hint(error, "name other layers: --lora-targets in_proj,q_proj,k_proj,v_proj,o_proj");
+  plim_error_hint(error, "name other layers: --lora-targets in_proj%s",
+                  c->family->has_only_mixers ? "" : ",q_proj,k_proj,v_proj,o_proj");
   return err;
 }
 

@@ -24,6 +24,7 @@ MODELS = {
     "bloom": {"model_type": "bloom", "hidden_size": 512, "n_layer": 2, "n_head": 8, "vocab_size": 8000},
     "bitnet": LLAMA | {"model_type": "bitnet", "tie_word_embeddings": True},
     "mamba": {"model_type": "mamba", "hidden_size": 512, "num_hidden_layers": 2, "vocab_size": 8000},
+    "mamba-narrow": {"model_type": "mamba", "hidden_size": 512, "num_hidden_layers": 2, "vocab_size": 8000, "residual_in_fp32": False, "use_bias": True, "use_conv_bias": False, "tie_word_embeddings": False, "time_step_rank": 24},
     "mamba2": {"model_type": "mamba2", "hidden_size": 512, "num_heads": 16, "head_dim": 64, "n_groups": 2, "num_hidden_layers": 2, "vocab_size": 8000, "chunk_size": 64},
     "mamba2-narrow": {"model_type": "mamba2", "hidden_size": 512, "num_heads": 16, "head_dim": 64, "n_groups": 2, "num_hidden_layers": 2, "vocab_size": 8000, "chunk_size": 64, "residual_in_fp32": False, "use_bias": True, "use_conv_bias": False, "tie_word_embeddings": True},
     "gemma3n_text": LLAMA | {"model_type": "gemma3n_text", "num_hidden_layers": 5, "head_dim": 64, "vocab_size_per_layer_input": 8000, "hidden_size_per_layer_input": 128, "num_kv_shared_layers": 2, "sliding_window": 256, "layer_types": ["sliding_attention", "sliding_attention", "full_attention", "sliding_attention", "full_attention"], "activation_sparsity_pattern": [0.95, 0.0, 0.0, 0.0, 0.0], "intermediate_size": [1408] * 5},
@@ -41,11 +42,13 @@ MODELS = {
 SOME = ["bf16", "pad", "fp32-ampbf16", "lora-all-amp-ckpt"]
 NAMES = {model: ALL for model in MODELS} | {
     "falcon": [*ALL, "fp32-ampbf16-eager"], "falcon-one-norm": SOME, "falcon-alibi": [*ALL, "fp32-ampbf16-eager"],
+    "mamba": [*(name for name in HYBRID if name != "whole-chunks"), "fp32"],
+    "mamba-narrow": ["bf16", "bf16-ckpt", "fp32-ampbf16", "lora-states-amp-ckpt", "load-device_map"],
     "mamba2": [*HYBRID, "fp32"],
     "mamba2-narrow": ["bf16", "bf16-ckpt", "fp32-ampbf16", "lora-states-amp-ckpt", "load-device_map"],
     "hunyuan_v1_dense-alpha": ["bf16"], "olmo-clip": SOME, "exaone4-full": [*SOME, "load-device_map"]}
-LENGTHS = {"mamba": 24, "mamba2": 200, "mamba2-narrow": 200}  # mamba computes token by token
-EAGER = ("mpt", "bloom", "gptj", "gpt_neo", "mamba2", "mamba2-narrow")  # their classes do not support PyTorch's attention
+LENGTHS = {"mamba": 24, "mamba-narrow": 24, "mamba2": 200, "mamba2-narrow": 200}  # mamba computes token by token
+EAGER = ("mpt", "bloom", "gptj", "gpt_neo", "mamba", "mamba-narrow", "mamba2", "mamba2-narrow")  # their classes do not support PyTorch's attention
 CASES = [
     {"id": f"{model}-{name}", "model": model, "batch": 2, "seq": LENGTHS.get(model, 512), "steps": 2} | (VARIANTS | EXTRA)[name] | ({"attn": "eager"} if model in EAGER else {})
     for model, names in NAMES.items() for name in names if not (model in EAGER and name == "bf16-eager")
