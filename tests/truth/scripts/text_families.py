@@ -5,7 +5,7 @@ usage: plimsoll simulate --gpu h200 --steps 0 --writable OUTDIR -- python text_f
 """
 
 import new_families
-from new_families import ALL, EXTRA, HYBRID, VARIANTS, main
+from new_families import ALL, EXTRA, HYBRID, LORA, STATES, VARIANTS, main
 
 SMALL = {"hidden_size": 512, "num_hidden_layers": 2, "num_attention_heads": 8, "vocab_size": 8000, "max_position_embeddings": 2048}
 LLAMA = SMALL | {"intermediate_size": 1408, "num_key_value_heads": 2}
@@ -39,18 +39,21 @@ MODELS = {
     "exaone4": LLAMA | {"model_type": "exaone4", "num_hidden_layers": 4, "sliding_window": 256, "sliding_window_pattern": 4},
     "exaone4-full": LLAMA | {"model_type": "exaone4", "sliding_window": None, "layer_types": ["full_attention"] * 2, "tie_word_embeddings": True},
 }
+QUANTISED = {  # run each by its whole name
+    "nf4-lora-states": {"lora": LORA | {"targets": STATES}, "amp": "bf16", "load": "device_map", "weights": "nf4"},
+    "nf4-lora-states-ckpt": {"lora": LORA | {"dropout": 0.05, "targets": STATES}, "amp": "bf16", "load": "device_map", "weights": "nf4", "ckpt": True}}
 SOME = ["bf16", "pad", "fp32-ampbf16", "lora-all-amp-ckpt"]
 NAMES = {model: ALL for model in MODELS} | {
     "falcon": [*ALL, "fp32-ampbf16-eager"], "falcon-one-norm": SOME, "falcon-alibi": [*ALL, "fp32-ampbf16-eager"],
     "mamba": [*(name for name in HYBRID if name != "whole-chunks"), "fp32"],
     "mamba-narrow": ["bf16", "bf16-ckpt", "fp32-ampbf16", "lora-states-amp-ckpt", "load-device_map"],
-    "mamba2": [*HYBRID, "fp32"],
+    "mamba2": [*HYBRID, "fp32", *QUANTISED],
     "mamba2-narrow": ["bf16", "bf16-ckpt", "fp32-ampbf16", "lora-states-amp-ckpt", "load-device_map"],
     "hunyuan_v1_dense-alpha": ["bf16"], "olmo-clip": SOME, "exaone4-full": [*SOME, "load-device_map"]}
 LENGTHS = {"mamba": 24, "mamba-narrow": 24, "mamba2": 200, "mamba2-narrow": 200}  # mamba computes token by token
 EAGER = ("mpt", "bloom", "gptj", "gpt_neo", "mamba", "mamba-narrow", "mamba2", "mamba2-narrow")  # their classes do not support PyTorch's attention
 CASES = [
-    {"id": f"{model}-{name}", "model": model, "batch": 2, "seq": LENGTHS.get(model, 512), "steps": 2} | (VARIANTS | EXTRA)[name] | ({"attn": "eager"} if model in EAGER else {})
+    {"id": f"{model}-{name}", "model": model, "batch": 2, "seq": LENGTHS.get(model, 512), "steps": 2} | (VARIANTS | EXTRA | QUANTISED)[name] | ({"attn": "eager"} if model in EAGER else {})
     for model, names in NAMES.items() for name in names if not (model in EAGER and name == "bf16-eager")
 ]
 

@@ -71,5 +71,5 @@ const plim_family plim_family_mamba2 = {
     .lacks_heads = 1u << PLIM_HEAD_TEXTS | 1u << PLIM_HEAD_TOKENS | 1u << PLIM_HEAD_ANSWERS,
     .lora_refuses = "out_proj",
     .faster_packages = "mamba-ssm and causal-conv1d",
-    .recorded = PLIM_RECORDED_TRAINING,
+    .recorded = PLIM_RECORDED_TRAINING | PLIM_RECORDED_QUANTISED,
 };
