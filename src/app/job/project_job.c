@@ -478,9 +478,21 @@ static void fill_list(const job_args *a, plim_known_text value, const char **out
   if (is_open && is_known(value.origin) && *value.text) *out = value.text;
 }
 
+// The project says which TRL it has; others than those two were not measured.
+static void note_known_trl(project_job *p, const plim_project_method *found, uint16_t trl) {
+  uint16_t first =
+      plim_method_has_reference(found->method) ? PLIM_RELEASE(1, 15) : PLIM_RELEASE(1, 14);
+  uint16_t measured = trl < first ? PLIM_RELEASE(1, 9) : PLIM_RELEASE(1, 16);
+  if (trl == measured) return;
+  note(p, "assumed.trl", NULL, "%s in TRL %s is predicted as in %s%s",
+       job_method_name(found->method), plim_release_words(trl).text,
+       plim_release_words(measured).text, trl < first ? ", which keeps all logits in memory" : "");
+}
+
 // Which TRL the prediction is of, and how another would differ.
-static void note_trl(project_job *p, const plim_project_method *found) {
+static void note_trl(project_job *p, const job_args *a, const plim_project_method *found) {
   const char *name = job_method_name(found->method);
+  uint16_t trl = job_release(a, PLIM_LIBRARY_TRL);
   if (found->is_another_trainer)
     note(p, "unmodelled.trainer", NULL,
          "predicted as %s with TRL 1.9; LLaMA-Factory has its own trainer for it, which also keeps "
@@ -492,6 +504,7 @@ static void note_trl(project_job *p, const plim_project_method *found) {
   else if (found->method == PLIM_METHOD_PRM)
     note(p, "assumed.trl", NULL,
          "predicted as a process reward model with the PRMTrainer of TRL before 1.14");
+  else if (trl) note_known_trl(p, found, trl);
   else if (found->holds_logits)
     note(p, "assumed.trl", NULL,
          "assuming TRL 1.9 for %s: these files need TRL before 1.15, which keeps all logits in "
@@ -562,7 +575,7 @@ static void fill_method(project_job *p, job_args *a) {
   if (!job_is_typed(a, &a->loss_chunk)) a->loss_chunk = PLIM_UNKNOWN;
   a->centres_rewards = found.centres_rewards;
   a->skips_divergence = found.skips_divergence;
-  note_trl(p, &found);
+  note_trl(p, a, &found);
   if (found.loss)
     note(p, "assumed.loss", "loss_type",
          "predicted with loss_type sigmoid; %s differs only by a few numbers per pair, so it needs "
@@ -695,6 +708,7 @@ static plim_err fill(project_job *p, job_args *a, plim_error *error) {
   plim_known_text attention = r->attention;
   bool is_open = a->accumulate == JOB_UNSET;
   plim_pins_find(&a->pins, first_on_disk(&p->project));
+  project_job_narrow_releases(p, a);
   plim_err err = project_job_take_model(p, a, error);
   if (!err) err = plim_project_refuse_documents(&p->project, error);
   if (!err) err = project_job_check_world(p, a, error);

@@ -93,7 +93,7 @@ static void note_kbit(project_job *p, const job_args *a) {
     note(p, "assumed.trl_version", NULL,
          "assuming TRL 0.27 or newer; older versions convert unquantised parameters to float32, "
          "which needs more memory: add --prepare peft");
-  else if (!leaves_by_itself(p, a) && !has_script(p))
+  else if (p->project.dialect != PLIM_DIALECT_TRL && !leaves_by_itself(p, a) && !has_script(p))
     note(p, "assumed.prepare_kbit", NULL,
          "the files do not show whether prepare_model_for_kbit_training is called: predicted with "
          "it (--prepare none predicts without)");
@@ -154,16 +154,33 @@ static void note_packing(project_job *p, const job_args *a) {
          "torchao, which shards them, so the scales need less memory in the run");
 }
 
-bool project_job_leaves_dtype(const project_job *p) {
+// TRL's ModelConfig: dtype is None before 0.27, float32 since then, and None if a file sets it to null.
+static bool leaves_dtype_of_trl(const project_job *p, const job_args *a) {
+  static const char *const keys[] = {"dtype", "torch_dtype"};
+  uint16_t trl = job_release(a, PLIM_LIBRARY_TRL);
+  if (p->project.dialect != PLIM_DIALECT_TRL || has_script(p)) return false;
+  if (trl && trl < PLIM_RELEASE(0, 27)) return true;
+  for (size_t i = 0; i < p->project.files.len; i++)
+    for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
+      const plim_setting *s = plim_project_setting(p->project.files.at[i], keys[k]);
+      if (s && s->value.kind == PLIM_VALUE_NULL) return true;
+    }
+  return false;
+}
+
+bool project_job_leaves_dtype(const project_job *p, const job_args *a) {
   bool is_called = project_job_setting(p, "Model", ".pretrained_model_name_or_path") != NULL;
-  return is_called || (p->project.dialect == PLIM_DIALECT_HF && !has_script(p));
+  bool is_example = p->project.dialect == PLIM_DIALECT_HF && !has_script(p);
+  return is_called || is_example || leaves_dtype_of_trl(p, a);
 }
 
 // Without a dtype, from_pretrained of transformers 4 loads float32; version 5 takes the checkpoint's.
 static void fill_old_dtype(project_job *p, job_args *a) {
   uint16_t release = job_release(a, PLIM_LIBRARY_TRANSFORMERS);
-  bool is_open = p->run.dtype.origin <= PLIM_DEFAULTED && !job_is_typed(a, &a->dtype) && !a->dtype;
-  if (release && release < PLIM_RELEASE(5, 0) && is_open && project_job_leaves_dtype(p))
+  bool is_open = p->run.dtype.origin <= PLIM_DEFAULTED && !job_is_typed(a, &a->dtype);
+  if (is_open && leaves_dtype_of_trl(p, a)) a->dtype = 0;
+  is_open = is_open && !a->dtype;
+  if (release && release < PLIM_RELEASE(5, 0) && is_open && project_job_leaves_dtype(p, a))
     a->dtype = DTYPE_FP32;
 }
 

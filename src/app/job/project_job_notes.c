@@ -58,7 +58,7 @@ static void note_loading(project_job *p, const job_args *a, const plim_setting *
 static void note_type(project_job *p, const job_args *a) {
   bool is_open = p->run.dtype.origin <= PLIM_DEFAULTED && !job_is_typed(a, &a->dtype);
   const plim_setting *loads = project_job_setting(p, "Model", ".pretrained_model_name_or_path");
-  if (is_open && project_job_leaves_dtype(p)) note_loading(p, a, loads);
+  if (is_open && project_job_leaves_dtype(p, a)) note_loading(p, a, loads);
 }
 
 // Notes settings that are unclear; the prediction uses their defaults.
