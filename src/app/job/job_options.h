@@ -264,6 +264,7 @@ void job_request_clear(job_request *r);
 plim_err job_understand_versions(const job_args *args, job_request *r, plim_error *error);
 // The release of a library if it is known, typed or from the files; otherwise 0.
 uint16_t job_release(const job_args *args, plim_library library);
+bool job_release_is_typed(const job_args *args, plim_library library); // by --versions
 // Refuses a model that this version of transformers does not have yet.
 plim_err job_check_release(const job_request *r, plim_error *error);
 // Attention of a model that had no PyTorch attention in this version: eager, unless sdpa was asked for.

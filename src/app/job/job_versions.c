@@ -45,6 +45,10 @@ plim_err job_fit_attention(const job_args *args, job_request *r, plim_error *err
   return PLIM_OK;
 }
 
+bool job_release_is_typed(const job_args *args, plim_library library) {
+  return is_named(args->versions, library);
+}
+
 uint16_t job_release(const job_args *args, plim_library library) {
   plim_versions typed = {0};
   if (args->versions && !plim_versions_parse(args->versions, &typed, NULL) &&

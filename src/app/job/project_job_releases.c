@@ -63,7 +63,7 @@ static void narrow(project_job *p, const job_args *a, plim_pin *pin, size_t row)
   const char *file = NULL;
   const char *key = removed[row].key;
   uint16_t without = removed[row].without, release = newest_with(pin, without);
-  bool is_typed = job_release(a, PLIM_LIBRARY_TRL) != pin->release;
+  bool is_typed = job_release_is_typed(a, PLIM_LIBRARY_TRL);
   bool is_open = !is_typed && (!pin->release || pin->oldest < pin->release);
   if (pin->release && pin->release < without) return;
   const plim_setting *s = find_field(p, key, removed[row].class, &file);

@@ -17,29 +17,43 @@ per_device_train_batch_size: 1
 gradient_checkpointing: true
 max_length: 1024
 bf16: true"
+(
 part sft-open
 printf '%s\nmax_seq_length: 2048\n' "$sft" > run.yaml
 show run.yaml
+)
+(
 part sft-range
 echo 'trl>=0.18' > requirements.txt
 printf '%s\nmax_seq_length: 2048\n' "$sft" > run.yaml
 show run.yaml
+)
+(
 part sft-newer
 echo 'trl>=0.18' > requirements.txt
 printf '%s\nmax_length: 2048\n' "$sft" > run.yaml
 show run.yaml
+)
+(
 part sft-typed
 printf '%s\nmax_seq_length: 2048\n' "$sft" > run.yaml
 show run.yaml --versions trl=1.16
+)
+(
 part dpo-range
 echo 'trl>=0.19.1' > requirements.txt
 printf '%s\nmax_prompt_length: 512\n' "$dpo" > run.yaml
 show run.yaml
+)
+(
 part dpo-newer
 echo 'trl==1.16.0' > requirements.txt
 printf '%s\n' "$dpo" > run.yaml
 show run.yaml
+)
+(
 part dpo-older-transformers
 printf 'trl==0.24\ntransformers==4.57.0\n' > requirements.txt
 printf '%s\n' "$dpo" > run.yaml
 show run.yaml
+)
