@@ -28,6 +28,13 @@ static void note_upcast(project_job *p, const job_args *a) {
          "float32 under FSDP2");
 }
 
+static void note_version_1(project_job *p, const job_args *a) {
+  if (a->is_fsdp_1 && a->strategy == PLIM_SHARD_FSDP2 && a->world > 1)
+    note(p, "unmodelled.fsdp_1", "strategy",
+         "FSDP 1 is predicted as FSDP2; accelerate runs it under autocast and converts the logits "
+         "to float32, which needs more memory than predicted");
+}
+
 static void note_world(project_job *p, const job_args *a) {
   const plim_project_knob *world = &p->project.knobs[PLIM_KNOB_WORLD];
   bool is_inferred = world->origin == PLIM_DEFAULTED && *world->why && a->world > 1;
@@ -206,5 +213,6 @@ void project_job_note_open(project_job *p, const job_args *a) {
   note_world(p, a);
   project_job_note_ecosystem(p, a);
   note_upcast(p, a);
+  note_version_1(p, a);
   note_absent(p, a);
 }

@@ -31,6 +31,9 @@ static void mark_by_hand(const plim_project *p, plim_plan_request *r) {
     for (int offload = strategy ? 0 : 1; offload < PLIM_OFFLOADS; offload++)
       r->by_hand[strategy][offload] =
           plim_plan_may_share(r, strategy, offload) && !plan_file_shares(p, strategy, offload);
+  // Axolotl refuses DeepSpeed on the command line beside FSDP in its file.
+  r->shares_in_files =
+      p->dialect == PLIM_DIALECT_AXOLOTL && p->knobs[PLIM_KNOB_STRATEGY].place_count;
   r->checkpoint_by_hand = !can_say(p, PLIM_KNOB_CHECKPOINT, "offloaded");
   r->quantises_once = !can_say(p, PLIM_KNOB_QUANTISATION, "nf4-double") &&
                       can_say(p, PLIM_KNOB_QUANTISATION, "nf4");

@@ -42,6 +42,8 @@ static const rule rules[] = {
      "Axolotl offloads activations only with checkpointing"},
     {AXOLOTL, "selective_checkpointing", 0, PLIM_KNOB_CHECKPOINT,
      "selective_checkpointing needs checkpointing"},
+    // utils/distributed.py, _get_parallel_config_kwargs
+    {AXOLOTL, "dp_shard_size", 1, PLIM_KNOB_STRATEGY, "it needs FSDP"},
     {AXOLOTL, "fp8_enable_fsdp_float8_all_gather", 0, PLIM_KNOB_STRATEGY, "it needs FSDP2"},
     {AXOLOTL, "tiled_mlp", 0, PLIM_KNOB_LIGER, "Axolotl refuses Liger's MLP with tiled_mlp"},
     {AXOLOTL, "tensor_parallel_size", 1, PLIM_KNOB_LIGER,
