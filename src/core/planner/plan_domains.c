@@ -410,10 +410,10 @@ static bool is_refused(const plim_plan_request *r, const plim_choice *choice) {
 
 // Another way to share would be used beside the one that the files turn on.
 static bool shares_twice(const plim_plan_request *r, const plim_choice *choice) {
-  plim_choice own = plim_plan_own_choice(r);
-  int64_t strategy = choice->at[PLIM_KNOB_STRATEGY], offload = choice->at[PLIM_KNOB_OFFLOAD];
-  bool is_own = strategy == own.at[PLIM_KNOB_STRATEGY] && offload == own.at[PLIM_KNOB_OFFLOAD];
-  return r->shares_in_files && !is_own && r->by_hand[strategy][offload];
+  int64_t own = plim_plan_own_choice(r).at[PLIM_KNOB_STRATEGY],
+          strategy = choice->at[PLIM_KNOB_STRATEGY];
+  return r->shares_in_files && strategy != own &&
+         r->by_hand[strategy][choice->at[PLIM_KNOB_OFFLOAD]];
 }
 
 bool plim_choice_is_sound(const plim_plan_request *r, const plim_choice *choice) {
