@@ -131,6 +131,7 @@ static void fill_packing(project_job *p, job_args *a) {
          "the files do not show the value of bnb_4bit_quant_storage: assuming a 16-bit type, which "
          "FSDP "
          "can shard");
+  a->is_axolotl = p->project.dialect == PLIM_DIALECT_AXOLOTL;
   a->is_patched = p->project.dialect == PLIM_DIALECT_AXOLOTL && !a->is_fsdp_1;
   a->quantises_on_host =
       p->project.dialect == PLIM_DIALECT_TORCHTUNE || (a->is_patched && loads_on_one_host(p));

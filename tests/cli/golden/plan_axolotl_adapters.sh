@@ -64,3 +64,10 @@ sed 's/Qwen.Qwen2.5-0.5B/google\/gemma-2-2b/' <<< "$base" > run.yaml
 printf 'adapter: lora\nval_set_size: 0.1\n' >> run.yaml
 $PLIMSOLL plan run.yaml --gpu 24GiB --fix chunked_loss=512 2>&1 | sed -n '/^to do by/,/^changes/p'
 )
+(
+# llm_int8_skip_modules, which Axolotl sets for this architecture.
+part left-plain
+sed 's/Qwen.Qwen2.5-0.5B/tiiuae\/Falcon-H1-0.5B-Base/; /target_linear/d; s/batch_size: 4/batch_size: 1/' <<< "$base" > run.yaml
+printf 'adapter: qlora\nload_in_4bit: true\nlora_target_modules: [q_proj, in_proj]\n' >> run.yaml
+show
+)
