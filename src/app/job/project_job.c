@@ -636,6 +636,22 @@ static void fill_method(project_job *p, job_args *a) {
          found.loss);
 }
 
+// Axolotl's loaders/model.py, _set_quantization_config: 4 bits only with `adapter: qlora`.
+static void drop_idle_bits(project_job *p, job_args *a) {
+  const plim_setting *adapter = NULL;
+  for (size_t i = 0; i < p->project.files.len && !adapter; i++)
+    adapter = plim_project_setting(p->project.files.at[i], "adapter");
+  bool is_4_bit = a->weights == PLIM_WEIGHTS_NF4 || a->weights == PLIM_WEIGHTS_NF4_DOUBLE;
+  if (p->project.dialect != PLIM_DIALECT_AXOLOTL || !is_4_bit || job_is_typed(a, &a->weights) ||
+      strcmp(text_of(adapter), "lora") != 0)
+    return;
+  a->weights = PLIM_WEIGHTS_PLAIN;
+  note(p, "reads.bits", "quantisation",
+       "Axolotl quantises to 4 bits only with adapter: qlora; with adapter: lora, load_in_4bit "
+       "does nothing");
+  note_place(p, PLIM_KNOB_QUANTISATION);
+}
+
 static plim_err fill_adapters(project_job *p, job_args *a, plim_error *error) {
   fill_count(p, a, PLIM_KNOB_LORA_RANK, p->run.lora_rank, 0, &a->lora_rank);
   if (a->lora_dropout == 0 && !job_is_typed(a, &a->lora_dropout) &&
@@ -649,6 +665,7 @@ static plim_err fill_adapters(project_job *p, job_args *a, plim_error *error) {
     a->dora = a->dora || is(p->run.dora, "on");
   }
   fill_choice(p, a, PLIM_KNOB_QUANTISATION, p->run.quantisation, plim_weights_names, &a->weights);
+  drop_idle_bits(p, a);
   return fill_targets(p, a, error);
 }
 

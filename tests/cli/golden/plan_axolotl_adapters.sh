@@ -71,3 +71,8 @@ sed 's/Qwen.Qwen2.5-0.5B/tiiuae\/Falcon-H1-0.5B-Base/; /target_linear/d; s/batch
 printf 'adapter: qlora\nload_in_4bit: true\nlora_target_modules: [q_proj, in_proj]\n' >> run.yaml
 show
 )
+(
+part idle-bits
+printf '%s\nadapter: lora\nload_in_4bit: true\n' "$base" > run.yaml
+$PLIMSOLL plan run.yaml --gpu 24GiB 2>&1 | sed -n '1,2p; /bits/,/^note/p; /^now/p; /^weights/p'
+)
