@@ -295,7 +295,8 @@ static void fill_choice(project_job *p, const job_args *a, plim_knob knob, plim_
       *out = i;
       return;
     }
-  note(p, "unmodelled.value", name_of(knob), "%s %s is not modelled: predicted with %s",
+  note(p, "unmodelled.value", name_of(knob),
+       "%s %s is not modelled: predicted with %s; the run may need more or less memory",
        name_of(knob), value.text, choices[0]);
   note_place(p, knob);
   if (value.text == p->run.precision.text) p->holds_precision = true;

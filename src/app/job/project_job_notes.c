@@ -22,7 +22,8 @@ static void note_upcast(project_job *p, const job_args *a) {
     note(
         p, "assumed.upcast", "dtype",
         "accelerate's FSDP keeps trained parameters in float32, whatever dtype they are loaded in");
-  else if (is_mixed && !a->is_fsdp_1)
+  else if (is_mixed && !a->is_fsdp_1 &&
+           job_release(a, PLIM_LIBRARY_ACCELERATE) < PLIM_RELEASE(1, 13))
     note(p, "assumed.accelerate_version", NULL,
          "assuming accelerate 1.13 or newer; older versions also convert frozen parameters to "
          "float32 under FSDP2");

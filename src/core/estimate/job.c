@@ -14,7 +14,7 @@
 
 // Adapters on expert parameters are merged into them, so there is no input to apply dropout to; peft 0.21 raises.
 static bool drops_experts(const plim_job *job) {
-  return job->lora.rank && job->lora.dropout > 0 &&
+  return job->lora.rank && job->lora.dropout > 0 && !job->lora.is_axolotls &&
          plim_experts_are_targets(&job->model, &job->lora);
 }
 

@@ -76,3 +76,15 @@ part idle-bits
 printf '%s\nadapter: lora\nload_in_4bit: true\n' "$base" > run.yaml
 $PLIMSOLL plan run.yaml --gpu 24GiB 2>&1 | sed -n '1,2p; /bits/,/^note/p; /^now/p; /^weights/p'
 )
+(
+part writes-hidden-states
+printf '%s\nadapter: lora\n' "$base" > run.yaml
+$PLIMSOLL plan run.yaml --gpu 24GiB --fix offload=activations --fix checkpoint=on 2>&1 | grep -E '^([-+]|offload)'
+)
+(
+# The list of linear layers has no stacked experts, so dropout does not matter.
+part stacked-experts
+sed 's/Qwen.Qwen2.5-0.5B/mistralai\/Mixtral-8x7B-v0.1/' <<< "$base" > run.yaml
+printf 'adapter: lora\nlora_dropout: 0.05\n' >> run.yaml
+$PLIMSOLL plan run.yaml --gpu 141GiB --try micro_batch=1 2>&1 | grep -E '^(error|now|adapters)'
+)

@@ -119,9 +119,8 @@ static const struct {
     {AXOLOTL, {{PLIM_KNOB_OFFLOAD, PLIM_KNOB_CHECKPOINT}, {"activations", "off"}}},
     // Axolotl 0.19, check_fsdp2_w_8bit_optimizer: bitsandbytes' kernels fail with FSDP2's tensors.
     {AXOLOTL, {{PLIM_KNOB_STRATEGY, PLIM_KNOB_OPTIMIZER}, {"fsdp2", ROUNDED}}},
-    // With adapters on weights that are not quantised, activation_offloading and its old word turn checkpointing off
+    // With adapters on weights that are not quantised, gradient_checkpointing: offload turns checkpointing off
     // (core/builders/base.py, _configure_gradient_checkpointing).
-    {AXOLOTL, {{PLIM_KNOB_OFFLOAD, PLIM_KNOB_QUANTISATION}, {"activations", "plain"}}, true},
     {AXOLOTL, {{PLIM_KNOB_CHECKPOINT, PLIM_KNOB_QUANTISATION}, {"offloaded", "plain"}}, true},
 };
 
