@@ -52,7 +52,7 @@ void job_note_packed_length(job_request *r) {
                    (long long)r->job.recipe.length);
 }
 
-static void assume_text(job_request *r) {
+static void assume_text(const job_args *args, job_request *r) {
   const plim_config *c = &r->job.model;
   if (!c->outer) return;
   const char *left_out = !c->audio.hidden    ? "images"
@@ -62,6 +62,11 @@ static void assume_text(job_request *r) {
                 "texts without %s (the part of the model that reads %s is loaded but idle; "
                 "training with %s needs more memory, for tokens and activations)",
                 left_out, left_out, left_out);
+  if (args->freezes_towers && !r->job.lora.rank && !r->job.trained.names)
+    plim_note_add(&r->notes, "unmodelled.towers", NULL,
+                  "the part of the model that reads %s is frozen, and predicted as if it were "
+                  "trained, which needs more memory than the run",
+                  left_out);
 }
 
 void job_note_planned_length(job_request *r, int64_t length) {
@@ -87,5 +92,5 @@ void job_note_assumptions(const job_args *args, job_request *r) {
   assume_batches(args, r);
   assume_storage(args, r);
   job_note_family(r);
-  assume_text(r);
+  assume_text(args, r);
 }

@@ -75,7 +75,8 @@ plim_err job_understand_trained(const job_args *args, job_request *r, plim_error
     return err;
   }
   bool is_factory = args->trained_by == JOB_TRAINED_BY_FACTORY;
-  which.is_widened = is_factory && args->amp && args->strategy != PLIM_SHARD_ZERO3;
+  which.is_widened =
+      args->widens_trained || (is_factory && args->amp && args->strategy != PLIM_SHARD_ZERO3);
   r->job.trained = which;
   r->trained_share = (double)count.trained / (double)count.elements;
   r->job.recipe.asks_for_inputs = args->trained_by == JOB_TRAINED_BY_INPUTS;

@@ -228,7 +228,7 @@ static plim_err understand_optimizer(const job_args *args, job_request *r, plim_
 }
 
 // Indices in job_loops.
-enum { LOOP_TRAINER = 1, LOOP_BARE, LOOP_LOSS_ONLY };
+enum { LOOP_TRAINER = 1, LOOP_BARE, LOOP_LOSS_ONLY = JOB_LOOP_LOSS_ONLY };
 enum { PREPARE_PEFT = 1 }; // in job_prepares
 
 static plim_checkpoint_kind checkpoint_of(const job_args *args) {
@@ -268,6 +268,13 @@ static void leave_plain(const job_args *args, job_request *r) {
                       "run needs a little less memory than predicted");
 }
 
+// torchtune's shard_model (training/_distributed.py) never reshards what is outside the layers: its losses use the head
+// after the model's forward. Only its recipes have these losses and methods.
+static bool is_of_tune(const job_args *args) {
+  return args->loss == PLIM_LOSS_EIGHTHS || args->loss == PLIM_LOSS_LISTED ||
+         args->method == PLIM_METHOD_DPO_TUNE || args->teacher;
+}
+
 // FSDP2 sets the compute dtype with its own policy, not with autocast. Its CPUOffloadPolicy offloads parameters
 // and optimizer together.
 static void understand_sharding(const job_args *args, job_request *r) {
@@ -282,6 +289,7 @@ static void understand_sharding(const job_args *args, job_request *r) {
       .network_gbs = args->network,
       .has_bucket_views = args->bucket_views,
       .keeps_full = args->no_reshard,
+      .keeps_root = is_of_tune(args),
       .is_by_accelerate = by_accelerate,
       .is_version_1 = args->is_fsdp_1,
       .packs_in_bytes = args->packs_in_bytes,
@@ -296,7 +304,7 @@ static void understand_sharding(const job_args *args, job_request *r) {
   if (is_fsdp && args->offload == JOB_OFFLOAD_OPTIMIZER)
     plim_note_add(&r->notes, "assumed.offload", "offload",
                   "FSDP2 offloads parameters together with the optimizer");
-  if (args->strategy && args->loop == 0)
+  if (args->strategy && args->loop == 0 && !is_of_tune(args))
     plim_note_add(&r->notes, "assumed.outputs", NULL,
                   "assuming your loop frees the model's outputs after computing the loss; if it "
                   "keeps them, the logits stay in memory too");
@@ -369,7 +377,8 @@ static plim_err understand_recipe(const job_args *args, job_request *r, plim_err
                     .mask = (plim_mask_kind)args->mask,
                     .autocast = amps[args->amp],
                     .checkpoint = checkpoint_of(args),
-                    .wraps_layers = args->wraps_layers,
+                    .wraps_layers = args->wraps_layers || is_of_tune(args),
+                    .scores_again = args->scores_again && args->loss == PLIM_LOSS_FULL,
                     .target_length = (int64_t)args->target_seq,
                     .loss = (plim_loss_kind)args->loss,
                     .loss_chunk = (int64_t)chunk_of(args),

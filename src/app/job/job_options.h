@@ -34,6 +34,10 @@ typedef struct {
   bool dora, checkpoint, reentrant, no_clip, delete_outputs, liger, no_reshard, bucket_views;
   bool through_accelerate;    // accelerate shards the model (with Trainer it always does)
   bool wraps_layers;          // activation checkpointing is FSDP's, around each layer
+  bool scores_again;          // plim_recipe
+  bool is_of_trl;             // TRL trains
+  bool freezes_towers;        // the part of the model that reads images is not trained
+  bool widens_trained;        // of parameters trained by name, those that are trained are float32
   plim_zero_sizes zero_sizes; // DeepSpeed's, from files; JOB_AUTO_SIZE: computed from the model
   bool overlaps;              // overlap_comm
   bool leaves_kbit; // the files do not call prepare_model_for_kbit_training; --prepare overrides it
@@ -75,6 +79,7 @@ enum { JOB_LOAD_SHARDED = 3 };
 
 // The choices of options; the other options use core's tables of names.
 extern const char *const job_dtypes[], *const job_amps[], *const job_lora_dtypes[];
+enum { JOB_LOOP_LOSS_ONLY = 3 }; // in job_loops
 extern const char *const job_loops[], *const job_loads[], *const job_offloads[];
 // Indices in job_offloads.
 enum {

@@ -164,13 +164,20 @@ static void note_range(const plim_pin *pin, plim_library library, job_request *r
   if (pin->line) plim_note_at(&r->notes, pin->file, pin->line);
 }
 
+// Libraries of which one release is predicted differently from another: for TRL, only where it trains.
+static bool decides(const job_args *args, plim_library library) {
+  bool is_trl = library == PLIM_LIBRARY_TRL && (args->is_of_trl || args->method);
+  return library == PLIM_LIBRARY_TRANSFORMERS || library == PLIM_LIBRARY_TORCH || is_trl;
+}
+
 plim_err job_understand_versions(const job_args *args, job_request *r, plim_error *error) {
   for (int i = 0; i < PLIM_LIBRARIES; i++) {
     const plim_pin *pin = &args->pins.of[i];
     if (!pin->release || is_named(args->versions, (plim_library)i)) continue;
     plim_versions_set(&r->job.versions, (plim_library)i, pin->release);
     if (!pin->is_known) note_unknown(pin, (plim_library)i, r);
-    else if (pin->oldest < pin->release) note_range(pin, (plim_library)i, r);
+    else if (pin->oldest < pin->release && decides(args, (plim_library)i))
+      note_range(pin, (plim_library)i, r);
   }
   return args->versions ? plim_versions_parse(args->versions, &r->job.versions, error) : PLIM_OK;
 }

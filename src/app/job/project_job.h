@@ -161,4 +161,8 @@ uint64_t project_job_batch(const project_job *p);
 // The same, or micro batch x accumulation x GPUs; the number of GPUs in the files takes precedence over `world`.
 uint64_t project_job_own_batch(const project_job *p, uint64_t world);
 
+// Whether llamafactory-cli starts the run. Its launcher gives torchrun's processes this configuration of the allocator.
+bool project_is_started_by_factory(const plim_project *p);
+#define PROJECT_CONF_OF_FACTORY "expandable_segments:True"
+
 #endif

@@ -35,9 +35,14 @@ static void fill_megatron(project_job *p, job_args *a) {
 }
 
 // LLaMA-Factory v1 trains all parameters in float32; bf16 is used only by FSDP, without autocast (model_engine.py,
-// distributed/fsdp2.py).
-static void fill_factory(const project_job *p, job_args *a) {
+// distributed/fsdp2.py). Its trainer keeps only the loss, for which it takes the logits (core/base_trainer.py).
+static void fill_factory(project_job *p, job_args *a) {
   if (p->project.dialect != PLIM_DIALECT_LLAMA_FACTORY_V1) return;
+  if (!a->loop && !job_is_typed(a, &a->loop)) a->loop = JOB_LOOP_LOSS_ONLY;
+  a->scores_again = a->loop == JOB_LOOP_LOSS_ONLY;
+  note(p, "assumed.method", NULL,
+       "predicted as supervised fine-tuning (llamafactory-cli sft, or train): the command decides "
+       "that, not these files; dpo and rm need more or less memory");
   if (!a->lora_rank && !a->dtype && !job_is_typed(a, &a->dtype)) a->dtype = DTYPE_FP32;
   if (a->strategy <= PLIM_SHARD_DDP && !job_is_typed(a, &a->amp)) a->amp = 0;
 }
@@ -225,6 +230,10 @@ static void fill_targets(const project_job *p, job_args *a) {
 }
 
 void project_job_fill_ecosystem(project_job *p, job_args *a) {
+  a->is_of_trl = p->project.dialect == PLIM_DIALECT_TRL;
+  // freeze_vision_tower of hparams/finetuning_args.py is true by default.
+  a->freezes_towers = p->project.dialect == PLIM_DIALECT_LLAMA_FACTORY &&
+                      !is_flag(project_job_setting(p, "freeze_vision_tower", ""), false);
   fill_targets(p, a);
   fill_adapter_type(p, a);
   fill_new_tokens(p, a);
@@ -248,9 +257,19 @@ void project_job_note_one(project_job *p, const job_args *a) {
        "the files do not set the number of GPUs: assuming one (--world N for more)");
 }
 
+// The launch command in a comment of torchtune's file names a recipe for one GPU.
+static bool is_for_one(const project_job *p) {
+  for (size_t i = 0; i < p->project.files.len; i++) {
+    const char *from = strstr(p->project.files.at[i]->text, "tune run ");
+    size_t line = from ? strcspn(from, "\n") : 0;
+    if (from && memmem(from, line, "_single_device", 14)) return true;
+  }
+  return false;
+}
+
 // torchtune's files do not set the number of GPUs.
 static void note_open(project_job *p, const job_args *a) {
-  if (p->project.dialect != PLIM_DIALECT_TORCHTUNE) return;
+  if (p->project.dialect != PLIM_DIALECT_TORCHTUNE || is_for_one(p)) return;
   if (p->run.world.origin == PLIM_ABSENT && a->world == 1 && !job_is_typed(a, &a->world))
     note(p, "assumed.gpus", "world",
          "assuming one GPU; torchtune's distributed recipes shard with FSDP2 (--world N)");
@@ -348,8 +367,32 @@ static const char *conf_of_tune(project_job *p) {
   return "expandable_segments:True";
 }
 
+// accelerate and a script's own command start the processes without llamafactory-cli.
+bool project_is_started_by_factory(const plim_project *p) {
+  plim_dialect d = p->dialect;
+  if (d != PLIM_DIALECT_LLAMA_FACTORY && d != PLIM_DIALECT_LLAMA_FACTORY_V1) return false;
+  for (size_t i = 0; i < p->files.len; i++) {
+    const plim_project_file *f = p->files.at[i];
+    bool is_command = f->settings.format == PLIM_FORMAT_SHELL;
+    if (f->is.dialect == PLIM_DIALECT_ACCELERATE) return false;
+    if (is_command && !memmem(f->text, f->size, "llamafactory-cli", 16)) return false;
+  }
+  return true;
+}
+
+// It sets the variable for torchrun's processes, whatever it was before (launcher.py, v1/launcher.py).
+static const char *conf_of_factory(project_job *p, const job_args *a) {
+  if (a->world < 2 || !project_is_started_by_factory(&p->project)) return NULL;
+  plim_note_add(&p->notes, "assumed.alloc_conf", "alloc_conf",
+                "llamafactory-cli sets PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True itself on "
+                "several GPUs (unless OPTIM_TORCH=0)");
+  p->has_own_conf = true;
+  return PROJECT_CONF_OF_FACTORY;
+}
+
 void project_job_fill_allocator(project_job *p, job_args *a) {
   static const char *const names[] = {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"};
+  if (!a->alloc_conf) a->alloc_conf = conf_of_factory(p, a);
   if (!a->alloc_conf && p->run.alloc_conf.origin == PLIM_EXPLICIT)
     a->alloc_conf = p->run.alloc_conf.text;
   for (size_t i = 0; !a->alloc_conf && i < sizeof names / sizeof *names; i++)

@@ -148,6 +148,13 @@ static void list_layers(int64_t count, int64_t trained, bool is_spread, char *ou
     used += (size_t)snprintf(out + used, size - used, "%s%lld", used ? "|" : "", (long long)i);
 }
 
+// v1 leaves frozen parameters in the checkpoint's dtype (peft.py, get_freeze_model).
+static void fill_version_1(const project_job *p, job_args *a) {
+  const plim_setting *cast = one(p, "peft_config.cast_trainable_params_to_fp32");
+  a->widens_trained = !cast || is_on(cast);
+  if (!job_is_typed(a, &a->dtype)) a->dtype = DTYPE_BF16;
+}
+
 static void fill_factory(const project_job *p, job_args *a, bool is_v1, text *t) {
   const plim_setting *type = one(p, is_v1 ? "peft_config.name" : "finetuning_type");
   const plim_setting *layers =
@@ -168,7 +175,8 @@ static void fill_factory(const project_job *p, job_args *a, bool is_v1, text *t)
     put_text(t, "\\.("), put_text(t, m.layers), put_text(t, ")\\.");
   *m.layers = 0;
   each(p, extra, add_modules, &m);
-  if (!is_v1) a->trained_by = JOB_TRAINED_BY_FACTORY;
+  if (is_v1) fill_version_1(p, a);
+  else a->trained_by = JOB_TRAINED_BY_FACTORY;
 }
 
 // ---- LLaMA-Factory: BAdam -------------------------------------------------------------------------------

@@ -54,6 +54,30 @@ static const struct {
      "use_chunked_loss(model, VALUE)\n"},
 };
 
+// Lines of a framework's own file, for settings of several keys.
+static const struct {
+  plim_dialect dialect;
+  plim_knob knob;
+  const char *value, *lines;
+} files[] = {
+    {PLIM_DIALECT_TORCHTUNE, PLIM_KNOB_OPTIMIZER, "adamw",
+     "optimizer:\n"
+     "  _component_: torch.optim.AdamW\n"
+     "  fused: True\n"},
+    {PLIM_DIALECT_TORCHTUNE, PLIM_KNOB_CHECKPOINT, "on",
+     "ac_mode: null\n"
+     "enable_activation_checkpointing: True\n"},
+};
+
+const char *file_lines_for(plim_dialect dialect, plim_knob knob, const plim_value *value) {
+  char text[96];
+  plim_value_print(value, text, sizeof text);
+  for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+    if (files[i].dialect == dialect && files[i].knob == knob && strcmp(files[i].value, text) == 0)
+      return files[i].lines;
+  return NULL;
+}
+
 static void fill_in(const char *lines, const char *value, char *out, size_t size) {
   static const char blank[] = "VALUE";
   const char *at = strstr(lines, blank);

@@ -116,6 +116,8 @@ static plim_err add_packages(const maker *m) {
 static plim_err add_environment(const maker *m) {
   bool is_left =
       !m->edits || (changes(m, PLIM_KNOB_ALLOC_CONF) && !is_written(m, PLIM_KNOB_ALLOC_CONF));
+  if (m->r->files && plan_launcher_sets_conf(&m->r->files->project, m->c, planned(m)))
+    return PLIM_OK;
   const char *conf = is_left ? plim_choice_conf(&m->c->asked, planned(m)) : "";
   char line[320];
   if (!*conf) return PLIM_OK;
@@ -138,6 +140,25 @@ static const char axolotl_liger[] = "plugins:\n"
 static const char axolotl_cut[] = "plugins:\n"
                                   "  - axolotl.integrations.cut_cross_entropy."
                                   "CutCrossEntropyPlugin\n";
+
+// The framework's own file sets everything, and its code is not the user's.
+static bool is_tune(const maker *m) {
+  const plim_project *p = m->r->files ? &m->r->files->project : NULL;
+  bool is = p && p->dialect == PLIM_DIALECT_TORCHTUNE;
+  for (size_t i = 0; is && i < p->files.len; i++)
+    is = p->files.at[i]->settings.format != PLIM_FORMAT_PYTHON;
+  return is;
+}
+
+// Lines to paste for a setting: into a file of the framework, or into a script.
+static bool lines_for(const maker *m, plim_knob knob, const plim_value *value, const char **where,
+                      char *lines, size_t size) {
+  if (!is_tune(m)) return code_lines_for(knob, value, where, lines, size);
+  const char *own = file_lines_for(PLIM_DIALECT_TORCHTUNE, knob, value);
+  *where = "in torchtune's file, set";
+  snprintf(lines, size, "%s", own ? own : "");
+  return own != NULL;
+}
 
 // Strategy and offload are part of the launch steps.
 static bool is_of_launch(plim_knob knob) {
@@ -163,10 +184,10 @@ static plim_err add_setting(const maker *m, plim_knob knob, const plim_value *va
   if (is_plugin)
     err = manual_step_add(m->out, "setting", knob, axolotl_liger, m->error,
                           "%s %s: add to your Axolotl file", name, text);
-  else if (code_lines_for(knob, value, &where, lines, sizeof lines))
+  else if (lines_for(m, knob, value, &where, lines, sizeof lines))
     err = manual_step_add(m->out, "setting", knob, lines, m->error, "%s %s: %s", name, text, where);
   else return PLIM_OK; // without code, it is joined with settings of the same reason
-  return err || !reason ? err : manual_step_why(m->out, reason, m->error);
+  return err || !reason || is_tune(m) ? err : manual_step_why(m->out, reason, m->error);
 }
 
 // Settings that cannot be written for the same reason become one step: "micro_batch 20, accumulate 2". Returns the index
@@ -189,7 +210,7 @@ static bool has_code(const maker *m, size_t i) {
   char lines[LINES_BYTES];
   plim_knob knob = m->edits->by_hand[i].knob;
   return (knob == PLIM_KNOB_LIGER && is_axolotl(m)) ||
-         code_lines_for(knob, &m->edits->by_hand[i].value, &where, lines, sizeof lines);
+         lines_for(m, knob, &m->edits->by_hand[i].value, &where, lines, sizeof lines);
 }
 
 static plim_err add_settings(const maker *m) {

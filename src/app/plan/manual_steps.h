@@ -39,5 +39,7 @@ plim_err manual_step_why(manual_steps *steps, const char *why, plim_error *error
 // (code_lines.c).
 bool code_lines_for(plim_knob knob, const plim_value *value, const char **where, char *lines,
                     size_t size);
+// The lines of a framework's own file that do the same, of several keys; NULL: not known.
+const char *file_lines_for(plim_dialect dialect, plim_knob knob, const plim_value *value);
 
 #endif

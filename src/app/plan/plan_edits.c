@@ -138,6 +138,12 @@ static plim_err add_sharing(const plim_project *p, const plan_for_card *c, const
   return add(p, out, changes, count, error);
 }
 
+// LLaMA-Factory's launcher sets it for every run that torchrun starts.
+bool plan_launcher_sets_conf(const plim_project *p, const plan_for_card *c, const plim_choice *to) {
+  return to->at[PLIM_KNOB_STRATEGY] != PLIM_SHARD_NONE && project_is_started_by_factory(p) &&
+         strcmp(plim_choice_conf(&c->asked, to), PROJECT_CONF_OF_FACTORY) == 0;
+}
+
 plim_err plan_edits_of(const plim_project *project, const plan_for_card *c, const plim_rung *rung,
                        plan_edits *out, plim_error *error) {
   const plim_choice *from = &c->plan.before_choice, *to = &rung->choice;
@@ -148,6 +154,7 @@ plim_err plan_edits_of(const plim_project *project, const plan_for_card *c, cons
   for (size_t i = 0; !err && i < plim_plan_knob_count; i++) {
     plim_knob knob = plim_plan_knobs[i];
     if (from->at[knob] == to->at[knob]) continue;
+    if (knob == PLIM_KNOB_ALLOC_CONF && plan_launcher_sets_conf(project, c, to)) continue;
     plim_knob_change change = {knob, file_value(c, knob, to)};
     int group = group_of(knob);
     if (group) groups[group][counts[group]++] = change;

@@ -36,6 +36,9 @@ void plan_fix_flag(const plan_for_card *c, plim_knob knob, char *text, size_t si
 plim_err plan_can_share(const plim_project *project, int64_t strategy, int64_t offload, bool *can,
                         plim_error *error);
 
+// Whether the plan's launch command sets the allocator's configuration itself.
+bool plan_launcher_sets_conf(const plim_project *p, const plan_for_card *c, const plim_choice *to);
+
 // Whether these changes can be written into the files together.
 plim_err plan_can_write(const plim_project *project, const plim_knob_change *changes, size_t count,
                         bool *can, plim_error *error);

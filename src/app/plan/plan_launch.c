@@ -129,9 +129,21 @@ static void torchrun_line(const launch *l, const char *deepspeed, FILE *out) {
           deepspeed);
 }
 
-// LLaMA-Factory starts torchrun on its own, controlled by environment variables; one of them selects its version 1.
+// The variable that selects another part of LLaMA-Factory, which alone knows the keys of the file (hparams/parser.py,
+// launcher.py). Keys of Megatron Bridge's arguments that those of Megatron's other adapter do not have:
+static const char *part_of_factory(const launch *l, plim_dialect dialect) {
+  static const char *const keys[] = {"mixed_precision", "use_packed_sequences",
+                                     "export_hf_on_finish"};
+  if (dialect == PLIM_DIALECT_LLAMA_FACTORY_V1) return "USE_V1=1 ";
+  if (!l->r->files || !l->r->files->is_megatron) return "";
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+    if (project_job_setting(l->r->files, keys[i], "")) return "USE_MEGATRON_BRIDGE=1 ";
+  return "USE_MCA=1 ";
+}
+
+// LLaMA-Factory starts torchrun on its own, controlled by environment variables.
 static void factory_line(const launch *l, plim_dialect dialect, FILE *out) {
-  fprintf(out, "%sFORCE_TORCHRUN=1", dialect == PLIM_DIALECT_LLAMA_FACTORY_V1 ? "USE_V1=1 " : "");
+  fprintf(out, "%sFORCE_TORCHRUN=1", part_of_factory(l, dialect));
   if (l->nodes > 1)
     fprintf(out, " NNODES=%d NODE_RANK=$SLURM_NODEID MASTER_ADDR=$HEAD MASTER_PORT=29500",
             l->nodes);

@@ -82,7 +82,9 @@ static void take_recipe(const plim_job *job, const job_args *own, job_args *a) {
   a->no_clip = c->skips_clipping;
   a->in_backward = c->steps_in_backward;
   a->delete_outputs = c->deletes_outputs;
-  a->loop = place_of(job_loops, c->is_trainer        ? "trainer"
+  bool has_own_loop = c->method == PLIM_METHOD_DPO_TUNE;
+  a->loop = place_of(job_loops, has_own_loop         ? "manual"
+                                : c->is_trainer      ? "trainer"
                                 : c->is_bare         ? "bare"
                                 : c->keeps_only_loss ? "loss-only"
                                                      : "manual");

@@ -25,12 +25,21 @@ static bool can_say(const plim_project *p, plim_knob knob, const char *text) {
   return plan_file_takes(p, &change, 1);
 }
 
+// A strategy that the run has without a key in the files stays as it is.
+static bool can_share(const plim_project *p, const plim_plan_request *r, int strategy,
+                      int offload) {
+  const char *name = plim_knob_value_name(PLIM_KNOB_OFFLOAD, offload);
+  bool is_own = strategy == plim_plan_own_choice(r).at[PLIM_KNOB_STRATEGY];
+  return plan_file_shares(p, strategy, offload) ||
+         (is_own && offload && can_say(p, PLIM_KNOB_OFFLOAD, name));
+}
+
 // Marks sharding strategies and other settings that cannot be written into the user's files as manual.
 static void mark_by_hand(const plim_project *p, plim_plan_request *r) {
   for (int strategy = 0; strategy < PLIM_STRATEGIES; strategy++)
     for (int offload = strategy ? 0 : 1; offload < PLIM_OFFLOADS; offload++)
       r->by_hand[strategy][offload] =
-          plim_plan_may_share(r, strategy, offload) && !plan_file_shares(p, strategy, offload);
+          plim_plan_may_share(r, strategy, offload) && !can_share(p, r, strategy, offload);
   // Axolotl refuses DeepSpeed on the command line beside FSDP in its file.
   r->shares_in_files =
       p->dialect == PLIM_DIALECT_AXOLOTL && p->knobs[PLIM_KNOB_STRATEGY].place_count;
@@ -51,6 +60,9 @@ static void hold_ways(const project_job *files, plim_plan_request *r) {
   plim_domain *d = &r->domains[PLIM_KNOB_STRATEGY];
   plim_dialect dialect = files->is_megatron ? PLIM_DIALECT_MEGATRON : files->project.dialect;
   const char *shares = dialect == PLIM_DIALECTS ? NULL : plim_dialect_table[dialect].shares;
+  // LLaMA-Factory passes Megatron no setting of FSDP (train/megatron_bridge/config_builder.py).
+  bool is_of_factory = files->project.dialect == PLIM_DIALECT_LLAMA_FACTORY;
+  if (files->is_megatron && is_of_factory) shares = "ddp,zero1";
   if (shares && r->world < 2) keep_own(r, PLIM_KNOB_STRATEGY);
   if (!shares || d->count || r->world < 2) return;
   int64_t own = plim_plan_own_choice(r).at[PLIM_KNOB_STRATEGY];
@@ -88,6 +100,17 @@ static bool is_before_chunks(const project_job *files, const job_args *args) {
   return files->project.dialect == PLIM_DIALECT_TRL && trl && trl < PLIM_RELEASE(1, 4);
 }
 
+static bool has_script(const plim_project *p) {
+  for (size_t i = 0; i < p->files.len; i++)
+    if (p->files.at[i]->settings.format == PLIM_FORMAT_PYTHON) return true;
+  return false;
+}
+
+// LLaMA-Factory loads the model itself: without a script there is no place for the code of a chunked loss.
+static bool has_no_place_for_code(const plim_project *p) {
+  return p->dialect == PLIM_DIALECT_LLAMA_FACTORY && !has_script(p);
+}
+
 // Determines which losses without all logits the files can turn on.
 static void offer_losses(const project_job *files, const job_args *args, plim_plan_request *r) {
   const plim_project *p = &files->project;
@@ -103,10 +126,34 @@ static void offer_losses(const project_job *files, const job_args *args, plim_pl
     if (plan_file_takes(p, &change, 1)) r->chunk_tokens = sizes[i];
   }
   bool has_own_models = p->dialect < PLIM_DIALECTS && plim_dialect_table[p->dialect].has_own_models;
-  if (has_own_models && !r->chunk_tokens) keep_own(r, PLIM_KNOB_CHUNKED_LOSS);
+  bool takes_no_loss = has_own_models || has_no_place_for_code(p);
+  if (takes_no_loss && !r->chunk_tokens) keep_own(r, PLIM_KNOB_CHUNKED_LOSS);
+  if (has_own_models) keep_own(r, PLIM_KNOB_ATTENTION);
   bool has_key = plan_file_takes(p, &(plim_knob_change){PLIM_KNOB_LIGER, on}, 1);
   if (has_own_models && !has_key) keep_own(r, PLIM_KNOB_LIGER);
   r->offers_liger = !r->chunk_tokens && (has_key || p->dialect == PLIM_DIALECT_AXOLOTL);
+}
+
+static void refuse_pair(plim_plan_request *r, plim_refused_pair pair) {
+  if (r->refused_count < PLIM_MAX_REFUSED) r->refused[r->refused_count++] = pair;
+}
+
+// What is not known of a run stays as it is. DeepSpeed has steps on the host for the usual optimizers alone. A checkpoint
+// with packed weights of another kind can be neither quantised again nor sharded (LLaMA-Factory's quantization.py, the
+// quantizers of transformers).
+static void hold_unmodelled(const project_job *files, const job_request *request,
+                            plim_plan_request *r) {
+  bool is_packed = *request->source.quantization && request->job.weights == PLIM_WEIGHTS_PLAIN &&
+                   strcmp(request->source.quantization, "mxfp4") != 0;
+  if (files->project.knobs[PLIM_KNOB_OPTIMIZER].is_fixed)
+    refuse_pair(r, (plim_refused_pair){{PLIM_KNOB_STRATEGY, PLIM_KNOB_OFFLOAD},
+                                       {"zero1 zero2 zero3", "optimizer parameters"}});
+  // v1 has no optimizers but its own two (optimizers/optimizer.py, base_trainer.py).
+  if (files->project.dialect == PLIM_DIALECT_LLAMA_FACTORY_V1) keep_own(r, PLIM_KNOB_OPTIMIZER);
+  if (!is_packed) return;
+  keep_own(r, PLIM_KNOB_QUANTISATION);
+  refuse_pair(r, (plim_refused_pair){{PLIM_KNOB_STRATEGY, PLIM_KNOB_STRATEGY},
+                                     {"zero3 fsdp2", "zero3 fsdp2"}});
 }
 
 static void note_length(plan_for_card *c) {
@@ -164,6 +211,7 @@ static plim_err plan_card(const plan_args *args, const project_job *files, const
   if (!err && files) hold_ways(files, &c->asked);
   if (!err && files)
     c->asked.refused_count = plim_project_refused(&files->project, c->asked.refused);
+  if (!err && files) hold_unmodelled(files, &c->request, &c->asked);
   if (!err && files) mark_by_hand(&files->project, &c->asked);
   plim_plan_request first = c->asked;
   first.known = &c->known;
@@ -224,6 +272,7 @@ static plim_err plan_writable(const plan_result *r, plan_for_card *c, plim_error
   plim_plan_request held = c->asked;
   plim_err err = PLIM_OK;
   held.known = &c->known;
+  held.only_first = true;
   while (!err && r->files && best->rungs.len) {
     plan_edits edits;
     plan_edits_or_end(&r->files->project, c, &best->rungs.at[0], &edits);

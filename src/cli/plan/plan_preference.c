@@ -124,10 +124,10 @@ static void print_own_sharding(const plim_plan *p) {
   char line[320];
   if (!(x->tokens_per_second > 0)) return;
   const int64_t *at = x->choice.at;
-  snprintf(line, sizeof line,
-           "with your current strategy (%s), batch %lld x %lld fits: %s, %s per step",
-           at[PLIM_KNOB_STRATEGY] ? plim_knob_value_name(PLIM_KNOB_STRATEGY, at[PLIM_KNOB_STRATEGY])
-                                  : "none",
+  bool is_kept = at[PLIM_KNOB_STRATEGY] == p->rungs.at[0].choice.at[PLIM_KNOB_STRATEGY];
+  plim_knob knob = is_kept ? PLIM_KNOB_OFFLOAD : PLIM_KNOB_STRATEGY;
+  snprintf(line, sizeof line, "with your current %s (%s), batch %lld x %lld fits: %s, %s per step",
+           plim_knob_table[knob].name, at[knob] ? plim_knob_value_name(knob, at[knob]) : "none",
            (long long)at[PLIM_KNOB_MICRO_BATCH], (long long)at[PLIM_KNOB_ACCUMULATE],
            units_bytes(x->e.device_bytes).text, units_seconds(x->step_seconds).text);
   printf("%10s", "");

@@ -16,12 +16,20 @@ static void note_peak(const follower *f, predict_device *l) {
   memcpy(l->out->live_bytes, plim_tape_live(f->tape), sizeof l->out->live_bytes);
 }
 
+// The run without a limit is of no interest beyond most_bytes. It has no limit of that size, because near a limit the
+// allocator gives cached memory back, and then needs less than without.
+static bool is_beyond_interest(const follower *f, const predict_device *l) {
+  uint64_t most = f->request->most_bytes;
+  return most && l != &f->devices[0] &&
+         plim_allocator_stats(l->allocator)->now.reserved_bytes > most;
+}
+
 static void allocate(follower *f, predict_device *l, uint32_t id, uint64_t bytes) {
   uint32_t stream = plim_tape_stream(f->tape);
   plim_malloc_result got = plim_allocator_malloc(l->allocator, id, bytes, stream, 0);
   if (got == PLIM_MALLOC_NO_HOST_MEMORY) f->failed = true;
   if (got == PLIM_MALLOC_OK) note_peak(f, l);
-  if (got != PLIM_MALLOC_OOM) return;
+  if (got != PLIM_MALLOC_OOM && !is_beyond_interest(f, l)) return;
   l->out->runs_out = true;
   l->out->runs_out_at = plim_tape_point(f->tape);
   l->out->runs_out_bytes = bytes;
@@ -46,9 +54,8 @@ static void fork_if_near(follower *f, uint64_t bytes) {
   f->unlimited = NULL;
   f->count = 2;
   bool ok = plim_address_model_copy(&far->addresses, &near->addresses);
-  far->allocator =
-      plim_allocator_clone(near->allocator, plim_address_model_driver(&far->addresses),
-                           f->request->most_bytes ? f->request->most_bytes : PLIM_UNKNOWN);
+  far->allocator = plim_allocator_clone(near->allocator, plim_address_model_driver(&far->addresses),
+                                        PLIM_UNKNOWN);
   if (ok && far->allocator) return;
   f->failed = true;
   plim_tape_stop(f->tape);

@@ -30,7 +30,8 @@ typedef struct {
   const plim_alloc_conf *conf; // NULL: PyTorch's defaults
   uint64_t limit_bytes;        // the most that the allocator may reserve; PLIM_UNKNOWN: no limit
   bool limit_is_card;          // as in plim_target
-  uint64_t most_bytes; // the same for the second prediction of plim_predict_both; 0: no limit
+  uint64_t
+      most_bytes; // the second prediction of plim_predict_both ends when it reserves more; 0: never
   const plim_observer *observer; // NULL: none
   bool runs_all;        // runs repeating rounds, too, for an observer that needs every event
   uint64_t shown_event; // an event that the observer needs to see even if it repeats; 0: none
@@ -60,7 +61,7 @@ typedef struct {
 
 plim_err plim_predict(const plim_predict_request *request, plim_prediction *out, plim_error *error);
 
-// The same, together with the prediction for a card without the limit, or with most_bytes, in one run.
+// The same, together with the prediction for a card without the limit, in one run.
 plim_err plim_predict_both(const plim_predict_request *request, plim_prediction *limited,
                            plim_prediction *unlimited, plim_error *error);
 

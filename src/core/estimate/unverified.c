@@ -284,8 +284,9 @@ static const struct {
      "torchtune's layers are predicted as those of transformers; torchtune's loop and losses were "
      "checked against recordings, but only with models of transformers"},
     {tunes_on_several,
-     "torchtune 0.6 is assumed on several GPUs; its main branch keeps the embedding and the head "
-     "gathered after the forward pass, which needs more memory than predicted"},
+     "torchtune of 2026 is assumed on several GPUs, which keeps the embedding and the head "
+     "gathered "
+     "after the forward pass; 0.6 does not, and needs less memory than predicted"},
     {shares_answers,
      "preference training under FSDP and ZeRO is predicted without the metrics that TRL gathers, "
      "and the head may stay gathered for too long: the run may need a little more or less memory"},

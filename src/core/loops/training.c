@@ -211,6 +211,7 @@ static void load_batch(plim_tape *t, const plim_model *m, const plim_recipe *r, 
   b->checkpoint = r->checkpoint;
   b->loss = r->loss;
   b->loss_chunk = r->loss_chunk;
+  b->scores_again = r->scores_again;
 }
 
 void train_release_all(plim_tape *t, plim_tensors *tensors) {
@@ -227,6 +228,20 @@ plim_tensor *train_call_model(plim_tape *t, plim_model *m, const plim_recipe *r,
   return loss;
 }
 
+// compute_log_probs of LLaMA-Factory v1 (v1/core/base_trainer.py) passes the labels to the model, too. The model's output
+// lives until the function returns.
+static plim_tensor *score_again(plim_tape *t, const plim_batch *batch, plim_tensor *own,
+                                plim_tensor *logits) {
+  plim_tensor *kept = NULL;
+  set(t, &kept, own);
+  plim_purpose was = plim_tape_purpose(t, PLIM_FOR_LOGITS);
+  plim_tensor *loss = plim_shifted_loss(t, logits, batch->labels);
+  plim_tape_purpose(t, was);
+  drop_graph(t, kept);
+  drop(t, &kept);
+  return loss;
+}
+
 // The model's output is freed as soon as its loss is taken from it.
 static void drop_outputs(plim_tape *t, plim_model *m, plim_tensor **loss, plim_tensor **logits) {
   if (!*loss) *loss = plim_mean_square(t, *logits);
@@ -240,6 +255,7 @@ static void step(plim_tape *t, plim_model *m, const plim_recipe *r, variables *v
   plim_tensor *logits = NULL;
   plim_autocast(t, r->autocast);
   plim_tensor *loss = train_call_model(t, m, r, &v->batch, &logits);
+  if (r->scores_again && loss && logits) loss = score_again(t, &v->batch, loss, logits);
   if (r->drops_batch) drop_all(t, &v->batch.ids, &v->batch.mask, &v->batch.labels, &v->batch.ends);
   if (r->keeps_only_loss) drop_outputs(t, m, &loss, &logits);
   set(t, &v->logits, give(t, &logits));
@@ -328,6 +344,7 @@ static void load_bare_batch(plim_tape *t, const plim_model *m, const plim_recipe
   b->checkpoint = r->checkpoint;
   b->loss = r->loss;
   b->loss_chunk = r->loss_chunk;
+  b->scores_again = r->scores_again;
 }
 
 // loss = model(input_ids=ids, attention_mask=mask, labels=ids).loss; loss.backward()
@@ -339,6 +356,7 @@ static void bare_step(plim_tape *t, plim_model *m, const plim_recipe *r, variabl
   plim_tensor *logits = NULL;
   plim_autocast(t, r->autocast);
   plim_tensor *fresh = train_call_model(t, m, r, &batch, &logits);
+  if (r->scores_again && fresh && logits) fresh = score_again(t, &batch, fresh, logits);
   if (!fresh) fresh = plim_mean_square(t, logits);
   drop(t, &logits);
   train_release_all(t, &m->cached);

@@ -83,6 +83,8 @@ typedef struct {
   bool steps_in_backward;
   bool keeps_only_loss; // loss = model(**batch).loss
   bool drops_batch;     // no variable keeps the batch: model(**next_batch())
+  // LLaMA-Factory v1: the loss is taken from the logits, beside the model's own, which is computed and not used.
+  bool scores_again;
   bool deletes_outputs; // `del out` after backward frees the logits before the optimizer step
 } plim_recipe;
 

@@ -39,6 +39,10 @@ plim_tensor *plim_own_causal_loss(plim_tape *t, plim_tensor *logits, plim_tensor
   return shifted_loss(t, logits, labels, NULL, false);
 }
 
+plim_tensor *plim_shifted_loss(plim_tape *t, plim_tensor *logits, plim_tensor *labels) {
+  return shifted_loss(t, logits, labels, NULL, true);
+}
+
 plim_tensor *plim_causal_loss(plim_tape *t, plim_tensor *logits, plim_tensor *labels,
                               plim_tensor *items) {
   int64_t batch = labels->shape.at[0], length = labels->shape.at[1];

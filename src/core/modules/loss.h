@@ -37,6 +37,9 @@ plim_tensor *plim_causal_loss(plim_tape *t, plim_tensor *logits, plim_tensor *la
 // The same in the dtype of the logits, as models computed it themselves before they used transformers' functions.
 plim_tensor *plim_own_causal_loss(plim_tape *t, plim_tensor *logits, plim_tensor *labels);
 
+// The same as versions before 4.49 computed it, from copies of logits and labels without one token.
+plim_tensor *plim_shifted_loss(plim_tape *t, plim_tensor *logits, plim_tensor *labels);
+
 // The loss of a masked language model, or of labels: the mean, in the dtype of the logits.
 plim_tensor *plim_masked_loss(plim_tape *t, plim_tensor *logits, plim_tensor *labels);
 // The same in float32, by a function of loss_utils.py; `items` as above.

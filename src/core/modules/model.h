@@ -32,6 +32,7 @@ typedef struct {
   plim_checkpoint_kind checkpoint; // of each layer
   plim_loss_kind loss;
   int64_t loss_chunk; // tokens
+  bool scores_again;  // plim_recipe
 } plim_batch;
 
 // Which biases of the model are trained beside the adapters: those of layers that have adapters, or all.

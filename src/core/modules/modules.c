@@ -278,10 +278,11 @@ plim_tensor *plim_attend(plim_tape *t, const plim_attending *how, plim_tensor *q
 // ---- layers ---------------------------------------------------------------------------------------
 
 // transformers asks for it when checkpoints are enabled; before 5.0, and where a trainer has checkpoints of its own, only
-// with adapters.
+// with adapters. Checkpoints that are offloaded by a function of their own fail without a gradient to the input.
 static bool asks_for_inputs(const plim_tape *t, const plim_batch *batch) {
   const plim_tape_state *s = plim_const_state(t);
-  bool is_own = batch->checkpoint && !s->wraps_layers;
+  bool needs_it = batch->checkpoint == PLIM_CHECKPOINT_OFFLOADED;
+  bool is_own = batch->checkpoint && (!s->wraps_layers || needs_it);
   if (!s->partly) return is_own;
   return s->asks_for_inputs ||
          (is_own && !s->checkpoints_trained && plim_transformers_from(t, 5, 0));
@@ -348,12 +349,16 @@ static bool is_in_eighths(const plim_batch *batch) {
   return batch->loss == PLIM_LOSS_EIGHTHS || batch->loss == PLIM_LOSS_LISTED;
 }
 
-static plim_tensor *head_in_eighths(plim_tape *t, const plim_model *m, plim_tensor *hidden,
-                                    const plim_batch *batch) {
+// torchtune's recipes offload what the model saves, but neither what its head saves (get_act_offloading_ctx_manager)
+// nor what the loss does, which they compute outside of that context.
+plim_tensor *plim_head_in_eighths(plim_tape *t, const plim_model *m, plim_tensor *hidden,
+                                  const plim_batch *batch) {
   plim_purpose was = plim_tape_purpose(t, PLIM_FOR_LOGITS);
+  bool was_saving = plim_save_on_host(t, false);
   plim_tape_at(t, "lm_head");
   plim_tensor *loss =
       plim_eighths_causal_loss(t, m, hidden, batch->labels, batch->loss == PLIM_LOSS_LISTED);
+  plim_save_on_host(t, was_saving);
   plim_tape_purpose(t, was);
   return loss;
 }
@@ -362,7 +367,7 @@ static plim_tensor *head_in_eighths(plim_tape *t, const plim_model *m, plim_tens
 static plim_tensor *causal_head(plim_tape *t, const plim_model *m, plim_tensor *hidden,
                                 const plim_batch *batch, plim_tensor **logits) {
   if (batch->loss == PLIM_LOSS_CHUNKED) return chunked_head(t, m, hidden, batch);
-  if (is_in_eighths(batch)) return head_in_eighths(t, m, hidden, batch);
+  if (is_in_eighths(batch)) return plim_head_in_eighths(t, m, hidden, batch);
   plim_tensor *scores = NULL, *loss = NULL;
   bool was = hold(hidden);
   plim_purpose purpose_was = plim_tape_purpose(t, PLIM_FOR_LOGITS);

@@ -155,6 +155,9 @@ plim_tensor *plim_embed_scaled(plim_tape *t, const plim_batch *batch, plim_tenso
 
 // The head of a causal language model, with its adapter if it has one.
 plim_tensor *plim_head_logits(plim_tape *t, const plim_model *m, plim_tensor *x);
+// torchtune's loss of the last hidden states, in eighths.
+plim_tensor *plim_head_in_eighths(plim_tape *t, const plim_model *m, plim_tensor *hidden,
+                                  const plim_batch *batch);
 // forward of a causal language model: the inner model, then the logits (sets *logits, unless the loss does not need
 // them) and the loss.
 plim_tensor *plim_causal_forward(plim_tape *t, plim_model *m, const plim_batch *batch,

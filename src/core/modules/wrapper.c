@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "modules.h"
 #include "tape_state.h"
 #include "trained.h"
 #include "work.h"
@@ -46,12 +47,24 @@ plim_tensor *plim_end_call(plim_tape *t, plim_model *m, plim_tensor *out, plim_s
   return out;
 }
 
+// torchtune's LinearCrossEntropyLoss calls the head itself, after the model has returned its last hidden states.
+static plim_tensor *call_without_head(plim_tape *t, plim_model *m, const plim_batch *batch) {
+  plim_shards *was = plim_begin_call(t, m);
+  plim_tensor *hidden = plim_end_call(t, m, m->inner(t, m, batch), was);
+  plim_tensor *loss = plim_head_in_eighths(t, m, hidden, batch);
+  drop(t, &m->embedded);
+  return loss;
+}
+
 plim_tensor *plim_call_model(plim_tape *t, plim_model *m, const plim_batch *batch,
                              plim_tensor **logits) {
+  if (batch->loss == PLIM_LOSS_EIGHTHS && m->forward == plim_causal_forward)
+    return call_without_head(t, m, batch);
   plim_shards *was = plim_begin_call(t, m);
   plim_tensor *loss = m->forward(t, m, batch, logits);
-  plim_tensor *out = plim_end_call(t, m, loss ? loss : *logits, was); // some return no loss
-  return loss ? out : NULL;
+  bool is_of_logits = !loss || batch->scores_again; // some return no loss
+  plim_tensor *out = plim_end_call(t, m, is_of_logits ? *logits : loss, was);
+  return is_of_logits ? loss : out;
 }
 
 static plim_tensor *call_closure(plim_tape *t, plim_checkpoint_kind kind, plim_closure call,

@@ -77,12 +77,11 @@ const plim_rung *plim_run_fitting(const plim_candidate_search *w, plim_choice ca
 }
 
 const plim_rung *plim_run_anyway(const plim_candidate_search *w, plim_choice candidate,
-                                 plim_split at, const plim_estimate *than) {
+                                 plim_split at, uint64_t below) {
   const plim_rung *x = plim_run_fitting(w, candidate, at);
   plim_choice first = first_choice(w, candidate, at);
   if (x || w->s->failed) return x;
-  uint64_t most = than ? plim_needed_bytes(than) : 0;
-  return plim_search_below(w->s, &first, most ? most - than->context_bytes : 0);
+  return plim_search_below(w->s, &first, below);
 }
 
 static bool fits(const plim_candidate_search *w, const plim_choice *candidate, plim_split at) {
@@ -248,7 +247,7 @@ static void visit_mini_batches(const plim_candidate_search *w, plim_choice candi
     bool is_wanted = looks_for_smallest && is_last;
     double most = SEGMENTS * (double)r->target.budget_bytes;
     if (!is_wanted && least_bytes(&so_far, d.at[i]) > most) continue;
-    const plim_rung *x = plim_run_anyway(&full, candidate, at, NULL);
+    const plim_rung *x = plim_run_anyway(&full, candidate, at, 0);
     if (!x) continue;
     note(&so_far, d.at[i], x->e.device_bytes);
     has_fit |= plim_is_safe(r, &x->e);

@@ -43,9 +43,9 @@ void plim_try_candidate(const plim_candidate_search *w, const plim_choice *candi
 const plim_rung *plim_run_fitting(const plim_candidate_search *w, plim_choice candidate,
                                   plim_split at);
 // The same, but a candidate that runs out of memory is run as if there were enough, with the first settings. NULL: it
-// cannot run, or it needs more than `than` does, if that is given.
+// cannot run, or it needs `below` bytes or more, unless that is 0.
 const plim_rung *plim_run_anyway(const plim_candidate_search *w, plim_choice candidate,
-                                 plim_split at, const plim_estimate *than);
+                                 plim_split at, uint64_t below);
 // Adds the candidate to `fitting` if it fits. Returns its tokens per second; 0: it does not fit.
 double plim_keep(const plim_candidate_search *w, const plim_choice *candidate, plim_split at);
 // The fastest batch of a family that fits and is faster than `than`; NULL: none is.

@@ -54,14 +54,19 @@ static bool concedes(const plim_search *s, const plim_concessions *concessions) 
   return memcmp(&least.at, &concessions->at, sizeof concessions->at) != 0;
 }
 
+// Runs what could be the smallest candidate of a level; the plan keeps it.
+static void look_below(plim_search *s, const plim_concessions *concessions) {
+  plim_rung smallest;
+  plim_concession_smallest(s, concessions, plim_needed_bytes(&s->plan->smallest.e), &smallest);
+}
+
 // If nothing fits: finds how much memory is missing with everything that is allowed and can go to the host.
 static void look_for_smallest(plim_search *s) {
-  plim_rung smallest;
   plim_concessions concessions = plim_concession_of(s), all = plim_concession_of_all(s);
-  plim_concession_fits(s, &concessions, &smallest);
+  look_below(s, &concessions);
   concessions.scope = plim_offload_scope_of(s);
-  plim_concession_fits(s, &concessions, &smallest);
-  plim_concession_fits(s, &all, &smallest);
+  look_below(s, &concessions);
+  look_below(s, &all);
 }
 
 // Runs in full what is told beside the plan, so that its figures compare with those of the plan. What turns out to be
@@ -123,6 +128,17 @@ static void concede(plim_search *s) {
   concede_for_time(s, (plim_concession_kind){.on_card = true});
 }
 
+// Everything that is told beside the rungs.
+static void compare(plim_search *s) {
+  plim_plan *plan = s->plan;
+  if (!plan->rungs.len && !s->failed) look_for_smallest(s);
+  if (!s->failed) show_what_is_told(s);
+  plan->is_tight =
+      !plan->rungs.len && plan->smallest.e.fits && !plim_is_safe(s->r, &plan->smallest.e);
+  if (!s->failed && plan->rungs.len) plim_explain_changes(s);
+  if (!s->failed && plan->smallest.e.device_bytes) plim_list_concessions(s);
+}
+
 // Concedes nothing if something fits without. A candidate that seemed to fit may not fit when run in full; then the
 // next level is tried.
 static void search(plim_search *s) {
@@ -135,13 +151,8 @@ static void search(plim_search *s) {
   while (!plan->rungs.len && !s->failed &&
          plim_find_concessions(s, (plim_concession_kind){0}, &next, &concessions))
     climb(s, &concessions);
-  if (!plan->rungs.len && !s->failed) look_for_smallest(s);
-  if (!s->failed) show_what_is_told(s);
   plan->concedes = plan->concedes && plan->rungs.len;
-  plan->is_tight =
-      !plan->rungs.len && plan->smallest.e.fits && !plim_is_safe(s->r, &plan->smallest.e);
-  if (!s->failed && plan->rungs.len) plim_explain_changes(s);
-  if (!s->failed && plan->smallest.e.device_bytes) plim_list_concessions(s);
+  if (!s->r->only_first) compare(s);
 }
 
 static plim_err no_way(const plim_plan_request *r, plim_error *error) {
@@ -178,10 +189,12 @@ plim_err plim_plan_make(const plim_plan_request *request, plim_plan *out, plim_e
   vec_free(&s.shown);
   vec_free(&s.refused);
   vec_free(&s.out);
+  vec_free(&s.large);
   vec_free(&s.fitting);
   if (!err && s.failed)
     err = s.err ? s.err : plim_fail(error, PLIM_ERR_NOMEM, "not enough memory on this machine");
-  if (!err && !out->smallest.e.device_bytes && !out->rungs.len) err = plim_search_refuse(&s, error);
+  bool is_empty = !out->rungs.len && !out->smallest.e.device_bytes;
+  if (!err && is_empty && !request->only_first) err = plim_search_refuse(&s, error);
   if (!err) err = plim_plan_check(request, out, error);
   if (err) plim_plan_clear(out);
   return err;

@@ -78,6 +78,7 @@ typedef struct {
   bool checkpoint_by_hand, optimizer_by_hand;
   bool conf_by_hand;
   bool holds_others; // knobs without a domain keep the user's value
+  bool only_first;   // only the first rung is wanted: no others, and nothing to compare it with
   // The loss compares sequences within a micro batch, or the model has batch norm: micro_batch then changes what the
   // model learns.
   bool is_contrastive;

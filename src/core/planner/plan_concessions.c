@@ -125,7 +125,7 @@ static bool is_known_to_fail(const point_list *failed, const point *p) {
 static bool fits(plim_search *s, const space *x, const point *p, point_list *failed) {
   plim_concessions concessions = concessions_at(x, p);
   if (is_known_to_fail(failed, p)) return false;
-  if (plim_concession_fits(s, &concessions, NULL)) return true;
+  if (plim_concession_fits(s, &concessions)) return true;
   if (!vec_push(failed, *p)) s->failed = true;
   return false;
 }

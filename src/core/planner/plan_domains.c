@@ -180,6 +180,7 @@ static bool has_causal_head(const plim_job *job) {
 
 // Whether there are logits to save: the loss is computed from all of them.
 static bool has_logits(const plim_job *job) {
+  if (job->recipe.scores_again) return false; // the loop needs all of them
   return job->recipe.loss == PLIM_LOSS_FULL && has_causal_head(job) &&
          job->recipe.method == PLIM_METHOD_TEXTS && !job->recipe.distils;
 }

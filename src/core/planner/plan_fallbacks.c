@@ -6,19 +6,20 @@
 typedef struct {
   plim_candidate_search rows; // must be first: visitors cast back
   plim_rung *smallest;
+  uint64_t below; // what needs as much is of no interest; 0: everything is
   bool fits;
   bool has_sent; // everything saved for backward went to the host: nothing else is smaller
 } smallest_search;
 
 static void look_at(smallest_search *w, const plim_choice *candidate, plim_split at) {
-  const plim_rung *x = w->rows.is_quick
-                           ? plim_run_fitting(&w->rows, *candidate, at)
-                           : plim_run_anyway(&w->rows, *candidate, at, &w->smallest->e);
+  const plim_rung *x = w->rows.is_quick ? plim_run_fitting(&w->rows, *candidate, at)
+                                        : plim_run_anyway(&w->rows, *candidate, at, w->below);
   if (!x) return;
   bool is_safe = plim_is_safe(w->rows.s->r, &x->e);
   bool is_smaller = plim_needed_bytes(&x->e) < plim_needed_bytes(&w->smallest->e);
   if (!w->smallest->e.device_bytes || (is_safe == w->fits ? is_smaller : is_safe))
     *w->smallest = *x;
+  w->below = plim_needed_bytes(&w->smallest->e);
   w->fits = w->fits || is_safe;
 }
 
@@ -44,13 +45,20 @@ static void look_at_row(const plim_candidate_search *rows, const plim_choice *ca
   if (offload == PLIM_OFFLOAD_ACTIVATIONS && refused == rows->s->refused.len) w->has_sent = true;
 }
 
-bool plim_concession_fits(plim_search *s, const plim_concessions *concessions,
-                          plim_rung *smallest) {
+bool plim_concession_fits(plim_search *s, const plim_concessions *concessions) {
   plim_rung found = {0};
   smallest_search w = {.rows = plim_candidates_of(s, concessions), .smallest = &found};
-  w.rows.is_quick = !smallest;
+  w.rows.is_quick = true;
   plim_visit_candidates(&w.rows, true, look_at_row);
-  if (smallest) *smallest = found;
+  return w.fits;
+}
+
+bool plim_concession_smallest(plim_search *s, const plim_concessions *concessions, uint64_t below,
+                              plim_rung *smallest) {
+  smallest_search w = {
+      .rows = plim_candidates_of(s, concessions), .smallest = smallest, .below = below};
+  *smallest = (plim_rung){0};
+  plim_visit_candidates(&w.rows, true, look_at_row);
   return w.fits;
 }
 

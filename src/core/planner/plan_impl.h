@@ -101,6 +101,13 @@ typedef struct {
   bool is_loading;  // while the model is loaded
 } plim_failure;
 
+// A candidate for which PyTorch would reserve more than this; how much more is not known.
+typedef struct {
+  plim_choice choice;
+  uint64_t bytes;
+  bool is_loading; // while the model is loaded
+} plim_excess;
+
 typedef struct {
   const plim_plan_request *r;
   plim_plan *plan;
@@ -108,6 +115,7 @@ typedef struct {
   vec(plim_rung) shown;     // every candidate that ran in full
   vec(plim_choice) refused; // candidates that are not supported
   vec(plim_failure) out;    // candidates that run out of memory
+  vec(plim_excess) large;   // candidates that were not run to the end
   vec(plim_rung) fitting;   // candidates that fit on the current level
   plim_rung before;         // the user's own settings, run in full
   double fastest, surest;   // tokens per second of what fits; and weighted by plim_worth
@@ -123,8 +131,8 @@ enum { PLIM_SEARCH_PASSES = 2 };
 // Runs a candidate with fewer steps and passes than it is shown with. Returns NULL if it is not supported or the search
 // failed. The result is valid until the next call.
 const plim_rung *plim_search_run(plim_search *s, const plim_choice *choice);
-// The same; NULL also if PyTorch would reserve more than this, unless that is 0.
-const plim_rung *plim_search_below(plim_search *s, const plim_choice *choice, uint64_t most_bytes);
+// The same; NULL also if it needs so many bytes or more, unless that is 0.
+const plim_rung *plim_search_below(plim_search *s, const plim_choice *choice, uint64_t below);
 // The same as plim_search_run, for the time only: the candidate need not be an allowed one.
 const plim_rung *plim_search_time(plim_search *s, const plim_choice *choice);
 // NULL if it does not run out of memory. Faster than computing how much it needs. Valid until the next call.
@@ -142,9 +150,11 @@ void plim_search_concessions(plim_search *s, const plim_concessions *concessions
 void plim_search_small(plim_search *s, const plim_concessions *concessions, uint64_t most);
 void plim_search_near(plim_search *s, const plim_concessions *concessions,
                       const plim_choice *choice);
-// Whether something fits on the level. Sets *smallest to a small candidate that fits, or to the smallest of all; NULL
-// if the caller does not need it, which is faster.
-bool plim_concession_fits(plim_search *s, const plim_concessions *concessions, plim_rung *smallest);
+bool plim_concession_fits(plim_search *s, const plim_concessions *concessions);
+// The same. Also sets *smallest to a small candidate that fits, or to the smallest of those that need less than `below`
+// bytes (0: of all); its device_bytes are 0 if there is none.
+bool plim_concession_smallest(plim_search *s, const plim_concessions *concessions, uint64_t below,
+                              plim_rung *smallest);
 // Sets the accumulation that gives the effective batch; returns false if there is no allowed one.
 bool plim_set_accumulation(const plim_plan_request *r, plim_choice *choice);
 

@@ -282,7 +282,7 @@ void plim_build_ladder(plim_search *s, const plim_concessions *concessions) {
   add_own(s);
   if (s->fitting.len && !isnan(s->fitting.at[0].step_seconds)) refine(s);
   while (!plan->rungs.len && add_next(s, next_standard(s))) {}
-  if (!plan->rungs.len || s->failed) return;
+  if (!plan->rungs.len || s->failed || s->r->only_first) return;
   const plim_choice first = plan->rungs.at[0].choice;
   note_faster(s);
   note_liger(s, concessions);

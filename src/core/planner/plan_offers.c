@@ -78,10 +78,10 @@ static bool least_that_fits(plim_search *s, plim_knob knob, plim_concessions *co
   plim_domain d = plim_knob_concessions(s->r, knob, true);
   if (d.count < 2) return false;
   concessions->at.at[knob] = d.at[d.count - 1];
-  if (!plim_concession_fits(s, concessions, NULL)) return false;
+  if (!plim_concession_fits(s, concessions)) return false;
   for (int i = 1; i < d.count - 1 && !s->failed; i++) {
     concessions->at.at[knob] = d.at[i];
-    if (plim_concession_fits(s, concessions, NULL)) return true;
+    if (plim_concession_fits(s, concessions)) return true;
   }
   concessions->at.at[knob] = d.at[d.count - 1];
   return true;
@@ -111,15 +111,15 @@ static bool offer_fitting(plim_search *s, plim_knob knob, const plim_concessions
   plim_domain d = plim_knob_concessions(s->r, knob, true);
   plim_rung smallest = {0};
   plim_concessions concessions = *base;
+  double helpful = (1 - WORTH_NAMING) * (double)plim_needed_bytes(&without->e);
   bool fits = false;
   for (int i = 1; i < d.count && !fits && !s->failed; i++) {
     concessions.at.at[knob] = d.at[i];
-    bool may_fit = plim_concession_fits(s, &concessions, NULL), is_last = i + 1 == d.count;
-    if (may_fit || is_last) plim_concession_fits(s, &concessions, &smallest);
+    bool may_fit = plim_concession_fits(s, &concessions), is_last = i + 1 == d.count;
+    if (may_fit || is_last) plim_concession_smallest(s, &concessions, (uint64_t)helpful, &smallest);
     if ((may_fit || is_last) && smallest.e.device_bytes) fits = fits_in_full(s, &smallest);
   }
-  double needed = (double)plim_needed_bytes(&smallest.e);
-  bool helps = needed < (1 - WORTH_NAMING) * (double)plim_needed_bytes(&without->e);
+  bool helps = (double)plim_needed_bytes(&smallest.e) < helpful;
   s->plan->smallest = *without; // the smallest allowed candidate; offers do not count
   if (smallest.e.device_bytes && (fits || helps) && !s->failed) add(s, &concessions, &smallest);
   return fits;
@@ -132,7 +132,7 @@ static bool offer_several(plim_search *s, const plim_rung *without) {
   size_t from = 0;
   bool fits =
       plim_find_concessions(s, (plim_concession_kind){.is_offered = true}, &from, &concessions) &&
-      plim_concession_fits(s, &concessions, &smallest) && fits_in_full(s, &smallest);
+      plim_concession_smallest(s, &concessions, 0, &smallest) && fits_in_full(s, &smallest);
   s->plan->smallest = *without;
   if (fits) add(s, &concessions, &smallest);
   return fits;

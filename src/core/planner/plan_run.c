@@ -165,34 +165,7 @@ static bool run_once(plim_search *s, const plim_choice *choice, uint64_t most_by
   return false;
 }
 
-static const plim_rung *search_run(plim_search *s, const plim_choice *choice, uint64_t most_bytes) {
-  plim_rung rung;
-  const plim_rung *had = find_tried(s, choice);
-  if (had || !run_once(s, choice, most_bytes, &rung) || rung.e.p.runs_out) return had;
-  s->failed = !vec_push(&s->tried, rung);
-  return s->failed ? NULL : &s->tried.at[s->tried.len - 1];
-}
-
-const plim_rung *plim_search_time(plim_search *s, const plim_choice *choice) {
-  return search_run(s, choice, 0);
-}
-
-const plim_rung *plim_search_run(plim_search *s, const plim_choice *choice) {
-  return plim_search_below(s, choice, 0);
-}
-
-const plim_rung *plim_search_below(plim_search *s, const plim_choice *choice, uint64_t most_bytes) {
-  const plim_rung *x = search_run(s, choice, most_bytes);
-  if (!x) return NULL;
-  keep_smallest(s->plan, x);
-  bool is_tight = x->e.has_verdict && x->e.fits && !plim_is_safe(s->r, &x->e);
-  bool is_plain = plim_worth(s->r, choice) >= 1;
-  if (is_tight && is_plain && x->tokens_per_second > s->plan->tight.tokens_per_second)
-    s->plan->tight = *x;
-  return x;
-}
-
-// ---- what runs out ----------------------------------------------------------------------------------
+// ---- candidates that load the model alike -----------------------------------------------------------
 
 // Knobs that have no effect before the first batch.
 static const plim_knob of_batches[] = {
@@ -206,6 +179,65 @@ static bool loads_alike(const plim_choice *a, const plim_choice *b) {
     x.at[of_batches[i]] = b->at[of_batches[i]];
   return is_same(&x, b);
 }
+
+static uint64_t loading_bytes(const plim_rung *x) {
+  bool is_needed = x->e.capped.runs_out && x->e.capped.runs_out_at.phase == PLIM_PHASE_LOAD;
+  return is_needed ? x->e.p.loading_bytes : 0;
+}
+
+// Whether it is known without a run that PyTorch would reserve more than this.
+static bool needs_more(const plim_search *s, const plim_choice *choice, uint64_t bytes) {
+  for (size_t i = 0; i < s->large.len; i++) {
+    const plim_excess *x = &s->large.at[i];
+    bool is_it = is_same(&x->choice, choice) || (x->is_loading && loads_alike(&x->choice, choice));
+    if (x->bytes >= bytes && is_it) return true;
+  }
+  for (size_t i = 0; i < s->tried.len; i++) {
+    const plim_rung *x = &s->tried.at[i];
+    if (loading_bytes(x) > bytes && loads_alike(&x->choice, choice)) return true;
+  }
+  return false;
+}
+
+// ---- the search -------------------------------------------------------------------------------------
+
+static const plim_rung *search_run(plim_search *s, const plim_choice *choice, uint64_t most_bytes) {
+  plim_rung rung;
+  const plim_rung *had = find_tried(s, choice);
+  if (had || (most_bytes && needs_more(s, choice, most_bytes))) return had;
+  if (!run_once(s, choice, most_bytes, &rung)) return NULL;
+  const plim_prediction *p = &rung.e.p;
+  plim_excess large = {*choice, most_bytes, p->runs_out_at.phase == PLIM_PHASE_LOAD};
+  s->failed = p->runs_out ? !vec_push(&s->large, large) : !vec_push(&s->tried, rung);
+  return s->failed || p->runs_out ? NULL : &s->tried.at[s->tried.len - 1];
+}
+
+const plim_rung *plim_search_time(plim_search *s, const plim_choice *choice) {
+  return search_run(s, choice, 0);
+}
+
+const plim_rung *plim_search_run(plim_search *s, const plim_choice *choice) {
+  return plim_search_below(s, choice, 0);
+}
+
+// What PyTorch may reserve for a candidate that needs less than this.
+static uint64_t most_of(const plim_search *s, uint64_t below) {
+  uint64_t context = s->before.e.context_bytes;
+  return below > context + 1 ? below - context - 1 : below > 0;
+}
+
+const plim_rung *plim_search_below(plim_search *s, const plim_choice *choice, uint64_t below) {
+  const plim_rung *x = search_run(s, choice, most_of(s, below));
+  if (!x) return NULL;
+  keep_smallest(s->plan, x);
+  bool is_tight = x->e.has_verdict && x->e.fits && !plim_is_safe(s->r, &x->e);
+  bool is_plain = plim_worth(s->r, choice) >= 1;
+  if (is_tight && is_plain && x->tokens_per_second > s->plan->tight.tokens_per_second)
+    s->plan->tight = *x;
+  return x;
+}
+
+// ---- what runs out ----------------------------------------------------------------------------------
 
 static const plim_failure *find_failure(const plim_search *s, const plim_choice *choice) {
   for (size_t i = 0; i < s->out.len; i++) {

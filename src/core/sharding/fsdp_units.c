@@ -67,6 +67,7 @@ static void cut(plim_tape *t, const fsdp *f, fsdp_parameter *p) {
   shape.at[0] = plim_ceil_div(shape.at[0], f->how.world);
   p->elements = plim_numel(&shape);
   set(t, &p->shard, empty(t, shape, p->own_dtype));
+  p->shard->is_projection = p->full->is_projection;
   if (f->how.offloads_parameters) plim_resize_storage(t, p->shard, 0);
 }
 
@@ -128,7 +129,8 @@ static bool cut_plainly(plim_tape *t, fsdp *f, const plim_model *m) {
   plim_tape_end_host(t);
   for (size_t i = 0; i < f->count; i++) {
     fsdp_group *g = &f->groups[i];
-    g->keeps_full = f->how.keeps_full;
+    bool is_root = g == fsdp_other(f, FSDP_ROOT);
+    g->keeps_full = f->how.keeps_full || (is_root && f->how.keeps_root);
     if (!wrap(t, g, m)) return false;
     for (size_t k = 0; k < g->parameters.len; k++) free_whole(t, f, g->parameters.at[k].full);
   }

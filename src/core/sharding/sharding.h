@@ -41,6 +41,7 @@ typedef struct {
   plim_dtype compute_dtype; // MixedPrecisionPolicy(param_dtype); PLIM_BOOL: as the parameters
   plim_dtype reduce_dtype;  // MixedPrecisionPolicy(reduce_dtype); PLIM_BOOL: as the gradients
   bool keeps_full;          // reshard_after_forward=False
+  bool keeps_root;          // the same for the parameters outside the layers alone
   // accelerate shards the model. If it computes in another dtype, it first casts trained parameters to float32, and
   // gradients are reduced in the compute dtype.
   bool is_by_accelerate;

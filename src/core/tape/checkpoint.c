@@ -31,7 +31,11 @@ static plim_tensor *owned_alias(plim_tape *t, plim_tensor *x) {
 
 // ---- offloading -----------------------------------------------------------------------------------
 
-void plim_save_on_host(plim_tape *t, bool on) { t->offloads = on; }
+bool plim_save_on_host(plim_tape *t, bool on) {
+  bool was = t->offloads;
+  t->offloads = on;
+  return was;
+}
 
 bool is_offloaded(const plim_tensor *x) { return x && x->storage->is_on_host; }
 

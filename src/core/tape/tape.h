@@ -380,8 +380,9 @@ plim_tensor *plim_checkpoint_reentrant(plim_tape *t, plim_closure call, plim_ten
 // Reentrant, with the input kept on the host until backward.
 plim_tensor *plim_checkpoint_offloaded(plim_tape *t, plim_closure call, plim_tensor *x);
 
-// torch.autograd.graph.save_on_cpu: tensors saved while it is on are kept on the host.
-void plim_save_on_host(plim_tape *t, bool on);
+// torch.autograd.graph.save_on_cpu: tensors saved while it is on are kept on the host. Returns whether
+// it was on.
+bool plim_save_on_host(plim_tape *t, bool on);
 
 // Releases the graph behind a tensor before the tensor itself.
 void plim_drop_graph(plim_tape *t, plim_tensor *x);

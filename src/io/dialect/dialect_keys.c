@@ -537,6 +537,7 @@ static const plim_key llama_factory_v1[] = {
   NUMBER("micro_batch_size", MICRO_BATCH, "1"),
   NUMBER("global_batch_size", GLOBAL_BATCH, NULL),
   NUMBER("cutoff_len", SEQUENCE, "2048"),
+  WORDS("batching_strategy", PACKING, batching, "off", READ_ONLY),
   WORDS("enable_activation_checkpointing", CHECKPOINT, checkpoint, "on", ADDABLE),
   WORDS("flash_attn", ATTENTION, flash_attn, "sdpa"),
   WORDS("bf16", PRECISION, bf16, "bf16"),
@@ -546,9 +547,10 @@ static const plim_key llama_factory_v1[] = {
   NUMBER("peft_config.lora_dropout", LORA_DROPOUT, NULL),
   LIST("peft_config.target_modules", LORA_TARGETS, NULL, .words = words_all_linear),
   LIST("peft_config.modules_to_save", LORA_SAVED, NULL),
-  WORDS("quant_config.quantization_bit", QUANTISATION, bits, "plain"),
+  WORDS("quant_config.quantization_bit", QUANTISATION, bits_double, "plain"),
+  REFINES("quant_config.double_quantization", QUANTISATION, "nf4-double", double, NULL, LAST),
   WORDS("dist_config.name", STRATEGY, dist_name, NULL, READ_ONLY),
-  WORDS("dist_config.offload_params", OFFLOAD, offload_flag_parameters, NULL),
+  WORDS("dist_config.offload_params", OFFLOAD, offload_flag_parameters, NULL, ADDABLE),
   WORDS("dist_config.reshard_after_forward", RESHARD, reshard, NULL),
   NUMBER("cp_size", CONTEXT_PARALLEL, "1"),
   NUMBER("num_train_epochs", EPOCHS, "3"),
@@ -568,13 +570,15 @@ static const plim_key torchtune[] = {
   WORDS("dtype", DTYPE, dtype, NULL), // no autocast
   WORDS("enable_fp8_training", PRECISION, fp8, "none"),
   WORDS("enable_activation_checkpointing", CHECKPOINT, checkpoint, "off", ADDABLE),
-  REFINES("ac_mode", CHECKPOINT, "on", recompute, NULL),
+  REFINES("ac_mode", CHECKPOINT, "on", ac_mode, NULL),
   WORDS("enable_activation_offloading", OFFLOAD, offload_flag_activations, "none", ADDABLE),
-  WORDS("fsdp_cpu_offload", OFFLOAD, offload_flag_parameters, NULL, ADDS),
+  WORDS("fsdp_cpu_offload", OFFLOAD, offload_flag_parameters, NULL,
+        .flags = PLIM_KEY_ADDS | PLIM_KEY_ADDABLE),
   WORDS("optimizer._component_", OPTIMIZER, optimizer_class, NULL),
   REFINES("optimizer.fused", OPTIMIZER, "adamw-foreach", fused, NULL),
   REFINES("optimizer.momentum", OPTIMIZER, "sgd", momentum, NULL),
   WORDS("model._component_", QUANTISATION, qlora_builder, NULL),
+  WORDS("model._component_", ATTENTION, attention_builder, NULL, READ_ONLY),
   NUMBER("model.lora_rank", LORA_RANK, "0"),
   WORDS("model._component_", LORA_RANK, lora_builder, NULL, GATE),
   NUMBER("model.lora_alpha", LORA_ALPHA, NULL),
@@ -803,6 +807,7 @@ static const plim_key_set llama_factory_sets[] = {
 // One optimizer may not accept the arguments of another.
 static const plim_key_set torchtune_sets[] = {
   TOGETHER(OPTIMIZER, "optimizer._component_,optimizer.fused,optimizer.foreach"),
+  TOGETHER(OFFLOAD, "enable_activation_offloading,fsdp_cpu_offload"),
   {0},
 };
 
@@ -819,7 +824,7 @@ static const plim_key_set megatron_sets[] = {
 
 // ---- the dialects -----------------------------------------------------------------------------------
 
-// Masks: the collators of transformers and TRL pad to the longest sequence; LLaMA-Factory's to a multiple of 8 and
+// Masks: the collators of transformers, TRL and LLaMA-Factory v1 pad to the longest sequence; LLaMA-Factory's to a multiple of 8 and
 // Axolotl's to a multiple of 64, so that even a batch of one has padding. Unsloth's layers ignore the mask in training.
 const plim_dialect_info plim_dialect_table[PLIM_DIALECTS] = {
   [PLIM_DIALECT_HOME] = {"custom", home, PLIM_DIALECTS, .is_nested = true},
@@ -841,7 +846,7 @@ const plim_dialect_info plim_dialect_table[PLIM_DIALECTS] = {
   [PLIM_DIALECT_LLAMA_FACTORY] = {"LLaMA-Factory", llama_factory, PLIM_DIALECT_HF, .has_trainer = true,
                                   .mask = "pad", .sets = llama_factory_sets},
   [PLIM_DIALECT_LLAMA_FACTORY_V1] = {"LLaMA-Factory v1", llama_factory_v1, PLIM_DIALECTS,
-                                     .divides_batch = true},
+                                     .mask = "longest", .divides_batch = true},
   [PLIM_DIALECT_TORCHTUNE] = {"torchtune", torchtune, PLIM_DIALECTS, .has_one_type = true,
                               .sets = torchtune_sets,
                               .shares = "fsdp2",

@@ -24,6 +24,8 @@ WORDS(reentrant_json, {"{\"use_reentrant\": true}", "reentrant"},
 WORDS(true_is_on, {"true", "on"}, {"false", "-"}); // false leaves it to the setting of the model
 WORDS(recompute, {"full", "on"}, {"none", "?off"}, {"null", "?off"}, {"selective", "selective"},
       {"memory_budget", "selective"});
+// torchtune: full_finetune_distributed.py ignores enable_activation_checkpointing unless ac_mode is null
+WORDS(ac_mode, {"null", "-"}, {"*", "?off"});
 // Megatron has no word for off; None in a file means off
 WORDS(granularity, {"full", "on"}, {"selective", "selective"}, {"null", "?off"});
 WORDS(selective_recompute, {"true", "selective"}, {"false", "?off"});
@@ -88,6 +90,8 @@ WORDS(no_adapter, {"null", "0"}, {"", "0"}, {"*", "-"});
 WORDS(no_peft, {"false", "0"}, {"true", "-"});
 WORDS(not_lora, {"full", "0"}, {"freeze", "0"}, {"*", "-"});
 WORDS(full_finetuning, {"true", "0"}, {"false", "-"});
+// torchtune's models/gemma2/_attention.py computes scores, softmax and products one by one
+WORDS(attention_builder, {"*.gemma2.*", "eager"}, {"*", "-"});
 WORDS(lora_builder, {"*.lora_*", "-"}, {"*.qlora_*", "-"}, {"*.dora_*", "-"}, {"*", "0"});
 WORDS(rank_zero, {"null", "?0"});
 WORDS(all_linear, {"true", "all-linear"}, {"false", "-"}, {"null", "-"}, {"all", "all-linear"},
@@ -137,7 +141,10 @@ WORDS(distributed_type, {"NO", "?none"}, {"MULTI_GPU", "ddp"}, {"FSDP", "fsdp"},
       {"DEEPSPEED", "-"}, {"MEGATRON_LM", "-"}, {"TP", "-"});
 // DeepSpeed without ZeRO keeps a full copy on each GPU; a change to DDP removes DeepSpeed.
 WORDS(zero_stage, {"0*", "ddp"}, {"1", "zero1"}, {"2", "zero2"}, {"3", "zero3"});
-WORDS(dist_name, {"fsdp2", "fsdp2"}, {"deepspeed", "-"}, {"null", "-"});
+// LLaMA-Factory v1: one row without padding, or rows that are padded
+WORDS(batching, {"*padding_free", "on"}, {"*", "off"});
+// fsdpturbo (distributed/fsdpturbo.py) is FSDP2 with its own way to share experts, which dist_config.ep_size turns on
+WORDS(dist_name, {"fsdp2", "fsdp2"}, {"fsdpturbo", "fsdp2"}, {"deepspeed", "-"}, {"null", "-"});
 WORDS(lightning_strategy, {"auto", "-"}, {"ddp", "ddp"}, {"ddp_spawn", "ddp"}, {"fsdp", "fsdp"},
       {"deepspeed_stage_1", "zero1"}, {"deepspeed_stage_2", "zero2"}, {"deepspeed_stage_3", "zero3"},
       {"deepspeed_stage_1*", "zero1"}, {"deepspeed_stage_2*", "zero2"}, {"deepspeed_stage_3*", "zero3"},

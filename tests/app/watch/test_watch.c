@@ -10,6 +10,14 @@
 
 static watch *w;
 
+// The driver's thread reads the environment, and may outlive its test. Changing a variable that exists moves nothing, so
+// all of them exist before the first thread does.
+__attribute__((constructor)) static void make_variables(void) {
+  static const char *const names[] = {"PLIMSOLL_NVML",    "XDG_STATE_HOME",  "FAKE_NVML_BUSY",
+                                      "FAKE_NVML_BROKEN", "FAKE_NVML_HANGS", "FAKE_NVML_LOST"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) setenv(names[i], "", 1);
+}
+
 static void begin(const char *library, double silent_seconds) {
   folder_make();
   setenv("PLIMSOLL_NVML", library, 1);
@@ -20,8 +28,6 @@ static void begin(const char *library, double silent_seconds) {
 static void end(void) {
   watch_free(w);
   w = NULL;
-  unsetenv("PLIMSOLL_NVML");
-  unsetenv("XDG_STATE_HOME");
   folder_remove();
 }
 
@@ -38,7 +44,7 @@ TEST(cards_are_sampled) {
   *c = w->cards;
   size_t kept = w->histories[0].memory.count;
   end();
-  unsetenv("FAKE_NVML_BUSY");
+  setenv("FAKE_NVML_BUSY", "", 1);
   bool is_right = c->state == WATCH_DRIVER_HERE && c->count == 2 && c->at[0].process_count == 3 &&
                   c->at[0].lists_processes && c->at[0].activity.busy_percent == 97;
   free(c);
@@ -56,7 +62,7 @@ TEST(why_there_are_no_cards_is_known) {
   watch_take(w, FOREVER);
   watch_driver_state failed = w->cards.state;
   end();
-  unsetenv("FAKE_NVML_BROKEN");
+  setenv("FAKE_NVML_BROKEN", "", 1);
   CHECK(absent == WATCH_DRIVER_ABSENT && failed == WATCH_DRIVER_FAILED, "%d, %d", absent, failed);
 }
 
@@ -65,7 +71,7 @@ TEST(a_driver_that_was_loaded_again_is_opened_again) {
   begin(FAKE_NVML, FOREVER);
   for (int i = 0; i < 3; i++) {
     if (i == 1) setenv("FAKE_NVML_LOST", "1", 1);
-    else unsetenv("FAKE_NVML_LOST");
+    else setenv("FAKE_NVML_LOST", "", 1);
     watch_take(w, FOREVER);
     states[i] = w->cards.state;
   }
@@ -90,7 +96,7 @@ TEST(a_driver_that_hangs_is_silent_until_it_answers) {
   watch_take(w, FOREVER); // returns though the driver hangs
   unlink(file);
   while (w->cards.state != WATCH_DRIVER_HERE) watch_take(w, FOREVER);
-  unsetenv("FAKE_NVML_HANGS");
+  setenv("FAKE_NVML_HANGS", "", 1);
   end();
   CHECK(!is_known && named == 2, "%zu cards", named);
   CHECK(waited >= 0.2, "%.1f s", waited);
@@ -105,7 +111,7 @@ TEST(a_driver_that_hangs_does_not_hold_up_the_end) {
   watch_take(w, FOREVER);
   watch_driver_state state = w->cards.state;
   end(); // removes the file, so that the thread ends too
-  unsetenv("FAKE_NVML_HANGS");
+  setenv("FAKE_NVML_HANGS", "", 1);
   CHECK(state == WATCH_DRIVER_SILENT, "state %d", state);
 }
 
@@ -255,7 +261,7 @@ TEST(a_card_that_fills_up_is_a_sign) {
     if (w->signs.len) snprintf(text, sizeof text, "%s", w->signs.at[0].text);
     end();
   }
-  unsetenv("FAKE_NVML_BUSY");
+  setenv("FAKE_NVML_BUSY", "", 1);
   CHECK(counts[0] == 0 && counts[1] == 1, "%zu signs, then %zu", counts[0], counts[1]);
   CHECK(strncmp(text, "memory grows by 360 MiB per minute; full in about ", 50) == 0, "%s", text);
 }

@@ -13,7 +13,7 @@ static const char *const folders[] = {"accelerate", "adapters",    "bare",      
                                       "flash",      "heads",       "kernels",   "more",
                                       "optimizers", "preferences", "programs",  "quantised_shards",
                                       "saving",     "sharded",     "simulated", "two_models",
-                                      "versions"};
+                                      "versions",   "zoo"};
 
 // Recordings that the tape does not support, or not to the last event.
 static const test_exception exceptions[] = {

@@ -70,7 +70,7 @@ SAID = [
     ("merge.yaml", "model_name_or_path: Qwen/Qwen3-4B\nadapter_name_or_path: a\ntemplate: qwen3\nexport_dir: o\n", "merges and exports a model"),
     ("chat.yaml", "model_name_or_path: Qwen/Qwen3-4B\ntemplate: qwen3\ninfer_backend: huggingface\n", "configures inference"),
     ("v1.yaml", "model: Qwen/Qwen3-4B\npeft_config:\n  name: lora\n  export_dir: o\n", "merges and exports a model"),
-    ("llama_factory.yaml", "use_v1_kernels: true\n", "this choice of kernels is not modelled"),
+    ("llama_factory.yaml", "use_v1_kernels: true\n", None),
     ("llama_factory.yaml", "fp8: true\n", "precision fp8 is not modelled: predicted with bf16"),
     ("llama_factory.yaml", "# accelerate launch --config_file fsdp.yaml src/train.py x.yaml\n", "in this comment uses fsdp.yaml, which is not read"),
     ("axolotl.yaml", "adapter: lora\nlora_r: 8\nlora_target_linear: true\nunfrozen_parameters:\n  - ^lm_head.*\n", "so Axolotl freezes the adapters too and trains nothing"),

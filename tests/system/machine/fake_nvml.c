@@ -36,22 +36,29 @@ typedef struct {
 #define VERSIONED(name) name##_v2
 #endif
 
+// A variable that is empty counts as not set: a test in this process can empty one while another thread reads it, and must
+// not remove or add one then.
+static const char *setting(const char *name) {
+  const char *value = getenv(name);
+  return value && *value ? value : NULL;
+}
+
 // Whether a call is to fail; hangs first, if asked to.
 static int fails(const char *name) {
-  const char *names = getenv("FAKE_NVML_FAILS");
+  const char *names = setting("FAKE_NVML_FAILS");
   return names && strstr(names, name) ? 999 : 0; // NVML_ERROR_UNKNOWN
 }
 static void hang(const char *name) {
-  const char *file = getenv("FAKE_NVML_HANGS"), *where = getenv("FAKE_NVML_HANGS_IN");
+  const char *file = setting("FAKE_NVML_HANGS"), *where = setting("FAKE_NVML_HANGS_IN");
   if (strcmp(where ? where : "Memory", name) != 0) return;
   while (file && access(file, F_OK) == 0) usleep(20000);
 }
 
 static int is_lost; // until it is opened again
-CALL(VERSIONED(nvmlInit), void) { return is_lost = 0, getenv("FAKE_NVML_BROKEN") ? 18 : 0; }
+CALL(VERSIONED(nvmlInit), void) { return is_lost = 0, setting("FAKE_NVML_BROKEN") ? 18 : 0; }
 CALL(nvmlShutdown, void) { return 0; }
 CALL(VERSIONED(nvmlDeviceGetCount), unsigned *count) {
-  if (getenv("FAKE_NVML_LOST")) is_lost = 1;
+  if (setting("FAKE_NVML_LOST")) is_lost = 1;
   return *count = 3, is_lost ? 15 : fails("Count");
 }
 static char cards[2];
@@ -94,7 +101,7 @@ CALL(nvmlDeviceGetEnforcedPowerLimit, void *device, unsigned *milliwatts) {
   return *milliwatts = 450000, fails("PowerLimit");
 }
 static unsigned busy(void *device) {
-  const char *count = getenv("FAKE_NVML_BUSY");
+  const char *count = setting("FAKE_NVML_BUSY");
   return count && device == &cards[0] ? (unsigned)atoi(count) : 0;
 }
 CALL(nvmlDeviceGetComputeRunningProcesses_v3, void *device, unsigned *count, process *out) {
@@ -116,7 +123,7 @@ CALL(nvmlDeviceGetGraphicsRunningProcesses_v3, void *device, unsigned *count, pr
   return 0;
 }
 CALL(nvmlDeviceGetMemoryInfo_v2, void *device, memory_v2 *m) {
-  if (getenv("FAKE_NVML_CRASHES")) _exit(1);
+  if (setting("FAKE_NVML_CRASHES")) _exit(1);
   hang("Memory");
   if (fails("Memory")) return 999;
   if (m->version != (sizeof *m | 2u << 24)) return 25; // NVML_ERROR_ARGUMENT_VERSION_MISMATCH

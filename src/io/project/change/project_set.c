@@ -57,17 +57,6 @@ static bool find_refusal(const plim_knob_place *place, const plim_value *value, 
   return true;
 }
 
-// In torchtune, two keys together offload the inputs of checkpointed layers.
-static void hint_other_way(const plim_project *p, const plim_knob_change *c, plim_error *error) {
-  bool is_tune = p->dialect == PLIM_DIALECT_TORCHTUNE && c->knob == PLIM_KNOB_CHECKPOINT;
-  if (is_tune)
-    plim_error_hint(error,
-                    "enable_activation_checkpointing and enable_activation_offloading: True");
-  else
-    plim_error_hint(error, "if another key decides it, run again with --set %s=FILE:KEY",
-                    plim_knob_table[c->knob].name);
-}
-
 // `place` decides the knob; NULL: none does. `tried` is why an attempt was rejected, `origin` the editor's error.
 static plim_err refuse(const plim_project *p, const plim_knob_place *place,
                        const plim_knob_change *c, const char *tried, const plim_error *origin,
@@ -80,7 +69,8 @@ static plim_err refuse(const plim_project *p, const plim_knob_place *place,
   else if (!is_explicit && origin->message[0]) snprintf(why, sizeof why, "%.190s", origin->message);
   plim_err err =
       plim_fail(error, PLIM_ERR_UNSUPPORTED, "cannot change %s to %s: %s", name, value, why);
-  if (!is_explicit || !is_by_call(place)) hint_other_way(p, c, error);
+  if (!is_explicit || !is_by_call(place))
+    plim_error_hint(error, "if another key decides it, run again with --set %s=FILE:KEY", name);
   return plim_error_file_of(p, place ? place->file : SIZE_MAX, err, error);
 }
 

@@ -253,6 +253,13 @@ static bool is_about_evaluation(const plim_setting *setting) {
   return plim_key_is_of_evaluation(parts);
 }
 
+// torchtune evaluates only if this key is set.
+static bool never_evaluates(const plim_project_file *f) {
+  if (f->recipe.dialect != PLIM_DIALECT_TORCHTUNE) return false;
+  const plim_setting *steps = plim_project_setting(f, "run_val_every_n_steps");
+  return !steps || steps->value.kind == PLIM_VALUE_NULL;
+}
+
 // Whether the setting only passes its value on: a shell variable, or a constant or dict entry in Python.
 static bool hands_on(const plim_project_file *f, const plim_setting *d) {
   if (is_variable(d->key)) return true;
@@ -301,6 +308,7 @@ static void judge(search *s, size_t file, size_t i, const source *x, bool *seen)
   seen[i] = true;
   if (is_of_knob(s, file, d) || (file == x->file && stays(s, file, d))) return;
   if (s->is_of_passes && is_counter(f, d, x->word)) return;
+  if (is_about_evaluation(d) && never_evaluates(f)) return;
   if (s->looks >= LOOKS || !hands_on(f, d) || !has_readers(s, file, d)) {
     show(s, file, d);
     return;

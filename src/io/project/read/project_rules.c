@@ -34,6 +34,8 @@ static const rule rules[] = {
     // torchtune 0.6, recipes/full_finetune_single_device.py and its siblings.
     {TUNE, "optimizer_in_bwd", 0, PLIM_KNOB_ACCUMULATE,
      "must be 1 when the optimizer steps during backward"},
+    {TUNE, "ac_mode", 0, PLIM_KNOB_CHECKPOINT,
+     "torchtune ignores enable_activation_checkpointing while ac_mode is set"},
     {TUNE, "enable_activation_offloading", 0, PLIM_KNOB_CHECKPOINT,
      "torchtune offloads activations only with checkpointing"},
 
@@ -71,9 +73,12 @@ static const rule rules[] = {
     {FACTORY, "use_kt", 0, PLIM_KNOB_STRATEGY, "LLaMA-Factory refuses KTransformers with ZeRO-3"},
     {FACTORY, "predict_with_generate", 0, PLIM_KNOB_STRATEGY,
      "LLaMA-Factory refuses predict_with_generate with ZeRO-3"},
-    {FACTORY, "use_dft_loss", 0, PLIM_KNOB_LIGER, "its loss needs the logits (use_dft_loss)"},
-    {FACTORY, "use_asft_loss", 0, PLIM_KNOB_LIGER, "its loss needs the logits (use_asft_loss)"},
-    {FACTORY, "use_eaft_loss", 0, PLIM_KNOB_LIGER, "its loss needs the logits (use_eaft_loss)"},
+    {FACTORY, "use_dft_loss", 0, PLIM_KNOB_LIGER, "this loss needs all logits"},
+    {FACTORY, "use_asft_loss", 0, PLIM_KNOB_LIGER, "this loss needs all logits"},
+    {FACTORY, "use_eaft_loss", 0, PLIM_KNOB_LIGER, "this loss needs all logits"},
+    {FACTORY, "use_dft_loss", 0, PLIM_KNOB_CHUNKED_LOSS, "this loss needs all logits"},
+    {FACTORY, "use_asft_loss", 0, PLIM_KNOB_CHUNKED_LOSS, "this loss needs all logits"},
+    {FACTORY, "use_eaft_loss", 0, PLIM_KNOB_CHUNKED_LOSS, "this loss needs all logits"},
 };
 
 static bool is_on(const plim_value *value, int64_t limit) {
@@ -116,6 +121,8 @@ static const struct {
 } pairs[] = {
     // torchtune 0.6, recipes/lora_finetune_single_device.py; Axolotl 0.19, check_activation_offloading_wo_gc.
     {TUNE, {{PLIM_KNOB_OFFLOAD, PLIM_KNOB_CHECKPOINT}, {"activations", "off"}}},
+    // It has no such checkpoints: with both of its keys, plain ones are offloaded.
+    {TUNE, {{PLIM_KNOB_CHECKPOINT, PLIM_KNOB_CHECKPOINT}, {"offloaded", "offloaded"}}},
     {AXOLOTL, {{PLIM_KNOB_OFFLOAD, PLIM_KNOB_CHECKPOINT}, {"activations", "off"}}},
     // Axolotl 0.19, check_fsdp2_w_8bit_optimizer: bitsandbytes' kernels fail with FSDP2's tensors.
     {AXOLOTL, {{PLIM_KNOB_STRATEGY, PLIM_KNOB_OPTIMIZER}, {"fsdp2", ROUNDED}}},

@@ -88,10 +88,10 @@ static bool has_blocks(const plim_project *p) {
   return size >= n && strcmp(key + size - n, end) == 0;
 }
 
-// The collators of a Trainer pad and pass a mask; packed batches and manual loops have none.
+// The collators of a Trainer pad and pass a mask; packed batches and most other loops have none.
 static void take_loop(const plim_project *p, plim_run_settings *out) {
   bool has_trainer = p->dialect != PLIM_DIALECTS && plim_dialect_table[p->dialect].has_trainer;
-  const char *mask = has_trainer ? plim_dialect_table[p->dialect].mask : NULL;
+  const char *mask = p->dialect != PLIM_DIALECTS ? plim_dialect_table[p->dialect].mask : NULL;
   bool is_packed = strcmp(out->packing.text, "on") == 0;
   if (mask && has_blocks(p)) mask = "ones";
   out->loop = (plim_known_text){PLIM_DEFAULTED, has_trainer          ? "trainer"
