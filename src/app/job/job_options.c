@@ -254,6 +254,20 @@ static plim_load load_of(const job_args *args, bool by_accelerate) {
   return is_in_parts ? PLIM_LOAD_SHARDED : origin;
 }
 
+// llm_int8_skip_modules replaces the list of what bitsandbytes leaves as it is, which has the head.
+static void leave_plain(const job_args *args, job_request *r) {
+  const char *name = r->job.model.family->axolotl_leaves;
+  if (!args->is_axolotl || !name) return;
+  r->job.left_plain = name;
+  if (!args->weights) return;
+  plim_note_add(&r->notes, "unmodelled.skipped", "quantisation",
+                "in this architecture, Axolotl leaves %s in 16 bits%s", name,
+                r->job.model.ties_embeddings
+                    ? ""
+                    : " and quantises the head instead, which is predicted in 16 bits, too: the "
+                      "run needs a little less memory than predicted");
+}
+
 // torchtune's shard_model (training/_distributed.py) never reshards what is outside the layers: its losses use the head
 // after the model's forward. Only its recipes have these losses and methods.
 static bool is_of_tune(const job_args *args) {
@@ -286,6 +300,7 @@ static void understand_sharding(const job_args *args, job_request *r) {
       .offloads_parameters = offloads || (is_fsdp && args->offload == JOB_OFFLOAD_OPTIMIZER)};
   r->job.load = load_of(args, by_accelerate);
   r->job.quantises_on_host = args->quantises_on_host;
+  leave_plain(args, r);
   if (is_fsdp && args->offload == JOB_OFFLOAD_OPTIMIZER)
     plim_note_add(&r->notes, "assumed.offload", "offload",
                   "FSDP2 offloads parameters together with the optimizer");

@@ -47,6 +47,7 @@ typedef struct {
   bool is_fsdp_1;         // the strategy is FSDP 1, which is predicted as FSDP2
   bool packs_in_bytes;    // 4-bit weights are stored as uint8 (bnb_4bit_quant_storage)
   bool quantises_on_host; // and shards the model from there
+  bool is_axolotl;        // which leaves some layers out when it quantises
   bool is_patched;        // Axolotl: FSDP2 takes 8-bit weights
   const char *versions;   // as typed: "transformers=4.57,torch=2.9"; NULL: not typed
   plim_pins pins;         // versions that the files ask for
@@ -269,6 +270,7 @@ void job_request_clear(job_request *r);
 plim_err job_understand_versions(const job_args *args, job_request *r, plim_error *error);
 // The release of a library if it is known, typed or from the files; otherwise 0.
 uint16_t job_release(const job_args *args, plim_library library);
+bool job_release_is_typed(const job_args *args, plim_library library); // by --versions
 // Refuses a model that this version of transformers does not have yet.
 plim_err job_check_release(const job_request *r, plim_error *error);
 // Attention of a model that had no PyTorch attention in this version: eager, unless sdpa was asked for.

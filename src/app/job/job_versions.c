@@ -45,6 +45,10 @@ plim_err job_fit_attention(const job_args *args, job_request *r, plim_error *err
   return PLIM_OK;
 }
 
+bool job_release_is_typed(const job_args *args, plim_library library) {
+  return is_named(args->versions, library);
+}
+
 uint16_t job_release(const job_args *args, plim_library library) {
   plim_versions typed = {0};
   if (args->versions && !plim_versions_parse(args->versions, &typed, NULL) &&
@@ -151,11 +155,12 @@ static void note_unknown(const plim_pin *pin, plim_library library, job_request 
 // A range that leaves a choice: the newest is used.
 static void note_range(const plim_pin *pin, plim_library library, job_request *r) {
   plim_note_add(&r->notes, "assumed.version", NULL,
-                "the project asks for %s %s, which allows %s to %s; predicted as the newest: "
+                "the project asks for %s %s, which %s %s to %s; predicted as the newest: "
                 "--versions %s=%s for another",
-                plim_library_names[library], pin->asked, plim_release_words(pin->oldest).text,
-                plim_release_words(pin->release).text, plim_library_names[library],
-                plim_release_words(pin->oldest).text);
+                plim_library_names[library], pin->asked,
+                pin->is_narrowed ? "with its settings leaves" : "allows",
+                plim_release_words(pin->oldest).text, plim_release_words(pin->release).text,
+                plim_library_names[library], plim_release_words(pin->oldest).text);
   if (pin->line) plim_note_at(&r->notes, pin->file, pin->line);
 }
 

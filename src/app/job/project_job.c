@@ -295,7 +295,8 @@ static void fill_choice(project_job *p, const job_args *a, plim_knob knob, plim_
       *out = i;
       return;
     }
-  note(p, "unmodelled.value", name_of(knob), "%s %s is not modelled: predicted with %s",
+  note(p, "unmodelled.value", name_of(knob),
+       "%s %s is not modelled: predicted with %s; the run may need more or less memory",
        name_of(knob), value.text, choices[0]);
   note_place(p, knob);
   if (value.text == p->run.precision.text) p->holds_precision = true;
@@ -389,17 +390,70 @@ static int usual_strategy(const plim_project *p) {
   return shares && strcmp(shares, "fsdp2") == 0 ? PLIM_SHARD_FSDP2 : PLIM_SHARD_DDP;
 }
 
-// TRL and torchtune copy activations to the host on a stream of their own and keep the last few until the copies are done;
-// the prediction is for save_on_cpu, which frees each at once.
+static bool is_flag_on(const project_job *p, const char *key) {
+  const plim_setting *s = project_job_setting(p, key, key);
+  return s && s->value.kind == PLIM_VALUE_BOOL && s->value.flag;
+}
+
+// Axolotl's loaders/model.py: peft's prepare_model_for_kbit_training, which turns checkpointing on.
+static bool is_prepared_by_axolotl(const project_job *p, const job_args *a) {
+  bool is_left = a->strategy == PLIM_SHARD_FSDP2 || a->strategy == PLIM_SHARD_ZERO3;
+  return a->weights && !is_left && !is_flag_on(p, "quantize_moe_experts");
+}
+
+// With adapters, Axolotl's activation_offloading (all values but hidden_states) and its old name `gradient_checkpointing:
+// offload` turn Trainer's checkpointing off and send what is saved to the host (core/builders/base.py,
+// _configure_gradient_checkpointing; loaders/model.py, _apply_activation_checkpointing).
+static bool sends_instead(const project_job *p, const job_args *a) {
+  const plim_setting *s = project_job_setting(p, "activation_offloading", "activation_offloading");
+  bool has_word = s && s->value.kind == PLIM_VALUE_TEXT;
+  bool is_hidden = has_word && strcmp(s->value.text, "hidden_states") == 0;
+  bool is_sent = is(p->run.checkpoint, "offloaded") ||
+                 (is_known(p->run.offload.origin) && strstr(p->run.offload.text, "activations"));
+  return p->project.dialect == PLIM_DIALECT_AXOLOTL && a->lora_rank && is_sent && !is_hidden &&
+         !is_prepared_by_axolotl(p, a);
+}
+
+static void hold(project_job *p, plim_knob knob, const char *why) {
+  plim_project_knob *k = &p->project.knobs[knob];
+  k->is_fixed = true;
+  snprintf(k->why, sizeof k->why, "%s", why);
+}
+
+// Beside sharding, checkpoints on the GPU are the closest: they, too, leave little of a layer there.
+static void fill_sent_instead(project_job *p, job_args *a, bool is_alone) {
+  static const char why[] = "with adapters, Axolotl offloads activations instead of computing them "
+                            "again";
+  a->checkpoint = !is_alone;
+  a->reentrant = a->wraps_layers = false;
+  a->offload = is_alone ? JOB_OFFLOAD_ACTIVATIONS : JOB_OFFLOAD_NONE;
+  hold(p, PLIM_KNOB_CHECKPOINT, why);
+  hold(p, PLIM_KNOB_OFFLOAD, why);
+  note(p, "unmodelled.offload", "offload", "%s%s", why,
+       is_alone ? " (checkpointing is off); predicted as save_on_cpu does it; the run keeps the "
+                  "last few longer, which needs more memory than predicted"
+                : ", which is not modelled together with sharding: predicted with checkpointing; "
+                  "the run may need more or less memory than predicted");
+}
+
+// TRL, Axolotl and torchtune copy activations to the host on a stream of their own and keep the last few until the copies
+// are done; the prediction is for save_on_cpu, which frees each at once.
 static void fill_sent_activations(project_job *p, job_args *a) {
   bool is_sent =
       is_known(p->run.offload.origin) && strstr(p->run.offload.text, "activations") != NULL;
-  if (!is_sent || job_is_typed(a, &a->offload)) return;
-  bool is_alone = a->strategy == PLIM_SHARD_NONE && may_offload(a);
+  bool is_open = a->offload == JOB_OFFLOAD_CHECKPOINTS || may_offload(a);
+  bool is_alone = a->strategy == PLIM_SHARD_NONE;
+  if (job_is_typed(a, &a->offload)) return;
+  if (is_open && sends_instead(p, a)) {
+    fill_sent_instead(p, a, is_alone);
+    return;
+  }
+  if (!is_sent) return;
+  is_alone = is_alone && may_offload(a);
   if (is_alone) a->offload = JOB_OFFLOAD_ACTIVATIONS;
   note(p, "unmodelled.offload", "offload", "%s",
-       is_alone ? "offloaded activations are predicted as save_on_cpu does it; TRL and torchtune "
-                  "keep the last few longer, which needs more memory than predicted"
+       is_alone ? "offloaded activations are predicted as save_on_cpu does it; the run keeps the "
+                  "last few longer, which needs more memory than predicted"
                 : "offloading activations together with sharding, parameters or checkpoints is not "
                   "modelled: predicted with activations on the GPU, which needs more memory than "
                   "the run");
@@ -478,9 +532,21 @@ static void fill_list(const job_args *a, plim_known_text value, const char **out
   if (is_open && is_known(value.origin) && *value.text) *out = value.text;
 }
 
+// The project says which TRL it has; others than those two were not measured.
+static void note_known_trl(project_job *p, const plim_project_method *found, uint16_t trl) {
+  uint16_t first =
+      plim_method_has_reference(found->method) ? PLIM_RELEASE(1, 15) : PLIM_RELEASE(1, 14);
+  uint16_t measured = trl < first ? PLIM_RELEASE(1, 9) : PLIM_RELEASE(1, 16);
+  if (trl == measured) return;
+  note(p, "assumed.trl", NULL, "%s in TRL %s is predicted as in %s%s",
+       job_method_name(found->method), plim_release_words(trl).text,
+       plim_release_words(measured).text, trl < first ? ", which keeps all logits in memory" : "");
+}
+
 // Which TRL the prediction is of, and how another would differ.
-static void note_trl(project_job *p, const plim_project_method *found) {
+static void note_trl(project_job *p, const job_args *a, const plim_project_method *found) {
   const char *name = job_method_name(found->method);
+  uint16_t trl = job_release(a, PLIM_LIBRARY_TRL);
   if (found->is_another_trainer)
     note(p, "unmodelled.trainer", NULL,
          "predicted as %s with TRL 1.9; LLaMA-Factory has its own trainer for it, which also keeps "
@@ -492,6 +558,7 @@ static void note_trl(project_job *p, const plim_project_method *found) {
   else if (found->method == PLIM_METHOD_PRM)
     note(p, "assumed.trl", NULL,
          "predicted as a process reward model with the PRMTrainer of TRL before 1.14");
+  else if (trl) note_known_trl(p, found, trl);
   else if (found->holds_logits)
     note(p, "assumed.trl", NULL,
          "assuming TRL 1.9 for %s: these files need TRL before 1.15, which keeps all logits in "
@@ -562,12 +629,28 @@ static void fill_method(project_job *p, job_args *a) {
   if (!job_is_typed(a, &a->loss_chunk)) a->loss_chunk = PLIM_UNKNOWN;
   a->centres_rewards = found.centres_rewards;
   a->skips_divergence = found.skips_divergence;
-  note_trl(p, &found);
+  note_trl(p, a, &found);
   if (found.loss)
     note(p, "assumed.loss", "loss_type",
          "predicted with loss_type sigmoid; %s differs only by a few numbers per pair, so it needs "
          "nearly the same memory",
          found.loss);
+}
+
+// Axolotl's loaders/model.py, _set_quantization_config: 4 bits only with `adapter: qlora`.
+static void drop_idle_bits(project_job *p, job_args *a) {
+  const plim_setting *adapter = NULL;
+  for (size_t i = 0; i < p->project.files.len && !adapter; i++)
+    adapter = plim_project_setting(p->project.files.at[i], "adapter");
+  bool is_4_bit = a->weights == PLIM_WEIGHTS_NF4 || a->weights == PLIM_WEIGHTS_NF4_DOUBLE;
+  if (p->project.dialect != PLIM_DIALECT_AXOLOTL || !is_4_bit || job_is_typed(a, &a->weights) ||
+      strcmp(text_of(adapter), "lora") != 0)
+    return;
+  a->weights = PLIM_WEIGHTS_PLAIN;
+  note(p, "reads.bits", "quantisation",
+       "Axolotl quantises to 4 bits only with adapter: qlora; with adapter: lora, load_in_4bit "
+       "does nothing");
+  note_place(p, PLIM_KNOB_QUANTISATION);
 }
 
 static plim_err fill_adapters(project_job *p, job_args *a, plim_error *error) {
@@ -583,6 +666,7 @@ static plim_err fill_adapters(project_job *p, job_args *a, plim_error *error) {
     a->dora = a->dora || is(p->run.dora, "on");
   }
   fill_choice(p, a, PLIM_KNOB_QUANTISATION, p->run.quantisation, plim_weights_names, &a->weights);
+  drop_idle_bits(p, a);
   return fill_targets(p, a, error);
 }
 
@@ -695,6 +779,7 @@ static plim_err fill(project_job *p, job_args *a, plim_error *error) {
   plim_known_text attention = r->attention;
   bool is_open = a->accumulate == JOB_UNSET;
   plim_pins_find(&a->pins, first_on_disk(&p->project));
+  project_job_narrow_releases(p, a);
   plim_err err = project_job_take_model(p, a, error);
   if (!err) err = plim_project_refuse_documents(&p->project, error);
   if (!err) err = project_job_check_world(p, a, error);

@@ -111,10 +111,14 @@ bool project_job_rotates(const project_job *p);
 // The files freeze parameters by name, and args say which; without it there is a note.
 bool project_job_knows_trained(const project_job *p, const job_args *args);
 
+// Part of project_job_fill: settings that newer releases lack bound the versions in args->pins
+// (project_job_releases.c).
+void project_job_narrow_releases(project_job *p, job_args *args);
+
 // What the ecosystem does by default, applied after the rest; and notes on what remains open
 // (project_job_ecosystem.c).
 // Whether the files load a model without saying in which dtype; then the version of transformers decides.
-bool project_job_leaves_dtype(const project_job *p);
+bool project_job_leaves_dtype(const project_job *p, const job_args *args);
 void project_job_fill_ecosystem(project_job *p, job_args *args);
 // Whether the loss is left to TRL, and its version is known and computes all logits at once.
 bool project_job_is_before_chunks(const project_job *p, const job_args *args);

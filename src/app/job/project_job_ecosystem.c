@@ -98,7 +98,7 @@ static void note_kbit(project_job *p, const job_args *a) {
     note(p, "assumed.trl_version", NULL,
          "assuming TRL 0.27 or newer; older versions convert unquantised parameters to float32, "
          "which needs more memory: add --prepare peft");
-  else if (!leaves_by_itself(p, a) && !has_script(p))
+  else if (p->project.dialect != PLIM_DIALECT_TRL && !leaves_by_itself(p, a) && !has_script(p))
     note(p, "assumed.prepare_kbit", NULL,
          "the files do not show whether prepare_model_for_kbit_training is called: predicted with "
          "it (--prepare none predicts without)");
@@ -136,6 +136,7 @@ static void fill_packing(project_job *p, job_args *a) {
          "the files do not show the value of bnb_4bit_quant_storage: assuming a 16-bit type, which "
          "FSDP "
          "can shard");
+  a->is_axolotl = p->project.dialect == PLIM_DIALECT_AXOLOTL;
   a->is_patched = p->project.dialect == PLIM_DIALECT_AXOLOTL && !a->is_fsdp_1;
   a->quantises_on_host =
       p->project.dialect == PLIM_DIALECT_TORCHTUNE || (a->is_patched && loads_on_one_host(p));
@@ -159,16 +160,33 @@ static void note_packing(project_job *p, const job_args *a) {
          "torchao, which shards them, so the scales need less memory in the run");
 }
 
-bool project_job_leaves_dtype(const project_job *p) {
+// TRL's ModelConfig: dtype is None before 0.27, float32 since then, and None if a file sets it to null.
+static bool leaves_dtype_of_trl(const project_job *p, const job_args *a) {
+  static const char *const keys[] = {"dtype", "torch_dtype"};
+  uint16_t trl = job_release(a, PLIM_LIBRARY_TRL);
+  if (p->project.dialect != PLIM_DIALECT_TRL || has_script(p)) return false;
+  if (trl && trl < PLIM_RELEASE(0, 27)) return true;
+  for (size_t i = 0; i < p->project.files.len; i++)
+    for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
+      const plim_setting *s = plim_project_setting(p->project.files.at[i], keys[k]);
+      if (s && s->value.kind == PLIM_VALUE_NULL) return true;
+    }
+  return false;
+}
+
+bool project_job_leaves_dtype(const project_job *p, const job_args *a) {
   bool is_called = project_job_setting(p, "Model", ".pretrained_model_name_or_path") != NULL;
-  return is_called || (p->project.dialect == PLIM_DIALECT_HF && !has_script(p));
+  bool is_example = p->project.dialect == PLIM_DIALECT_HF && !has_script(p);
+  return is_called || is_example || leaves_dtype_of_trl(p, a);
 }
 
 // Without a dtype, from_pretrained of transformers 4 loads float32; version 5 takes the checkpoint's.
 static void fill_old_dtype(project_job *p, job_args *a) {
   uint16_t release = job_release(a, PLIM_LIBRARY_TRANSFORMERS);
-  bool is_open = p->run.dtype.origin <= PLIM_DEFAULTED && !job_is_typed(a, &a->dtype) && !a->dtype;
-  if (release && release < PLIM_RELEASE(5, 0) && is_open && project_job_leaves_dtype(p))
+  bool is_open = p->run.dtype.origin <= PLIM_DEFAULTED && !job_is_typed(a, &a->dtype);
+  if (is_open && leaves_dtype_of_trl(p, a)) a->dtype = 0;
+  is_open = is_open && !a->dtype;
+  if (release && release < PLIM_RELEASE(5, 0) && is_open && project_job_leaves_dtype(p, a))
     a->dtype = DTYPE_FP32;
 }
 
@@ -257,8 +275,20 @@ static void note_open(project_job *p, const job_args *a) {
          "assuming one GPU; torchtune's distributed recipes shard with FSDP2 (--world N)");
 }
 
-// Axolotl's check_auto_enable_lora_kernels (utils/schemas/config.py) turns its fused kernels on unless one of these keys is set,
-// the weights have 8 bits, or the model brings its own code. They keep fewer activations.
+static bool is_true(const project_job *p, const char *key) {
+  return is_flag(project_job_setting(p, key, key), true);
+}
+
+// Axolotl's check_auto_enable_lora_kernels (utils/schemas/config.py) leaves its fused kernels off if the weights have 8 bits,
+// the model brings its own code, several GPUs share it with FSDP 1, or answers are compared.
+static bool leaves_kernels_off(const project_job *p, const job_args *a) {
+  bool is_8_bit = a->weights && strcmp(plim_weights_names[a->weights], "int8") == 0;
+  bool shares_by_version_1 = a->strategy == PLIM_SHARD_FSDP2 && a->is_fsdp_1 && a->world > 1;
+  return is_8_bit || shares_by_version_1 || a->method != PLIM_METHOD_TEXTS ||
+         is_true(p, "trust_remote_code");
+}
+
+// It turns them on by itself if none of these keys is set. They keep fewer activations.
 static void note_lora_kernels(project_job *p, const job_args *a) {
   static const char *const keys[] = {"lora_mlp_kernel", "lora_qkv_kernel", "lora_o_kernel",
                                      "lora_embedding_kernel"};
@@ -266,17 +296,25 @@ static void note_lora_kernels(project_job *p, const job_args *a) {
   bool is_set = false, is_on = false;
   for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
     const plim_setting *key = project_job_setting(p, keys[i], "");
-    bool is_null = !key || key->value.kind == PLIM_VALUE_NULL;
-    is_set |= !is_null;
-    is_on |= !is_null && key->value.kind == PLIM_VALUE_BOOL && key->value.flag;
+    is_set |= key && key->value.kind != PLIM_VALUE_NULL;
+    is_on |= is_flag(key, true);
   }
-  const plim_setting *code = project_job_setting(p, "trust_remote_code", "");
-  bool has_code = code && code->value.kind == PLIM_VALUE_BOOL && code->value.flag;
-  bool is_8_bit = a->weights && strcmp(plim_weights_names[a->weights], "int8") == 0;
-  if (is_on || (!is_set && !has_code && !is_8_bit))
+  if (is_on || (!is_set && !leaves_kernels_off(p, a)))
     note(p, "unmodelled.lora_kernels", NULL,
          "Axolotl's LoRA kernels%s are not modelled; the run needs less memory than predicted",
          is_on ? "" : ", which it turns on by itself,");
+}
+
+// Its backward has neither logits nor chunks of them; Liger's loss has chunks.
+static void note_cut_cross_entropy(project_job *p, const job_args *a) {
+  const plim_project_knob *k = &p->project.knobs[PLIM_KNOB_CHUNKED_LOSS];
+  const plim_setting *s = k->place_count ? k->places[0].setting : NULL;
+  bool is_cut = s && s->value.kind == PLIM_VALUE_TEXT && strstr(s->value.text, "cut_cross_entropy");
+  if (p->project.dialect != PLIM_DIALECT_AXOLOTL || !is_cut || a->loss != PLIM_LOSS_FUSED) return;
+  note(p, "assumed.loss", "chunked_loss",
+       "Cut Cross Entropy is predicted as Liger-Kernel's cross entropy, whose chunks of logits "
+       "need a little more memory than the run");
+  plim_note_at(&p->notes, p->project.files.at[k->places[0].file]->path, s->line);
 }
 
 // TRL's pull request 5846 made chunks the default of SFTConfig.loss_type, in 1.7.
@@ -309,6 +347,7 @@ void project_job_note_ecosystem(project_job *p, const job_args *a) {
   note_kbit(p, a);
   note_packing(p, a);
   note_lora_kernels(p, a);
+  note_cut_cross_entropy(p, a);
   note_open(p, a);
 }
 

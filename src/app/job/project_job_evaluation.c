@@ -161,7 +161,8 @@ static int64_t largest_batch(const job_evaluation *v, const plim_estimate *e) {
   return e->budget_bytes > rest ? (int64_t)((e->budget_bytes - rest) / each) : 0;
 }
 
-static void note_logits(const job_evaluation *v, const plim_estimate *e, bool is_planned,
+// Whether it may need more memory than there is.
+static bool note_logits(const job_evaluation *v, const plim_estimate *e, bool is_planned,
                         plim_notes *notes) {
   const char *beside =
       v->keeps_logits && v->moves_after
@@ -172,6 +173,9 @@ static void note_logits(const job_evaluation *v, const plim_estimate *e, bool is
                         : "";
   uint64_t needed = job_evaluation_bytes(v, e);
   bool is_too_large = e->has_verdict && needed > e->budget_bytes;
+  // Beside them there are only the activations of one layer: far from the limit, that does not matter.
+  bool is_small = e->has_verdict && needed < e->budget_bytes / 4 * 3;
+  if (is_small && !v->keeps_logits && !v->generates) return false;
   int64_t most = is_too_large ? largest_batch(v, e) : 0;
   char cure[96] = "";
   if (most) snprintf(cure, sizeof cure, "; set %s to %lld or less", v->key, (long long)most);
@@ -182,14 +186,16 @@ static void note_logits(const job_evaluation *v, const plim_estimate *e, bool is
                 is_too_large ? "does not fit" : "is not modelled", (long long)v->batch,
                 (long long)v->length, units_bytes(v->logits_bytes).text, beside,
                 units_bytes(needed).text, is_too_large ? ", more than the GPU has" : "", cure);
+  return true;
 }
 
 void project_job_note_evaluation(const project_job *p, const plim_job *job, const plim_estimate *e,
                                  bool is_planned, plim_notes *notes) {
   job_evaluation v = project_job_evaluation(p, job);
   if (!job_evaluation_matters(&v, job)) return;
-  if (v.logits_bytes) note_logits(&v, e, is_planned, notes);
-  else if (!is_planned)
+  if (v.logits_bytes) {
+    if (!note_logits(&v, e, is_planned, notes)) return;
+  } else if (!is_planned)
     plim_note_add(notes, "unmodelled.evaluation", NULL, "evaluation (batch %lld) is not modelled%s",
                   (long long)v.batch,
                   v.generates      ? ": predict_with_generate keeps keys and values"

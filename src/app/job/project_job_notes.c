@@ -22,10 +22,18 @@ static void note_upcast(project_job *p, const job_args *a) {
     note(
         p, "assumed.upcast", "dtype",
         "accelerate's FSDP keeps trained parameters in float32, whatever dtype they are loaded in");
-  else if (is_mixed && !a->is_fsdp_1)
+  else if (is_mixed && !a->is_fsdp_1 &&
+           job_release(a, PLIM_LIBRARY_ACCELERATE) < PLIM_RELEASE(1, 13))
     note(p, "assumed.accelerate_version", NULL,
          "assuming accelerate 1.13 or newer; older versions also convert frozen parameters to "
          "float32 under FSDP2");
+}
+
+static void note_version_1(project_job *p, const job_args *a) {
+  if (a->is_fsdp_1 && a->strategy == PLIM_SHARD_FSDP2 && a->world > 1)
+    note(p, "unmodelled.fsdp_1", "strategy",
+         "FSDP 1 is predicted as FSDP2; accelerate runs it under autocast and converts the logits "
+         "to float32, which needs more memory than predicted");
 }
 
 static void note_world(project_job *p, const job_args *a) {
@@ -58,7 +66,7 @@ static void note_loading(project_job *p, const job_args *a, const plim_setting *
 static void note_type(project_job *p, const job_args *a) {
   bool is_open = p->run.dtype.origin <= PLIM_DEFAULTED && !job_is_typed(a, &a->dtype);
   const plim_setting *loads = project_job_setting(p, "Model", ".pretrained_model_name_or_path");
-  if (is_open && project_job_leaves_dtype(p)) note_loading(p, a, loads);
+  if (is_open && project_job_leaves_dtype(p, a)) note_loading(p, a, loads);
 }
 
 // Notes settings that are unclear; the prediction uses their defaults.
@@ -206,5 +214,6 @@ void project_job_note_open(project_job *p, const job_args *a) {
   note_world(p, a);
   project_job_note_ecosystem(p, a);
   note_upcast(p, a);
+  note_version_1(p, a);
   note_absent(p, a);
 }

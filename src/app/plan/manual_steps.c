@@ -82,10 +82,15 @@ static bool takes_liger(const plim_choice *x) { return x->at[PLIM_KNOB_LIGER]; }
 static const struct {
   const char *name;
   bool (*is_taken)(const plim_choice *x);
-} packages[] = {{"bitsandbytes", plan_takes_bitsandbytes},
-                {"deepspeed", plan_takes_deepspeed},
-                {"flash-attn", takes_flash},
-                {"liger-kernel", takes_liger}};
+  bool is_of_axolotl; // Axolotl 0.18 requires it (pyproject.toml)
+} packages[] = {{"bitsandbytes", plan_takes_bitsandbytes, true},
+                {"deepspeed", plan_takes_deepspeed, false},
+                {"flash-attn", takes_flash, false},
+                {"liger-kernel", takes_liger, true}};
+
+static bool is_axolotl(const maker *m) {
+  return m->r->files && m->r->files->project.dialect == PLIM_DIALECT_AXOLOTL;
+}
 
 // Packages that the plan needs and the present run does not. Megatron shards on its own.
 static plim_err add_packages(const maker *m) {
@@ -95,6 +100,7 @@ static plim_err add_packages(const maker *m) {
   for (size_t i = 0; i < sizeof packages / sizeof *packages; i++) {
     size_t used = strlen(line);
     if (shards_itself && packages[i].is_taken == plan_takes_deepspeed) continue;
+    if (packages[i].is_of_axolotl && is_axolotl(m)) continue;
     if (packages[i].is_taken(planned(m)) && !packages[i].is_taken(present(m)))
       snprintf(line + used, sizeof line - used, " %s", packages[i].name);
   }
@@ -129,9 +135,11 @@ static const char axolotl_liger[] = "plugins:\n"
                                     "liger_glu_activation: true\n"
                                     "liger_fused_linear_cross_entropy: true\n";
 
-static bool is_axolotl(const maker *m) {
-  return m->r->files && m->r->files->project.dialect == PLIM_DIALECT_AXOLOTL;
-}
+// Axolotl loads the model itself, so there is no place for a loss of one's own; its plugin never has all logits, nor
+// chunks of them, so it needs no more than predicted.
+static const char axolotl_cut[] = "plugins:\n"
+                                  "  - axolotl.integrations.cut_cross_entropy."
+                                  "CutCrossEntropyPlugin\n";
 
 // The framework's own file sets everything, and its code is not the user's.
 static bool is_tune(const maker *m) {
@@ -167,6 +175,12 @@ static plim_err add_setting(const maker *m, plim_knob knob, const plim_value *va
                            "%s %s: the accelerate.yaml below turns it on", name, text);
   plim_err err = PLIM_OK;
   bool is_plugin = knob == PLIM_KNOB_LIGER && is_axolotl(m);
+  if (knob == PLIM_KNOB_CHUNKED_LOSS && is_axolotl(m))
+    return manual_step_add(m->out, "setting", knob, axolotl_cut, m->error,
+                           "for %s %s, turn on Cut Cross Entropy, which needs no more memory: "
+                           "install Axolotl's fork of cut-cross-entropy (Axolotl says how when it "
+                           "is missing) and add to your Axolotl file",
+                           name, text);
   if (is_plugin)
     err = manual_step_add(m->out, "setting", knob, axolotl_liger, m->error,
                           "%s %s: add to your Axolotl file", name, text);

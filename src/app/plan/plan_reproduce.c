@@ -196,10 +196,12 @@ static char *command_of(const job_args *a) {
 // ---- whether it says the same -----------------------------------------------------------------------
 
 // The setting of the files that has no option; NULL if there is none.
-static const char *without_option(const job_args *own) {
+static const char *without_option(const job_args *own, const plim_job *job) {
   static const plim_zero_sizes usual = {0};
   bool has_sizes = memcmp(&own->zero_sizes, &usual, sizeof usual) != 0;
   if (own->through_accelerate && own->strategy == PLIM_SHARD_FSDP2) return "accelerate's FSDP";
+  if (job->left_plain && job->weights != PLIM_WEIGHTS_PLAIN)
+    return "layers that are not quantised with the others";
   if (has_sizes) return "DeepSpeed's bucket sizes";
   if (own->overlaps) return "DeepSpeed's overlap_comm";
   if (own->through_accelerate) return "accelerate's training loop";
@@ -254,6 +256,6 @@ plim_err plan_reproduce(const plan_result *r, plan_for_card *c, plim_error *erro
   plim_err err = check_reproduces(&c->asked, &a, x);
   if (!err && !(c->reproduce = command_of(&a))) err = PLIM_ERR_NOMEM;
   if (err == PLIM_ERR_NOMEM) return plim_no_memory(error);
-  if (err) c->no_reproduce = without_option(r->args);
+  if (err) c->no_reproduce = without_option(r->args, &c->request.job);
   return PLIM_OK;
 }

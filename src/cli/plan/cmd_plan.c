@@ -40,6 +40,9 @@ static void mark_by_hand(const plim_project *p, plim_plan_request *r) {
     for (int offload = strategy ? 0 : 1; offload < PLIM_OFFLOADS; offload++)
       r->by_hand[strategy][offload] =
           plim_plan_may_share(r, strategy, offload) && !can_share(p, r, strategy, offload);
+  // Axolotl refuses DeepSpeed on the command line beside FSDP in its file.
+  r->shares_in_files =
+      p->dialect == PLIM_DIALECT_AXOLOTL && p->knobs[PLIM_KNOB_STRATEGY].place_count;
   r->checkpoint_by_hand = !can_say(p, PLIM_KNOB_CHECKPOINT, "offloaded");
   r->quantises_once = !can_say(p, PLIM_KNOB_QUANTISATION, "nf4-double") &&
                       can_say(p, PLIM_KNOB_QUANTISATION, "nf4");
@@ -91,6 +94,12 @@ static void hold_types(const project_job *files, plim_plan_request *r) {
   if (files->holds_precision || !has_place) keep_own(r, PLIM_KNOB_DTYPE);
 }
 
+// SFTConfig.loss_type has chunked_nll from TRL 1.4 on.
+static bool is_before_chunks(const project_job *files, const job_args *args) {
+  uint16_t trl = job_release(args, PLIM_LIBRARY_TRL);
+  return files->project.dialect == PLIM_DIALECT_TRL && trl && trl < PLIM_RELEASE(1, 4);
+}
+
 static bool has_script(const plim_project *p) {
   for (size_t i = 0; i < p->files.len; i++)
     if (p->files.at[i]->settings.format == PLIM_FORMAT_PYTHON) return true;
@@ -103,13 +112,15 @@ static bool has_no_place_for_code(const plim_project *p) {
 }
 
 // Determines which losses without all logits the files can turn on.
-static void offer_losses(const project_job *files, plim_plan_request *r) {
+static void offer_losses(const project_job *files, const job_args *args, plim_plan_request *r) {
   const plim_project *p = &files->project;
   static const int64_t sizes[] = {512, 256};
   static const plim_value on = {.kind = PLIM_VALUE_TEXT, .text = "on"};
   if (files->is_megatron) keep_own(r, PLIM_KNOB_LIGER), keep_own(r, PLIM_KNOB_CHUNKED_LOSS);
   if (files->is_megatron) return;
-  for (size_t i = 0; i < sizeof sizes / sizeof *sizes && !r->chunk_tokens; i++) {
+  bool has_no_chunks = is_before_chunks(files, args);
+  if (has_no_chunks) keep_own(r, PLIM_KNOB_CHUNKED_LOSS);
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes && !has_no_chunks && !r->chunk_tokens; i++) {
     plim_value tokens = {.kind = PLIM_VALUE_INTEGER, .integer = sizes[i]};
     plim_knob_change change = {PLIM_KNOB_CHUNKED_LOSS, tokens};
     if (plan_file_takes(p, &change, 1)) r->chunk_tokens = sizes[i];
@@ -196,7 +207,7 @@ static plim_err plan_card(const plan_args *args, const project_job *files, const
   if (!err) err = plan_read_options(args, &c->asked, error);
   if (!err && files) hold_fixed(&files->project, &c->asked);
   if (!err && files) hold_types(files, &c->asked);
-  if (!err && files) offer_losses(files, &c->asked);
+  if (!err && files) offer_losses(files, &args->job, &c->asked);
   if (!err && files) hold_ways(files, &c->asked);
   if (!err && files)
     c->asked.refused_count = plim_project_refused(&files->project, c->asked.refused);

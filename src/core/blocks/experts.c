@@ -114,7 +114,9 @@ static void adapt(plim_tape *t, plim_model *m, plim_expert_lora *l, plim_tensor 
   l->a->behind = l->b->behind = last;
 }
 
+// Shared experts are linear layers with the names of the others.
 static bool is_target(const plim_mixture *kind, const plim_lora *lora, int which) {
+  if (lora->is_axolotls && plim_lora_is_everywhere(lora) && !kind->shared[1]) return false;
   return plim_lora_names(lora, strrchr(kind->former[which], '.') + 1);
 }
 

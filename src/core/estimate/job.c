@@ -1,5 +1,7 @@
 #include "job.h"
 
+#include <string.h>
+
 #include "experts.h"
 #include "family.h"
 #include "heads.h"
@@ -12,7 +14,7 @@
 
 // Adapters on expert parameters are merged into them, so there is no input to apply dropout to; peft 0.21 raises.
 static bool drops_experts(const plim_job *job) {
-  return job->lora.rank && job->lora.dropout > 0 &&
+  return job->lora.rank && job->lora.dropout > 0 && !job->lora.is_axolotls &&
          plim_experts_are_targets(&job->model, &job->lora);
 }
 
@@ -330,6 +332,15 @@ static void narrow(void *context, plim_tensor *p, size_t trained) {
   if (!p->quant && p->dtype != n->dtype) plim_retype(n->t, p, n->dtype);
 }
 
+// llm_int8_skip_modules: layers with this name keep their weights.
+static void leave_plain(plim_model *m, const char *name) {
+  for (size_t i = 0; i < m->names.len; i++) {
+    const char *path = m->names.at[i].path, *dot = path ? strrchr(path, '.') : NULL;
+    if (path && strcmp(dot ? dot + 1 : path, name) == 0)
+      m->names.at[i].tensor->is_projection = false;
+  }
+}
+
 static void put_on_device(plim_tape *t, plim_model *m, const plim_job *job) {
   bool is_plain = job->weights == PLIM_WEIGHTS_PLAIN;
   if (plim_job_loads_in_parts(job)) {
@@ -350,6 +361,7 @@ static plim_model *build(plim_tape *t, const plim_job *job) {
   plim_config c = job->model;
   c.fills_cache = c.family->is_encoder_decoder && job->load != PLIM_LOAD_INIT;
   plim_model *m = c.family->build(t, &c, built_dtype(job));
+  if (m && job->left_plain && !is_plain) leave_plain(m, job->left_plain);
   // Trainer moves the model after adapters are added; a manual loop moves it before.
   bool moves_late = is_built_on_host(job) && job->recipe.is_trainer && is_plain;
   if (m && !moves_late) put_on_device(t, m, job);

@@ -25,6 +25,7 @@ typedef struct {
   plim_lora lora;            // rank 0: no adapters
   plim_trained trained;      // without adapters: which parameters are trained
   plim_weights_kind weights; // of the frozen projections; all kinds but plain require adapters
+  const char *left_plain;    // a layer that is not quantised with the others; NULL: none
   // peft's prepare_model_for_kbit_training: parameters beside the quantised weights become float32.
   bool prepares_kbit;
   bool quantises_on_host; // and shards what is quantised, so that no card ever holds it whole

@@ -247,8 +247,7 @@ static const struct {
     {has_sizes,
      "bucket sizes other than DeepSpeed's defaults are modelled from its source code and "
      "were not checked against a measurement"},
-    {is_fsdp_1, "FSDP 1 is predicted as FSDP2, but accelerate runs FSDP 1 under autocast and "
-                "converts the logits to float32, which needs more memory than predicted"},
+    {is_fsdp_1, "FSDP 1 was not checked against a measurement"},
     {shards_as_patched,
      "Axolotl's own way to shard with FSDP2 is modelled from its source code and "
      "was not checked against a measurement"},

@@ -196,6 +196,9 @@ struct plim_family {
   // peft's default target_modules (peft/utils/constants.py, 0.21); NULL: it has none.
   const char *lora_targets;
   const char *lora_refuses; // a layer that peft refuses to adapt (tuners_utils.py); NULL: none
+  // A layer that Axolotl names in llm_int8_skip_modules (loaders/model.py), which makes bitsandbytes quantise the head
+  // instead; NULL: none.
+  const char *axolotl_leaves;
   // Liger-Kernel 0.8 (MODEL_TYPE_TO_APPLY_LIGER_FN) replaces norms, rotary positions, MLP and loss by those
   // of liger.h and loss.h. It has other modules for some families, which are not modelled.
   bool has_liger;

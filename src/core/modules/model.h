@@ -54,6 +54,9 @@ typedef struct {
   plim_lora_bias bias;
   bool uses_dora;
   bool keeps_dtype; // false: adapters become float32, peft's default
+  // Axolotl (loaders/adapter.py): "all-linear" is a list of the linear layers that exist, so stacked experts are not
+  // among them; adapters on experts have no dropout.
+  bool is_axolotls;
 } plim_lora;
 
 #define PLIM_ALL_LINEAR "all-linear"

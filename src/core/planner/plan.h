@@ -68,6 +68,8 @@ typedef struct {
   bool allowed[PLIM_KNOBS];        // for knobs that change what the model learns
   // Whether the user would have to set up this sharding manually; indexed by the values of strategy and offload.
   bool by_hand[PLIM_STRATEGIES][PLIM_OFFLOADS];
+  // The files decide how GPUs share the model, and what is set up by hand would come beside it.
+  bool shares_in_files;
   // Candidates with such a pair are not tried, unless the user's own settings have it.
   plim_refused_pair refused[PLIM_MAX_REFUSED];
   size_t refused_count;

@@ -409,10 +409,18 @@ static bool is_refused(const plim_plan_request *r, const plim_choice *choice) {
   return false;
 }
 
+// Another way to share would be used beside the one that the files turn on.
+static bool shares_twice(const plim_plan_request *r, const plim_choice *choice) {
+  int64_t own = plim_plan_own_choice(r).at[PLIM_KNOB_STRATEGY],
+          strategy = choice->at[PLIM_KNOB_STRATEGY];
+  return r->shares_in_files && strategy != own &&
+         r->by_hand[strategy][choice->at[PLIM_KNOB_OFFLOAD]];
+}
+
 bool plim_choice_is_sound(const plim_plan_request *r, const plim_choice *choice) {
   // Losses of preferences are never Liger's: with them it only replaces modules.
   bool has_two_losses = choice->at[PLIM_KNOB_CHUNKED_LOSS] && choice->at[PLIM_KNOB_LIGER] &&
                         r->job.recipe.method == PLIM_METHOD_TEXTS;
   return !has_two_losses && !is_sent_twice(r, choice) && !has_no_step_there(choice) &&
-         !is_refused(r, choice) && plim_precision_is_sound(r, choice);
+         !is_refused(r, choice) && !shares_twice(r, choice) && plim_precision_is_sound(r, choice);
 }

@@ -32,6 +32,18 @@ static bool fits_in_full(plim_search *s, plim_rung *x) {
 // What one knob gains in addition to the plan: its first step that is worth mentioning.
 #define WORTH_NAMING 0.01 // at least this fraction of the plan's memory
 
+static bool saves(const plim_rung *x, const plim_rung *than, double part) {
+  return (double)x->e.device_bytes <= (1 - part) * (double)than->e.device_bytes;
+}
+
+// Whether it may be worth a run in full: shorter runs compare with shorter runs.
+static bool may_save(plim_search *s, const plim_choice *choice, const plim_choice *than) {
+  const plim_rung *had = plim_search_run(s, than);
+  const plim_rung whole = had ? *had : (plim_rung){0};
+  const plim_rung *x = plim_search_run(s, choice);
+  return x && (!had || saves(x, &whole, WORTH_NAMING / 2));
+}
+
 static void offer_saving(plim_search *s, plim_knob knob) {
   const plim_rung *plan = &s->plan->rungs.at[0];
   plim_domain d = plim_knob_concessions(s->r, knob, true);
@@ -41,9 +53,8 @@ static void offer_saving(plim_search *s, plim_knob knob) {
     choice.at[knob] = concessions.at.at[knob] = d.at[i];
     if (knob == PLIM_KNOB_MICRO_BATCH && !plim_set_accumulation(s->r, &choice)) continue;
     plim_rung shown;
-    if (!plim_search_run(s, &choice) || !plim_search_show(s, &choice, &shown)) continue;
-    double saved = (double)plan->e.device_bytes - (double)shown.e.device_bytes;
-    if (saved < WORTH_NAMING * (double)plan->e.device_bytes) continue;
+    if (!may_save(s, &choice, &plan->choice) || !plim_search_show(s, &choice, &shown)) continue;
+    if (!saves(&shown, plan, WORTH_NAMING)) continue;
     add(s, &concessions, &shown);
     return;
   }

@@ -297,6 +297,7 @@ struct plim_grad_node {
   uint8_t dtypes[PLIM_MAX_EDGES];   // of the outputs
   bool is_transposed;               // products: the second operand is transposed
   bool is_python;                   // a Python function: it keeps unpacked tensors in its variables
+  plim_dims first_shape;            // of the first output
   struct plim_checkpoint *frame;    // of a reentrant checkpoint; NULL for other nodes
   plim_tensor *leaf;                // AccumulateGrad: the tensor it is for
   plim_dims *more_shapes;           // of the outputs after the first; NULL if there is only one
@@ -305,7 +306,6 @@ struct plim_grad_node {
   // Entries that a checkpoint will recompute instead of saving: the checkpoint, and each entry's number in it.
   struct plim_checkpoint *packer;
   uint32_t packed_index[PLIM_MAX_SAVED];
-  plim_dims first_shape;       // of the first output
   const plim_tensor *constant; // a weight that outlives the graph; not owned
   plim_dims shape;             // free for the operator's use
   void *context;               // the same; lives as long as the tape

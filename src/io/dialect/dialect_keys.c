@@ -465,7 +465,7 @@ static const plim_key axolotl[] = {
   WORDS("fsdp_config.offload_params", OFFLOAD, offload_flag_parameters, NULL),
   WORDS("fsdp_config.fsdp_offload_params", OFFLOAD, offload_flag_parameters, NULL),
   WORDS("layer_offloading", OFFLOAD, offload_layers, NULL, ADDS),
-  WORDS("activation_offloading", OFFLOAD, offload_activations, NULL,
+  WORDS("activation_offloading", OFFLOAD, offload_axolotl, NULL,
         .flags = PLIM_KEY_ADDS | PLIM_KEY_ADDABLE),
   WORDS("fsdp_config.reshard_after_forward", RESHARD, reshard, NULL),
   WORDS("fsdp_config.fsdp_reshard_after_forward", RESHARD, reshard, NULL),

@@ -17,6 +17,7 @@
 #define REFUSED(keys_, ...) {.keys = keys_, .effect = PLIM_EFFECT_REFUSED, .what = __VA_ARGS__}
 #define ONLY .only =
 #define OFF .off =
+#define UNLESS .unless =
 #define END {.keys = NULL}
 
 // Words that explain why a key is free.
@@ -91,12 +92,13 @@ static const plim_other_key axolotl[] = {
   EITHER("flash_attn_fuse_mlp flash_attn_fuse_qkv", "flash-attn's fusion of layers"),
   EITHER("sage_attention flash_optimum flex_attention s2_attention", "this attention kernel"),
   EITHER("fused_attn_kernel gemma4_hybrid_attn_impl large_head_attention flash_attn_d512 sdpa_varlen scaling_softmax", "this attention kernel"),
-  EITHER("llama4_linearized_experts", "a checkpoint with linear experts that is not from axolotl-quants"),
+  EITHER("llama4_linearized_experts", "a checkpoint with linear experts that is not from axolotl-quants", UNLESS "base_model=axolotl-quants/*"),
   EITHER("experts_implementation use_scattermoe use_sonicmoe expert_backend moe_*", "this implementation of the experts", OFF "eager"),
   EITHER("use_dsv4_kernels use_glm_dsa_kernels dsv4_* nvfp4_* nonexpert_quantization use_kernels use_onebitllms", "this set of kernels"),
   EITHER("liger_rms_norm_gated liger_use_token_scaling liger_kernel_impl", "this kernel of Liger"),
-  EITHER("model_quantization_config", "a checkpoint that is quantised in this way"),
-  EITHER("gptq", "a checkpoint that is quantised with GPTQ"),
+  // It is then loaded in the type of the computation, as predicted.
+  EITHER("model_quantization_config", "a checkpoint that is quantised in this way", UNLESS "model_quantization_config_kwargs.dequantize=true"),
+  LESS("gptq", "the smaller size of a checkpoint that is quantised with GPTQ"),
   EITHER("overrides_of_model_config.* model_config.* overrides_of_model_kwargs.* base_model_config", "another configuration of the model"),
   EITHER("chunked_cross_entropy_num_chunks", "another number of chunks", OFF "8"),
   EITHER("deepcompile", "DeepCompile"),

@@ -166,6 +166,18 @@ static bool is_flag(const plim_setting *setting) {
   return setting->group && !setting->is_aside && !strchr("$#", *setting->key);
 }
 
+// Whether the file has the other key with which the row does not apply.
+static bool is_lifted(const plim_settings *s, const plim_other_key *row) {
+  char key[PLIM_KEY_BYTES], value[128];
+  if (!row || !row->unless) return false;
+  size_t n = strcspn(row->unless, "=");
+  snprintf(key, sizeof key, "%.*s", (int)n, row->unless);
+  const plim_setting *other = plim_settings_find(s, key);
+  if (!other) return false;
+  plim_value_print(&other->value, value, sizeof value);
+  return fnmatch(row->unless + n + 1, value, FNM_CASEFOLD) == 0;
+}
+
 plim_key_kind plim_key_kind_of(const plim_settings *s, const plim_setting *setting,
                                plim_dialect dialect, const plim_other_key **row) {
   char name[PLIM_KEY_BYTES];
@@ -184,6 +196,7 @@ plim_key_kind plim_key_kind_of(const plim_settings *s, const plim_setting *setti
   plim_key_kind kind =
       decide(plim_tables_of_dialect[dialect], name, setting, plim_dialect_table[dialect].is_nested,
              is_knob(setting, dialect, s->format), row);
+  if (kind == PLIM_KEY_MISSING && is_lifted(s, *row)) return PLIM_KEY_FREE;
   if (kind != PLIM_KEY_UNKNOWN || s->format <= PLIM_FORMAT_TOML) return kind;
   const plim_other_key *const launchers[PLIM_KEY_TABLES] = {plim_launcher_keys};
   return decide(launchers, name, setting, false, false, row);

@@ -170,6 +170,9 @@ WORDS(offload_flag_activations, {"true", "activations"}, {"false", "?none"}, {"n
 WORDS(offload_activations, {"true", "activations"}, {"false", "?none"}, {"legacy", "activations"},
       {"hidden_states", "activations"}, {"disk", "disk"}, {"null", "?none"});
 
+// Axolotl: hidden_states is the word that keeps checkpointing with adapters, too (core/builders/base.py).
+WORDS(offload_axolotl, {"hidden_states", "activations"}, {"true", "activations"}, {"false", "?none"},
+      {"legacy", "activations"}, {"disk", "disk"}, {"null", "?none"});
 WORDS(offload_layers, {"true", "parameters"}, {"false", "?none"}, {"null", "?none"});
 
 // ---- the rest

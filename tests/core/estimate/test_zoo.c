@@ -60,7 +60,7 @@ typedef struct {
 // elsewhere, so that other blocks are reused. Run again, simulate/zoo.py had the same peaks except for `gemma3`, whose
 // reserved memory was then the predicted one.
 static const char *const placed_elsewhere[] = {"falcon", "gemma3"};
-static const char *const not_equal[] = {"falcon", "modernbert"}; // allocated memory
+static const char *const not_equal[] = {"falcon", "modernbert", "deberta-v2"}; // allocated memory
 
 static bool is_one_of(const json_t *row, const char *const *ids, size_t count) {
   for (size_t i = 0; i < count; i++)
@@ -80,14 +80,14 @@ static void judge(const json_t *row, const plim_prediction *p, score *s) {
   s->reserved_equal += off_r == 0;
   s->worst_allocated = fmax(s->worst_allocated, off_a);
   s->worst_reserved = fmax(s->worst_reserved, off_r);
-  CHECK((off_r == 0) != IS_ONE_OF(row, placed_elsewhere), "reserved memory of %s",
-        case_text(row, "id", "?"));
-  CHECK((off_a == 0) != IS_ONE_OF(row, not_equal), "allocated memory of %s",
-        case_text(row, "id", "?"));
   printf("  %s: allocated %" PRIu64 " measured %" PRIi64 ", reserved %" PRIu64 " measured %" PRIi64
          "\n",
          case_text(row, "id", "?"), p->peak_allocated_bytes, allocated, p->peak_reserved_bytes,
          reserved);
+  CHECK((off_r == 0) != IS_ONE_OF(row, placed_elsewhere), "reserved memory of %s",
+        case_text(row, "id", "?"));
+  CHECK((off_a == 0) != IS_ONE_OF(row, not_equal), "allocated memory of %s",
+        case_text(row, "id", "?"));
 }
 
 TEST(runs_of_many_families_are_predicted) {
@@ -112,12 +112,12 @@ TEST(runs_of_many_families_are_predicted) {
          s.reserved_equal);
 }
 
-// A second program with the same events, of which two rows have the predicted peaks.
+// A second program with the same events, in which most of these rows have the predicted peaks.
 TEST(runs_that_were_recorded_again_are_predicted) {
   static const struct {
     const char *id;
     bool is_equal;
-  } again[] = {{"modernbert", true}, {"gemma3", true}, {"falcon", false}};
+  } again[] = {{"modernbert", true}, {"deberta-v2", true}, {"gemma3", true}, {"falcon", false}};
   for (size_t i = 0; i < sizeof again / sizeof *again; i++) {
     char path[512];
     snprintf(path, sizeof path, "%s/truth/zoo/%s.json", TEST_ROOT, again[i].id);

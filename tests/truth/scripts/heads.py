@@ -36,6 +36,7 @@ MODELS = {
     "modernbert-mean": {"model_type": "modernbert", "num_hidden_layers": 2, "classifier_pooling": "mean"},
     "albert": {"model_type": "albert", "hidden_size": 768, "num_hidden_layers": 3, "num_attention_heads": 12, "intermediate_size": 3072},
     "deberta-v2": {"model_type": "deberta-v2", "num_hidden_layers": 3, "hidden_size": 768, "intermediate_size": 3072, "num_attention_heads": 12, "type_vocab_size": 0, "relative_attention": True, "position_buckets": 256, "norm_rel_ebd": "layer_norm", "share_att_key": True, "pos_att_type": "p2c|c2p", "position_biased_input": False, "vocab_size": 20000, "legacy": True},
+    "deberta-placed": {"model_type": "deberta-v2", "num_hidden_layers": 3, "hidden_size": 768, "intermediate_size": 3072, "num_attention_heads": 12, "type_vocab_size": 0, "relative_attention": True, "position_buckets": 256, "norm_rel_ebd": "layer_norm", "share_att_key": True, "pos_att_type": ["p2c", "c2p"], "vocab_size": 20000, "legacy": True},
     "gpt2": {"model_type": "gpt2", "n_layer": 2, "pad_token_id": 0},
     "neox": {"model_type": "gpt_neox", "hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 2, "num_attention_heads": 16, "vocab_size": 50304, "pad_token_id": 0},
 }
@@ -92,6 +93,8 @@ deberta-v2 tokens: amp-pad
 deberta-v2 answers: amp
 deberta-v2 choices: bf16
 deberta-v2 none: amp
+deberta-placed masked: amp-pad trainer
+deberta-placed sequence: bf16 amp ckpt
 """
 OPTIONS = {"bf16": {}, "amp": FP32, "pad": PAD, "eager": {"attn": "eager"}, "ckpt": FP32 | {"ckpt": True}, "one": {"batch": 1}, "short": {"seq": 48},
            "lora": {"lora": {"r": 8, "dropout": 0.1}}, "trainer": FP32 | TRAINER, "regression": FP32 | {"labels": 1}, "fp32": {"param_dtype": "fp32"}}

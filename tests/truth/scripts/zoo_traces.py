@@ -13,18 +13,20 @@ import sys
 
 import torch
 import transformers
-from transformers import CONFIG_MAPPING, AutoModelForCausalLM, AutoModelForMaskedLM
+from transformers import CONFIG_MAPPING, AutoModelForCausalLM, AutoModelForMaskedLM, AutoModelForSequenceClassification
 
 from new_families import shortened
 
 ROWS = {row["id"]: row for row in json.load(open(os.path.join(os.path.dirname(__file__), "../simulate/zoo.json")))}
-HEADS = {"modernbert": AutoModelForMaskedLM}
+HEADS = {"modernbert": AutoModelForMaskedLM, "deberta-v2": AutoModelForSequenceClassification}
+KINDS = {"modernbert": "masked", "deberta-v2": "sequence"}
 
 
 def batch_of(row, config):
     ids = torch.randint(5, config.vocab_size - 1, (row["batch"], row["seq"]), device="cuda")
     batch = {"input_ids": ids} | ({"attention_mask": torch.ones_like(ids)} if row["id"] in HEADS else {})
-    return batch | {"labels": ids.clone()}
+    is_sequence = KINDS.get(row["id"]) == "sequence"
+    return batch | {"labels": torch.zeros(row["batch"], dtype=torch.long, device="cuda") if is_sequence else ids.clone()}
 
 
 def train(row, config):
@@ -53,10 +55,9 @@ def record(row, out):
     torch.cuda.memory._record_memory_history(enabled="all", context="all", stacks="python", max_entries=2_000_000)
     loaded = train(row, config)
     stats = torch.cuda.memory_stats()
-    is_masked = row["id"] in HEADS
     case = {"id": row["id"], "batch": row["batch"], "seq": row["seq"], "steps": 3, "keep": "loss", "drops_batch": True,
-            "mask": "ones" if is_masked else "none"}
-    about = row["config"] | {"model_type": row["model_type"], "_kind": "masked" if is_masked else "causal"}
+            "mask": "ones" if row["id"] in HEADS else "none"}
+    about = row["config"] | {"model_type": row["model_type"], "_kind": KINDS.get(row["id"], "causal")}
     result = {"id": row["id"], "case": case, "config": about, "loaded_alloc": loaded,
               "peak_alloc": stats["allocated_bytes.all.peak"], "peak_reserved": stats["reserved_bytes.all.peak"],
               "torch": torch.__version__, "transformers": transformers.__version__}

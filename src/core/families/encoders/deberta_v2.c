@@ -31,6 +31,8 @@ static void build(plim_tape *t, plim_encoder *e, plim_dtype d) {
   if (!m->states) return;
   e->prefix = "deberta";
   e->words = plim_model_parameter(t, &e->model, dims(e->c.vocabulary, h), d);
+  if (!e->c.lacks_position_bias)
+    e->positions = plim_model_parameter(t, &e->model, dims(e->c.positions, h), d);
   e->norm = plim_norm_new(t, &e->model, h, d);
   set(t, &e->position_ids, empty(t, dims(1, e->c.positions), PLIM_I64));
   for (int64_t i = 0; i < e->c.layers; i++)
@@ -191,16 +193,20 @@ static plim_tensor *run_layer(plim_tape *t, const void *context, plim_tensor *co
 
 // ---- forward --------------------------------------------------------------------------------------
 
+// Zeros in place of a table of positions are not added.
 static plim_tensor *embed(plim_tape *t, const plim_encoder *e, const plim_batch *batch,
                           plim_tensor *mask) {
-  plim_tensor *words = NULL, *zeros = NULL, *out = NULL, *wide = NULL;
+  plim_tensor *words = NULL, *placed = NULL, *sum = NULL, *out = NULL, *wide = NULL, *ids = NULL;
   set(t, &words, plim_embed(t, batch, e->words, batch->ids));
-  set(t, &zeros, k_like(t, words)); // in place of a table of positions
-  set(t, &out, plim_norm_forward(t, &e->norm, words));
+  set(t, &ids, slice(t, e->position_ids, 1, 0, batch->ids->shape.at[1]));
+  set(t, &placed, e->positions ? plim_look_up(t, e->positions, ids) : k_like(t, words));
+  set(t, &sum, e->positions ? add(t, words, placed) : words);
+  set(t, &out, plim_norm_forward(t, &e->norm, sum));
+  drop(t, &sum);
   set(t, &wide, to(t, unsqueeze(t, mask, 2), (plim_dtype)out->dtype));
   set(t, &out, mul(t, out, wide));
   set(t, &out, dropout(t, out, e->c.dropout));
-  drop_all(t, &wide, &words, &zeros);
+  drop_all(t, &wide, &words, &placed, &ids);
   return give(t, &out);
 }
 
@@ -242,8 +248,7 @@ static const char *unfollowed(const plim_config *c) {
   if (c->token_types > 0) return "token types";
   if (c->embedding && c->embedding != c->hidden) return "a narrower table of words";
   bool is_known = c->is_relative && c->relative_buckets > 0 && c->shares_position_keys &&
-                  c->norms_positions && c->lacks_position_bias && c->scores_positions[0] &&
-                  c->scores_positions[1];
+                  c->norms_positions && c->scores_positions[0] && c->scores_positions[1];
   return is_known ? NULL : "other relative positions than those of version 3";
 }
 

@@ -101,6 +101,7 @@ const plim_family plim_family_falcon_h1 = {
     .passes_positions_first = true,
     .lacks_heads = 1u << PLIM_HEAD_TEXTS | 1u << PLIM_HEAD_TOKENS | 1u << PLIM_HEAD_ANSWERS,
     .lora_refuses = "out_proj",
+    .axolotl_leaves = "out_proj",
     .faster_packages = "mamba-ssm and causal-conv1d",
     .first_release = PLIM_RELEASE(4, 53),
     .recorded = PLIM_RECORDED_TRAINING | PLIM_RECORDED_QUANTISED,

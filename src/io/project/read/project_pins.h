@@ -9,10 +9,11 @@ typedef struct {
   uint16_t release; // 0: nothing says
   uint16_t
       oldest; // the oldest known release that is allowed; the same unless a range leaves a choice
-  bool is_known;  // the release is one that the requirement allows, not just the nearest known
-  char asked[48]; // the requirement as written: ">=4.45,<5"
-  char file[256]; // where it is written, or the folder of the installed library
-  int line;       // 0: an installed library
+  bool is_known;    // the release is one that the requirement allows, not just the nearest known
+  bool is_narrowed; // settings of the project leave fewer releases than the requirement allows
+  char asked[48];   // the requirement as written: ">=4.45,<5"
+  char file[256];   // where it is written, or the folder of the installed library
+  int line;         // 0: an installed library
 } plim_pin;
 
 typedef struct {

@@ -1,0 +1,32 @@
+# Axolotl refuses DeepSpeed beside FSDP, and dp_shard_size without FSDP: a plan uses only what its file can say.
+base="base_model: Qwen/Qwen2.5-14B
+sequence_len: 2048
+micro_batch_size: 1
+gradient_accumulation_steps: 2
+optimizer: adamw_torch_fused
+bf16: true
+gradient_checkpointing: true
+sample_packing: true"
+fsdp="fsdp_version: 2
+fsdp_config:
+  offload_params: true
+  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+  transformer_layer_cls_to_wrap: Qwen2DecoderLayer
+  reshard_after_forward: true"
+show() { $PLIMSOLL plan run.yaml --gpu 24GiB "$@" 2>&1 | sed -n '/^note: FSDP 1/,/^now/p; /^note.*shard/,/^now/p; /^planned/p; /^NOTHING/,/^$/p; /^to do by/,/^changes to/p; /^[+-]/p'; }
+(
+part beside-fsdp
+printf '%s\nactivation_offloading: true\n%s\n' "$base" "$fsdp" > run.yaml
+show --world 8
+)
+(
+part shard-size
+printf '%s\ndp_shard_size: 8\n%s\n' "$base" "$fsdp" > run.yaml
+show
+$PLIMSOLL plan run.yaml --gpu 24GiB --fix strategy=zero3 2>&1 | grep -c deepspeed
+)
+(
+part version-1
+printf '%s\n%s\n' "$base" "${fsdp/version: 2/version: 1}" > run.yaml
+show --world 8
+)

@@ -1,0 +1,59 @@
+# Settings that newer versions of TRL lack say for which version a recipe was written: its losses and types are predicted.
+show() { $PLIMSOLL plan "$@" --gpu 24GiB 2>&1 | sed -n '1,3p; /^files/,/^now/p; /chunked_nll/p; /^+use_liger/p'; }
+sft="model_name_or_path: Qwen/Qwen2.5-0.5B
+use_peft: true
+lora_r: 16
+load_in_4bit: true
+per_device_train_batch_size: 4
+gradient_accumulation_steps: 2
+gradient_checkpointing: true
+bf16: true"
+dpo="model_name_or_path: Qwen/Qwen2.5-0.5B
+dtype: null
+dataset_mixture:
+  seed: 0
+beta: 0.1
+per_device_train_batch_size: 1
+gradient_checkpointing: true
+max_length: 1024
+bf16: true"
+(
+part sft-open
+printf '%s\nmax_seq_length: 2048\n' "$sft" > run.yaml
+show run.yaml
+)
+(
+part sft-range
+echo 'trl>=0.18' > requirements.txt
+printf '%s\nmax_seq_length: 2048\n' "$sft" > run.yaml
+show run.yaml
+)
+(
+part sft-newer
+echo 'trl>=0.18' > requirements.txt
+printf '%s\nmax_length: 2048\n' "$sft" > run.yaml
+show run.yaml
+)
+(
+part sft-typed
+printf '%s\nmax_seq_length: 2048\n' "$sft" > run.yaml
+show run.yaml --versions trl=1.16
+)
+(
+part dpo-range
+echo 'trl>=0.19.1' > requirements.txt
+printf '%s\nmax_prompt_length: 512\n' "$dpo" > run.yaml
+show run.yaml
+)
+(
+part dpo-newer
+echo 'trl==1.16.0' > requirements.txt
+printf '%s\n' "$dpo" > run.yaml
+show run.yaml
+)
+(
+part dpo-older-transformers
+printf 'trl==0.24\ntransformers==4.57.0\n' > requirements.txt
+printf '%s\n' "$dpo" > run.yaml
+show run.yaml
+)
