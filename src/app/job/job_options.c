@@ -275,6 +275,14 @@ static bool is_of_tune(const job_args *args) {
          args->method == PLIM_METHOD_DPO_TUNE || args->teacher;
 }
 
+static void note_own_code(const job_args *args, job_request *r) {
+  if (args->trusts_code && r->job.model.family->ships_code)
+    plim_note_add(&r->notes, "unmodelled.own_code", NULL,
+                  "trust_remote_code is on, and checkpoints of this architecture often bring code "
+                  "of their own; transformers' code is predicted, so the run may need more or less "
+                  "memory than predicted");
+}
+
 // FSDP2 sets the compute dtype with its own policy, not with autocast. Its CPUOffloadPolicy offloads parameters
 // and optimizer together.
 static void understand_sharding(const job_args *args, job_request *r) {
@@ -301,6 +309,7 @@ static void understand_sharding(const job_args *args, job_request *r) {
   r->job.load = load_of(args, by_accelerate);
   r->job.quantises_on_host = args->quantises_on_host;
   leave_plain(args, r);
+  note_own_code(args, r);
   if (is_fsdp && args->offload == JOB_OFFLOAD_OPTIMIZER)
     plim_note_add(&r->notes, "assumed.offload", "offload",
                   "FSDP2 offloads parameters together with the optimizer");

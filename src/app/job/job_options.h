@@ -48,6 +48,7 @@ typedef struct {
   bool packs_in_bytes;    // 4-bit weights are stored as uint8 (bnb_4bit_quant_storage)
   bool quantises_on_host; // and shards the model from there
   bool is_axolotl;        // which leaves some layers out when it quantises
+  bool trusts_code;       // that checkpoints bring along (trust_remote_code)
   bool is_patched;        // Axolotl: FSDP2 takes 8-bit weights
   const char *versions;   // as typed: "transformers=4.57,torch=2.9"; NULL: not typed
   plim_pins pins;         // versions that the files ask for

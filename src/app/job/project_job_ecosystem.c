@@ -229,7 +229,12 @@ static void fill_targets(const project_job *p, job_args *a) {
     a->target_seq = (uint64_t)s->value.integer;
 }
 
+static bool is_true(const project_job *p, const char *key) {
+  return is_flag(project_job_setting(p, key, key), true);
+}
+
 void project_job_fill_ecosystem(project_job *p, job_args *a) {
+  a->trusts_code = is_true(p, "trust_remote_code");
   a->is_of_trl = p->project.dialect == PLIM_DIALECT_TRL;
   // freeze_vision_tower of hparams/finetuning_args.py is true by default.
   a->freezes_towers = p->project.dialect == PLIM_DIALECT_LLAMA_FACTORY &&
@@ -273,10 +278,6 @@ static void note_open(project_job *p, const job_args *a) {
   if (p->run.world.origin == PLIM_ABSENT && a->world == 1 && !job_is_typed(a, &a->world))
     note(p, "assumed.gpus", "world",
          "assuming one GPU; torchtune's distributed recipes shard with FSDP2 (--world N)");
-}
-
-static bool is_true(const project_job *p, const char *key) {
-  return is_flag(project_job_setting(p, key, key), true);
 }
 
 // Axolotl's check_auto_enable_lora_kernels (utils/schemas/config.py) leaves its fused kernels off if the weights have 8 bits,

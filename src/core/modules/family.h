@@ -199,6 +199,8 @@ struct plim_family {
   // A layer that Axolotl names in llm_int8_skip_modules (loaders/model.py), which makes bitsandbytes quantise the head
   // instead; NULL: none.
   const char *axolotl_leaves;
+  // Published checkpoints name code of their own (auto_map in config.json), which trust_remote_code runs instead.
+  bool ships_code;
   // Liger-Kernel 0.8 (MODEL_TYPE_TO_APPLY_LIGER_FN) replaces norms, rotary positions, MLP and loss by those
   // of liger.h and loss.h. It has other modules for some families, which are not modelled.
   bool has_liger;

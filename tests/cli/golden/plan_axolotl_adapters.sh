@@ -88,3 +88,13 @@ sed 's/Qwen.Qwen2.5-0.5B/mistralai\/Mixtral-8x7B-v0.1/' <<< "$base" > run.yaml
 printf 'adapter: lora\nlora_dropout: 0.05\n' >> run.yaml
 $PLIMSOLL plan run.yaml --gpu 141GiB --try micro_batch=1 2>&1 | grep -E '^(error|now|adapters)'
 )
+(
+part code-of-the-checkpoint
+printf '%s\nadapter: lora\ntrust_remote_code: true\n' "${base/Qwen\/Qwen2.5-0.5B/microsoft/Phi-3-mini-4k-instruct}" > run.yaml
+show | grep -A3 '^note: trust'
+)
+(
+part code-of-no-checkpoint
+printf '%s\nadapter: lora\ntrust_remote_code: true\n' "$base" > run.yaml
+show | grep '^note: trust' || echo 'no note'
+)

@@ -286,5 +286,6 @@ const plim_family plim_family_falcon = {
     .lacks_flash = true,
     .lora_targets = "query_key_value",
     .lacks_heads = 1u << PLIM_HEAD_TEXTS | 1u << PLIM_HEAD_TOKENS | 1u << PLIM_HEAD_ANSWERS,
+    .ships_code = true,
     .recorded = PLIM_RECORDED_TRAINING,
 };

@@ -21,6 +21,7 @@ const plim_family plim_family_phi3 = {
     .reads_yarn_as_longrope = true,
     .passes_positions_first = true,
     .old_rotary = PLIM_OLD_ROTARY_LAYERS,
+    .ships_code = true,
     .recorded = PLIM_RECORDED_TRAINING | PLIM_RECORDED_QUANTISED | PLIM_RECORDED_SHARDED |
                 PLIM_RECORDED_4_57 | PLIM_RECORDED_5_22 | PLIM_RECORDED_TORCH,
     .lacks_heads = 1u << PLIM_HEAD_ANSWERS,

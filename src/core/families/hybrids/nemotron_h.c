@@ -103,5 +103,6 @@ const plim_family plim_family_nemotron_h = {
     .lora_refuses = "out_proj",
     .faster_packages = "mamba-ssm and causal-conv1d",
     .first_release = PLIM_RELEASE(5, 3),
+    .ships_code = true,
     .recorded = PLIM_RECORDED_TRAINING | PLIM_RECORDED_QUANTISED,
 };

@@ -32,5 +32,6 @@ const plim_family plim_family_deepseek_v2 = {
     .has_latent_attention = true,
     .keeps_latent_apart = true,
     .has_complex_rotary = true,
+    .ships_code = true,
     .recorded = PLIM_RECORDED_TRAINING,
 };

@@ -38,5 +38,6 @@ const plim_family plim_family_deepseek_v3 = {
                  .normalises_shares = true},
     .mixture = &mixture,
     .has_latent_attention = true,
+    .ships_code = true,
     .recorded = PLIM_RECORDED_TRAINING,
 };

@@ -35,5 +35,6 @@ const plim_family plim_family_minimax_m2 = {
     .passes_positions_first = true,
     .qk_norm = PLIM_QK_NORM_WIDTH,
     .lacks_heads = 1u << PLIM_HEAD_TEXTS | 1u << PLIM_HEAD_TOKENS | 1u << PLIM_HEAD_ANSWERS,
+    .ships_code = true,
     .recorded = PLIM_RECORDED_TRAINING,
 };
