@@ -231,10 +231,11 @@ static plim_err understand_optimizer(const job_args *args, job_request *r, plim_
 enum { LOOP_TRAINER = 1, LOOP_BARE, LOOP_LOSS_ONLY = JOB_LOOP_LOSS_ONLY };
 enum { PREPARE_PEFT = 1 }; // in job_prepares
 
-static plim_checkpoint_kind checkpoint_of(const job_args *args) {
+static plim_checkpoint_kind checkpoint_of(const job_args *args, const plim_family *f) {
+  bool is_refused = args->is_axolotl && f->axolotl_avoids_reentrant;
   return args->offload == JOB_OFFLOAD_CHECKPOINTS ? PLIM_CHECKPOINT_OFFLOADED
-         : args->reentrant                        ? PLIM_CHECKPOINT_REENTRANT
-         : args->checkpoint                       ? PLIM_CHECKPOINT_ON
+         : args->reentrant && !is_refused         ? PLIM_CHECKPOINT_REENTRANT
+         : args->checkpoint || args->reentrant    ? PLIM_CHECKPOINT_ON
                                                   : PLIM_CHECKPOINT_OFF;
 }
 
@@ -385,7 +386,7 @@ static plim_err understand_recipe(const job_args *args, job_request *r, plim_err
                     .attention = (plim_attention_kind)args->attention,
                     .mask = (plim_mask_kind)args->mask,
                     .autocast = amps[args->amp],
-                    .checkpoint = checkpoint_of(args),
+                    .checkpoint = checkpoint_of(args, plim_config_whole(&r->job.model)),
                     .wraps_layers = args->wraps_layers || is_of_tune(args),
                     .scores_again = args->scores_again && args->loss == PLIM_LOSS_FULL,
                     .target_length = (int64_t)args->target_seq,

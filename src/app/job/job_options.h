@@ -43,15 +43,17 @@ typedef struct {
   bool leaves_kbit; // the files do not call prepare_model_for_kbit_training; --prepare overrides it
   bool
       loads_whole; // before ZeRO-3 shards it: zero3_init_flag is off, or the script loads too early
-  bool is_observed;       // the model's configuration was written down by a running program
-  bool is_fsdp_1;         // the strategy is FSDP 1, which is predicted as FSDP2
-  bool packs_in_bytes;    // 4-bit weights are stored as uint8 (bnb_4bit_quant_storage)
-  bool quantises_on_host; // and shards the model from there
-  bool is_axolotl;        // which leaves some layers out when it quantises
-  bool trusts_code;       // that checkpoints bring along (trust_remote_code)
-  bool is_patched;        // Axolotl: FSDP2 takes 8-bit weights
-  const char *versions;   // as typed: "transformers=4.57,torch=2.9"; NULL: not typed
-  plim_pins pins;         // versions that the files ask for
+  bool is_observed;        // the model's configuration was written down by a running program
+  bool is_fsdp_1;          // the strategy is FSDP 1, which is predicted as FSDP2
+  bool packs_in_bytes;     // 4-bit weights are stored as uint8 (bnb_4bit_quant_storage)
+  bool quantises_on_host;  // and shards the model from there
+  bool is_axolotl;         // which leaves some layers out when it quantises
+  bool turns_on_reentrant; // checkpoints are reentrant unless the files say otherwise
+  bool on_is_reentrant;    // and the files have no word for that
+  bool trusts_code;        // that checkpoints bring along (trust_remote_code)
+  bool is_patched;         // Axolotl: FSDP2 takes 8-bit weights
+  const char *versions;    // as typed: "transformers=4.57,torch=2.9"; NULL: not typed
+  plim_pins pins;          // versions that the files ask for
   const cli_call
       *typed; // the command line; its args struct has this one at offset `typed_at`; NULL: none
   size_t typed_at;

@@ -36,6 +36,23 @@ static void note_version_1(project_job *p, const job_args *a) {
          "to float32, which needs more memory than predicted");
 }
 
+// Units of FSDP that are a part of a layer leave the rest of each layer to the root, which is gathered as a whole.
+static void note_units(project_job *p, const job_args *a) {
+  static const char *const parts[] = {"MoeBlock", "MLP", "Mlp", "Attention", "Expert"};
+  const plim_setting *s = project_job_setting(p, "cls_to_wrap", "cls_to_wrap");
+  if (!s) s = project_job_setting(p, "cls_names_to_wrap", "cls_names_to_wrap");
+  bool is_sharded = a->strategy == PLIM_SHARD_FSDP2 && a->world > 1;
+  if (!is_sharded || !s || s->value.kind != PLIM_VALUE_TEXT) return;
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+    if (strstr(s->value.text, parts[i])) {
+      note(p, "unmodelled.units", "strategy",
+           "%s is a part of a layer, so FSDP gathers the other parts of all layers at once; "
+           "predicted with whole layers as units: the run needs more memory than predicted",
+           s->value.text);
+      return;
+    }
+}
+
 static void note_world(project_job *p, const job_args *a) {
   const plim_project_knob *world = &p->project.knobs[PLIM_KNOB_WORLD];
   bool is_inferred = world->origin == PLIM_DEFAULTED && *world->why && a->world > 1;
@@ -215,5 +232,6 @@ void project_job_note_open(project_job *p, const job_args *a) {
   project_job_note_ecosystem(p, a);
   note_upcast(p, a);
   note_version_1(p, a);
+  note_units(p, a);
   note_absent(p, a);
 }

@@ -11,6 +11,8 @@
 static plim_value file_value(const plan_for_card *c, plim_knob knob, const plim_choice *choice) {
   const char *text = plim_knob_value_name(knob, choice->at[knob]);
   if (knob == PLIM_KNOB_ALLOC_CONF) text = plim_choice_conf(&c->asked, choice);
+  bool is_reentrant = knob == PLIM_KNOB_CHECKPOINT && choice->at[knob] == PLIM_CHECKPOINT_REENTRANT;
+  if (is_reentrant && c->asked.on_is_reentrant) text = "on";
   if (text) return (plim_value){.kind = PLIM_VALUE_TEXT, .text = text};
   return (plim_value){.kind = PLIM_VALUE_INTEGER, .integer = choice->at[knob]};
 }

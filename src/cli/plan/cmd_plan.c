@@ -7,6 +7,7 @@
 #include "atomic_file.h"
 #include "cli_alloc.h"
 #include "command.h"
+#include "family.h"
 #include "interrupted.h"
 #include "job_contrast.h"
 #include "output_file.h"
@@ -48,6 +49,14 @@ static void mark_by_hand(const plim_project *p, plim_plan_request *r) {
                       can_say(p, PLIM_KNOB_QUANTISATION, "nf4");
   r->optimizer_by_hand = !can_say(p, PLIM_KNOB_OPTIMIZER, "paged-adamw");
   r->conf_by_hand = !can_say(p, PLIM_KNOB_ALLOC_CONF, "expandable_segments:True");
+}
+
+// What --fix checkpoint=on asks for is what the files turn on.
+static void read_checkpoint_on(plim_plan_request *r) {
+  plim_domain *d = &r->domains[PLIM_KNOB_CHECKPOINT];
+  bool is_own = plim_plan_own_choice(r).at[PLIM_KNOB_CHECKPOINT] == PLIM_CHECKPOINT_ON;
+  for (int i = 0; i < d->count && r->turns_on_reentrant && !is_own; i++)
+    if (d->at[i] == PLIM_CHECKPOINT_ON) d->at[i] = PLIM_CHECKPOINT_REENTRANT;
 }
 
 static void keep_own(plim_plan_request *r, plim_knob knob) {
@@ -116,8 +125,12 @@ static void offer_losses(const project_job *files, const job_args *args, plim_pl
   const plim_project *p = &files->project;
   static const int64_t sizes[] = {512, 256};
   static const plim_value on = {.kind = PLIM_VALUE_TEXT, .text = "on"};
-  if (files->is_megatron) keep_own(r, PLIM_KNOB_LIGER), keep_own(r, PLIM_KNOB_CHUNKED_LOSS);
-  if (files->is_megatron) return;
+  bool is_axolotl = p->dialect == PLIM_DIALECT_AXOLOTL;
+  bool has_none = is_axolotl && plim_config_whole(&r->job.model)->axolotl_has_no_loss;
+  if (files->is_megatron || has_none) {
+    keep_own(r, PLIM_KNOB_LIGER), keep_own(r, PLIM_KNOB_CHUNKED_LOSS);
+    return;
+  }
   bool has_no_chunks = is_before_chunks(files, args);
   if (has_no_chunks) keep_own(r, PLIM_KNOB_CHUNKED_LOSS);
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes && !has_no_chunks && !r->chunk_tokens; i++) {
@@ -131,7 +144,7 @@ static void offer_losses(const project_job *files, const job_args *args, plim_pl
   if (has_own_models) keep_own(r, PLIM_KNOB_ATTENTION);
   bool has_key = plan_file_takes(p, &(plim_knob_change){PLIM_KNOB_LIGER, on}, 1);
   if (has_own_models && !has_key) keep_own(r, PLIM_KNOB_LIGER);
-  r->offers_liger = !r->chunk_tokens && (has_key || p->dialect == PLIM_DIALECT_AXOLOTL);
+  r->offers_liger = !r->chunk_tokens && (has_key || is_axolotl);
 }
 
 static void refuse_pair(plim_plan_request *r, plim_refused_pair pair) {
@@ -198,6 +211,8 @@ static plim_err plan_card(const plan_args *args, const project_job *files, const
                                  .world = (int)args->job.world,
                                  .is_contrastive = args->contrastive,
                                  .has_batch_norm = args->batch_norm,
+                                 .turns_on_reentrant = args->job.turns_on_reentrant,
+                                 .on_is_reentrant = args->job.on_is_reentrant,
                                  .positives = args->positives,
                                  .negatives = args->negatives};
   if (c->request.target.limit_bytes == PLIM_UNKNOWN) {
@@ -205,6 +220,7 @@ static plim_err plan_card(const plan_args *args, const project_job *files, const
     plim_error_hint(error, "--gpu 4090, or --gpu 24GiB");
   }
   if (!err) err = plan_read_options(args, &c->asked, error);
+  if (!err) read_checkpoint_on(&c->asked);
   if (!err && files) hold_fixed(&files->project, &c->asked);
   if (!err && files) hold_types(files, &c->asked);
   if (!err && files) offer_losses(files, &args->job, &c->asked);

@@ -199,6 +199,10 @@ struct plim_family {
   // A layer that Axolotl names in llm_int8_skip_modules (loaders/model.py), which makes bitsandbytes quantise the head
   // instead; NULL: none.
   const char *axolotl_leaves;
+  // Axolotl refuses reentrant checkpoints (normalize_config): layers share parameters or keys and values.
+  bool axolotl_avoids_reentrant;
+  // Axolotl has neither Liger-Kernel nor Cut Cross Entropy for it (model_support/, Unsupported).
+  bool axolotl_has_no_loss;
   // Published checkpoints name code of their own (auto_map in config.json), which trust_remote_code runs instead.
   bool ships_code;
   // Liger-Kernel 0.8 (MODEL_TYPE_TO_APPLY_LIGER_FN) replaces norms, rotary positions, MLP and loss by those

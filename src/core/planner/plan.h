@@ -85,7 +85,9 @@ typedef struct {
   bool has_batch_norm;
   // The user's files can turn Liger-Kernel on: better than custom code for the loss.
   bool offers_liger;
-  int64_t chunk_tokens; // of a chunked loss that the files can turn on; 0: it needs custom code
+  bool turns_on_reentrant; // checkpoints that the files turn on are reentrant
+  bool on_is_reentrant;    // and the files have no word for that
+  int64_t chunk_tokens;    // of a chunked loss that the files can turn on; 0: it needs custom code
   int64_t positives, negatives; // sequences encoded along with each sequence of the batch
   // Used and extended. Only requests that differ in nothing but their domains may share one; NULL: none.
   plim_known_estimates *known;

@@ -205,7 +205,8 @@ static void chunks(const plim_concessions *l, plim_domain *d) {
 static void checkpoints(const plim_concessions *l, int64_t own, plim_domain *d) {
   push(d, PLIM_CHECKPOINT_OFF);
   if (l->r->job.model.family->cannot_checkpoint) return;
-  if (own == PLIM_CHECKPOINT_OFF || own == PLIM_CHECKPOINT_OFFLOADED) push(d, PLIM_CHECKPOINT_ON);
+  bool is_open = own == PLIM_CHECKPOINT_OFF || own == PLIM_CHECKPOINT_OFFLOADED;
+  if (is_open) push(d, l->r->turns_on_reentrant ? PLIM_CHECKPOINT_REENTRANT : PLIM_CHECKPOINT_ON);
   bool may_offload =
       l->scope.activations && l->r->world == 1 && !l->r->job.model.family->is_encoder_decoder;
   if (may_offload) push(d, PLIM_CHECKPOINT_OFFLOADED);

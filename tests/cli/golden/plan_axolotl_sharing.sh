@@ -30,3 +30,9 @@ part version-1
 printf '%s\n%s\n' "$base" "${fsdp/version: 2/version: 1}" > run.yaml
 show --world 8
 )
+(
+# Units of FSDP that are smaller than a layer.
+part units-inside-layers
+printf '%s\n%s\n' "$base" "${fsdp/Qwen2DecoderLayer/Qwen2MLP}" > run.yaml
+$PLIMSOLL plan run.yaml --gpu 24GiB --world 8 2>&1 | grep -A2 'part of a layer'
+)

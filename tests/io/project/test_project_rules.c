@@ -28,12 +28,13 @@ TEST(knobs_that_frameworks_tie_to_a_setting_are_held) {
        "only with checkpointing"},
       {AXOLOTL "activation_offloading: true\n", PLIM_KNOB_CHECKPOINT, "only with checkpointing"},
       {AXOLOTL "activation_offloading: legacy\n", PLIM_KNOB_CHECKPOINT, "only with checkpointing"},
+      {AXOLOTL "flash_attn_fuse_mlp: true\n", PLIM_KNOB_LORA_RANK, "fused MLPs"},
       {AXOLOTL "tiled_mlp: true\n", PLIM_KNOB_LIGER, "Liger's MLP"},
       {AXOLOTL "fp8_enable_fsdp_float8_all_gather: true\n", PLIM_KNOB_STRATEGY, "needs FSDP2"},
       {FACTORY "use_badam: true\n", PLIM_KNOB_OPTIMIZER, "BAdam"},
       {FACTORY "use_badam: true\n", PLIM_KNOB_STRATEGY, "ZeRO-3"},
       {FACTORY "use_galore: true\n", PLIM_KNOB_STRATEGY, "GaLore with DeepSpeed"},
-      {FACTORY "use_asft_loss: true\n", PLIM_KNOB_LIGER, "needs the logits"},
+      {FACTORY "use_asft_loss: true\n", PLIM_KNOB_LIGER, "needs all logits"},
       {FACTORY "pure_bf16: true\n", PLIM_KNOB_STRATEGY, "pure_bf16 with ZeRO-3"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

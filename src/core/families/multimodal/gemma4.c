@@ -133,6 +133,7 @@ static void add_behind(plim_tape *t, plim_towers *w, const plim_config *c, plim_
 const plim_family plim_family_gemma4 = {
     .model_type = "gemma4",
     .text_types = "gemma4_text",
+    .axolotl_avoids_reentrant = true,
     .add_towers = add_vision,
     .add_towers_behind = add_behind,
     .may_lack_towers = true,
@@ -183,6 +184,7 @@ static void add_embedders(plim_tape *t, plim_towers *w, const plim_config *c, pl
 const plim_family plim_family_gemma4_unified = {
     .model_type = "gemma4_unified",
     .text_types = "gemma4_unified_text",
+    .axolotl_avoids_reentrant = true,
     .add_towers_behind = add_embedders,
     .masks_blocks = true,
     .may_lack_towers = true,

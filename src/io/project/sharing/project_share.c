@@ -162,6 +162,16 @@ static bool has_trainer(const plim_project *p) {
 }
 
 static const plim_value on = {.kind = PLIM_VALUE_BOOL, .flag = true};
+static const plim_value off = {.kind = PLIM_VALUE_BOOL, .flag = false};
+
+static plim_err turn_checkpoint_on(const plim_project *p, size_t file, plim_edit_set *out) {
+  plim_err err =
+      plim_share_set(p, file, plim_share_value, "gradient_checkpointing", &on, out, NULL);
+  bool is_reentrant = p->files.at[file]->recipe.dialect == PLIM_DIALECT_AXOLOTL; // by default
+  if (err || !is_reentrant) return err;
+  return plim_share_set(p, file, plim_share_value, "gradient_checkpointing_kwargs.use_reentrant",
+                        &off, out, NULL);
+}
 
 // FSDP's checkpointing is removed with FSDP, so the trainer's checkpointing is turned on instead.
 static plim_err keep_checkpoint(const plim_project *p, const plim_sharing_mode_text *w,
@@ -175,9 +185,7 @@ static plim_err keep_checkpoint(const plim_project *p, const plim_sharing_mode_t
     for (size_t i = 0; i < p->files.len; i++) {
       bool is_place =
           plim_project_rank(p, i) == order && plim_share_is_trainer(p->files.at[i]->recipe.dialect);
-      if (is_place &&
-          !plim_share_set(p, i, plim_share_value, "gradient_checkpointing", &on, out, NULL))
-        return PLIM_OK;
+      if (is_place && !turn_checkpoint_on(p, i, out)) return PLIM_OK;
     }
   return plim_share_refuse(
       w, "checkpointing is enabled in FSDP's settings, and it is not clear where else to enable it",
