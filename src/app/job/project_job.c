@@ -340,16 +340,20 @@ static const plim_setting *find_exactly(const project_job *p, const char *key) {
   return s;
 }
 
+static bool is_off(const plim_setting *s) {
+  return !s || s->value.kind == PLIM_VALUE_NULL ||
+         (s->value.kind == PLIM_VALUE_BOOL && !s->value.flag);
+}
+
 // Axolotl's checkpoints are reentrant unless a key says otherwise (normalize_config of utils/config/__init__.py and
 // _configure_gradient_checkpointing of core/builders/base.py).
 static bool is_reentrant_in_axolotl(const project_job *p) {
-  static const char *const keys[] = {"unfrozen_parameters", "rl", "selective_checkpointing"};
+  static const char *const keys[] = {"gradient_checkpointing_kwargs", "unfrozen_parameters",
+                                     "selective_checkpointing"};
   bool is_open = p->project.dialect == PLIM_DIALECT_AXOLOTL && !is_checkpointed_by_fsdp(p) &&
-                 !project_job_setting(p, "gradient_checkpointing_kwargs", "");
-  for (size_t i = 0; is_open && i < sizeof keys / sizeof *keys; i++) {
-    const plim_setting *s = find_exactly(p, keys[i]);
-    is_open = !s || s->value.kind == PLIM_VALUE_NULL;
-  }
+                 is_off(find_exactly(p, "rl"));
+  for (size_t i = 0; is_open && i < sizeof keys / sizeof *keys; i++)
+    is_open = is_off(project_job_setting(p, keys[i], ""));
   return is_open;
 }
 

@@ -12,7 +12,8 @@ struct plim_shards {
   void (*before_model)(plim_tape *t, plim_shards *s);
   // Returns the tensor that the caller gets as the loss.
   plim_tensor *(*after_model)(plim_tape *t, plim_shards *s, plim_tensor *loss);
-  // Before and after layer number `layer`, from 0. before_layer returns the tensor that the layer gets for x, floating.
+  // Before and after layer number `layer`, from 0, also when it is recomputed. before_layer returns the tensor that the
+  // layer gets for x, floating.
   plim_tensor *(*before_layer)(plim_tape *t, plim_shards *s, size_t layer, plim_tensor *x);
   void (*after_layer)(plim_tape *t, plim_shards *s, size_t layer, plim_tensor *out);
   // The same around parts of the model outside its layers.

@@ -259,15 +259,20 @@ static void before_forward_of(plim_tape *t, fsdp_group *g) {
   unshard(t, g);
 }
 
+// A layer of a reentrant checkpoint stays gathered after it was recomputed: it runs inside backward.
 static void after_forward_of(plim_tape *t, fsdp_group *g, plim_tensor *out) {
-  if (!g->keeps_full) reshard(t, g);
+  bool is_in_backward = plim_state(t)->is_recomputing;
+  if (!g->keeps_full && !is_in_backward) reshard(t, g);
   g->state = IDLE;
   // The call without adapters is the reference's, which has no backward.
   if (!g->parameters.len || plim_state(t)->skips_adapters) return;
-  g->order = g->all->done.len;
-  if (!vec_push(&g->all->done, g)) plim_state(t)->failed = true;
+  if (!is_in_backward) {
+    g->order = g->all->done.len;
+    if (!vec_push(&g->all->done, g)) plim_state(t)->failed = true;
+  }
   g->before_backward = (plim_hook){before_backward_of, g, NULL};
   node_before(t, out, &g->before_backward);
+  if (is_in_backward) drop(t, &g->all->last_gathered); // nothing is gathered next
 }
 
 static void before_model(plim_tape *t, plim_shards *s) {
@@ -287,14 +292,18 @@ static plim_tensor *after_model(plim_tape *t, plim_shards *s, plim_tensor *loss)
   return out;
 }
 
+// Without reentry, a layer is recomputed when the hook on its output has already gathered its parameters. With reentry,
+// that hook is on the output of the recomputed layer.
 static plim_tensor *before_layer(plim_tape *t, plim_shards *s, size_t layer, plim_tensor *x) {
   fsdp_group *g = &((fsdp *)s)->groups[layer];
+  if (g->state == BEFORE_BACKWARD) return x;
   before_forward_of(t, g);
   return watch(t, g, x);
 }
 
 static void after_layer(plim_tape *t, plim_shards *s, size_t layer, plim_tensor *out) {
-  after_forward_of(t, &((fsdp *)s)->groups[layer], out);
+  fsdp_group *g = &((fsdp *)s)->groups[layer];
+  if (g->state != BEFORE_BACKWARD) after_forward_of(t, g, out);
 }
 
 static fsdp_group *group_with(const fsdp *f, plim_part part) {

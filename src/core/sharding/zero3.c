@@ -128,6 +128,7 @@ static void pass_on(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tens
 // The group before the layers is gathered for its backward, too.
 static plim_tensor *before_layer(plim_tape *t, plim_shards *s, size_t layer, plim_tensor *x) {
   zero3 *z = (zero3 *)s;
+  if (plim_state(t)->is_recomputing) return x;
   if (layer == 0) before_layers(z)->modules = zero_count_modules(t);
   if (layer == 0) zero3_use(t, before_layers(z)), zero3_done_with(t, before_layers(z));
   for (int i = 0; i < MODULES_OF_LAYER; i++) zero3_use(t, &z->groups[layer + 1]);
@@ -142,6 +143,7 @@ static plim_tensor *before_layer(plim_tape *t, plim_shards *s, size_t layer, pli
 
 static void after_layer(plim_tape *t, plim_shards *s, size_t layer, plim_tensor *out) {
   zero3 *z = (zero3 *)s;
+  if (plim_state(t)->is_recomputing) return;
   group *g = &z->groups[layer + 1];
   g->modules = zero_count_modules(t);
   zero3_done_with(t, g);

@@ -91,7 +91,7 @@ for file in train.py fsdp.py flags.sh sft.yaml axolotl.yaml launch.sh; do
       --fix chunked_loss=0 --fix alloc_conf=default --fix checkpoint=on --out ../plan.json >../plan.txt
     grep -E "^planned|^strategy .*:" ../plan.txt | cut -c1-70
     $PLIMSOLL apply ../plan.json --dry-run >../plan.diff 2>&1 && grep -E "^[-+]" ../plan.diff
-    git init -q . && git apply --check ../plan.diff && $PLIMSOLL apply ../plan.json >/dev/null
+    git init -q . && { ! grep -q "^diff" ../plan.diff || git apply --check ../plan.diff; } && $PLIMSOLL apply ../plan.json >/dev/null
     $PLIMSOLL plan $file --world 4 --seq 512 --gpu 48GiB --try alloc_conf=default | grep "^now:" | cut -c1-18
     python3 - <<'END'
 import ast, json, pathlib, yaml

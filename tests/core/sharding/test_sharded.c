@@ -38,7 +38,8 @@ static double error_percent(uint64_t predicted, int64_t measured) {
 // Whether the model is built on the card as a whole and then sharded: its peak is that of loading, which a prediction
 // of training does not contain. The reserved memory stays and is compared.
 static bool peaks_while_loading(const json_t *row) {
-  return case_is(row, "id", "accel-llama-offload") || case_is(row, "id", "accel-mistral-w8");
+  return case_is(row, "id", "accel-llama-offload") || case_is(row, "id", "accel-mistral-w8") ||
+         case_is(row, "id", "accel-llama-reentrant-offload");
 }
 
 static void judge(const json_t *row, const plim_prediction *p, score *s) {
@@ -126,10 +127,10 @@ TEST(fsdp_of_small_models_is_predicted) {
 // In one case (trainer-mistral-ckpt), blocks that are split elsewhere make a difference of 1 MiB.
 TEST(accelerates_fsdp_of_small_models_is_predicted) {
   score s = judge_recordings_of("accelerate", "");
-  CHECK(s.rows >= 24 && s.left_out == 0, "%zu rows", s.rows);
+  CHECK(s.rows >= 29 && s.left_out == 0, "%zu rows", s.rows);
   CHECK(s.loaded_equal == s.rows && s.loaded_rows >= 17, "bytes after load exact in %zu of %zu",
         s.loaded_equal - (s.rows - s.loaded_rows), s.loaded_rows);
-  CHECK(s.of_loading == 2, "%zu peaks of loading", s.of_loading);
+  CHECK(s.of_loading == 3, "%zu peaks of loading", s.of_loading);
   CHECK(s.allocated_equal + s.of_loading + 1 >= s.rows, "allocated exact in %zu",
         s.allocated_equal);
   CHECK(s.worst <= 0.03, "worst %f %%", s.worst);

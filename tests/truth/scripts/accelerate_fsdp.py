@@ -27,6 +27,9 @@ def case(id, model, **k):
 
 case("accel-llama", "llama-3.2-1b")
 case("accel-llama-ckpt", "llama-3.2-1b", ckpt=True)
+case("accel-llama-reentrant", "llama-3.2-1b", ckpt=True, reentrant=True)
+case("accel-llama-reentrant-offload", "llama-3.2-1b", ckpt=True, reentrant=True, offload=True)
+case("accel-llama-reentrant-accum", "llama-3.2-1b", ckpt=True, reentrant=True, accum=2)
 case("accel-llama-fsdpckpt", "llama-3.2-1b", fsdp_ckpt=True)
 case("accel-llama-bf16", "llama-3.2-1b", param="bf16")
 case("accel-llama-nomixed-bf16", "llama-3.2-1b", param="bf16", mixed="no")
@@ -45,6 +48,8 @@ case("accel-tiny-lora", "tiny-llama", lora=dict(r=8, targets="all-linear", dropo
 case("accel-gemma2", "gemma-2-2b", layers=2)
 case("trainer-llama", "llama-3.2-1b", loop="trainer")
 case("trainer-llama-ckpt", "llama-3.2-1b", loop="trainer", ckpt=True)
+case("trainer-llama-reentrant", "llama-3.2-1b", loop="trainer", ckpt=True, reentrant=True)
+case("trainer-tiny-lora-reentrant", "tiny-llama", loop="trainer", ckpt=True, reentrant=True, lora=dict(r=8, targets="all-linear", dropout=0.05))
 case("trainer-llama-bf16", "llama-3.2-1b", loop="trainer", param="bf16")
 case("trainer-llama-nomixed-bf16", "llama-3.2-1b", loop="trainer", param="bf16", mixed="no")
 case("trainer-llama-accum", "llama-3.2-1b", loop="trainer", accum=2)
@@ -84,7 +89,7 @@ def with_accelerator(c, r):
     from accelerate import Accelerator, FullyShardedDataParallelPlugin
     m, k = build(c)
     if c.get("ckpt"):
-        m.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+        m.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": bool(c.get("reentrant"))})
     plugin = FullyShardedDataParallelPlugin(
         fsdp_version=2, reshard_after_forward=c.get("reshard", True), auto_wrap_policy="transformer_based_wrap",
         transformer_cls_names_to_wrap=[layer_class(m)], cpu_ram_efficient_loading=bool(c.get("efficient")),
@@ -112,7 +117,8 @@ def with_trainer(c, r):
     args = TrainingArguments(
         output_dir="fsdp-out", per_device_train_batch_size=c["batch"], max_steps=3,
         gradient_accumulation_steps=c.get("accum", 1), bf16=c["mixed"] == "bf16", report_to=[], save_strategy="no",
-        disable_tqdm=True, gradient_checkpointing=bool(c.get("ckpt")), fsdp="full_shard auto_wrap",
+        disable_tqdm=True, gradient_checkpointing=bool(c.get("ckpt")),
+        gradient_checkpointing_kwargs={"use_reentrant": bool(c.get("reentrant"))}, fsdp="full_shard auto_wrap",
         fsdp_config={"version": 2, "transformer_layer_cls_to_wrap": [layer_class(m)], "cpu_ram_efficient_loading": False,
                      "reshard_after_forward": c.get("reshard", True)})
     Trainer(model=m, args=args, train_dataset=[row] * c["batch"] * 4 * 3 * c["world"]).train()

@@ -100,6 +100,10 @@ m("fsdp-neox-mp", "pythia-410m", strategy="fsdp2", world=4, param="fp32", mp="bf
 m("fsdp-qwen3-mp", "qwen3-0.6b", strategy="fsdp2", world=4, param="fp32", mp="bf16", mask=None, layers=2)
 m("ddp-gemma2", "gemma-2-2b", strategy="ddp", world=1, bucket_view=True, mask=None, layers=2)
 m("ddp-phi3-ckpt", "phi-3-mini", strategy="ddp", world=1, mask=None, layers=2, ckpt=True, nostack=True)
+m("fsdp-llama-mp-reentrant", "llama-3.2-1b", strategy="fsdp2", world=4, param="fp32", mp="bf16", mask=None, ckpt=True, reentrant=True)
+m("fsdp-tiny-bf16-lora-reentrant", "tiny-llama", strategy="fsdp2", world=4, mask=None, lora=dict(A, fp32_adapters=False), ckpt=True, reentrant=True)
+m("fsdp-qwen2-reentrant-noreshard", "qwen2.5-0.5b", strategy="fsdp2", world=4, mask=None, ckpt=True, reentrant=True, reshard=False)
+m("ddp-llama-reentrant", "llama-3.2-1b", strategy="ddp", world=1, bucket_view=True, mask=None, ckpt=True, reentrant=True)
 m("ddp-mixtral", "mixtral-tiny", strategy="ddp", world=1, mask=None, layers=2)
 
 def config_of(c):
@@ -128,7 +132,7 @@ def run(c, r):
     cfg = config_of(c); mt = cfg.pop("model_type"); k = CONFIG_MAPPING[mt](**cfg); k.use_cache = False; k._attn_implementation = attn
     with torch.device("cuda"): m = AutoModelForCausalLM.from_config(k, dtype=DT[c["param"]], attn_implementation=attn)
     m.train()
-    if c.get("ckpt"): m.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+    if c.get("ckpt"): m.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": bool(c.get("reentrant"))})
     if c.get("lora"):
         import peft
         l = c["lora"]
@@ -216,6 +220,8 @@ def all_of(cases, trace, jobs):
         finally: os._exit(0)
     while live: reap()
 ONLY = os.environ.get("ONLY", "traces,masks,rows,more").split(",")
+NAMES = os.environ.get("NAMES")
+if NAMES: T, M = ([c for c in cases if c["id"] in NAMES.split(",")] for cases in (T, M))
 if "traces" in ONLY: all_of(T, True, 8)
 if "masks" in ONLY: all_of(M, True, 8)
 if "rows" in ONLY: all_of(C, False, 3)

@@ -47,6 +47,12 @@ case("trainer-tiny", "tiny-llama", loop="trainer")
 case("trainer-llama", "llama-3.2-1b", loop="trainer")
 case("trainer-llama-fp32file", "llama-3.2-1b", loop="trainer", param="fp32")
 case("trainer-llama-ckpt-accum", nostack=True, model="llama-3.2-1b", loop="trainer", ckpt=True, accum=2)
+case("init-llama-reentrant", "llama-3.2-1b", ckpt=True, reentrant=True)
+case("init-mistral-lora-reentrant", "mistral-7b", batch=1, layers=2, ckpt=True, reentrant=True, lora=LORA)
+case("trainer-llama-reentrant-accum", "llama-3.2-1b", loop="trainer", ckpt=True, reentrant=True, accum=2)
+case("trainer-llama-reentrant-offload", "llama-3.2-1b", loop="trainer", ckpt=True, reentrant=True, offload_optimizer=True, offload_param=True)
+case("trainer-zero2-llama-reentrant", "llama-3.2-1b", loop="trainer", stage=2, ckpt=True, reentrant=True)
+case("trainer-zero1-llama-reentrant", "llama-3.2-1b", loop="trainer", stage=1, ckpt=True, reentrant=True)
 case("trainer-mistral-w8", "mistral-7b", loop="trainer", world=8, batch=1)
 case("trainer-tiny-lora", "tiny-llama", loop="trainer", lora=LORA)
 case("trainer-mistral-lora-ckpt-w8", nostack=True, model="mistral-7b", loop="trainer", world=8, batch=1, ckpt=True, lora=LORA)
@@ -118,7 +124,7 @@ def with_engine(c, r, path):
     m = load(c, path)
     mark(r, "loaded")
     if c.get("ckpt"):
-        m.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+        m.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": bool(c.get("reentrant"))})
     o = torch.optim.AdamW([p for p in m.parameters() if p.requires_grad], lr=1e-5, fused=not c.get("offload_optimizer"))
     engine = deepspeed.initialize(model=m, optimizer=o, config=cfg, dist_init_required=False)[0]
     mark(r, "made")
@@ -136,7 +142,8 @@ def with_trainer(c, r, path):
     args = TrainingArguments(
         output_dir="/tmp/zero-out", per_device_train_batch_size=c["batch"], max_steps=3,
         gradient_accumulation_steps=c.get("accum", 1), bf16=True, report_to=[], save_strategy="no", learning_rate=1e-5,
-        disable_tqdm=True, gradient_checkpointing=bool(c.get("ckpt")), deepspeed=settings(c))
+        disable_tqdm=True, gradient_checkpointing=bool(c.get("ckpt")),
+        gradient_checkpointing_kwargs={"use_reentrant": bool(c.get("reentrant"))}, deepspeed=settings(c))
     m = load(c, path)
     mark(r, "loaded")
 
