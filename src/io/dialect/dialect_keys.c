@@ -790,7 +790,7 @@ static const plim_key_set deepspeed_sets[] = {
 
 static const plim_key_set axolotl_sets[] = {
   TOGETHER(STRATEGY, "deepspeed,fsdp,fsdp.*,fsdp_version,fsdp_config,fsdp_config.*,gradient_checkpointing,"
-                     "gradient_checkpointing_kwargs.*"),
+                     "gradient_checkpointing_kwargs,gradient_checkpointing_kwargs.*"),
   TOGETHER(OFFLOAD, "activation_offloading,layer_offloading,fsdp_config.*offload_params"),
   TOGETHER(LIGER, "plugins,plugins.*,liger_*"),
   TOGETHER(CHECKPOINT, "gradient_checkpointing,fsdp_config.*activation_checkpointing"),
