@@ -482,13 +482,28 @@ static plim_err add_in_own(const launch *l, manual_steps *out, plim_error *error
                          how->offloads_parameters ? " and fsdp_offload_params to true" : "");
 }
 
+// accelerate refuses FSDP beside DeepSpeed.
+static plim_err add_removal(const launch *l, manual_steps *out, plim_error *error) {
+  const plim_project *p = project_of(l);
+  plim_err err = PLIM_OK;
+  for (size_t i = 0; p && i < p->files.len && !err; i++) {
+    const plim_setting *s = plim_project_setting(p->files.at[i], "deepspeed");
+    if (s && s->value.kind == PLIM_VALUE_TEXT && *s->value.text)
+      err = manual_step_add(out, "setting", PLIM_KNOB_STRATEGY, NULL, error,
+                            "remove deepspeed from %s: FSDP cannot be used with it",
+                            p->files.at[i]->path);
+  }
+  return err;
+}
+
 static plim_err add_file(const launch *l, manual_steps *out, plim_error *error) {
   file_writer *write;
   const char *file = new_file(l, &write);
   char *text = NULL;
   if (l->is_written) return PLIM_OK;
   if (l->own_sharding || l->own_file) return add_in_own(l, out, error);
-  plim_err err = file ? write_text(l, write, &text, error) : PLIM_OK;
+  plim_err err = file && write == write_accelerate ? add_removal(l, out, error) : PLIM_OK;
+  if (!err && file) err = write_text(l, write, &text, error);
   if (!err && file)
     err = manual_step_add(out, "file", PLIM_KNOB_STRATEGY, text, error, "create %s", file);
   free(text);
