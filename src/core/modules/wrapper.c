@@ -95,14 +95,15 @@ static plim_tensor *call_plain_layer(plim_tape *t, plim_checkpoint_kind kind, pl
   return out;
 }
 
-// When a layer is recomputed, its parameters are already there: the hook on its output has gathered them.
+// When a layer is recomputed, its parameters are already there: the hook on its output has gathered them. The output of a
+// reentrant checkpoint has no such hook.
 static plim_tensor *run_layer(plim_tape *t, const void *context, plim_tensor *const *held,
                               plim_tensor *x) {
   const struct layer_call *c = context;
   plim_shards *s = c->shards;
   plim_work_modules(t, MODULES_OF_A_LAYER);
-  if (plim_state(t)->is_recomputing || !s->before_layer)
-    return c->call.function(t, c->call.context, held, x);
+  bool is_seen = !plim_state(t)->is_recomputing || (plim_state(t)->runs_again && s->sees_reentrant);
+  if (!is_seen || !s->before_layer) return c->call.function(t, c->call.context, held, x);
   plim_tensor *input = s->before_layer(t, s, c->layer, x);
   bool was = hold(input);
   plim_tensor *out = c->call.function(t, c->call.context, held, input);

@@ -32,6 +32,8 @@ struct plim_shards {
   struct layer_call *calls; // data with which a checkpoint runs a layer again
   size_t layers, next_layer;
   int64_t world;
+  bool
+      sees_reentrant; // the hooks of layers run when a reentrant checkpoint runs its layer again, too
   bool is_wrapped_late;  // wrapped after Trainer has emptied the cache
   bool has_dtensors;     // parameters and gradients are DTensors, reduced by communication
   uint64_t pinned_bytes; // of this rank in host memory

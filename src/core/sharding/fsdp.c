@@ -260,12 +260,18 @@ static void before_forward_of(plim_tape *t, fsdp_group *g) {
 }
 
 static void after_forward_of(plim_tape *t, fsdp_group *g, plim_tensor *out) {
-  if (!g->keeps_full) reshard(t, g);
+  // When a reentrant checkpoint runs a layer again, in backward, the layer stays gathered and the order is that of the
+  // first time (FSDPParamGroup.post_forward, is_bw); the layer is the root of this forward (FSDPState._post_forward).
+  bool is_again = plim_state(t)->is_recomputing;
+  if (is_again) drop(t, &g->all->last_gathered);
+  if (!g->keeps_full && !is_again) reshard(t, g);
   g->state = IDLE;
   // The call without adapters is the reference's, which has no backward.
   if (!g->parameters.len || plim_state(t)->skips_adapters) return;
-  g->order = g->all->done.len;
-  if (!vec_push(&g->all->done, g)) plim_state(t)->failed = true;
+  if (!is_again) {
+    g->order = g->all->done.len;
+    if (!vec_push(&g->all->done, g)) plim_state(t)->failed = true;
+  }
   g->before_backward = (plim_hook){before_backward_of, g, NULL};
   node_before(t, out, &g->before_backward);
 }
@@ -392,6 +398,7 @@ plim_shards *plim_fsdp_new(plim_tape *t, plim_model *m, const plim_sharding *how
                             .after_step = after_step,
                             .destroy = destroy,
                             .layers = layers,
+                            .sees_reentrant = true,
                             .is_wrapped_late = plim_is_accelerates(how),
                             .has_dtensors = true};
   f->how = *how;
