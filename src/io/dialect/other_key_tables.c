@@ -250,7 +250,8 @@ static const plim_other_key torchtune[] = {
 
   MORE("quantizer._component_", "quantisation-aware training", ONLY "*QAT*"),
   MORE("model.use_dora", "DoRA, which also computes the norms of the adapted weights,"),
-  MORE("model.encoder_trainable model.fusion_trainable", "training the part that sees images"),
+  MORE("model.encoder_trainable model.fusion_trainable", "training the part that sees images", OFF "frozen"),
+  EITHER("model._component_", "torchtune's own way to run experts and to adapt them", ONLY "*.llama4.lora_* *.llama4.qlora_*"),
   EITHER("model._component_", "torchtune's own way to run experts", ONLY "*.llama4.*"),
   MORE("model._component_", "torchtune's own attention, which adds the mask in float32,", ONLY "*.gemma2.*"),
   READ("project_job.c", "optimizer_in_bwd"),
@@ -260,6 +261,7 @@ static const plim_other_key torchtune[] = {
   LESS("ac_mode", "recomputing the layers that ac_mode and ac_option select", ONLY "full selective"),
   READ("ac_mode", "ac_option"),
   EITHER("model.decoder_trainable", "a choice of the parts that have adapters", ONLY "frozen"),
+  FREE("it says what the builder's name says", "model.decoder_trainable"),
   EITHER("model.vision_* model.encoder_* model.decoder_* model.fusion_* model.image_size tokenizer.image_size", "the part of the model that sees images"),
   EITHER("tensor_parallel_plan.* data_parallel_replicate_dim", "splitting layers over GPUs", OFF "1"),
   EITHER("fsdp.*", "this setting of FSDP"),
