@@ -28,7 +28,8 @@ static void fill_megatron(project_job *p, job_args *a) {
   if (is_open && a->amp && !is_shared) a->dtype = DTYPE_FP32;
   if (a->strategy == PLIM_SHARD_DDP) a->bucket_views = true;
   note(p, "unmodelled.megatron", NULL,
-       "Megatron's own kernels and optimizer are not modelled: predicted with PyTorch's%s",
+       "Megatron's own kernels and optimizer are not modelled: predicted with PyTorch's, so the "
+       "run may need more or less memory%s",
        a->amp && is_shared && !a->lora_rank
            ? ". Not included: 2 bytes per parameter for float32 gradients"
            : "");
@@ -265,9 +266,10 @@ void project_job_note_one(project_job *p, const job_args *a) {
 // The launch command in a comment of torchtune's file names a recipe for one GPU.
 static bool is_for_one(const project_job *p) {
   for (size_t i = 0; i < p->project.files.len; i++) {
-    const char *from = strstr(p->project.files.at[i]->text, "tune run ");
-    size_t line = from ? strcspn(from, "\n") : 0;
-    if (from && memmem(from, line, "_single_device", 14)) return true;
+    size_t size;
+    int number;
+    const char *line = plim_project_tune_command(p->project.files.at[i], &size, &number);
+    if (line && memmem(line, size, "_single_device", 14)) return true;
   }
   return false;
 }

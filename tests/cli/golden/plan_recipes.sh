@@ -52,6 +52,21 @@ loss:
 dtype: bf16
 enable_activation_checkpointing: True
 YAML
+echo "== without that command, the recipe is that of the method"
+sed 1d dpo.yaml > bare.yaml
+$PLIMSOLL plan bare.yaml --gpu 24GiB --world 2 | grep -E '^     tune'
+echo "== the comment says first how the teacher was trained"
+sed -e '1s/.*/# tune run --nproc_per_node 8 lora_finetune_distributed --config teacher\n# tune run --nproc_per_node 2 knowledge_distillation_distributed --config llama\/student/' -e '/^loss:/,$d' dpo.yaml > student.yaml
+cat >> student.yaml <<'YAML'
+teacher_model:
+  _component_: torchtune.models.llama3_2.llama3_2_3b
+loss:
+  _component_: torchtune.modules.loss.CEWithChunkedOutputLoss
+kd_loss:
+  _component_: torchtune.modules.loss.ForwardKLWithChunkedOutputLoss
+dtype: bf16
+YAML
+$PLIMSOLL plan student.yaml --gpu 24GiB | grep -E '^     tune|in this comment'
 echo "== the command for DPO on several GPUs"
 $PLIMSOLL plan dpo.yaml --gpu 24GiB | grep -E '^(planned|plimsoll)'
 $PLIMSOLL estimate $($PLIMSOLL plan dpo.yaml --gpu 24GiB | grep -E '^plimsoll estimate' | cut -d' ' -f3-) | grep -E '^FITS'

@@ -34,6 +34,9 @@ TEST(knobs_that_frameworks_tie_to_a_setting_are_held) {
       {FACTORY "use_badam: true\n", PLIM_KNOB_OPTIMIZER, "BAdam"},
       {FACTORY "use_badam: true\n", PLIM_KNOB_STRATEGY, "ZeRO-3"},
       {FACTORY "use_galore: true\n", PLIM_KNOB_STRATEGY, "GaLore with DeepSpeed"},
+      {FACTORY "use_galore: true\n", PLIM_KNOB_LORA_RANK, "adapters with GaLore"},
+      {FACTORY "tensor_model_parallel_size: 1\n", PLIM_KNOB_STRATEGY, "use_distributed_optimizer"},
+      {FACTORY "tensor_model_parallel_size: 1\n", PLIM_KNOB_CHECKPOINT, "recompute_granularity"},
       {FACTORY "use_asft_loss: true\n", PLIM_KNOB_LIGER, "needs all logits"},
       {FACTORY "pure_bf16: true\n", PLIM_KNOB_STRATEGY, "pure_bf16 with ZeRO-3"},
   };
