@@ -340,6 +340,17 @@ static const plim_setting *find_exactly(const project_job *p, const char *key) {
   return s;
 }
 
+// Whether a key has a value other than null and false, or keys of its own below it.
+static bool is_given(const project_job *p, const char *key) {
+  const plim_setting *s = find_exactly(p, key);
+  char below[64];
+  snprintf(below, sizeof below, "%s.", key);
+  if (!s && (s = project_job_setting(p, below, "")))
+    return strncasecmp(s->key, below, strlen(below)) == 0;
+  return s && s->value.kind != PLIM_VALUE_NULL &&
+         !(s->value.kind == PLIM_VALUE_BOOL && !s->value.flag);
+}
+
 // Axolotl's checkpoints are reentrant unless a key says otherwise (normalize_config of utils/config/__init__.py and
 // _configure_gradient_checkpointing of core/builders/base.py).
 static bool is_reentrant_in_axolotl(const project_job *p) {
@@ -347,11 +358,8 @@ static bool is_reentrant_in_axolotl(const project_job *p) {
                                      "activation_offloading"};
   bool is_open = p->project.dialect == PLIM_DIALECT_AXOLOTL && !is_checkpointed_by_fsdp(p) &&
                  !project_job_setting(p, "gradient_checkpointing_kwargs", "");
-  for (size_t i = 0; is_open && i < sizeof keys / sizeof *keys; i++) {
-    const plim_setting *s = find_exactly(p, keys[i]);
-    is_open = !s || s->value.kind == PLIM_VALUE_NULL ||
-              (s->value.kind == PLIM_VALUE_BOOL && !s->value.flag);
-  }
+  for (size_t i = 0; is_open && i < sizeof keys / sizeof *keys; i++)
+    is_open = !is_given(p, keys[i]);
   return is_open;
 }
 

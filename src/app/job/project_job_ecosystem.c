@@ -8,7 +8,7 @@
 
 #define note(p, ...) plim_note_add(&(p)->notes, __VA_ARGS__)
 
-enum { DTYPE_FP32 = 3 }; // of job_dtypes
+enum { DTYPE_AUTO, DTYPE_FP32 = 3 }; // of job_dtypes
 
 // Also for LLaMA-Factory's files with Megatron's keys.
 static bool is_megatron(const project_job *p) {
@@ -33,6 +33,13 @@ static void fill_megatron(project_job *p, job_args *a) {
        a->amp && is_shared && !a->lora_rank
            ? ". Not included: 2 bytes per parameter for float32 gradients"
            : "");
+}
+
+// LLaMA-Factory converts no parameters under ZeRO 3 (model/adapter.py, init_adapter).
+static void fill_stage_3(project_job *p, job_args *a) {
+  bool is_left = p->project.dialect == PLIM_DIALECT_LLAMA_FACTORY &&
+                 a->strategy == PLIM_SHARD_ZERO3 && !a->weights;
+  if (is_left && !job_is_typed(a, &a->dtype)) a->dtype = DTYPE_AUTO;
 }
 
 // LLaMA-Factory v1 trains all parameters in float32; bf16 is used only by FSDP, without autocast (model_engine.py,
@@ -245,6 +252,7 @@ void project_job_fill_ecosystem(project_job *p, job_args *a) {
   fill_new_tokens(p, a);
   fill_megatron(p, a);
   fill_factory(p, a);
+  fill_stage_3(p, a);
   fill_kbit(p, a);
   fill_packing(p, a);
   fill_old_dtype(p, a);
