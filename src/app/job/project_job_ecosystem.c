@@ -42,6 +42,13 @@ static void fill_stage_3(project_job *p, job_args *a) {
   if (is_left && !job_is_typed(a, &a->dtype)) a->dtype = DTYPE_AUTO;
 }
 
+static void fill_attention(const project_job *p, job_args *a) {
+  const plim_setting *s = project_job_setting(p, "flash_attn", "flash_attn");
+  bool is_auto = s && s->value.kind == PLIM_VALUE_TEXT && strcmp(s->value.text, "auto") == 0;
+  a->is_factory = p->project.dialect == PLIM_DIALECT_LLAMA_FACTORY;
+  a->leaves_attention = a->is_factory && (!s || is_auto) && !job_is_typed(a, &a->attention);
+}
+
 // LLaMA-Factory v1 trains all parameters in float32; bf16 is used only by FSDP, without autocast (model_engine.py,
 // distributed/fsdp2.py). Its trainer keeps only the loss, for which it takes the logits (core/base_trainer.py).
 static void fill_factory(project_job *p, job_args *a) {
@@ -253,6 +260,7 @@ void project_job_fill_ecosystem(project_job *p, job_args *a) {
   fill_megatron(p, a);
   fill_factory(p, a);
   fill_stage_3(p, a);
+  fill_attention(p, a);
   fill_kbit(p, a);
   fill_packing(p, a);
   fill_old_dtype(p, a);

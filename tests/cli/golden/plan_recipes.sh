@@ -215,3 +215,26 @@ echo 'freeze_vision_tower: false' >> lf.yaml
 $PLIMSOLL plan lf.yaml --gpu 141GiB | grep -c 'is frozen' || true
 )
 } | sed -E 's/of [0-9]+ candidates/of N candidates/; s/smallest of [0-9]+/smallest of N/'
+(
+part attention-of-llama-factory
+cat > gemma.yaml <<'YAML'
+model_name_or_path: google/gemma-2-2b
+stage: sft
+do_train: true
+finetuning_type: lora
+cutoff_len: 2048
+per_device_train_batch_size: 1
+bf16: true
+YAML
+echo "== gemma2 has eager attention by default"
+$PLIMSOLL plan gemma.yaml --gpu 80GiB | grep -E -A1 'eager'
+echo "== which a plan keeps, because sdpa has no soft cap"
+echo 'flash_attn: disabled' >> gemma.yaml
+$PLIMSOLL plan gemma.yaml --gpu 80GiB | grep -E 'flash_attn|^attention|^plimsoll' | cut -d' ' -f1-20
+echo "== sdpa that the file asks for"
+sed -i 's/disabled/sdpa/' gemma.yaml
+$PLIMSOLL plan gemma.yaml --gpu 80GiB | grep -c eager
+echo "== a kernel of the Hub"
+sed -i 's/google.*/openai\/gpt-oss-20b/; /flash_attn/d' gemma.yaml
+$PLIMSOLL plan gemma.yaml --gpu 80GiB | grep -E -A2 'FlashAttention-3'
+)
