@@ -81,7 +81,7 @@ TEST(values_that_frameworks_refuse_together_are_told_to_a_plan) {
   CHECK(refuses_pair(PLIM_KNOB_OFFLOAD, "activations", PLIM_KNOB_CHECKPOINT, "off"), "Axolotl");
   CHECK(!read_text("train.yaml", TUNE), "%s", error.message);
   CHECK(refuses_pair(PLIM_KNOB_OFFLOAD, "activations", PLIM_KNOB_CHECKPOINT, "off"), "torchtune");
-  CHECK(!refuses_pair(PLIM_KNOB_STRATEGY, "fsdp2", PLIM_KNOB_OPTIMIZER, "adamw-8bit"), "torchtune");
+  CHECK(refuses_pair(PLIM_KNOB_STRATEGY, "fsdp2", PLIM_KNOB_OPTIMIZER, "paged-adamw"), "torchtune");
   CHECK(!read_text("train.yaml", FACTORY), "%s", error.message);
   CHECK(!refuses_pair(PLIM_KNOB_OFFLOAD, "activations", PLIM_KNOB_CHECKPOINT, "off"),
         "another one");

@@ -125,7 +125,9 @@ void plim_project_apply_rules(plim_project *p) {
 
 // ---- two knobs --------------------------------------------------------------------------------------
 
-#define ROUNDED "adamw-8bit paged-adamw-8bit lion-8bit paged-lion-8bit"
+#define BITSANDBYTES                                                                               \
+  "adamw-8bit paged-adamw paged-adamw-8bit lion-bnb lion-8bit paged-lion paged-lion-8bit "         \
+  "rmsprop-bnb rmsprop-8bit ademamix ademamix-8bit paged-ademamix paged-ademamix-8bit"
 
 static const struct {
   plim_dialect dialect;
@@ -137,8 +139,8 @@ static const struct {
     // It has no such checkpoints: with both of its keys, plain ones are offloaded.
     {TUNE, {{PLIM_KNOB_CHECKPOINT, PLIM_KNOB_CHECKPOINT}, {"offloaded", "offloaded"}}},
     {AXOLOTL, {{PLIM_KNOB_OFFLOAD, PLIM_KNOB_CHECKPOINT}, {"activations", "off"}}},
-    // Axolotl 0.19, check_fsdp2_w_8bit_optimizer: bitsandbytes' kernels fail with FSDP2's tensors.
-    {AXOLOTL, {{PLIM_KNOB_STRATEGY, PLIM_KNOB_OPTIMIZER}, {"fsdp2", ROUNDED}}},
+    // bitsandbytes' kernels fail with FSDP2's tensors: "got mixed torch.Tensor and DTensor" (0.50 with torch 2.11).
+    {ANY, {{PLIM_KNOB_STRATEGY, PLIM_KNOB_OPTIMIZER}, {"fsdp2", BITSANDBYTES}}},
     // With adapters on weights that are not quantised, gradient_checkpointing: offload turns checkpointing off
     // (core/builders/base.py, _configure_gradient_checkpointing).
     {AXOLOTL, {{PLIM_KNOB_CHECKPOINT, PLIM_KNOB_QUANTISATION}, {"offloaded", "plain"}}, true},
@@ -147,7 +149,8 @@ static const struct {
 size_t plim_project_refused(const plim_project *p, plim_refused_pair out[PLIM_MAX_REFUSED]) {
   size_t count = 0;
   for (size_t i = 0; i < sizeof pairs / sizeof *pairs && count < PLIM_MAX_REFUSED; i++)
-    if (pairs[i].dialect == p->dialect && (!pairs[i].needs_adapters || plim_project_adapts(p)))
+    if ((pairs[i].dialect == p->dialect || pairs[i].dialect == ANY) &&
+        (!pairs[i].needs_adapters || plim_project_adapts(p)))
       out[count++] = pairs[i].pair;
   return count;
 }
