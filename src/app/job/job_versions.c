@@ -25,9 +25,27 @@ static bool is_named(const char *list, plim_library library) {
   return list && !plim_versions_parse(list, &typed, NULL) && plim_versions_get(&typed, library);
 }
 
+static void fit_to_factory(const job_args *args, job_request *r) {
+  const plim_family *family = r->job.model.family;
+  if (args->leaves_attention && family->factory_is_eager) {
+    r->job.recipe.attention = PLIM_ATTENTION_EAGER;
+    plim_note_add(&r->notes, "assumed.attention", "attention",
+                  "LLaMA-Factory uses eager attention for %s, or flash-attn where it is installed: "
+                  "then the run needs less memory than predicted",
+                  family->model_type);
+  }
+  if (args->is_factory && family->factory_has_kernel)
+    plim_note_add(
+        &r->notes, "unmodelled.attention", "attention",
+        "LLaMA-Factory runs %s with a FlashAttention-3 kernel, which is not modelled; the "
+        "run needs less memory than predicted",
+        family->model_type);
+}
+
 plim_err job_fit_attention(const job_args *args, job_request *r, plim_error *error) {
   const plim_family *family = r->job.model.family;
   uint16_t release = plim_versions_used(&r->job.versions, PLIM_LIBRARY_TRANSFORMERS);
+  fit_to_factory(args, r);
   if (release >= family->sdpa_from || r->job.recipe.attention != PLIM_ATTENTION_SDPA)
     return PLIM_OK;
   if (job_is_typed(args, &args->attention)) {

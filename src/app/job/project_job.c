@@ -340,27 +340,39 @@ static const plim_setting *find_exactly(const project_job *p, const char *key) {
   return s;
 }
 
-static bool is_off(const plim_setting *s) {
-  return !s || s->value.kind == PLIM_VALUE_NULL ||
-         (s->value.kind == PLIM_VALUE_BOOL && !s->value.flag);
+// Whether a key has a value other than null and false, or keys of its own below it.
+static bool is_given(const project_job *p, const char *key) {
+  const plim_setting *s = find_exactly(p, key);
+  char below[64];
+  snprintf(below, sizeof below, "%s.", key);
+  if (!s && (s = project_job_setting(p, below, "")))
+    return strncasecmp(s->key, below, strlen(below)) == 0;
+  return s && s->value.kind != PLIM_VALUE_NULL &&
+         !(s->value.kind == PLIM_VALUE_BOOL && !s->value.flag);
 }
 
 // Axolotl's checkpoints are reentrant unless a key says otherwise (normalize_config of utils/config/__init__.py and
 // _configure_gradient_checkpointing of core/builders/base.py).
 static bool is_reentrant_in_axolotl(const project_job *p) {
-  static const char *const keys[] = {"gradient_checkpointing_kwargs", "unfrozen_parameters",
+  static const char *const keys[] = {"gradient_checkpointing_kwargs", "unfrozen_parameters", "rl",
                                      "selective_checkpointing"};
-  bool is_open = p->project.dialect == PLIM_DIALECT_AXOLOTL && !is_checkpointed_by_fsdp(p) &&
-                 is_off(find_exactly(p, "rl"));
+  bool is_open = p->project.dialect == PLIM_DIALECT_AXOLOTL && !is_checkpointed_by_fsdp(p);
   for (size_t i = 0; is_open && i < sizeof keys / sizeof *keys; i++)
-    is_open = is_off(project_job_setting(p, keys[i], ""));
+    is_open = !is_given(p, keys[i]);
   return is_open;
+}
+
+// LLaMA-Factory's are, too (hparams/model_args.py).
+static bool is_reentrant_in_factory(const project_job *p) {
+  const plim_setting *s = find_exactly(p, "use_reentrant_gc");
+  bool is_off = s && s->value.kind == PLIM_VALUE_BOOL && !s->value.flag;
+  return p->project.dialect == PLIM_DIALECT_LLAMA_FACTORY && !is_off;
 }
 
 static void fill_checkpoint(project_job *p, job_args *a) {
   bool is_axolotls = is_reentrant_in_axolotl(p), is_on = is(p->run.checkpoint, "on");
   a->on_is_reentrant = is_axolotls;
-  a->turns_on_reentrant = is_axolotls || p->project.dialect == PLIM_DIALECT_LLAMA_FACTORY;
+  a->turns_on_reentrant = is_axolotls || is_reentrant_in_factory(p);
   if (a->checkpoint || a->reentrant) return;
   a->checkpoint = is_on && !is_axolotls && !project_job_is_before_checkpoints(p, a);
   a->wraps_layers = a->checkpoint && is_checkpointed_by_fsdp(p);
@@ -417,13 +429,66 @@ static int usual_strategy(const plim_project *p) {
   return shares && strcmp(shares, "fsdp2") == 0 ? PLIM_SHARD_FSDP2 : PLIM_SHARD_DDP;
 }
 
+static bool is_flag_on(const project_job *p, const char *key) {
+  const plim_setting *s = project_job_setting(p, key, key);
+  return s && s->value.kind == PLIM_VALUE_BOOL && s->value.flag;
+}
+
+// Axolotl's loaders/model.py: peft's prepare_model_for_kbit_training, which turns checkpointing on.
+static bool is_prepared_by_axolotl(const project_job *p, const job_args *a) {
+  bool is_left = a->strategy == PLIM_SHARD_FSDP2 || a->strategy == PLIM_SHARD_ZERO3;
+  return a->weights && !is_left && !is_flag_on(p, "quantize_moe_experts");
+}
+
+// With adapters, Axolotl's activation_offloading (all values but hidden_states) and its old name `gradient_checkpointing:
+// offload` turn Trainer's checkpointing off and send what is saved to the host (core/builders/base.py,
+// _configure_gradient_checkpointing; loaders/model.py, _apply_activation_checkpointing).
+static bool sends_instead(const project_job *p, const job_args *a) {
+  const plim_setting *s = project_job_setting(p, "activation_offloading", "activation_offloading");
+  bool has_word = s && s->value.kind == PLIM_VALUE_TEXT;
+  bool is_hidden = has_word && strcmp(s->value.text, "hidden_states") == 0;
+  bool is_sent = is(p->run.checkpoint, "offloaded") ||
+                 (is_known(p->run.offload.origin) && strstr(p->run.offload.text, "activations"));
+  return p->project.dialect == PLIM_DIALECT_AXOLOTL && a->lora_rank && is_sent && !is_hidden &&
+         !is_prepared_by_axolotl(p, a);
+}
+
+static void hold(project_job *p, plim_knob knob, const char *why) {
+  plim_project_knob *k = &p->project.knobs[knob];
+  k->is_fixed = true;
+  snprintf(k->why, sizeof k->why, "%s", why);
+}
+
+// Beside sharding, checkpoints on the GPU are the closest: they, too, leave little of a layer there.
+static void fill_sent_instead(project_job *p, job_args *a, bool is_alone) {
+  static const char why[] = "with adapters, Axolotl offloads activations instead of computing them "
+                            "again";
+  a->checkpoint = !is_alone;
+  a->reentrant = a->wraps_layers = false;
+  a->offload = is_alone ? JOB_OFFLOAD_ACTIVATIONS : JOB_OFFLOAD_NONE;
+  hold(p, PLIM_KNOB_CHECKPOINT, why);
+  hold(p, PLIM_KNOB_OFFLOAD, why);
+  note(p, "unmodelled.offload", "offload", "%s%s", why,
+       is_alone ? " (checkpointing is off); predicted as save_on_cpu does it; the run keeps the "
+                  "last few longer, which needs more memory than predicted"
+                : ", which is not modelled together with sharding: predicted with checkpointing; "
+                  "the run may need more or less memory than predicted");
+}
+
 // TRL, Axolotl and torchtune copy activations to the host on a stream of their own and keep the last few until the copies
 // are done; the prediction is for save_on_cpu, which frees each at once.
 static void fill_sent_activations(project_job *p, job_args *a) {
   bool is_sent =
       is_known(p->run.offload.origin) && strstr(p->run.offload.text, "activations") != NULL;
-  if (!is_sent || job_is_typed(a, &a->offload)) return;
-  bool is_alone = a->strategy == PLIM_SHARD_NONE && may_offload(a);
+  bool is_open = a->offload == JOB_OFFLOAD_CHECKPOINTS || may_offload(a);
+  bool is_alone = a->strategy == PLIM_SHARD_NONE;
+  if (job_is_typed(a, &a->offload)) return;
+  if (is_open && sends_instead(p, a)) {
+    fill_sent_instead(p, a, is_alone);
+    return;
+  }
+  if (!is_sent) return;
+  is_alone = is_alone && may_offload(a);
   if (is_alone) a->offload = JOB_OFFLOAD_ACTIVATIONS;
   note(p, "unmodelled.offload", "offload", "%s",
        is_alone ? "offloaded activations are predicted as save_on_cpu does it; the run keeps the "

@@ -8,7 +8,7 @@
 
 #define note(p, ...) plim_note_add(&(p)->notes, __VA_ARGS__)
 
-enum { DTYPE_FP32 = 3 }; // of job_dtypes
+enum { DTYPE_AUTO, DTYPE_FP32 = 3 }; // of job_dtypes
 
 // Also for LLaMA-Factory's files with Megatron's keys.
 static bool is_megatron(const project_job *p) {
@@ -28,10 +28,25 @@ static void fill_megatron(project_job *p, job_args *a) {
   if (is_open && a->amp && !is_shared) a->dtype = DTYPE_FP32;
   if (a->strategy == PLIM_SHARD_DDP) a->bucket_views = true;
   note(p, "unmodelled.megatron", NULL,
-       "Megatron's own kernels and optimizer are not modelled: predicted with PyTorch's%s",
+       "Megatron's own kernels and optimizer are not modelled: predicted with PyTorch's, so the "
+       "run may need more or less memory%s",
        a->amp && is_shared && !a->lora_rank
            ? ". Not included: 2 bytes per parameter for float32 gradients"
            : "");
+}
+
+// LLaMA-Factory converts no parameters under ZeRO 3 (model/adapter.py, init_adapter).
+static void fill_stage_3(project_job *p, job_args *a) {
+  bool is_left = p->project.dialect == PLIM_DIALECT_LLAMA_FACTORY &&
+                 a->strategy == PLIM_SHARD_ZERO3 && !a->weights;
+  if (is_left && !job_is_typed(a, &a->dtype)) a->dtype = DTYPE_AUTO;
+}
+
+static void fill_attention(const project_job *p, job_args *a) {
+  const plim_setting *s = project_job_setting(p, "flash_attn", "flash_attn");
+  bool is_auto = s && s->value.kind == PLIM_VALUE_TEXT && strcmp(s->value.text, "auto") == 0;
+  a->is_factory = p->project.dialect == PLIM_DIALECT_LLAMA_FACTORY;
+  a->leaves_attention = a->is_factory && (!s || is_auto) && !job_is_typed(a, &a->attention);
 }
 
 // LLaMA-Factory v1 trains all parameters in float32; bf16 is used only by FSDP, without autocast (model_engine.py,
@@ -244,6 +259,8 @@ void project_job_fill_ecosystem(project_job *p, job_args *a) {
   fill_new_tokens(p, a);
   fill_megatron(p, a);
   fill_factory(p, a);
+  fill_stage_3(p, a);
+  fill_attention(p, a);
   fill_kbit(p, a);
   fill_packing(p, a);
   fill_old_dtype(p, a);
@@ -265,9 +282,10 @@ void project_job_note_one(project_job *p, const job_args *a) {
 // The launch command in a comment of torchtune's file names a recipe for one GPU.
 static bool is_for_one(const project_job *p) {
   for (size_t i = 0; i < p->project.files.len; i++) {
-    const char *from = strstr(p->project.files.at[i]->text, "tune run ");
-    size_t line = from ? strcspn(from, "\n") : 0;
-    if (from && memmem(from, line, "_single_device", 14)) return true;
+    size_t size;
+    int number;
+    const char *line = plim_project_tune_command(p->project.files.at[i], &size, &number);
+    if (line && memmem(line, size, "_single_device", 14)) return true;
   }
   return false;
 }

@@ -63,6 +63,21 @@ bool project_job_is_plain(const project_job *p) { return is_plain_script(&p->pro
 // Of one machine as data centres have them: what most published configurations of sharded training are made for.
 enum { USUAL_GPUS = 8 };
 
+// LLaMA-Factory v1 puts each expert on one of ep_size GPUs, which must divide the number of all (distributed/fsdpturbo.py).
+static void assume_usual_gpus(project_job *p, job_args *a) {
+  const plim_setting *group = project_job_setting(p, "dist_config.ep_size", "dist_config.ep_size");
+  bool is_count = group && group->value.kind == PLIM_VALUE_INTEGER && group->value.integer > 0 &&
+                  group->value.integer <= 1 << 16;
+  int64_t size = is_count ? group->value.integer : 1;
+  bool is_usual = USUAL_GPUS % size == 0;
+  a->world = (uint64_t)(is_usual ? USUAL_GPUS : (USUAL_GPUS + size - 1) / size * size);
+  plim_note_add(&p->notes, "assumed.gpus", "world",
+                "the files shard the model (%s) and do not set the number of GPUs: assuming %d%s%s "
+                "(--world N to change)",
+                p->run.strategy.text, (int)a->world, is_usual ? "" : ", a multiple of ",
+                is_usual ? "" : group->key);
+}
+
 plim_err project_job_check_world(project_job *p, job_args *a, plim_error *error) {
   int64_t steps;
   bool is_open = a->world == JOB_UNSET && p->run.world.origin == PLIM_ABSENT;
@@ -72,11 +87,7 @@ plim_err project_job_check_world(project_job *p, job_args *a, plim_error *error)
     plim_note_add(&p->notes, "assumed.gpus", "world",
                   "the files have no launcher: assuming one GPU (--world N for more)");
   else if (is_sharded(p, a)) {
-    a->world = USUAL_GPUS;
-    plim_note_add(&p->notes, "assumed.gpus", "world",
-                  "the files shard the model (%s) and do not set the number of GPUs: assuming %d "
-                  "(--world N to change)",
-                  p->run.strategy.text, USUAL_GPUS);
+    assume_usual_gpus(p, a);
     return PLIM_OK;
   }
   if (a->accumulate == JOB_UNSET && plim_project_accumulation(&p->project, 1, 1, &steps))

@@ -155,9 +155,13 @@ static void factory_line(const launch *l, plim_dialect dialect, FILE *out) {
 static void tune_recipe(const launch *l, const plim_project_file *f, char *name, size_t size) {
   static const char *const ends[] = {"_distributed", "_single_device"};
   bool has_adapters = l->choice->at[PLIM_KNOB_LORA_RANK] > 0;
-  snprintf(name, size, "%s_finetune_distributed", has_adapters ? "lora" : "full");
-  const char *from = strstr(f->text, "tune run ");
-  size_t line = from ? strcspn(from, "\n") : 0;
+  bool is_dpo = l->job.recipe.method == PLIM_METHOD_DPO_TUNE;
+  snprintf(name, size, "%s_%s_distributed", has_adapters ? "lora" : "full",
+           is_dpo ? "dpo" : "finetune");
+  if (l->job.recipe.distils) snprintf(name, size, "knowledge_distillation_distributed");
+  size_t line = 0;
+  int number;
+  const char *from = plim_project_tune_command(f, &line, &number);
   for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
     const char *end = from ? memmem(from, line, ends[i], strlen(ends[i])) : NULL, *begin = end;
     while (begin && begin > from && !strchr(" \t", begin[-1])) begin--;

@@ -427,7 +427,7 @@ static void train_manually(plim_tape *t, plim_model *m, const plim_recipe *r, pl
     if (r->distils) plim_distillation_scale(t);
     if (clips && r->distils) set(t, &v.distillation.norm, train_clipped_norm(t, m, &v.scaler));
     else if (clips) plim_consume(t, train_clipped_norm(t, m, &v.scaler));
-    if (own) plim_work_step_end(t);
+    if (own) plim_tape_purpose(t, PLIM_FOR_ACTIVATIONS), plim_work_step_end(t);
     else train_update(t, m, r, &v.scaler, m->parameters.at, state);
     if (r->method == PLIM_METHOD_DPO_TUNE) plim_pairs_log(t, &v.pairs);
     if (r->distils) plim_distillation_log(t, &v.distillation);

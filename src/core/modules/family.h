@@ -203,6 +203,9 @@ struct plim_family {
   bool axolotl_avoids_reentrant;
   // Axolotl has neither Liger-Kernel nor Cut Cross Entropy for it (model_support/, Unsupported).
   bool axolotl_has_no_loss;
+  // LLaMA-Factory's own choice of attention (model/model_utils/attention.py): eager if flash-attn is not installed, and a
+  // kernel of the Hub.
+  bool factory_is_eager, factory_has_kernel;
   // Published checkpoints name code of their own (auto_map in config.json), which trust_remote_code runs instead.
   bool ships_code;
   // Liger-Kernel 0.8 (MODEL_TYPE_TO_APPLY_LIGER_FN) replaces norms, rotary positions, MLP and loss by those

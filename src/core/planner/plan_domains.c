@@ -279,8 +279,9 @@ plim_domain plim_concession_domain(const plim_concessions *l, plim_knob knob) {
     micro_batches(r, &d);
     return d;
   }
-  // Eager attention never helps. Expandable segments nearly always do, and the search notices where they do not.
-  bool is_eager = own == PLIM_ATTENTION_EAGER;
+  // Eager attention never helps, but sdpa leaves out the soft cap of scores. Expandable segments nearly always help, and
+  // the search notices where they do not.
+  bool is_eager = own == PLIM_ATTENTION_EAGER && r->job.model.attention_softcap == 0;
   bool is_replaced = (is_eager && !is_held) || plim_attention_is_refused(r, NULL);
   if (knob == PLIM_KNOB_ATTENTION) push(&d, is_replaced ? PLIM_ATTENTION_SDPA : own);
   if (knob == PLIM_KNOB_ALLOC_CONF && !is_held) push(&d, PLIM_CONF_EXPANDABLE);

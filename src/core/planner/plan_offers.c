@@ -53,6 +53,7 @@ static void offer_saving(plim_search *s, plim_knob knob) {
     choice.at[knob] = concessions.at.at[knob] = d.at[i];
     if (knob == PLIM_KNOB_MICRO_BATCH && !plim_set_accumulation(s->r, &choice)) continue;
     plim_rung shown;
+    if (!plim_choice_is_sound(s->r, &choice)) continue;
     if (!may_save(s, &choice, &plan->choice) || !plim_search_show(s, &choice, &shown)) continue;
     if (!saves(&shown, plan, WORTH_NAMING)) continue;
     add(s, &concessions, &shown);

@@ -263,7 +263,8 @@ static int run_again(plim_tape *t, struct plim_checkpoint *f, plim_tensor *const
                      plim_tensor **outputs) {
   plim_closure *call = &f->call;
   bool was = set_grad_mode(t, true), was_recomputing = t->state.is_recomputing;
-  t->state.is_recomputing = true;
+  bool ran_again = t->state.runs_again;
+  t->state.is_recomputing = t->state.runs_again = true;
   plim_tensor *held[PLIM_MAX_HELD];
   memcpy(held, call->held, sizeof held);
   memcpy(held, arguments + 1, (size_t)call->positional * sizeof *held);
@@ -272,6 +273,7 @@ static int run_again(plim_tape *t, struct plim_checkpoint *f, plim_tensor *const
   for (int i = 0; call->results && i < PLIM_MAX_RESULTS; i++)
     if (call->results[i]) set(t, &outputs[count++], give(t, &call->results[i]));
   t->state.is_recomputing = was_recomputing;
+  t->state.runs_again = ran_again;
   set_grad_mode(t, was);
   return count;
 }

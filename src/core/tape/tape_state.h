@@ -13,6 +13,7 @@ typedef struct {
   plim_stream stream;
   int32_t next_layer;
   bool is_recomputing; // a checkpointed layer is being recomputed
+  bool runs_again;     // and the checkpoint is reentrant: a forward pass of its own
   uint8_t parts;       // bit i is set while plim_part i of the model runs
   uint8_t free_kind;   // a plim_stream_kind for frees that happen now
   uint8_t autocast;    // a plim_dtype; PLIM_BOOL: off

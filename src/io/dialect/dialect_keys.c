@@ -496,11 +496,9 @@ static const plim_key llama_factory[] = {
           .flags = PLIM_KEY_LAST | PLIM_KEY_ADDABLE),
   WORDS("use_unsloth_gc", CHECKPOINT, offloaded_flag, NULL, LAST),
   WORDS("flash_attn", ATTENTION, flash_attn, "sdpa", ADDABLE),
-  // Trainable parameters are float32 unless pure_bf16 is set; frozen ones have the compute type.
-  WORDS("bf16", DTYPE, bf16_dtype, "auto"),
-  WORDS("fp16", DTYPE, fp16_dtype, NULL),
-  WORDS("finetuning_type", DTYPE, full_is_fp32, NULL, READ_ONLY),
-  WORDS("pure_bf16", DTYPE, bf16_dtype, NULL),
+  // The checkpoint's type (model/loader.py); trainable parameters are then float32 unless pure_bf16 is set (adapter.py).
+  WORDS("finetuning_type", DTYPE, full_is_fp32, "auto", READ_ONLY),
+  WORDS("pure_bf16", DTYPE, left_as_loaded, NULL),
   WORDS("enable_liger_kernel", LIGER, on_off, "off", ADDABLE),
   WORDS("bf16", PRECISION, bf16, "none", ADDABLE),
   WORDS("fp16", PRECISION, fp16, NULL, ADDABLE),

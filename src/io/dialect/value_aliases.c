@@ -73,6 +73,7 @@ WORDS(bf16_dtype, {"true", "bf16"}, {"auto", "bf16"}, {"full", "bf16"}, {"false"
       {"null", "?fp32"});
 WORDS(fp16_dtype, {"true", "fp16"}, {"false", "-"}, {"null", "-"});
 WORDS(full_is_fp32, {"full", "fp32"}, {"*", "-"});
+WORDS(left_as_loaded, {"true", "auto"}, {"false", "-"}, {"null", "-"});
 
 // ---- quantisation
 WORDS(4bit, {"true", "nf4"}, {"false", "?plain"}, {"null", "?plain"});

@@ -32,7 +32,12 @@ per_device_train_batch_size: 4
 gradient_accumulation_steps: 1
 bf16: true
 YAML
-say "LLaMA-Factory" full.yaml --world 4
+say "LLaMA-Factory, which converts nothing under ZeRO 3" full.yaml --world 4
+sed -i 's/"stage": 3/"stage": 2/' ds.json
+say "LLaMA-Factory, in float32" full.yaml --world 4
+sed 's/qwen2.5-0.5b/openai-community\/gpt2/; /deepspeed/d; s/full/lora/' full.yaml > lora.yaml
+echo "== LLaMA-Factory, adapters on a checkpoint that is stored in float32"
+$PLIMSOLL plan lora.yaml --gpu 48GiB | head -1
 cat > light.py <<'PY'
 import lightning as L
 from transformers import AutoModelForCausalLM

@@ -24,6 +24,9 @@ $PLIMSOLL plan recipe.yaml --gpu 80GiB | sed -n '/^assumes/,/^now/p'
 echo "== experts"
 sed -i 's/llama3_2_vision.lora_llama3_2_vision_11b/llama4.lora_llama4_scout_17b_16e/' recipe.yaml
 $PLIMSOLL plan recipe.yaml --gpu 80GiB --world 8 | grep -A1 "_component_:"
+echo "== only what joins images and text has adapters"
+sed -i -e 's/encoder_trainable: lora/encoder_trainable: frozen/' -e 's/decoder_trainable: frozen/decoder_trainable: lora/' recipe.yaml
+$PLIMSOLL plan recipe.yaml --gpu 80GiB --world 8 | grep _trainable
 ) 2>&1 || echo "exit $?"
 (
 part linearised

@@ -52,6 +52,21 @@ loss:
 dtype: bf16
 enable_activation_checkpointing: True
 YAML
+echo "== without that command, the recipe is that of the method"
+sed 1d dpo.yaml > bare.yaml
+$PLIMSOLL plan bare.yaml --gpu 24GiB --world 2 | grep -E '^     tune'
+echo "== the comment says first how the teacher was trained"
+sed -e '1s/.*/# tune run --nproc_per_node 8 lora_finetune_distributed --config teacher\n# tune run --nproc_per_node 2 knowledge_distillation_distributed --config llama\/student/' -e '/^loss:/,$d' dpo.yaml > student.yaml
+cat >> student.yaml <<'YAML'
+teacher_model:
+  _component_: torchtune.models.llama3_2.llama3_2_3b
+loss:
+  _component_: torchtune.modules.loss.CEWithChunkedOutputLoss
+kd_loss:
+  _component_: torchtune.modules.loss.ForwardKLWithChunkedOutputLoss
+dtype: bf16
+YAML
+$PLIMSOLL plan student.yaml --gpu 24GiB | grep -E '^     tune|in this comment'
 echo "== the command for DPO on several GPUs"
 $PLIMSOLL plan dpo.yaml --gpu 24GiB | grep -E '^(planned|plimsoll)'
 $PLIMSOLL estimate $($PLIMSOLL plan dpo.yaml --gpu 24GiB | grep -E '^plimsoll estimate' | cut -d' ' -f3-) | grep -E '^FITS'
@@ -99,6 +114,8 @@ $PLIMSOLL plan quantised.yaml --gpu 24GiB | head -1
 echo "== FSDPTurbo"
 sed -i 's/name: fsdp2/name: fsdpturbo\n  ep_size: 2/; s/Qwen3-0.6B/Qwen3-30B-A3B/; s/name: muon/name: null/' v1.yaml
 $PLIMSOLL plan v1.yaml --gpu 80GiB | grep -E 'fsdpturbo|ep_size|not modelled|^now|^[0-9]\. |[-+] *offload|llamafactory-cli'
+sed -i 's/ep_size: 2/ep_size: 16/' v1.yaml
+$PLIMSOLL plan v1.yaml --gpu 80GiB | grep -E 'assuming 16|NPROC'
 )
 (
 part bridge
@@ -198,3 +215,26 @@ echo 'freeze_vision_tower: false' >> lf.yaml
 $PLIMSOLL plan lf.yaml --gpu 141GiB | grep -c 'is frozen' || true
 )
 } | sed -E 's/of [0-9]+ candidates/of N candidates/; s/smallest of [0-9]+/smallest of N/'
+(
+part attention-of-llama-factory
+cat > gemma.yaml <<'YAML'
+model_name_or_path: google/gemma-2-2b
+stage: sft
+do_train: true
+finetuning_type: lora
+cutoff_len: 2048
+per_device_train_batch_size: 1
+bf16: true
+YAML
+echo "== gemma2 has eager attention by default"
+$PLIMSOLL plan gemma.yaml --gpu 80GiB | grep -E -A1 'eager'
+echo "== which a plan keeps, because sdpa has no soft cap"
+echo 'flash_attn: disabled' >> gemma.yaml
+$PLIMSOLL plan gemma.yaml --gpu 80GiB | grep -E 'flash_attn|^attention|^plimsoll' | cut -d' ' -f1-20
+echo "== sdpa that the file asks for"
+sed -i 's/disabled/sdpa/' gemma.yaml
+$PLIMSOLL plan gemma.yaml --gpu 80GiB | grep -c eager
+echo "== a kernel of the Hub"
+sed -i 's/google.*/openai\/gpt-oss-20b/; /flash_attn/d' gemma.yaml
+$PLIMSOLL plan gemma.yaml --gpu 80GiB | grep -E -A2 'FlashAttention-3'
+)

@@ -38,6 +38,18 @@ TEST(unmeasured_parts_widen_the_interval) {
         (unsigned long long)a, (unsigned long long)b);
 }
 
+// The activations of the steps after the first are no memory of the optimizer, which steps in backward.
+TEST(an_optimizer_without_states_holds_nothing_when_it_steps_in_backward) {
+  plim_job job = job_of("tiny-llama");
+  plim_estimate e;
+  job.recipe.skips_clipping = job.recipe.steps_in_backward = true;
+  job.recipe.optimizer = plim_optimizer_named("sgd");
+  job.recipe.length = 1024;
+  CHECK(!estimate(&job, PLIM_UNKNOWN, &e, NULL), "estimate");
+  CHECK_U64(e.p.live_bytes[PLIM_FOR_OPTIMIZER], 0);
+  CHECK(e.p.live_bytes[PLIM_FOR_ACTIVATIONS] > 0, "no activations");
+}
+
 // Other versions have other logits and masks.
 TEST(the_interval_holds_versions_that_are_not_pinned) {
   plim_job job = job_of("smollm2-135m");

@@ -34,6 +34,9 @@ TEST(knobs_that_frameworks_tie_to_a_setting_are_held) {
       {FACTORY "use_badam: true\n", PLIM_KNOB_OPTIMIZER, "BAdam"},
       {FACTORY "use_badam: true\n", PLIM_KNOB_STRATEGY, "ZeRO-3"},
       {FACTORY "use_galore: true\n", PLIM_KNOB_STRATEGY, "GaLore with DeepSpeed"},
+      {FACTORY "use_galore: true\n", PLIM_KNOB_LORA_RANK, "adapters with GaLore"},
+      {FACTORY "tensor_model_parallel_size: 1\n", PLIM_KNOB_STRATEGY, "use_distributed_optimizer"},
+      {FACTORY "tensor_model_parallel_size: 1\n", PLIM_KNOB_CHECKPOINT, "recompute_granularity"},
       {FACTORY "use_asft_loss: true\n", PLIM_KNOB_LIGER, "needs all logits"},
       {FACTORY "pure_bf16: true\n", PLIM_KNOB_STRATEGY, "pure_bf16 with ZeRO-3"},
   };
@@ -78,7 +81,7 @@ TEST(values_that_frameworks_refuse_together_are_told_to_a_plan) {
   CHECK(refuses_pair(PLIM_KNOB_OFFLOAD, "activations", PLIM_KNOB_CHECKPOINT, "off"), "Axolotl");
   CHECK(!read_text("train.yaml", TUNE), "%s", error.message);
   CHECK(refuses_pair(PLIM_KNOB_OFFLOAD, "activations", PLIM_KNOB_CHECKPOINT, "off"), "torchtune");
-  CHECK(!refuses_pair(PLIM_KNOB_STRATEGY, "fsdp2", PLIM_KNOB_OPTIMIZER, "adamw-8bit"), "torchtune");
+  CHECK(refuses_pair(PLIM_KNOB_STRATEGY, "fsdp2", PLIM_KNOB_OPTIMIZER, "paged-adamw"), "torchtune");
   CHECK(!read_text("train.yaml", FACTORY), "%s", error.message);
   CHECK(!refuses_pair(PLIM_KNOB_OFFLOAD, "activations", PLIM_KNOB_CHECKPOINT, "off"),
         "another one");

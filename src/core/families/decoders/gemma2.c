@@ -42,6 +42,7 @@ const plim_family plim_family_gemma2 = {
                  .ties_embeddings = true},
     .windows = PLIM_WINDOWS_PATTERN,
     .keeps_mask_arguments = true,
+    .factory_is_eager = true,
     .lora_targets = "q_proj,v_proj",
     .old_rotary = PLIM_OLD_ROTARY_LAYERS,
     .recorded = PLIM_RECORDED_TRAINING | PLIM_RECORDED_QUANTISED | PLIM_RECORDED_SHARDED |

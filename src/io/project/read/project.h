@@ -175,6 +175,10 @@ int64_t plim_project_quotient(const plim_project *p, int64_t ranks);
 bool plim_project_accumulation(const plim_project *p, int64_t micro_batch, int64_t world,
                                int64_t *out);
 
+// The line of a comment with torchtune's launch command. Of several, that which names this file: a comment may also say how
+// another model is trained, such as the teacher of a distillation. NULL: none.
+const char *plim_project_tune_command(const plim_project_file *f, size_t *size, int *number);
+
 // How the files train, where it is not by texts and is modelled (project_unmodelled.c).
 typedef struct {
   plim_method method;      // PLIM_METHOD_TEXTS: by texts, or it is not supported

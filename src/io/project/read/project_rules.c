@@ -58,6 +58,9 @@ static const rule rules[] = {
     {FACTORY, "use_badam", 0, PLIM_KNOB_STRATEGY,
      "LLaMA-Factory shares BAdam between GPUs only with ZeRO-3 and badam_mode: layer"},
     {FACTORY, "use_galore", 0, PLIM_KNOB_OPTIMIZER, "GaLore is the optimizer"},
+    {FACTORY, "use_badam", 0, PLIM_KNOB_LORA_RANK, "LLaMA-Factory refuses adapters with BAdam"},
+    {FACTORY, "use_galore", 0, PLIM_KNOB_LORA_RANK, "LLaMA-Factory refuses adapters with GaLore"},
+    {FACTORY, "use_apollo", 0, PLIM_KNOB_LORA_RANK, "LLaMA-Factory refuses adapters with APOLLO"},
     {FACTORY, "use_galore", 0, PLIM_KNOB_STRATEGY, "LLaMA-Factory refuses GaLore with DeepSpeed"},
     {FACTORY, "galore_layerwise", 0, PLIM_KNOB_ACCUMULATE,
      "must be 1 when the optimizer steps during backward"},
@@ -75,6 +78,14 @@ static const rule rules[] = {
     {FACTORY, "use_kt", 0, PLIM_KNOB_STRATEGY, "LLaMA-Factory refuses KTransformers with ZeRO-3"},
     {FACTORY, "predict_with_generate", 0, PLIM_KNOB_STRATEGY,
      "LLaMA-Factory refuses predict_with_generate with ZeRO-3"},
+    // Megatron's keys (train/mca, train/megatron_bridge) replace those of Trainer.
+    {FACTORY, "tensor_model_parallel_size", 0, PLIM_KNOB_STRATEGY,
+     "Megatron shards only its optimizer, by use_distributed_optimizer"},
+    {FACTORY, "tensor_model_parallel_size", 0, PLIM_KNOB_CHECKPOINT,
+     "Megatron's checkpointing has several keys, with recompute_granularity"},
+    {FACTORY, "tensor_model_parallel_size", 0, PLIM_KNOB_OPTIMIZER, "Megatron has its own"},
+    {FACTORY, "tensor_model_parallel_size", 0, PLIM_KNOB_QUANTISATION,
+     "Megatron's weights are not quantised"},
     {FACTORY, "use_dft_loss", 0, PLIM_KNOB_LIGER, "this loss needs all logits"},
     {FACTORY, "use_asft_loss", 0, PLIM_KNOB_LIGER, "this loss needs all logits"},
     {FACTORY, "use_eaft_loss", 0, PLIM_KNOB_LIGER, "this loss needs all logits"},
@@ -114,24 +125,32 @@ void plim_project_apply_rules(plim_project *p) {
 
 // ---- two knobs --------------------------------------------------------------------------------------
 
-#define ROUNDED "adamw-8bit paged-adamw-8bit lion-8bit paged-lion-8bit"
+#define BITSANDBYTES                                                                               \
+  "adamw-8bit paged-adamw paged-adamw-8bit lion-bnb lion-8bit paged-lion paged-lion-8bit "         \
+  "rmsprop-bnb rmsprop-8bit ademamix ademamix-8bit paged-ademamix paged-ademamix-8bit"
 
 static const struct {
   plim_dialect dialect;
   plim_refused_pair pair;
+  bool needs_adapters;
 } pairs[] = {
     // torchtune 0.6, recipes/lora_finetune_single_device.py; Axolotl 0.19, check_activation_offloading_wo_gc.
     {TUNE, {{PLIM_KNOB_OFFLOAD, PLIM_KNOB_CHECKPOINT}, {"activations", "off"}}},
     // It has no such checkpoints: with both of its keys, plain ones are offloaded.
     {TUNE, {{PLIM_KNOB_CHECKPOINT, PLIM_KNOB_CHECKPOINT}, {"offloaded", "offloaded"}}},
     {AXOLOTL, {{PLIM_KNOB_OFFLOAD, PLIM_KNOB_CHECKPOINT}, {"activations", "off"}}},
-    // Axolotl 0.19, check_fsdp2_w_8bit_optimizer: bitsandbytes' kernels fail with FSDP2's tensors.
-    {AXOLOTL, {{PLIM_KNOB_STRATEGY, PLIM_KNOB_OPTIMIZER}, {"fsdp2", ROUNDED}}},
+    // bitsandbytes' kernels fail with FSDP2's tensors: "got mixed torch.Tensor and DTensor" (0.50 with torch 2.11).
+    {ANY, {{PLIM_KNOB_STRATEGY, PLIM_KNOB_OPTIMIZER}, {"fsdp2", BITSANDBYTES}}},
+    // With adapters on weights that are not quantised, gradient_checkpointing: offload turns checkpointing off
+    // (core/builders/base.py, _configure_gradient_checkpointing).
+    {AXOLOTL, {{PLIM_KNOB_CHECKPOINT, PLIM_KNOB_QUANTISATION}, {"offloaded", "plain"}}, true},
 };
 
 size_t plim_project_refused(const plim_project *p, plim_refused_pair out[PLIM_MAX_REFUSED]) {
   size_t count = 0;
   for (size_t i = 0; i < sizeof pairs / sizeof *pairs && count < PLIM_MAX_REFUSED; i++)
-    if (pairs[i].dialect == p->dialect) out[count++] = pairs[i].pair;
+    if ((pairs[i].dialect == p->dialect || pairs[i].dialect == ANY) &&
+        (!pairs[i].needs_adapters || plim_project_adapts(p)))
+      out[count++] = pairs[i].pair;
   return count;
 }

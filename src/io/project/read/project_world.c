@@ -87,13 +87,47 @@ static void spread_over_nodes(plim_project *p) {
 
 // ---- from a comment ---------------------------------------------------------------------------------
 
-// The number behind "--nproc_per_node" in a comment that has torchtune's launch command; 0: none.
+static bool has(const char *line, size_t size, const char *word) {
+  return memmem(line, size, word, strlen(word)) != NULL;
+}
+
+// Whether the name behind "--config" is that of this file, without folder and ending.
+static bool names_file(const char *line, size_t size, const char *path) {
+  static const char flag[] = "--config";
+  const char *at = memmem(line, size, flag, sizeof flag - 1), *end = line + size;
+  const char *slash = strrchr(path, '/'), *own = slash ? slash + 1 : path,
+             *ending = strrchr(own, '.');
+  size_t n = ending ? (size_t)(ending - own) : strlen(own);
+  if (!at) return false;
+  at += sizeof flag - 1;
+  while (at < end && strchr(" =", *at)) at++;
+  for (const char *c = at; c < end && !strchr(" \t\r", *c); c++)
+    if (*c == '/') at = c + 1;
+  if ((size_t)(end - at) < n || memcmp(at, own, n) != 0) return false;
+  return at + n == end || strchr(" \t\r", at[n]) || strncmp(at + n, ".yaml", 5) == 0;
+}
+
+const char *plim_project_tune_command(const plim_project_file *f, size_t *size, int *number) {
+  const char *found = NULL;
+  bool has_recipe = false;
+  int at = 1;
+  for (const char *line = f->text; *line; at++) {
+    size_t length = strcspn(line, "\n"), blank = strspn(line, " \t");
+    bool is_command = line[blank] == '#' && has(line, length, "tune run ");
+    bool trains = has(line, length, "_distributed") || has(line, length, "_single_device");
+    if (is_command && (trains || !has_recipe)) {
+      found = line, *size = length, *number = at;
+      has_recipe = trains;
+      if (trains && names_file(line, length, f->path)) return found;
+    }
+    line += length + (line[length] != 0);
+  }
+  return found;
+}
+
+// The number behind "--nproc_per_node" in the command; 0: none.
 static int64_t launched(const char *line, size_t size) {
-  static const char command[] = "tune run", flag[] = "--nproc_per_node";
-  size_t blank = 0;
-  while (blank < size && strchr(" \t", line[blank])) blank++;
-  if (blank == size || line[blank] != '#' || !memmem(line, size, command, sizeof command - 1))
-    return 0;
+  static const char flag[] = "--nproc_per_node";
   const char *at = memmem(line, size, flag, sizeof flag - 1);
   if (!at) return 0;
   at += sizeof flag - 1;
@@ -107,14 +141,11 @@ static void take_comment(plim_project *p) {
   if (p->dialect != PLIM_DIALECT_TORCHTUNE || world->origin != PLIM_ABSENT) return;
   for (size_t i = 0; i < p->files.len; i++) {
     const plim_project_file *f = p->files.at[i];
-    int64_t count = 0;
+    size_t size = 0;
     int number = 0;
     if (f->is.dialect != PLIM_DIALECT_TORCHTUNE || f->settings.format != PLIM_FORMAT_YAML) continue;
-    for (const char *line = f->text; *line && !count; number++) {
-      size_t size = strcspn(line, "\n");
-      count = launched(line, size);
-      line += size + (line[size] != 0);
-    }
+    const char *line = plim_project_tune_command(f, &size, &number);
+    int64_t count = line ? launched(line, size) : 0;
     if (!count) continue;
     *world = (plim_project_knob){.origin = PLIM_DEFAULTED,
                                  .value = {.kind = PLIM_VALUE_INTEGER, .integer = count}};
