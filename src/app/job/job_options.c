@@ -393,7 +393,7 @@ static plim_err understand_recipe(const job_args *args, job_request *r, plim_err
                     .loss = (plim_loss_kind)args->loss,
                     .loss_chunk = (int64_t)chunk_of(args),
                     .uses_liger = args->liger,
-                    .offloads_saved = args->offload == JOB_OFFLOAD_ACTIVATIONS,
+                    .offloading = args->offloading,
                     .is_trainer = args->loop == LOOP_TRAINER,
                     .uses_accelerator = args->through_accelerate && args->loop != LOOP_TRAINER,
                     .is_bare = is_bare(args),
@@ -401,6 +401,7 @@ static plim_err understand_recipe(const job_args *args, job_request *r, plim_err
                     .steps_in_backward = args->in_backward,
                     .keeps_only_loss = args->loop == LOOP_LOSS_ONLY,
                     .deletes_outputs = args->delete_outputs};
+  plim_recipe_offload(recipe, args->offload == JOB_OFFLOAD_ACTIVATIONS);
   r->job.prepares_kbit = args->prepare ? args->prepare == PREPARE_PEFT : !args->leaves_kbit;
   mention_experts(r);
   understand_sharding(args, r);

@@ -52,6 +52,7 @@ typedef struct {
   bool on_is_reentrant;    // and the files have no word for that
   bool trusts_code;        // that checkpoints bring along (trust_remote_code)
   bool is_patched;         // Axolotl: FSDP2 takes 8-bit weights
+  plim_saving offloading;  // how activations are offloaded if they are (plim_recipe)
   const char *versions;    // as typed: "transformers=4.57,torch=2.9"; NULL: not typed
   plim_pins pins;          // versions that the files ask for
   const cli_call

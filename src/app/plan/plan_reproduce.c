@@ -29,7 +29,7 @@ static int amp_of(const plim_job *job) {
 
 static int offload_of(const plim_job *job) {
   const char *what = job->recipe.checkpoint == PLIM_CHECKPOINT_OFFLOADED ? "checkpoints"
-                     : job->recipe.offloads_saved                        ? "activations"
+                     : job->recipe.saving                                ? "activations"
                      : job->sharding.offloads_parameters                 ? "parameters"
                      : job->sharding.offloads_optimizer                  ? "optimizer"
                                                                          : "none";

@@ -65,7 +65,7 @@ static bool uses_liger_elsewhere(const plim_job *job) {
 
 static bool offloads_with_trainer(const plim_job *job) {
   return job->recipe.is_trainer &&
-         (job->recipe.offloads_saved || job->recipe.checkpoint == PLIM_CHECKPOINT_OFFLOADED);
+         (job->recipe.saving || job->recipe.checkpoint == PLIM_CHECKPOINT_OFFLOADED);
 }
 
 static bool trains_offloaded_layers_under_autocast(const plim_job *job) {
@@ -340,6 +340,6 @@ size_t plim_job_unverified(const plim_job *job, const char **reasons, size_t max
 
 bool plim_job_moves_to_host(const plim_job *job) {
   return job->sharding.offloads_optimizer || job->sharding.offloads_parameters ||
-         job->recipe.offloads_saved || job->recipe.checkpoint == PLIM_CHECKPOINT_OFFLOADED ||
+         job->recipe.saving || job->recipe.checkpoint == PLIM_CHECKPOINT_OFFLOADED ||
          plim_optimizer_is_paged(job->recipe.optimizer);
 }
