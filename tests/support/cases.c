@@ -174,12 +174,14 @@ static void contrast_of(const json_t *c, plim_recipe *r) {
   if (has_option(c, "ckpt")) r->checkpoint = PLIM_CHECKPOINT_ON;
 }
 
-// scripts/offloading.py has TRL's or torchtune's class, with or without a stream of its own.
+// scripts/offloading.py has the class of TRL, torchtune or Axolotl, with or without a stream of its own.
 static plim_saving saving_of(const json_t *c) {
   bool is_inline = json_is_false(json_object_get(c, "streams"));
   if (case_is(c, "offload", "trl")) return is_inline ? PLIM_SAVED_BY_TRL_INLINE : PLIM_SAVED_BY_TRL;
   if (case_is(c, "offload", "torchtune"))
     return is_inline ? PLIM_SAVED_BY_TUNE_INLINE : PLIM_SAVED_BY_TUNE;
+  if (case_is(c, "offload", "axolotl"))
+    return is_inline ? PLIM_SAVED_BY_AXOLOTL_INLINE : PLIM_SAVED_BY_AXOLOTL;
   return case_is(c, "offload", "save_on_cpu") ? PLIM_SAVED_ON_HOST : PLIM_SAVED_HERE;
 }
 

@@ -10,19 +10,31 @@ enum {
   LEAST_OFFLOADED = 1024 // min_offload_size
 };
 
-static bool is_tune(plim_saving how) {
-  return how == PLIM_SAVED_BY_TUNE || how == PLIM_SAVED_BY_TUNE_INLINE;
-}
+typedef struct {
+  bool is_class;      // OffloadActivations
+  bool is_around;     // the whole training step
+  bool has_stream;    // of its own
+  bool knows_storage; // tells the model's parameters from other tensors by their storage
+  bool clones_first;  // makes everything contiguous before the class sees it
+} saving_kind;
 
-static bool is_trl(plim_saving how) {
-  return how == PLIM_SAVED_BY_TRL || how == PLIM_SAVED_BY_TRL_INLINE;
-}
+static const saving_kind kinds[PLIM_SAVINGS] = {
+    [PLIM_SAVED_BY_TRL] = {true, true, true, true, false},
+    [PLIM_SAVED_BY_TRL_INLINE] = {true, true, false, true, false},
+    [PLIM_SAVED_BY_TUNE] = {true, false, true, false, false},
+    [PLIM_SAVED_BY_TUNE_INLINE] = {true, false, false, false, false},
+    [PLIM_SAVED_BY_AXOLOTL] = {true, true, true, false, true},
+    [PLIM_SAVED_BY_AXOLOTL_INLINE] = {true, true, false, false, false},
+};
 
-static bool has_stream(plim_saving how) {
-  return how == PLIM_SAVED_BY_TUNE || how == PLIM_SAVED_BY_TRL;
-}
+// torchtune's version of the class is the older one.
+static bool is_tune(plim_saving how) { return kinds[how].is_class && !kinds[how].is_around; }
 
-bool offload_is_class(plim_saving how) { return is_tune(how) || is_trl(how); }
+static bool is_trl(plim_saving how) { return kinds[how].is_class && kinds[how].is_around; }
+
+static bool has_stream(plim_saving how) { return kinds[how].has_stream; }
+
+bool offload_is_class(plim_saving how) { return kinds[how].is_class; }
 
 plim_saving plim_saves(plim_tape *t, plim_saving how) {
   plim_saving was = t->offload.how;
@@ -101,6 +113,8 @@ static plim_tensor *bring_back(plim_tape *t, const plim_tensor *host) {
 
 // ---- keys -----------------------------------------------------------------------------------------
 
+static bool deduplicates(plim_saving how) { return is_trl(how) && has_stream(how); }
+
 static offload_key *find_key(struct tape_offload *o, const plim_tensor *x) {
   for (size_t i = 0; i < o->keys.len; i++) {
     offload_key *k = &o->keys.at[i];
@@ -110,8 +124,7 @@ static offload_key *find_key(struct tape_offload *o, const plim_tensor *x) {
 }
 
 static void track_key(plim_tape *t, offload_key key) {
-  if (t->offload.made == PLIM_SAVED_BY_TRL && !vec_push(&t->offload.keys, key))
-    t->state.failed = true;
+  if (deduplicates(t->offload.made) && !vec_push(&t->offload.keys, key)) t->state.failed = true;
 }
 
 static void release_key(struct tape_offload *o, uint32_t number) {
@@ -142,11 +155,14 @@ static plim_tensor *drop_forward(plim_tape *t, uint32_t last) {
   return variable;
 }
 
-// TRL compares storages with those of the model's parameters, torchtune only recognises the parameters themselves: a
-// transposed weight is none.
-static bool is_parameter(plim_saving how, const plim_tensor *x) {
+// isinstance(x, Parameter): a transposed weight is none.
+static bool is_parameter(const plim_tensor *x) {
+  return x->storage->purpose <= PLIM_FOR_ADAPTERS && !x->fn && !x->base;
+}
+
+static bool is_known_parameter(plim_saving how, const plim_tensor *x) {
   bool is_weights = x->storage->purpose <= PLIM_FOR_ADAPTERS;
-  return is_weights && (is_trl(how) || (!x->fn && !x->base));
+  return kinds[how].knows_storage ? is_weights : is_parameter(x);
 }
 
 static plim_tensor *keep(plim_tensor *x, bool is_output, plim_tape *t) {
@@ -159,10 +175,9 @@ static plim_tensor *keep(plim_tensor *x, bool is_output, plim_tape *t) {
   return alias;
 }
 
-// TRL copies what is not contiguous, or does not start where its storage does, on the card first.
-static plim_tensor *made_contiguous(plim_tape *t, plim_saving how, plim_tensor *x) {
-  bool is_as_it_is = is_tune(how) || is_broadcast(x) || (plim_is_contiguous(x) && !x->offset);
-  if (is_as_it_is) {
+// What is not contiguous, or does not start where its storage does, is copied on the card first.
+static plim_tensor *made_contiguous(plim_tape *t, plim_tensor *x) {
+  if (plim_is_contiguous(x) && !x->offset) {
     plim_retain(x);
     return x;
   }
@@ -179,21 +194,23 @@ static void begin_saving(struct tape_offload *o) {
   o->keys.len = 0;
 }
 
-plim_tensor *offload_pack(plim_tape *t, plim_tensor *x, bool is_output, uint32_t *number) {
+static plim_tensor *pack(plim_tape *t, plim_tensor *x, bool is_output, uint32_t *number) {
   struct tape_offload *o = &t->offload;
   plim_saving how = o->how;
   o->made = how;
   begin_saving(o);
   *number = ++o->numbers;
   o->tracked++;
-  offload_key *known = how == PLIM_SAVED_BY_TRL ? find_key(o, x) : NULL;
+  offload_key *known = deduplicates(how) ? find_key(o, x) : NULL;
   if (known) known->number = *number;
   bool is_large = plim_numel(&x->shape) * plim_dtype_bytes[x->dtype] >= LEAST_OFFLOADED;
   bool is_here = !x->storage->is_on_host && !x->storage->is_waiting;
-  if (known || !is_here || !is_large || is_parameter(how, x)) return keep(x, is_output, t);
+  if (known || !is_here || !is_large || is_known_parameter(how, x)) return keep(x, is_output, t);
 
   offload_key key = {x->storage->id, *number, x->offset, x->dtype};
-  plim_tensor *copied = made_contiguous(t, how, x), *variable = NULL;
+  bool is_as_it_is = is_tune(how) || is_broadcast(x);
+  plim_tensor *variable = NULL, *copied = is_as_it_is ? x : made_contiguous(t, x);
+  if (is_as_it_is) plim_retain(x);
   if (has_stream(how) && *number > FORWARD_STASH)
     variable = drop_forward(t, *number - FORWARD_STASH);
   plim_stream was = enter_stream(t, how);
@@ -209,6 +226,14 @@ plim_tensor *offload_pack(plim_tape *t, plim_tensor *x, bool is_output, uint32_t
   }
   plim_release(t, variable);
   return host;
+}
+
+plim_tensor *offload_pack(plim_tape *t, plim_tensor *x, bool is_output, uint32_t *number) {
+  if (!kinds[t->offload.how].clones_first || is_parameter(x)) return pack(t, x, is_output, number);
+  plim_tensor *whole = made_contiguous(t, x);
+  plim_tensor *kept = pack(t, whole, is_output && whole == x, number);
+  plim_release(t, whole);
+  return kept;
 }
 
 // ---- unpacking ------------------------------------------------------------------------------------

@@ -385,8 +385,8 @@ plim_tensor *plim_checkpoint_reentrant(plim_tape *t, plim_closure call, plim_ten
 plim_tensor *plim_checkpoint_offloaded(plim_tape *t, plim_closure call, plim_tensor *x);
 
 // Where tensors that are saved for backward are kept. The class OffloadActivations copies large ones to the host on a
-// stream of its own; `inline`: on the compute stream (use_streams=False). TRL and Axolotl use it around a whole training
-// step, torchtune's recipes around the model.
+// stream of its own; INLINE: on the compute stream (use_streams=False). TRL and Axolotl use it around a whole training
+// step, torchtune's recipes around the model. With adapters, Axolotl does not tell it the model's parameters.
 typedef enum {
   PLIM_SAVED_HERE,    // on the GPU
   PLIM_SAVED_ON_HOST, // torch.autograd.graph.save_on_cpu
@@ -394,6 +394,8 @@ typedef enum {
   PLIM_SAVED_BY_TRL_INLINE,
   PLIM_SAVED_BY_TUNE,
   PLIM_SAVED_BY_TUNE_INLINE,
+  PLIM_SAVED_BY_AXOLOTL, // with adapters; without, as by TRL
+  PLIM_SAVED_BY_AXOLOTL_INLINE,
   PLIM_SAVINGS
 } plim_saving;
 
@@ -403,7 +405,7 @@ plim_saving plim_saves(plim_tape *t, plim_saving how); // from now on; returns h
 bool plim_saves_model_alone(const plim_tape *t); // torchtune's
 plim_saving plim_saves_head(plim_tape *t);
 plim_saving plim_saves_loss(plim_tape *t);
-// `with OffloadActivations:` around a training step. Does nothing if not TRL's.
+// `with OffloadActivations:` around a training step. They do nothing for save_on_cpu and torchtune's.
 void plim_saves_enter(plim_tape *t, plim_saving how);
 void plim_saves_leave(plim_tape *t, plim_saving how);
 

@@ -26,15 +26,24 @@ MODELS = {
     "qwen2": {"model_type": "qwen2", "hidden_size": 896, "intermediate_size": 4864, "num_hidden_layers": 3, "num_attention_heads": 14, "num_key_value_heads": 2, "vocab_size": 32000, "tie_word_embeddings": True},
     "gemma2": {"model_type": "gemma2", "hidden_size": 1152, "intermediate_size": 4608, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 256, "vocab_size": 32000, "tie_word_embeddings": True},
 }
+MODELS |= {
+    "mistral": MODELS["llama"] | {"model_type": "mistral", "sliding_window": None},
+    "qwen3": MODELS["llama"] | {"model_type": "qwen3", "head_dim": 64},
+    "phi3": MODELS["llama"] | {"model_type": "phi3", "pad_token_id": 0},
+    "mixtral": MODELS["llama"] | {"model_type": "mixtral", "num_local_experts": 4, "num_experts_per_tok": 2, "intermediate_size": 1024, "sliding_window": None},
+    "gpt2": {"model_type": "gpt2", "n_embd": 768, "n_layer": 3, "n_head": 12, "vocab_size": 50257},
+}
 LINEAR = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 LORA = {"lora": {"r": 8, "dropout": 0.0, "targets": LINEAR}}
 DROPPED = {"lora": {"r": 8, "dropout": 0.05, "targets": LINEAR}}
+PHI_LORA = {"lora": {"r": 8, "dropout": 0.05, "targets": ["qkv_proj", "o_proj", "gate_up_proj", "down_proj"]}}
 CKPT, REENTRANT = {"ckpt": True}, {"ckpt": True, "reentrant": True}
 AMP = {"amp": "bf16"}
 FP32 = {"param_dtype": "fp32", "amp": "bf16"}
 TRAINER = {"loop": "trainer", "amp": "bf16"}
 ONE = {"streams": False}
 TRL = {"offload": "trl", "covers": "step"}
+AXOLOTL = {"offload": "axolotl", "covers": "step"}
 TUNE = {"offload": "torchtune", "covers": "logits"}
 CASES = {
     "trl-llama": ("llama", TRL),
@@ -62,6 +71,21 @@ CASES = {
     "trl-qwen2-ckpt": ("qwen2", TRL | CKPT),
     "trl-qwen2-lora": ("qwen2", TRL | LORA | AMP),
     "trl-gemma2-lora": ("gemma2", TRL | LORA),
+    "trl-mixtral": ("mixtral", TRL),
+    "trl-gpt2": ("gpt2", TRL),
+    "trl-phi3": ("phi3", TRL),
+    "trl-phi3-lora": ("phi3", TRL | PHI_LORA),
+    "trl-qwen3-lora": ("qwen3", TRL | LORA),
+    "trl-mistral": ("mistral", TRL | {"mask": "pad"}),
+    "axolotl-llama-lora": ("llama", AXOLOTL | LORA),
+    "axolotl-llama-lora-one": ("llama", AXOLOTL | LORA | ONE),
+    "axolotl-llama-lora-maskpad": ("llama", AXOLOTL | LORA | {"mask": "pad"}),
+    "axolotl-llama-trainer-lora-reentrant": ("llama", AXOLOTL | TRAINER | DROPPED | REENTRANT),
+    "axolotl-llama-trainer-lora-ckpt": ("llama", AXOLOTL | TRAINER | DROPPED | CKPT),
+    "axolotl-llama-trainer-lora-reentrant-one": ("llama", AXOLOTL | TRAINER | DROPPED | REENTRANT | ONE),
+    "axolotl-qwen2-trainer-lora-reentrant": ("qwen2", AXOLOTL | TRAINER | LORA | REENTRANT | {"accum": 2}),
+    "trl-llama-trainer-wrapped": ("llama", TRL | TRAINER | {"fsdp_ckpt": True}),
+    "trl-llama-wrapped": ("llama", TRL | {"fsdp_ckpt": True}),
     "tune-llama": ("llama", TUNE),
     "tune-llama-one": ("llama", TUNE | ONE),
     "tune-llama-ckpt": ("llama", TUNE | CKPT),
@@ -77,11 +101,38 @@ CASES = {
 }
 
 
+def axolotl_manager(model, streams):
+    """AXOLOTL is its src/axolotl/core/trainers/mixins/activation_checkpointing.py, of which only the logger is replaced."""
+    import importlib.util
+    import logging
+    import types
+    for name in ("axolotl", "axolotl.utils", "axolotl.utils.logging"):
+        sys.modules[name] = types.ModuleType(name)
+    sys.modules["axolotl.utils.logging"].get_logger = logging.getLogger
+    spec = importlib.util.spec_from_file_location("activation_checkpointing", os.environ["AXOLOTL"])
+    axolotl = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(axolotl)
+    if streams:
+        axolotl._patch_trl_offload_current_stream()
+        axolotl._patch_trl_offload_compute_stream_clone()
+    return axolotl.get_lora_act_offloading_ctx_manager(model, use_streams=streams)
+
+
+def wrap_layers(model):
+    """As Axolotl's ac_wrap_hf_model."""
+    from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import apply_activation_checkpointing
+    from torch.distributed.fsdp.wrap import ModuleWrapPolicy
+    from transformers import GradientCheckpointingLayer
+    apply_activation_checkpointing(model, auto_wrap_policy=ModuleWrapPolicy({GradientCheckpointingLayer}))
+
+
 def manager_of(case, model):
     streams = case.get("streams", True)
     if case["offload"] == "trl":
         from trl.models import activation_offloading  # initialises CUDA
         return activation_offloading.get_act_offloading_ctx_manager(model, use_streams=streams)
+    if case["offload"] == "axolotl":
+        return axolotl_manager(model, streams)
     sys.path.append(os.environ["TORCHTUNE"])
     from torchtune.training import _activation_offloading as tune
     object.__setattr__(model, "output", model.get_output_embeddings())  # as torchtune's models call their head
@@ -142,6 +193,8 @@ def record(name, case, about, out):
     context = None if case.get("ckpt") else "all"
     torch.cuda.memory._record_memory_history(enabled="all", context=context, stacks="python", max_entries=2_000_000)
     model, config, kind = versions.build(dict(case), about)
+    if case.get("fsdp_ckpt"):
+        wrap_layers(model)
     torch.cuda.reset_peak_memory_stats()
     (train if case.get("loop") == "trainer" else loop)(case, model, config, kind)
     torch.cuda.synchronize()
