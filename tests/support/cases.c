@@ -182,6 +182,7 @@ static plim_saving saving_of(const json_t *c) {
     return is_inline ? PLIM_SAVED_BY_TUNE_INLINE : PLIM_SAVED_BY_TUNE;
   if (case_is(c, "offload", "axolotl"))
     return is_inline ? PLIM_SAVED_BY_AXOLOTL_INLINE : PLIM_SAVED_BY_AXOLOTL;
+  if (case_is(c, "offload", "hidden_states")) return PLIM_SAVED_INPUTS;
   return case_is(c, "offload", "save_on_cpu") ? PLIM_SAVED_ON_HOST : PLIM_SAVED_HERE;
 }
 

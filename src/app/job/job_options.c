@@ -19,6 +19,11 @@ const char *const job_loops[] = {"manual", "trainer", "bare", "loss-only", NULL}
 const char *const job_reduce_dtypes[] = {"fp32", "bf16", NULL};
 const char *const job_offloads[] = {"none",      "activations", "checkpoints",
                                     "optimizer", "parameters",  NULL};
+const char *const job_offloaders[] = {
+    "save_on_cpu",    "trl",           "trl-inline", "torchtune", "torchtune-inline", "axolotl",
+    "axolotl-inline", "hidden-states", NULL};
+_Static_assert(sizeof job_offloaders / sizeof *job_offloaders == PLIM_SAVINGS,
+               "one name for each way but PLIM_SAVED_HERE");
 const char *const job_prepares[] = {"default", "peft", "none", NULL};
 const char *const job_heads[] = {"default", "causal",  "masked",  "none", "sequence",
                                  "tokens",  "answers", "choices", NULL};
@@ -393,7 +398,7 @@ static plim_err understand_recipe(const job_args *args, job_request *r, plim_err
                     .loss = (plim_loss_kind)args->loss,
                     .loss_chunk = (int64_t)chunk_of(args),
                     .uses_liger = args->liger,
-                    .offloading = args->offloading,
+                    .offloading = (plim_saving)(PLIM_SAVED_ON_HOST + args->offload_with),
                     .is_trainer = args->loop == LOOP_TRAINER,
                     .uses_accelerator = args->through_accelerate && args->loop != LOOP_TRAINER,
                     .is_bare = is_bare(args),

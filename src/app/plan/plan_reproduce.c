@@ -115,6 +115,7 @@ static void take_sharding(const plim_job *job, const job_args *own, job_args *a)
   const plim_sharding *s = &job->sharding;
   a->strategy = (int)s->strategy;
   a->offload = offload_of(job);
+  if (job->recipe.saving) a->offload_with = (int)(job->recipe.saving - PLIM_SAVED_ON_HOST);
   if (!s->strategy) return;
   a->world = (uint64_t)s->world;
   a->nodes = s->nodes ? (uint64_t)s->nodes : 1;

@@ -48,6 +48,9 @@ int64_t plim_texts_per_sample(const plim_recipe *r) {
 void plim_recipe_offload(plim_recipe *r, bool on) {
   bool is_own = r->offloading != PLIM_SAVED_HERE;
   r->saving = !on ? PLIM_SAVED_HERE : is_own ? r->offloading : PLIM_SAVED_ON_HOST;
+  // Axolotl's check_hidden_states_offloading
+  if (r->saving == PLIM_SAVED_INPUTS && r->checkpoint == PLIM_CHECKPOINT_REENTRANT)
+    r->checkpoint = PLIM_CHECKPOINT_ON;
 }
 
 bool plim_method_has_reference(plim_method method) {

@@ -85,12 +85,13 @@ void saved_pack(plim_tape *t, plim_grad_node *n, int k, plim_tensor *x, bool is_
     t->packing->refs++;
     return;
   }
-  if (offload_is_class(t->offload.how)) {
+  plim_saving how = t->offload.how;
+  if (offload_is_class(how) && !offload_is_for_inputs(how)) {
     n->tracked |= (uint8_t)(1u << k);
     n->saved[k] = offload_pack(t, x, is_output, &n->packed_index[k]);
     return;
   }
-  if (t->offload.how == PLIM_SAVED_ON_HOST) n->saved[k] = saved_offload(t, x);
+  if (how == PLIM_SAVED_ON_HOST) n->saved[k] = saved_offload(t, x);
   else if (is_output) n->saved[k] = owned_alias(t, x);
   else plim_retain(x), n->saved[k] = x;
 }
@@ -217,10 +218,11 @@ plim_tensor *saved_unpack(plim_tape *t, plim_grad_node *n, int k) {
 
 // _NoopSaveInputs.apply(dummy, ...) saves an empty tensor, then the input.
 static plim_tensor *pack_input(plim_tape *t, plim_tensor *x, uint32_t *number) {
-  plim_tensor *dummy = empty(t, dims(0), PLIM_FP32);
-  plim_tensor *kept = offload_pack(t, dummy, false, number);
-  plim_release(t, kept);
-  plim_consume(t, dummy);
+  if (!offload_is_for_inputs(t->offload.how)) {
+    plim_tensor *dummy = empty(t, dims(0), PLIM_FP32);
+    plim_release(t, offload_pack(t, dummy, false, number));
+    plim_consume(t, dummy);
+  }
   return offload_pack(t, x, false, number);
 }
 

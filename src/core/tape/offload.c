@@ -7,6 +7,7 @@
 
 enum {
   FORWARD_STASH = 5,     // max_fwd_stash_size
+  INPUTS_STASH = 2,      // the same of CheckpointHiddenStatesOffload
   LEAST_OFFLOADED = 1024 // min_offload_size
 };
 
@@ -16,15 +17,17 @@ typedef struct {
   bool has_stream;    // of its own
   bool knows_storage; // tells the model's parameters from other tensors by their storage
   bool clones_first;  // makes everything contiguous before the class sees it
+  bool is_for_inputs; // of checkpoints; the class is a simpler one
 } saving_kind;
 
 static const saving_kind kinds[PLIM_SAVINGS] = {
-    [PLIM_SAVED_BY_TRL] = {true, true, true, true, false},
-    [PLIM_SAVED_BY_TRL_INLINE] = {true, true, false, true, false},
-    [PLIM_SAVED_BY_TUNE] = {true, false, true, false, false},
-    [PLIM_SAVED_BY_TUNE_INLINE] = {true, false, false, false, false},
-    [PLIM_SAVED_BY_AXOLOTL] = {true, true, true, false, true},
-    [PLIM_SAVED_BY_AXOLOTL_INLINE] = {true, true, false, false, false},
+    [PLIM_SAVED_BY_TRL] = {true, true, true, true, false, false},
+    [PLIM_SAVED_BY_TRL_INLINE] = {true, true, false, true, false, false},
+    [PLIM_SAVED_BY_TUNE] = {true, false, true, false, false, false},
+    [PLIM_SAVED_BY_TUNE_INLINE] = {true, false, false, false, false, false},
+    [PLIM_SAVED_BY_AXOLOTL] = {true, true, true, false, true, false},
+    [PLIM_SAVED_BY_AXOLOTL_INLINE] = {true, true, false, false, false, false},
+    [PLIM_SAVED_INPUTS] = {true, true, true, false, false, true},
 };
 
 // torchtune's version of the class is the older one.
@@ -35,6 +38,8 @@ static bool is_trl(plim_saving how) { return kinds[how].is_class && kinds[how].i
 static bool has_stream(plim_saving how) { return kinds[how].has_stream; }
 
 bool offload_is_class(plim_saving how) { return kinds[how].is_class; }
+
+bool offload_is_for_inputs(plim_saving how) { return kinds[how].is_for_inputs; }
 
 plim_saving plim_saves(plim_tape *t, plim_saving how) {
   plim_saving was = t->offload.how;
@@ -113,7 +118,9 @@ static plim_tensor *bring_back(plim_tape *t, const plim_tensor *host) {
 
 // ---- keys -----------------------------------------------------------------------------------------
 
-static bool deduplicates(plim_saving how) { return is_trl(how) && has_stream(how); }
+static bool deduplicates(plim_saving how) {
+  return is_trl(how) && has_stream(how) && !kinds[how].is_for_inputs;
+}
 
 static offload_key *find_key(struct tape_offload *o, const plim_tensor *x) {
   for (size_t i = 0; i < o->keys.len; i++) {
@@ -208,11 +215,11 @@ static plim_tensor *pack(plim_tape *t, plim_tensor *x, bool is_output, uint32_t 
   if (known || !is_here || !is_large || is_known_parameter(how, x)) return keep(x, is_output, t);
 
   offload_key key = {x->storage->id, *number, x->offset, x->dtype};
-  bool is_as_it_is = is_tune(how) || is_broadcast(x);
+  bool is_as_it_is = is_tune(how) || kinds[how].is_for_inputs || is_broadcast(x);
+  uint32_t stash = kinds[how].is_for_inputs ? INPUTS_STASH : FORWARD_STASH;
   plim_tensor *variable = NULL, *copied = is_as_it_is ? x : made_contiguous(t, x);
   if (is_as_it_is) plim_retain(x);
-  if (has_stream(how) && *number > FORWARD_STASH)
-    variable = drop_forward(t, *number - FORWARD_STASH);
+  if (has_stream(how) && *number > stash) variable = drop_forward(t, *number - stash);
   plim_stream was = enter_stream(t, how);
   plim_tensor *host = is_tune(how) ? tune_host_copy(t, copied) : trl_host_copy(t, copied);
   t->state.stream = was;
@@ -269,20 +276,28 @@ static offload_kept *find_kept(offload_kept *list, size_t count, uint32_t number
   return NULL;
 }
 
-static plim_tensor *unpack_inline(plim_tape *t, plim_tensor *host) {
-  plim_tensor *back = bring_back(t, host);
+// The class keeps nothing but what was not dropped in forward.
+static plim_tensor *unpack_at_once(plim_tape *t, plim_tensor *host, uint32_t number) {
+  struct tape_offload *o = &t->offload;
+  offload_kept *here = find_kept(o->forward.at, o->forward.len, number);
+  plim_tensor *x = here ? here->x : bring_back(t, host);
+  if (here) {
+    plim_await(t, here->copied);
+    for (o->forward.len--; here < o->forward.at + o->forward.len; here++) *here = here[1];
+  }
   plim_release(t, host);
-  return back;
+  return x;
 }
 
 plim_tensor *offload_unpack(plim_tape *t, plim_grad_node *node, plim_tensor *kept,
                             uint32_t number) {
   struct tape_offload *o = &t->offload;
   ask_first(o);
-  bool is_copied = kept->storage->is_on_host, is_on_stream = has_stream(o->made);
-  if (!is_copied || !is_on_stream) {
+  bool is_copied = kept->storage->is_on_host;
+  bool is_stashed = has_stream(o->made) && !kinds[o->made].is_for_inputs;
+  if (!is_copied || !is_stashed) {
     forget_number(o, number);
-    return is_copied ? unpack_inline(t, kept) : kept;
+    return is_copied ? unpack_at_once(t, kept, number) : kept;
   }
   uint32_t before = is_next_node(t, node) ? o->brought : 0;
   const offload_kept *here = find_kept(o->forward.at, o->forward.len, number);

@@ -50,7 +50,8 @@ struct tape_offload {
   vec(offload_hook) hooks; // of the nodes that are running, the innermost last
 };
 
-bool offload_is_class(plim_saving how); // OffloadActivations
+bool offload_is_class(plim_saving how); // OffloadActivations, or the next
+bool offload_is_for_inputs(plim_saving how);
 
 // A node's saved tensor, or a checkpoint's input. The caller owns the result.
 plim_tensor *offload_pack(plim_tape *t, plim_tensor *x, bool is_output, uint32_t *number);

@@ -396,6 +396,7 @@ typedef enum {
   PLIM_SAVED_BY_TUNE_INLINE,
   PLIM_SAVED_BY_AXOLOTL, // with adapters; without, as by TRL
   PLIM_SAVED_BY_AXOLOTL_INLINE,
+  PLIM_SAVED_INPUTS, // Axolotl's own class (activation_offloading: hidden_states): inputs of checkpoints alone
   PLIM_SAVINGS
 } plim_saving;
 

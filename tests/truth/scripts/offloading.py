@@ -44,6 +44,7 @@ TRAINER = {"loop": "trainer", "amp": "bf16"}
 ONE = {"streams": False}
 TRL = {"offload": "trl", "covers": "step"}
 AXOLOTL = {"offload": "axolotl", "covers": "step"}
+HIDDEN = {"offload": "hidden_states", "covers": "step"}
 TUNE = {"offload": "torchtune", "covers": "logits"}
 CASES = {
     "trl-llama": ("llama", TRL),
@@ -84,6 +85,10 @@ CASES = {
     "axolotl-llama-trainer-lora-ckpt": ("llama", AXOLOTL | TRAINER | DROPPED | CKPT),
     "axolotl-llama-trainer-lora-reentrant-one": ("llama", AXOLOTL | TRAINER | DROPPED | REENTRANT | ONE),
     "axolotl-qwen2-trainer-lora-reentrant": ("qwen2", AXOLOTL | TRAINER | LORA | REENTRANT | {"accum": 2}),
+    "hidden-llama-ckpt": ("llama", HIDDEN | CKPT),
+    "hidden-llama-fp32-ckpt": ("llama", HIDDEN | FP32 | CKPT),
+    "hidden-llama-trainer-ckpt": ("llama", HIDDEN | TRAINER | CKPT | {"accum": 2}),
+    "hidden-llama-trainer-lora-ckpt": ("llama", HIDDEN | TRAINER | DROPPED | CKPT),
     "trl-llama-trainer-wrapped": ("llama", TRL | TRAINER | {"fsdp_ckpt": True}),
     "trl-llama-wrapped": ("llama", TRL | {"fsdp_ckpt": True}),
     "tune-llama": ("llama", TUNE),
@@ -101,17 +106,21 @@ CASES = {
 }
 
 
-def axolotl_manager(model, streams):
-    """AXOLOTL is its src/axolotl/core/trainers/mixins/activation_checkpointing.py, of which only the logger is replaced."""
+def axolotl_manager(case, model, streams):
+    """AXOLOTL is its src/axolotl, of which only the logger is replaced."""
     import importlib.util
     import logging
     import types
     for name in ("axolotl", "axolotl.utils", "axolotl.utils.logging"):
         sys.modules[name] = types.ModuleType(name)
     sys.modules["axolotl.utils.logging"].get_logger = logging.getLogger
-    spec = importlib.util.spec_from_file_location("activation_checkpointing", os.environ["AXOLOTL"])
-    axolotl = importlib.util.module_from_spec(spec)
+    is_hidden = case["offload"] == "hidden_states"
+    file = "monkeypatch/checkpoint_activation_offload.py" if is_hidden else "core/trainers/mixins/activation_checkpointing.py"
+    spec = importlib.util.spec_from_file_location("offloading_of_axolotl", os.path.join(os.environ["AXOLOTL"], file))
+    axolotl = sys.modules["offloading_of_axolotl"] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(axolotl)
+    if is_hidden:
+        return axolotl.get_checkpoint_hidden_states_offloading_ctx_manager(use_streams=streams)
     if streams:
         axolotl._patch_trl_offload_current_stream()
         axolotl._patch_trl_offload_compute_stream_clone()
@@ -131,8 +140,8 @@ def manager_of(case, model):
     if case["offload"] == "trl":
         from trl.models import activation_offloading  # initialises CUDA
         return activation_offloading.get_act_offloading_ctx_manager(model, use_streams=streams)
-    if case["offload"] == "axolotl":
-        return axolotl_manager(model, streams)
+    if case["offload"] in ("axolotl", "hidden_states"):
+        return axolotl_manager(case, model, streams)
     sys.path.append(os.environ["TORCHTUNE"])
     from torchtune.training import _activation_offloading as tune
     object.__setattr__(model, "output", model.get_output_embeddings())  # as torchtune's models call their head
