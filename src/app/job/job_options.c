@@ -382,6 +382,11 @@ static bool is_bare(const job_args *args) {
   return args->loop == LOOP_BARE || (args->strategy && args->loop != LOOP_TRAINER);
 }
 
+static plim_saving offloading_of(const job_args *args) {
+  bool is_open = !args->offload_with && !job_is_typed(args, &args->offload_with);
+  return is_open ? args->offloading : (plim_saving)(PLIM_SAVED_ON_HOST + args->offload_with);
+}
+
 static plim_err understand_recipe(const job_args *args, job_request *r, plim_error *error) {
   plim_recipe *recipe = &r->job.recipe;
   *recipe =
@@ -398,7 +403,7 @@ static plim_err understand_recipe(const job_args *args, job_request *r, plim_err
                     .loss = (plim_loss_kind)args->loss,
                     .loss_chunk = (int64_t)chunk_of(args),
                     .uses_liger = args->liger,
-                    .offloading = (plim_saving)(PLIM_SAVED_ON_HOST + args->offload_with),
+                    .offloading = offloading_of(args),
                     .is_trainer = args->loop == LOOP_TRAINER,
                     .uses_accelerator = args->through_accelerate && args->loop != LOOP_TRAINER,
                     .is_bare = is_bare(args),

@@ -52,6 +52,7 @@ typedef struct {
   bool on_is_reentrant;    // and the files have no word for that
   bool trusts_code;        // that checkpoints bring along (trust_remote_code)
   bool is_patched;         // Axolotl: FSDP2 takes 8-bit weights
+  plim_saving offloading;  // how the files' ecosystem offloads activations, unless it is typed
   const char *versions;    // as typed: "transformers=4.57,torch=2.9"; NULL: not typed
   plim_pins pins;          // versions that the files ask for
   const cli_call
@@ -210,9 +211,10 @@ extern const char *const job_heads[]; // "default", then plim_head_names
    job_prepares},                                                                                  \
   {"offload", 0, "WHAT", CLI_CHOICE, AT(offload),                                                  \
    "offload to host memory; parameters includes the optimizer (default: none)", job_offloads},     \
-  {"offload-with", 0, "WHAT", CLI_CHOICE, AT(offload_with),                                                  \
-   "what offloads activations: PyTorch's save_on_cpu, or the class of a library",                          \
-   job_offloaders},                                                  \
+  {"offload-with", 0, "WHAT", CLI_CHOICE, AT(offload_with),                                        \
+   "what offloads activations: save_on_cpu, or a library's OffloadActivations\n"                   \
+   "(default: what plan finds in your files, otherwise save_on_cpu)",                              \
+   job_offloaders},                                                                                \
   {"strategy", 0, "NAME", CLI_CHOICE, AT(strategy),                                                \
    "sharding strategy for several GPUs (default: none)", plim_strategy_names, true},               \
   {"world", 0, "N", CLI_UINT, AT(world), "number of GPUs (default: 1)", NULL, true},               \

@@ -453,7 +453,7 @@ static plim_saving saving_of(const project_job *p, const job_args *a) {
 // Without adapters, Axolotl wraps each layer in a checkpoint that is not reentrant (loaders/model.py, ac_wrap_hf_model).
 // hidden_states makes checkpoints so, too. With adapters, they are as without offloading.
 static void fill_axolotl_checkpoints(project_job *p, job_args *a) {
-  bool is_hidden = a->offload_with == PLIM_SAVED_INPUTS - PLIM_SAVED_ON_HOST;
+  bool is_hidden = a->offloading == PLIM_SAVED_INPUTS;
   const char *word = axolotl_offloading(p);
   if (!a->lora_rank || is_hidden) {
     bool is_asked_for = is_hidden && is(p->run.checkpoint, "reentrant");
@@ -479,8 +479,7 @@ static void fill_sent_activations(project_job *p, job_args *a) {
   bool is_old_word = is_axolotl && a->offload == JOB_OFFLOAD_CHECKPOINTS;
   bool is_sent = is_old_word || (is_known(p->run.offload.origin) &&
                                  strstr(p->run.offload.text, "activations") != NULL);
-  plim_saving saving = saving_of(p, a);
-  if (!job_is_typed(a, &a->offload_with)) a->offload_with = (int)(saving - PLIM_SAVED_ON_HOST);
+  a->offloading = saving_of(p, a);
   if (!is_sent || job_is_typed(a, &a->offload)) return;
   bool is_alone = a->strategy == PLIM_SHARD_NONE && (is_old_word || may_offload(a));
   if (is_alone) a->offload = JOB_OFFLOAD_ACTIVATIONS;
@@ -490,7 +489,7 @@ static void fill_sent_activations(project_job *p, job_args *a) {
         p, "unmodelled.offload", "offload",
         "offloading activations together with sharding, parameters or checkpoints is not modelled: "
         "predicted with activations on the GPU, which needs more memory than the run");
-  else if (saving == PLIM_SAVED_ON_HOST)
+  else if (a->offloading == PLIM_SAVED_ON_HOST)
     note(p, "unmodelled.offload", "offload",
          "offloaded activations are predicted as save_on_cpu does it; the run may keep some of "
          "them longer, which needs more memory than predicted");
