@@ -271,6 +271,7 @@ static void preferences_of(const json_t *c, plim_job *job) {
   r->length = scores ? longest : prompt + longest; // RewardTrainer's texts have no prompt here
   const json_t *keys = json_object_get(c, "keys");
   r->skips_divergence = keys && case_is(keys, "loss_type", "apo_zero_unpaired");
+  if (keys && case_flag(keys, "activation_offloading")) r->saving = PLIM_SAVED_BY_TRL;
   r->centres_rewards = keys && json_object_get(keys, "center_rewards_coefficient");
   r->mask = r->answers[0] == r->answers[1] ? PLIM_MASK_ONES : PLIM_MASK_PAD;
   for (int i = 0; i < PLIM_METHODS; i++)

@@ -25,6 +25,10 @@ bool wants(const plim_grad_node *n, int edge) { return n->edges[edge].node != NU
 
 static void release_saved(plim_tape *t, plim_grad_node *n) {
   for (int i = 0; i < n->saved_count; i++) {
+    if (n->tracked >> i & 1 && n->saved[i]) {
+      offload_abandon(t, n->saved[i], n->packed_index[i]);
+      n->saved[i] = NULL;
+    }
     drop(t, &n->saved[i]);
     if (!(n->packed >> i & 1)) continue;
     packed_forget(t, n->packer, n->packed_index[i]);
@@ -300,7 +304,7 @@ static void unpack(plim_tape *t, plim_grad_node *n, plim_tensor **hosts) {
 // Recomputed and fetched tensors are needed only once. C++ destroys local variables in reverse order.
 static void drop_unpacked(plim_tape *t, plim_grad_node *n, plim_tensor *const *hosts) {
   for (int k = 0; k < n->saved_count; k++) {
-    int i = n->is_python ? k : n->saved_count - 1 - k;
+    int i = n->drops_in_order ? k : n->saved_count - 1 - k;
     if ((n->packed | n->tracked) >> i & 1 || hosts[i]) drop(t, &n->saved[i]);
     if (hosts[i]) n->saved[i] = hosts[i];
   }

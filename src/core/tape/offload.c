@@ -1,5 +1,7 @@
 #include "offload.h"
 
+#include <stdlib.h>
+
 #include "tape_impl.h"
 #include "traffic.h"
 
@@ -364,11 +366,30 @@ void offload_end_graph(plim_tape *t, offload_graph outer) {
   t->offload.graph = outer;
 }
 
+void offload_abandon(plim_tape *t, plim_tensor *kept, uint32_t number) {
+  if (!vec_push(&t->offload.abandoned, (offload_kept){kept, 0, number, 0})) t->state.failed = true;
+}
+
 // ---- TRL's context --------------------------------------------------------------------------------
+
+static int by_number(const void *x, const void *y) {
+  const offload_kept *a = x, *b = y;
+  return (a->number > b->number) - (a->number < b->number);
+}
+
+// self.tracker.clear()
+static void drop_abandoned(plim_tape *t) {
+  struct tape_offload *o = &t->offload;
+  if (o->abandoned.len)
+    qsort(o->abandoned.at, o->abandoned.len, sizeof *o->abandoned.at, by_number);
+  for (size_t i = 0; i < o->abandoned.len; i++) plim_release(t, o->abandoned.at[i].x);
+  o->abandoned.len = 0;
+}
 
 void plim_saves_enter(plim_tape *t, plim_saving how) {
   if (!is_trl(how)) return;
   struct tape_offload *o = &t->offload;
+  drop_abandoned(t);
   o->numbers = o->tracked = 0;
   o->keys.len = 0;
   o->is_saving = o->is_asked = false;
@@ -385,6 +406,7 @@ void plim_saves_leave(plim_tape *t, plim_saving how) {
 void offload_free(plim_tape *t) {
   vec_free(&t->offload.forward);
   vec_free(&t->offload.backward);
+  vec_free(&t->offload.abandoned);
   vec_free(&t->offload.keys);
   vec_free(&t->offload.hooks);
 }

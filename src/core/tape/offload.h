@@ -45,7 +45,7 @@ struct tape_offload {
   uint32_t own_graph;        // the one that asked first
   plim_grad_node *node;      // the last that had tensors brought back
   bool is_saving, is_asked;  // not is_first_forward_call, not is_first_backward_call
-  vec(offload_kept) forward, backward;
+  vec(offload_kept) forward, backward, abandoned;
   vec(offload_key) keys;
   vec(offload_hook) hooks; // of the nodes that are running, the innermost last
 };
@@ -57,6 +57,8 @@ bool offload_is_for_inputs(plim_saving how);
 plim_tensor *offload_pack(plim_tape *t, plim_tensor *x, bool is_output, uint32_t *number);
 // Consumes `kept`, which offload_pack returned. `node` is the one that runs.
 plim_tensor *offload_unpack(plim_tape *t, plim_grad_node *node, plim_tensor *kept, uint32_t number);
+// Takes over what offload_pack returned for a node that will not run: the class keeps it until the next step.
+void offload_abandon(plim_tape *t, plim_tensor *kept, uint32_t number);
 // The node has run: what was done since there were `first` hooks is completed.
 void offload_node_ran(plim_tape *t, size_t first);
 offload_graph offload_begin_graph(plim_tape *t); // returns the outer one

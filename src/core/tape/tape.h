@@ -296,15 +296,16 @@ struct plim_grad_node {
   uint8_t packed;  // bit k is set if saved[k] will be recomputed
   uint8_t tracked; // bit k is set if OffloadActivations has given saved[k] a number
   uint8_t dtype, purpose;
-  uint8_t fold;                     // a plim_fold_role
-  uint8_t dtypes[PLIM_MAX_EDGES];   // of the outputs
-  bool is_transposed;               // products: the second operand is transposed
-  bool is_python;                   // a Python function: it keeps unpacked tensors in its variables
-  plim_dims first_shape;            // of the first output
-  struct plim_checkpoint *frame;    // of a reentrant checkpoint; NULL for other nodes
-  plim_tensor *leaf;                // AccumulateGrad: the tensor it is for
-  plim_dims *more_shapes;           // of the outputs after the first; NULL if there is only one
-  plim_tensor *kept[PLIM_MAX_KEPT]; // lives as long as the node, not only until backward
+  uint8_t fold;                   // a plim_fold_role
+  uint8_t dtypes[PLIM_MAX_EDGES]; // of the outputs
+  bool is_transposed;             // products: the second operand is transposed
+  bool
+      drops_in_order; // unpacked tensors, as variables of Python and lists are dropped; others in reverse
+  plim_dims first_shape;              // of the first output
+  struct plim_checkpoint *frame;      // of a reentrant checkpoint; NULL for other nodes
+  plim_tensor *leaf;                  // AccumulateGrad: the tensor it is for
+  plim_dims *more_shapes;             // of the outputs after the first; NULL if there is only one
+  plim_tensor *kept[PLIM_MAX_KEPT];   // lives as long as the node, not only until backward
   plim_tensor *saved[PLIM_MAX_SAVED]; // in the order they are released
   // Entries that a checkpoint will recompute instead of saving: the checkpoint, and each entry's number in it. Or the
   // numbers that OffloadActivations has given.

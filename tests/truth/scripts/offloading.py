@@ -20,6 +20,7 @@ import torch
 import transformers
 import trl
 import versions
+from transformers import CONFIG_MAPPING, AutoModelForCausalLM, BitsAndBytesConfig
 
 MODELS = {
     "llama": {"model_type": "llama", "hidden_size": 1024, "intermediate_size": 2816, "num_hidden_layers": 3, "num_attention_heads": 16, "num_key_value_heads": 4, "vocab_size": 32000, "tie_word_embeddings": False},
@@ -38,6 +39,7 @@ LORA = {"lora": {"r": 8, "dropout": 0.0, "targets": LINEAR}}
 DROPPED = {"lora": {"r": 8, "dropout": 0.05, "targets": LINEAR}}
 PHI_LORA = {"lora": {"r": 8, "dropout": 0.05, "targets": ["qkv_proj", "o_proj", "gate_up_proj", "down_proj"]}}
 CKPT, REENTRANT = {"ckpt": True}, {"ckpt": True, "reentrant": True}
+NF4 = DROPPED | {"weights": "nf4-double", "load": "device_map", "prepare": True}
 AMP = {"amp": "bf16"}
 FP32 = {"param_dtype": "fp32", "amp": "bf16"}
 TRAINER = {"loop": "trainer", "amp": "bf16"}
@@ -85,6 +87,12 @@ CASES = {
     "axolotl-llama-trainer-lora-ckpt": ("llama", AXOLOTL | TRAINER | DROPPED | CKPT),
     "axolotl-llama-trainer-lora-reentrant-one": ("llama", AXOLOTL | TRAINER | DROPPED | REENTRANT | ONE),
     "axolotl-qwen2-trainer-lora-reentrant": ("qwen2", AXOLOTL | TRAINER | LORA | REENTRANT | {"accum": 2}),
+    "trl-llama-nf4": ("llama", TRL | NF4),
+    "trl-llama-nf4-ckpt": ("llama", TRL | NF4 | CKPT),
+    "trl-llama-trainer-nf4-ckpt": ("llama", TRL | TRAINER | NF4 | CKPT),
+    "axolotl-llama-trainer-nf4-reentrant": ("llama", AXOLOTL | TRAINER | NF4 | REENTRANT),
+    "axolotl-qwen2-trainer-nf4-reentrant": ("qwen2", AXOLOTL | TRAINER | NF4 | REENTRANT | {"prepare": False}),
+    "tune-llama-nf4-ckpt": ("llama", TUNE | NF4 | CKPT),
     "hidden-llama-ckpt": ("llama", HIDDEN | CKPT),
     "hidden-llama-fp32-ckpt": ("llama", HIDDEN | FP32 | CKPT),
     "hidden-llama-trainer-ckpt": ("llama", HIDDEN | TRAINER | CKPT | {"accum": 2}),
@@ -196,12 +204,45 @@ def train(case, model, config, kind):
     trainer.train()
 
 
-def record(name, case, about, out):
-    torch.manual_seed(0)
-    torch.cuda.init()
+def quantised(case, about):
+    """bitsandbytes' 4-bit weights under adapters; bitsandbytes must be on PYTHONPATH. It initialises CUDA, so that each case needs
+    a process of its own: give its whole name."""
+    import tempfile
+    keys = dict(about)
+    config = CONFIG_MAPPING[keys.pop("model_type")](**keys)
+    with tempfile.TemporaryDirectory() as folder:
+        AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16).save_pretrained(folder)
+        torch.cuda.init()
+        start_recording(case)
+        how = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=torch.bfloat16, bnb_4bit_use_double_quant=True)
+        model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16, device_map={"": 0}, attn_implementation="sdpa", quantization_config=how)
+    model.config.use_cache = False
+    if case["prepare"]:
+        model = peft.prepare_model_for_kbit_training(model, False)
+    elif case.get("ckpt"):
+        model.enable_input_require_grads()
+    if case.get("ckpt"):
+        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": case.get("reentrant", False)})
+    lora = case["lora"]
+    model = peft.get_peft_model(model, peft.LoraConfig(r=lora["r"], lora_alpha=16, lora_dropout=lora["dropout"], target_modules=lora["targets"]))
+    if case.get("ckpt"):
+        model.enable_input_require_grads()
+    return model.train(), model.config, "causal"
+
+
+def start_recording(case):
     context = None if case.get("ckpt") else "all"
     torch.cuda.memory._record_memory_history(enabled="all", context=context, stacks="python", max_entries=2_000_000)
-    model, config, kind = versions.build(dict(case), about)
+
+
+def record(name, case, about, out):
+    torch.manual_seed(0)
+    if "weights" in case:
+        model, config, kind = quantised(case, about)
+    else:
+        torch.cuda.init()
+        start_recording(case)
+        model, config, kind = versions.build(dict(case), about)
     if case.get("fsdp_ckpt"):
         wrap_layers(model)
     torch.cuda.reset_peak_memory_stats()
@@ -224,7 +265,7 @@ def main():
     for name, (model, options) in CASES.items():
         if part not in name:
             continue
-        child = os.fork()
+        child = os.fork() if part != name else 0
         if child:
             os.waitpid(child, 0)
             continue
