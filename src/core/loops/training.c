@@ -457,6 +457,7 @@ bool plim_train(plim_tape *t, plim_model *m, const plim_recipe *recipe) {
   bool ok = state && grouped;
   plim_tape_set_padding(t, recipe->padding);
   plim_state(t)->wraps_layers = recipe->wraps_layers;
+  plim_state(t)->has_bitsandbytes |= plim_optimizer_is_bitsandbytes(recipe->optimizer);
   plim_state(t)->partly = m->is_partly_trained ? m : NULL;
   plim_state(t)->asks_for_inputs = recipe->asks_for_inputs;
   plim_state(t)->checkpoints_trained = recipe->checkpoints_trained;

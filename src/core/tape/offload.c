@@ -393,6 +393,8 @@ void plim_saves_enter(plim_tape *t, plim_saving how) {
   o->numbers = o->tracked = 0;
   o->keys.len = 0;
   o->is_saving = o->is_asked = false;
+  // `if "bitsandbytes" in sys.modules`
+  if (t->state.has_bitsandbytes && !kinds[how].is_for_inputs) plim_tape_empty_cache(t);
   plim_saves(t, how);
 }
 

@@ -113,7 +113,6 @@ CASES = {
     "dpo-llama-lora-offload": ("llama", OFFLOAD | LORA),
     "reward-llama-offload": ("llama", OFFLOAD | REWARD),
     "reward-llama-lora-offload": ("llama", OFFLOAD | REWARD | LORA),
-    "kto-llama-lora-offload": ("llama", OFFLOAD | KTO | LORA),
     "prm-llama": ("llama", PRM),
     "prm-llama-plain": ("llama", PRM | PLAIN),
     "prm-llama-fp32": ("llama", PRM | FP32 | PLAIN),
