@@ -174,6 +174,18 @@ static void contrast_of(const json_t *c, plim_recipe *r) {
   if (has_option(c, "ckpt")) r->checkpoint = PLIM_CHECKPOINT_ON;
 }
 
+// scripts/offloading.py has the class of TRL, torchtune or Axolotl, with or without a stream of its own.
+static plim_saving saving_of(const json_t *c) {
+  bool is_inline = json_is_false(json_object_get(c, "streams"));
+  if (case_is(c, "offload", "trl")) return is_inline ? PLIM_SAVED_BY_TRL_INLINE : PLIM_SAVED_BY_TRL;
+  if (case_is(c, "offload", "torchtune"))
+    return is_inline ? PLIM_SAVED_BY_TUNE_INLINE : PLIM_SAVED_BY_TUNE;
+  if (case_is(c, "offload", "axolotl"))
+    return is_inline ? PLIM_SAVED_BY_AXOLOTL_INLINE : PLIM_SAVED_BY_AXOLOTL;
+  if (case_is(c, "offload", "hidden_states")) return PLIM_SAVED_INPUTS;
+  return case_is(c, "offload", "save_on_cpu") ? PLIM_SAVED_ON_HOST : PLIM_SAVED_HERE;
+}
+
 static plim_recipe recipe_of(const json_t *c) {
   return (plim_recipe){
       .batch = case_integer(c, "batch", 0),
@@ -194,7 +206,7 @@ static plim_recipe recipe_of(const json_t *c) {
                                                       : PLIM_CHECKPOINT_ON,
       .wraps_layers = case_flag(c, "fsdp_ckpt"),
       .checkpoints_trained = case_is(c, "ckpt", "trained"),
-      .offloads_saved = case_is(c, "offload", "save_on_cpu"),
+      .saving = saving_of(c),
       .loss = loss_of(c),
       .loss_chunk = case_integer(c, "chunk", 0),
       .uses_liger = case_is(c, "liger", "all"),
@@ -259,6 +271,7 @@ static void preferences_of(const json_t *c, plim_job *job) {
   r->length = scores ? longest : prompt + longest; // RewardTrainer's texts have no prompt here
   const json_t *keys = json_object_get(c, "keys");
   r->skips_divergence = keys && case_is(keys, "loss_type", "apo_zero_unpaired");
+  if (keys && case_flag(keys, "activation_offloading")) r->saving = PLIM_SAVED_BY_TRL;
   r->centres_rewards = keys && json_object_get(keys, "center_rewards_coefficient");
   r->mask = r->answers[0] == r->answers[1] ? PLIM_MASK_ONES : PLIM_MASK_PAD;
   for (int i = 0; i < PLIM_METHODS; i++)

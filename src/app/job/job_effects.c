@@ -90,6 +90,11 @@ static bool can_checkpoint(const job_args *a, const job_request *r) {
   return !r->job.model.family->cannot_checkpoint;
 }
 
+static bool offloads_activations(const job_args *a, const job_request *r) {
+  (void)r;
+  return a->offload == JOB_OFFLOAD_ACTIVATIONS;
+}
+
 static bool offloads_what_it_can(const job_args *a, const job_request *r) {
   return r->job.recipe.checkpoint != PLIM_CHECKPOINT_OFFLOADED || can_checkpoint(a, r);
 }
@@ -232,6 +237,8 @@ static const struct {
      "transformers has no gradient checkpointing for this architecture", "--offload activations"},
     {"offload", can_move_parameters, "only ZeRO stage 3 and FSDP2 offload parameters",
      "--offload optimizer, or --strategy zero3"},
+    {"offload-with", offloads_activations, "the run offloads no activations",
+     "--offload activations"},
     {"strategy", NULL, NULL, NULL},
     {"world", NULL, NULL, NULL},
     {"nodes", NULL, NULL, NULL},

@@ -19,6 +19,11 @@ const char *const job_loops[] = {"manual", "trainer", "bare", "loss-only", NULL}
 const char *const job_reduce_dtypes[] = {"fp32", "bf16", NULL};
 const char *const job_offloads[] = {"none",      "activations", "checkpoints",
                                     "optimizer", "parameters",  NULL};
+const char *const job_offloaders[] = {
+    "save_on_cpu",    "trl",           "trl-inline", "torchtune", "torchtune-inline", "axolotl",
+    "axolotl-inline", "hidden-states", NULL};
+_Static_assert(sizeof job_offloaders / sizeof *job_offloaders == PLIM_SAVINGS,
+               "one name for each way but PLIM_SAVED_HERE");
 const char *const job_prepares[] = {"default", "peft", "none", NULL};
 const char *const job_heads[] = {"default", "causal",  "masked",  "none", "sequence",
                                  "tokens",  "answers", "choices", NULL};
@@ -377,6 +382,11 @@ static bool is_bare(const job_args *args) {
   return args->loop == LOOP_BARE || (args->strategy && args->loop != LOOP_TRAINER);
 }
 
+static plim_saving offloading_of(const job_args *args) {
+  bool is_open = !args->offload_with && !job_is_typed(args, &args->offload_with);
+  return is_open ? args->offloading : (plim_saving)(PLIM_SAVED_ON_HOST + args->offload_with);
+}
+
 static plim_err understand_recipe(const job_args *args, job_request *r, plim_error *error) {
   plim_recipe *recipe = &r->job.recipe;
   *recipe =
@@ -393,7 +403,7 @@ static plim_err understand_recipe(const job_args *args, job_request *r, plim_err
                     .loss = (plim_loss_kind)args->loss,
                     .loss_chunk = (int64_t)chunk_of(args),
                     .uses_liger = args->liger,
-                    .offloads_saved = args->offload == JOB_OFFLOAD_ACTIVATIONS,
+                    .offloading = offloading_of(args),
                     .is_trainer = args->loop == LOOP_TRAINER,
                     .uses_accelerator = args->through_accelerate && args->loop != LOOP_TRAINER,
                     .is_bare = is_bare(args),
@@ -401,6 +411,7 @@ static plim_err understand_recipe(const job_args *args, job_request *r, plim_err
                     .steps_in_backward = args->in_backward,
                     .keeps_only_loss = args->loop == LOOP_LOSS_ONLY,
                     .deletes_outputs = args->delete_outputs};
+  plim_recipe_offload(recipe, args->offload == JOB_OFFLOAD_ACTIVATIONS);
   r->job.prepares_kbit = args->prepare ? args->prepare == PREPARE_PEFT : !args->leaves_kbit;
   mention_experts(r);
   understand_sharding(args, r);

@@ -26,7 +26,7 @@ typedef struct {
   uint64_t world, nodes;
   // Indices into the choices.
   int strategy, reduce_dtype, dtype, amp, lora_dtype, attention, mask, loop, load, loss, weights,
-      offload, link, pooling, prepare, head, method, reference, lora_bias, trained_by;
+      offload, offload_with, link, pooling, prepare, head, method, reference, lora_bias, trained_by;
   bool in_backward;      // optimizer_in_bwd
   bool holds_logits;     // DPO of TRL before 1.15
   bool centres_rewards;  // RewardConfig's center_rewards_coefficient
@@ -54,6 +54,7 @@ typedef struct {
   bool on_is_reentrant;    // and the files have no word for that
   bool trusts_code;        // that checkpoints bring along (trust_remote_code)
   bool is_patched;         // Axolotl: FSDP2 takes 8-bit weights
+  plim_saving offloading;  // how the files' ecosystem offloads activations, unless it is typed
   const char *versions;    // as typed: "transformers=4.57,torch=2.9"; NULL: not typed
   plim_pins pins;          // versions that the files ask for
   const cli_call
@@ -86,6 +87,8 @@ enum { JOB_LOAD_SHARDED = 3 };
 extern const char *const job_dtypes[], *const job_amps[], *const job_lora_dtypes[];
 enum { JOB_LOOP_LOSS_ONLY = 3 }; // in job_loops
 extern const char *const job_loops[], *const job_loads[], *const job_offloads[];
+// plim_saving_names from save_on_cpu on
+extern const char *const job_offloaders[];
 // Indices in job_offloads.
 enum {
   JOB_OFFLOAD_NONE,
@@ -210,6 +213,10 @@ extern const char *const job_heads[]; // "default", then plim_head_names
    job_prepares},                                                                                  \
   {"offload", 0, "WHAT", CLI_CHOICE, AT(offload),                                                  \
    "offload to host memory; parameters includes the optimizer (default: none)", job_offloads},     \
+  {"offload-with", 0, "WHAT", CLI_CHOICE, AT(offload_with),                                        \
+   "what offloads activations: save_on_cpu, or a library's OffloadActivations\n"                   \
+   "(default: what plan finds in your files, otherwise save_on_cpu)",                              \
+   job_offloaders},                                                                                \
   {"strategy", 0, "NAME", CLI_CHOICE, AT(strategy),                                                \
    "sharding strategy for several GPUs (default: none)", plim_strategy_names, true},               \
   {"world", 0, "N", CLI_UINT, AT(world), "number of GPUs (default: 1)", NULL, true},               \

@@ -362,11 +362,14 @@ static bool is_reentrant_in_axolotl(const project_job *p) {
   return is_open;
 }
 
+static bool is_flag_off(const project_job *p, const char *key) {
+  const plim_setting *s = find_exactly(p, key);
+  return s && s->value.kind == PLIM_VALUE_BOOL && !s->value.flag;
+}
+
 // LLaMA-Factory's are, too (hparams/model_args.py).
 static bool is_reentrant_in_factory(const project_job *p) {
-  const plim_setting *s = find_exactly(p, "use_reentrant_gc");
-  bool is_off = s && s->value.kind == PLIM_VALUE_BOOL && !s->value.flag;
-  return p->project.dialect == PLIM_DIALECT_LLAMA_FACTORY && !is_off;
+  return p->project.dialect == PLIM_DIALECT_LLAMA_FACTORY && !is_flag_off(p, "use_reentrant_gc");
 }
 
 static void fill_checkpoint(project_job *p, job_args *a) {
@@ -429,73 +432,81 @@ static int usual_strategy(const plim_project *p) {
   return shares && strcmp(shares, "fsdp2") == 0 ? PLIM_SHARD_FSDP2 : PLIM_SHARD_DDP;
 }
 
-static bool is_flag_on(const project_job *p, const char *key) {
-  const plim_setting *s = project_job_setting(p, key, key);
-  return s && s->value.kind == PLIM_VALUE_BOOL && s->value.flag;
+// ---- offloaded activations --------------------------------------------------------------------------
+
+// `gradient_checkpointing: offload` is Axolotl's old word for activation_offloading: true (utils/schemas/validation.py).
+static const char *axolotl_offloading(const project_job *p) {
+  const plim_setting *s = find_exactly(p, "activation_offloading");
+  if (s && s->value.kind == PLIM_VALUE_TEXT) return s->value.text;
+  bool is_on = s && s->value.kind == PLIM_VALUE_BOOL && s->value.flag;
+  return is_on || is(p->run.checkpoint, "offloaded") ? "true" : NULL;
 }
 
-// Axolotl's loaders/model.py: peft's prepare_model_for_kbit_training, which turns checkpointing on.
-static bool is_prepared_by_axolotl(const project_job *p, const job_args *a) {
-  bool is_left = a->strategy == PLIM_SHARD_FSDP2 || a->strategy == PLIM_SHARD_ZERO3;
-  return a->weights && !is_left && !is_flag_on(p, "quantize_moe_experts");
+// Axolotl passes TRL's class the model's parameters only without adapters (core/trainers/mixins/activation_checkpointing.py).
+// A plan adds hidden_states.
+static plim_saving axolotl_saving(const project_job *p, const job_args *a) {
+  const char *word = axolotl_offloading(p);
+  if (!word || strcmp(word, "hidden_states") == 0) return PLIM_SAVED_INPUTS;
+  bool is_inline = strcmp(word, "legacy") == 0;
+  if (a->lora_rank) return is_inline ? PLIM_SAVED_BY_AXOLOTL_INLINE : PLIM_SAVED_BY_AXOLOTL;
+  return is_inline ? PLIM_SAVED_BY_TRL_INLINE : PLIM_SAVED_BY_TRL;
 }
 
-// With adapters, Axolotl's activation_offloading (all values but hidden_states) and its old name `gradient_checkpointing:
-// offload` turn Trainer's checkpointing off and send what is saved to the host (core/builders/base.py,
-// _configure_gradient_checkpointing; loaders/model.py, _apply_activation_checkpointing).
-static bool sends_instead(const project_job *p, const job_args *a) {
-  const plim_setting *s = project_job_setting(p, "activation_offloading", "activation_offloading");
-  bool has_word = s && s->value.kind == PLIM_VALUE_TEXT;
-  bool is_hidden = has_word && strcmp(s->value.text, "hidden_states") == 0;
-  bool is_sent = is(p->run.checkpoint, "offloaded") ||
-                 (is_known(p->run.offload.origin) && strstr(p->run.offload.text, "activations"));
-  return p->project.dialect == PLIM_DIALECT_AXOLOTL && a->lora_rank && is_sent && !is_hidden &&
-         !is_prepared_by_axolotl(p, a);
+// TRL, Axolotl and torchtune copy activations to the host with classes of their own.
+static plim_saving saving_of(const project_job *p, const job_args *a) {
+  switch (p->project.dialect) {
+  case PLIM_DIALECT_TRL: return PLIM_SAVED_BY_TRL;
+  case PLIM_DIALECT_AXOLOTL: return axolotl_saving(p, a);
+  case PLIM_DIALECT_TORCHTUNE:
+    return is_flag_off(p, "activation_offloading_use_streams") ? PLIM_SAVED_BY_TUNE_INLINE
+                                                               : PLIM_SAVED_BY_TUNE;
+  default: return PLIM_SAVED_ON_HOST;
+  }
 }
 
-static void hold(project_job *p, plim_knob knob, const char *why) {
-  plim_project_knob *k = &p->project.knobs[knob];
-  k->is_fixed = true;
-  snprintf(k->why, sizeof k->why, "%s", why);
-}
-
-// Beside sharding, checkpoints on the GPU are the closest: they, too, leave little of a layer there.
-static void fill_sent_instead(project_job *p, job_args *a, bool is_alone) {
-  static const char why[] = "with adapters, Axolotl offloads activations instead of computing them "
-                            "again";
-  a->checkpoint = !is_alone;
-  a->reentrant = a->wraps_layers = false;
-  a->offload = is_alone ? JOB_OFFLOAD_ACTIVATIONS : JOB_OFFLOAD_NONE;
-  hold(p, PLIM_KNOB_CHECKPOINT, why);
-  hold(p, PLIM_KNOB_OFFLOAD, why);
-  note(p, "unmodelled.offload", "offload", "%s%s", why,
-       is_alone ? " (checkpointing is off); predicted as save_on_cpu does it; the run keeps the "
-                  "last few longer, which needs more memory than predicted"
-                : ", which is not modelled together with sharding: predicted with checkpointing; "
-                  "the run may need more or less memory than predicted");
-}
-
-// TRL, Axolotl and torchtune copy activations to the host on a stream of their own and keep the last few until the copies
-// are done; the prediction is for save_on_cpu, which frees each at once.
-static void fill_sent_activations(project_job *p, job_args *a) {
-  bool is_sent =
-      is_known(p->run.offload.origin) && strstr(p->run.offload.text, "activations") != NULL;
-  bool is_open = a->offload == JOB_OFFLOAD_CHECKPOINTS || may_offload(a);
-  bool is_alone = a->strategy == PLIM_SHARD_NONE;
-  if (job_is_typed(a, &a->offload)) return;
-  if (is_open && sends_instead(p, a)) {
-    fill_sent_instead(p, a, is_alone);
+// Without adapters, Axolotl wraps each layer in a checkpoint that is not reentrant (loaders/model.py, ac_wrap_hf_model).
+// hidden_states makes checkpoints so, too. With adapters, they are as without offloading.
+static void fill_axolotl_checkpoints(project_job *p, job_args *a) {
+  bool is_hidden = a->offloading == PLIM_SAVED_INPUTS;
+  const char *word = axolotl_offloading(p);
+  if (!a->lora_rank || is_hidden) {
+    bool is_asked_for = is_hidden && is(p->run.checkpoint, "reentrant");
+    a->reentrant = false;
+    a->checkpoint = true;
+    a->wraps_layers = !is_hidden;
+    if (is_asked_for)
+      note(p, "unmodelled.offload", "offload",
+           "hidden_states with reentrant checkpoints is predicted with checkpoints that are not "
+           "reentrant; the run may need more or less memory than predicted");
     return;
   }
-  if (!is_sent) return;
-  is_alone = is_alone && may_offload(a);
+  if (is(p->run.checkpoint, "offloaded")) a->reentrant = true;
+  if (word && strcmp(word, "legacy") == 0)
+    note(p, "unmodelled.offload", "offload",
+         "with adapters, legacy also keeps the inputs of layers on the host by a checkpoint of "
+         "Axolotl's own, which is predicted as a reentrant one; the run may need more or less "
+         "memory than predicted");
+}
+
+static void fill_sent_activations(project_job *p, job_args *a) {
+  bool is_axolotl = p->project.dialect == PLIM_DIALECT_AXOLOTL;
+  bool is_old_word = is_axolotl && a->offload == JOB_OFFLOAD_CHECKPOINTS;
+  bool is_sent = is_old_word || (is_known(p->run.offload.origin) &&
+                                 strstr(p->run.offload.text, "activations") != NULL);
+  a->offloading = saving_of(p, a);
+  if (!is_sent || job_is_typed(a, &a->offload)) return;
+  bool is_alone = a->strategy == PLIM_SHARD_NONE && (is_old_word || may_offload(a));
   if (is_alone) a->offload = JOB_OFFLOAD_ACTIVATIONS;
-  note(p, "unmodelled.offload", "offload", "%s",
-       is_alone ? "offloaded activations are predicted as save_on_cpu does it; the run keeps the "
-                  "last few longer, which needs more memory than predicted"
-                : "offloading activations together with sharding, parameters or checkpoints is not "
-                  "modelled: predicted with activations on the GPU, which needs more memory than "
-                  "the run");
+  if (is_alone && is_axolotl) fill_axolotl_checkpoints(p, a);
+  else if (!is_alone)
+    note(
+        p, "unmodelled.offload", "offload",
+        "offloading activations together with sharding, parameters or checkpoints is not modelled: "
+        "predicted with activations on the GPU, which needs more memory than the run");
+  else if (a->offloading == PLIM_SAVED_ON_HOST)
+    note(p, "unmodelled.offload", "offload",
+         "offloaded activations are predicted as save_on_cpu does it; the run may keep some of "
+         "them longer, which needs more memory than predicted");
 }
 
 static void fill_strategy(project_job *p, job_args *a) {

@@ -29,7 +29,7 @@ static int amp_of(const plim_job *job) {
 
 static int offload_of(const plim_job *job) {
   const char *what = job->recipe.checkpoint == PLIM_CHECKPOINT_OFFLOADED ? "checkpoints"
-                     : job->recipe.offloads_saved                        ? "activations"
+                     : job->recipe.saving                                ? "activations"
                      : job->sharding.offloads_parameters                 ? "parameters"
                      : job->sharding.offloads_optimizer                  ? "optimizer"
                                                                          : "none";
@@ -115,6 +115,7 @@ static void take_sharding(const plim_job *job, const job_args *own, job_args *a)
   const plim_sharding *s = &job->sharding;
   a->strategy = (int)s->strategy;
   a->offload = offload_of(job);
+  if (job->recipe.saving) a->offload_with = (int)(job->recipe.saving - PLIM_SAVED_ON_HOST);
   if (!s->strategy) return;
   a->world = (uint64_t)s->world;
   a->nodes = s->nodes ? (uint64_t)s->nodes : 1;

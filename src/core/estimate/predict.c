@@ -228,7 +228,7 @@ static bool run(follower *f) {
 
 static bool device_open(predict_device *l, const plim_predict_request *request,
                         plim_prediction *out) {
-  static const uint64_t streams[PLIM_STREAMS] = {0, 1, 2};
+  static const uint64_t streams[PLIM_STREAMS] = {0, 1, 2, 3};
   plim_address_model_init(&l->addresses);
   plim_allocator_options options = {.streams = streams,
                                     .stream_count = PLIM_STREAMS,

@@ -64,8 +64,14 @@ static bool uses_liger_elsewhere(const plim_job *job) {
 }
 
 static bool offloads_with_trainer(const plim_job *job) {
-  return job->recipe.is_trainer &&
-         (job->recipe.offloads_saved || job->recipe.checkpoint == PLIM_CHECKPOINT_OFFLOADED);
+  return job->recipe.is_trainer && (job->recipe.saving == PLIM_SAVED_ON_HOST ||
+                                    job->recipe.checkpoint == PLIM_CHECKPOINT_OFFLOADED);
+}
+
+// record_stream: the allocator frees such a tensor only when the GPU has done what was issued before its last use ended. The
+// recordings are of a simulated GPU, which is always done.
+static bool frees_when_done(const plim_job *job) {
+  return job->recipe.saving > PLIM_SAVED_ON_HOST && job->recipe.checkpoint != PLIM_CHECKPOINT_OFF;
 }
 
 static bool trains_offloaded_layers_under_autocast(const plim_job *job) {
@@ -314,6 +320,9 @@ static const struct {
      "Liger-Kernel's modules were not checked against a measurement in this architecture"},
     {offloads_with_trainer,
      "activation offload under Trainer was not checked against a measurement"},
+    {frees_when_done,
+     "offloaded inputs of layers can be freed only when the GPU is done with them; the prediction "
+     "assumes that it never lags behind, so the run may need more memory than predicted"},
     {trains_offloaded_layers_under_autocast,
      "checkpoint offload under autocast without adapters was not checked against a measurement"},
     {uses_flash, "the memory of flash-attn's kernels was not measured; other builds (Hugging Face "
@@ -340,6 +349,6 @@ size_t plim_job_unverified(const plim_job *job, const char **reasons, size_t max
 
 bool plim_job_moves_to_host(const plim_job *job) {
   return job->sharding.offloads_optimizer || job->sharding.offloads_parameters ||
-         job->recipe.offloads_saved || job->recipe.checkpoint == PLIM_CHECKPOINT_OFFLOADED ||
+         job->recipe.saving || job->recipe.checkpoint == PLIM_CHECKPOINT_OFFLOADED ||
          plim_optimizer_is_paged(job->recipe.optimizer);
 }

@@ -67,11 +67,11 @@ static void call_encoder(plim_tape *t, const plim_contrast *c, plim_column *f) {
                       .attention = r->attention,
                       .checkpoint = r->checkpoint};
   plim_state(t)->next_layer = 0;
-  plim_save_on_host(t, r->offloads_saved);
+  plim_saving saving_was = plim_saves(t, r->saving);
   if (c->model->is_bare) plim_consume(t, plim_call_model(t, c->model, &batch, &f->hidden));
   else set(t, &f->hidden, c->model->inner(t, c->model, &batch));
   forget_outputs(t, c->model);
-  plim_save_on_host(t, false);
+  plim_saves(t, saving_was);
 }
 
 // model(features)["sentence_embedding"]. accelerate enables autocast around each call of the model; a manual loop

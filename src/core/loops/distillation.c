@@ -27,9 +27,9 @@ static void call(plim_tape *t, plim_model *m, const plim_recipe *r, const plim_d
     return;
   }
   plim_shards *shards = plim_begin_call(t, m);
-  plim_save_on_host(t, r->offloads_saved);
+  plim_saving saving_was = plim_saves(t, r->saving);
   set(t, &hidden, m->inner(t, m, &b));
-  plim_save_on_host(t, false);
+  plim_saves(t, saving_was);
   plim_purpose was = plim_tape_purpose(t, PLIM_FOR_LOGITS);
   plim_eighths_logits(t, m, hidden, out->at);
   plim_tape_purpose(t, was);

@@ -132,9 +132,9 @@ plim_tensor *prefer_labels(plim_tape *t, const plim_batch *b) {
 void prefer_call_log_probs(plim_tape *t, plim_model *m, const plim_recipe *r, const plim_batch *b,
                            int64_t scored, unsigned outputs, plim_log_probs *out) {
   plim_autocast(t, r->autocast);
-  plim_save_on_host(t, r->offloads_saved);
+  plim_saving saving_was = plim_saves(t, r->saving);
   plim_call_log_probs(t, m, b, scored, outputs, out);
-  plim_save_on_host(t, false);
+  plim_saves(t, saving_was);
   plim_autocast(t, PLIM_BOOL);
 }
 

@@ -30,9 +30,9 @@ plim_tensor *prefer_call_model(plim_tape *t, plim_model *m, const plim_recipe *r
   plim_batch b = *batch;
   b.labels = NULL;
   plim_autocast(t, r->autocast);
-  plim_save_on_host(t, r->offloads_saved);
+  plim_saving saving_was = plim_saves(t, r->saving);
   plim_consume(t, plim_call_model(t, m, &b, &logits));
-  plim_save_on_host(t, false);
+  plim_saves(t, saving_was);
   plim_autocast(t, PLIM_BOOL);
   plim_purpose was = plim_tape_purpose(t, PLIM_FOR_LOGITS);
   set(t, &wide, r->autocast == PLIM_BOOL ? logits : to(t, logits, PLIM_FP32));

@@ -155,6 +155,7 @@ static plim_tensor *compute_contrastive_loss(plim_tape *t, plim_model *m, const 
 
 static void training_step(plim_tape *t, plim_model *m, const plim_recipe *r, trainer *v, int i) {
   plim_tensor *loss = NULL, *scaled = NULL, *detached = NULL;
+  plim_saves_enter(t, r->saving);
   v->batches[i].items = v->items;
   set(t, &loss,
       train_is_contrastive(r)    ? compute_contrastive_loss(t, m, r, v, i)
@@ -167,6 +168,7 @@ static void training_step(plim_tape *t, plim_model *m, const plim_recipe *r, tra
   detached = alias_of(t, loss, loss->shape, loss->stride);
   drop_graph(t, loss);
   drop(t, &loss);
+  plim_saves_leave(t, r->saving);
   set(t, &v->loss, detached);
 }
 

@@ -45,6 +45,14 @@ int64_t plim_texts_per_sample(const plim_recipe *r) {
   return plim_method_compares(r->method) && r->method != PLIM_METHOD_KTO ? 2 : 1;
 }
 
+void plim_recipe_offload(plim_recipe *r, bool on) {
+  bool is_own = r->offloading != PLIM_SAVED_HERE;
+  r->saving = !on ? PLIM_SAVED_HERE : is_own ? r->offloading : PLIM_SAVED_ON_HOST;
+  // Axolotl's check_hidden_states_offloading
+  if (r->saving == PLIM_SAVED_INPUTS && r->checkpoint == PLIM_CHECKPOINT_REENTRANT)
+    r->checkpoint = PLIM_CHECKPOINT_ON;
+}
+
 bool plim_method_has_reference(plim_method method) {
   return method == PLIM_METHOD_DPO || method == PLIM_METHOD_DPO_TUNE || method == PLIM_METHOD_KTO;
 }
@@ -219,12 +227,12 @@ void train_release_all(plim_tape *t, plim_tensors *tensors) {
   tensors->len = 0;
 }
 
-// model(**batch), under save_on_cpu if the recipe asks for it.
+// model(**batch), with saved tensors kept where the recipe asks for.
 plim_tensor *train_call_model(plim_tape *t, plim_model *m, const plim_recipe *r,
                               const plim_batch *batch, plim_tensor **logits) {
-  plim_save_on_host(t, r->offloads_saved);
+  plim_saving saving_was = plim_saves(t, r->saving);
   plim_tensor *loss = plim_call_model(t, m, batch, logits);
-  plim_save_on_host(t, false);
+  plim_saves(t, saving_was);
   return loss;
 }
 
@@ -253,6 +261,7 @@ static void drop_outputs(plim_tape *t, plim_model *m, plim_tensor **loss, plim_t
 static void step(plim_tape *t, plim_model *m, const plim_recipe *r, variables *v, bool is_last) {
   load_batch(t, m, r, &v->batch);
   plim_tensor *logits = NULL;
+  plim_saves_enter(t, r->saving);
   plim_autocast(t, r->autocast);
   plim_tensor *loss = train_call_model(t, m, r, &v->batch, &logits);
   if (r->scores_again && loss && logits) loss = score_again(t, &v->batch, loss, logits);
@@ -273,6 +282,7 @@ static void step(plim_tape *t, plim_model *m, const plim_recipe *r, variables *v
     set(t, &v->scaled, scaled);
   }
   train_backward(t, m, r, &v->scaler, is_divided ? v->scaled : v->loss, is_last);
+  plim_saves_leave(t, r->saving);
   if (!r->deletes_outputs) return;
   drop(t, &v->logits);
   train_release_all(t, &v->cached);
@@ -447,6 +457,7 @@ bool plim_train(plim_tape *t, plim_model *m, const plim_recipe *recipe) {
   bool ok = state && grouped;
   plim_tape_set_padding(t, recipe->padding);
   plim_state(t)->wraps_layers = recipe->wraps_layers;
+  plim_state(t)->has_bitsandbytes |= plim_optimizer_is_bitsandbytes(recipe->optimizer);
   plim_state(t)->partly = m->is_partly_trained ? m : NULL;
   plim_state(t)->asks_for_inputs = recipe->asks_for_inputs;
   plim_state(t)->checkpoints_trained = recipe->checkpoints_trained;

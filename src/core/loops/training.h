@@ -68,10 +68,11 @@ typedef struct {
   // shorter than the batch is cut. Mini batches beyond the count have the batch's length. Borrowed.
   const uint32_t *cached_lengths;
   size_t cached_length_count;
-  plim_pooling pooling; // of a contrastive loss
-  bool normalizes;      // normalises embeddings after the pooling
-  bool uses_liger;      // norms, rotary positions and gated MLPs; the fused loss is a loss kind
-  bool offloads_saved;  // forward under save_on_cpu
+  plim_pooling pooling;   // of a contrastive loss
+  bool normalizes;        // normalises embeddings after the pooling
+  bool uses_liger;        // norms, rotary positions and gated MLPs; the fused loss is a loss kind
+  plim_saving saving;     // where tensors saved for backward are kept
+  plim_saving offloading; // how they are offloaded if they are; PLIM_SAVED_HERE: by save_on_cpu
   bool is_trainer;
   // accelerator.backward divides the loss; accumulate() reduces once per step.
   bool uses_accelerator;
@@ -87,6 +88,9 @@ typedef struct {
   bool scores_again;
   bool deletes_outputs; // `del out` after backward frees the logits before the optimizer step
 } plim_recipe;
+
+// Offloads the tensors that are saved for backward in the recipe's way, or not.
+void plim_recipe_offload(plim_recipe *r, bool on);
 
 // Texts that one sample of a batch has: both answers of a pair, all columns of a contrastive loss.
 int64_t plim_texts_per_sample(const plim_recipe *r);

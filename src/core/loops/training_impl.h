@@ -10,7 +10,7 @@ plim_dims train_ids_shape(const plim_model *m, const plim_recipe *r);
 // Sets the batch's labels to new ones.
 void train_load_labels(plim_tape *t, const plim_model *m, const plim_recipe *r, plim_batch *b);
 plim_mask_kind train_mask_of(const plim_recipe *r);
-// model(**batch), under save_on_cpu if the recipe asks for it.
+// model(**batch), with saved tensors kept where the recipe asks for.
 plim_tensor *train_call_model(plim_tape *t, plim_model *m, const plim_recipe *r,
                               const plim_batch *batch, plim_tensor **logits);
 void train_release_all(plim_tape *t, plim_tensors *tensors);

@@ -112,7 +112,7 @@ static void save(plim_tape *t, plim_grad_node *n, const tiles *v, plim_dtype dty
                  plim_tensor *targets, plim_tensor *log_z, plim_log_probs *out) {
   if (!n) return;
   n->number = dtype;
-  n->is_python = true;
+  n->drops_in_order = true;
   node_save(t, n, v->hidden), node_save(t, n, v->weight), node_save(t, n, targets);
   node_save(t, n, log_z);
   node_output(t, n, out->log_probs);
@@ -138,9 +138,11 @@ static void apply(plim_tape *t, plim_tensor *hidden, plim_tensor *weight, plim_t
   if (outputs & PLIM_WITH_ENTROPY) set(t, &out->entropy, entropy_of(t, log_z));
   if (outputs & PLIM_WITH_MEAN_LOGITS) set(t, &out->mean_logits, k_unary(t, log_z));
   if (outputs & PLIM_WITH_TOP1) set(t, &out->is_top1, top1_of(t, shape));
-  save(t, n, &v, dtype, targets, log_z, out);
   for (int i = 0; i < STATISTICS; i++) drop(t, &statistics[i]);
-  drop_all(t, &v.rows, &v.logits, &log_z);
+  drop_all(t, &v.rows, &v.logits);
+  save(t, n, &v, dtype, targets, log_z,
+       out); // what ctx.save_for_backward names is saved at the end
+  drop(t, &log_z);
 }
 
 // -log_probs.sum() / mask.sum().clamp(min=1)
@@ -206,7 +208,7 @@ plim_tensor *plim_select_log_probs(plim_tape *t, plim_tensor *logits, plim_tenso
   plim_work_triton(t);
   plim_work_map(t, logits, NULL, out);
   if (n) {
-    n->is_python = true;
+    n->drops_in_order = true;
     node_save(t, n, logits), node_save(t, n, labels);
     node_save(t, n, log_z), node_save(t, n, expected);
     node_output(t, n, out);

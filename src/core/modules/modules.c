@@ -322,8 +322,7 @@ plim_tensor *plim_embed_scaled(plim_tape *t, const plim_batch *batch, plim_tenso
 
 // ---- heads ----------------------------------------------------------------------------------------
 
-plim_tensor *plim_head_logits(plim_tape *t, const plim_model *m, plim_tensor *x) {
-  if (m->narrows_hidden) x = to(t, x, (plim_dtype)m->head->dtype);
+static plim_tensor *head_module(plim_tape *t, const plim_model *m, plim_tensor *x) {
   if (!m->head_a) return linear(t, x, m->head, m->head_bias);
   plim_linear head = {m->head,
                       m->head_bias,
@@ -333,6 +332,14 @@ plim_tensor *plim_head_logits(plim_tape *t, const plim_model *m, plim_tensor *x)
                       .name = "lm_head",
                       .dropout = m->head_dropout};
   return plim_linear_forward(t, &head, x);
+}
+
+plim_tensor *plim_head_logits(plim_tape *t, const plim_model *m, plim_tensor *x) {
+  if (m->narrows_hidden) x = to(t, x, (plim_dtype)m->head->dtype);
+  plim_saving was = plim_saves_head(t);
+  plim_tensor *logits = head_module(t, m, x);
+  plim_saves(t, was);
+  return logits;
 }
 
 // docs/chunked_loss.py
@@ -355,11 +362,11 @@ static bool is_in_eighths(const plim_batch *batch) {
 plim_tensor *plim_head_in_eighths(plim_tape *t, const plim_model *m, plim_tensor *hidden,
                                   const plim_batch *batch) {
   plim_purpose was = plim_tape_purpose(t, PLIM_FOR_LOGITS);
-  bool was_saving = plim_save_on_host(t, false);
+  plim_saving was_saving = plim_saves(t, PLIM_SAVED_HERE);
   plim_tape_at(t, "lm_head");
   plim_tensor *loss =
       plim_eighths_causal_loss(t, m, hidden, batch->labels, batch->loss == PLIM_LOSS_LISTED);
-  plim_save_on_host(t, was_saving);
+  plim_saves(t, was_saving);
   plim_tape_purpose(t, was);
   return loss;
 }
@@ -373,6 +380,7 @@ static plim_tensor *causal_head(plim_tape *t, const plim_model *m, plim_tensor *
   bool was = hold(hidden);
   plim_purpose purpose_was = plim_tape_purpose(t, PLIM_FOR_LOGITS);
   plim_tape_at(t, "lm_head");
+  bool is_outside = plim_saves_model_alone(t); // the loop computes the loss
   // logits_to_keep=0, all positions: hidden[:, 0:, :]
   int slices = plim_transformers_since(t, m->logits_to_keep_from) ? 3 : 0;
   plim_tensor *all = slice(t, full_slices(t, hidden, slices), 1, 0, hidden->shape.at[1]);
@@ -385,15 +393,18 @@ static plim_tensor *causal_head(plim_tape *t, const plim_model *m, plim_tensor *
     if (m->logits == PLIM_LOGITS_DIVIDED) set(t, &scores, div_scalar(t, scores));
     if (m->logits == PLIM_LOGITS_WIDE) set(t, &scores, to(t, scores, PLIM_FP32));
     bool has_function = plim_transformers_since(t, m->loss_function_from);
-    if (m->has_inner_head) let_go(t, hidden, was);
+    if (m->has_inner_head || is_outside) let_go(t, hidden, was);
     if (!has_function && m->had_wide_logits) set(t, &scores, to(t, scores, PLIM_FP32));
+    plim_saving saving_was = plim_saves_loss(t);
     if (batch->labels)
       loss = has_function ? plim_causal_loss(t, scores, batch->labels, batch->items)
                           : plim_own_causal_loss(t, scores, batch->labels);
+    plim_saves(t, saving_was);
   }
   set(t, logits, give(t, &scores));
   plim_tape_purpose(t, purpose_was);
-  if (!m->has_inner_head || batch->loss == PLIM_LOSS_FUSED) let_go(t, hidden, was);
+  bool lets_go_late = !m->has_inner_head && !is_outside;
+  if (lets_go_late || batch->loss == PLIM_LOSS_FUSED) let_go(t, hidden, was);
   return loss;
 }
 

@@ -105,7 +105,7 @@ static plim_tensor *finish(plim_tape *t, plim_grad_node *n, plim_tensor *const *
                            plim_tensor *out, plim_tensor *logsumexp, plim_tensor *offsets) {
   plim_tensor *state = empty(t, dims(2), PLIM_I64); // state of the random generator
   if (n) {
-    n->is_python = true;
+    n->drops_in_order = true;
     for (int i = SAVED_Q; i <= SAVED_V; i++) node_save(t, n, inputs[i]);
     node_save_output(t, n, out);
     node_save_output(t, n, logsumexp);
@@ -183,7 +183,7 @@ static plim_tensor *scatter_rows(plim_tape *t, plim_tensor *x, plim_tensor *indi
   plim_dims shape = x->shape;
   shape.at[0] = rows;
   plim_tensor *out = k_map(t, shape, (plim_dtype)x->dtype, x, NULL);
-  if (n) n->is_python = true, node_save(t, n, indices), node_output(t, n, out);
+  if (n) n->drops_in_order = true, node_save(t, n, indices), node_output(t, n, out);
   plim_consume(t, x);
   return out;
 }

@@ -13,7 +13,7 @@ bool plim_tape_uses_liger(const plim_tape *t) { return plim_const_state(t)->uses
 static plim_grad_node *python_node(plim_tape *t, plim_backward_fn *function, plim_tensor *a,
                                    plim_tensor *b) {
   plim_grad_node *n = node_begin(t, function, (plim_tensor *[]){a, b}, 2);
-  if (n) n->is_python = true;
+  if (n) n->drops_in_order = true;
   return n;
 }
 

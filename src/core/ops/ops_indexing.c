@@ -67,7 +67,7 @@ plim_tensor *index_one(plim_tape *t, plim_tensor *x, int dim) {
 
 plim_tensor *index_pairs(plim_tape *t, plim_tensor *x, plim_tensor *rows, plim_tensor *columns) {
   plim_grad_node *n = index_node(t, x, 2);
-  if (n) node_save(t, n, rows), node_save(t, n, columns);
+  if (n) n->drops_in_order = true, node_save(t, n, rows), node_save(t, n, columns); // a list
   plim_dims shape = rows->shape;
   if (x->shape.n > 2) shape = dims(shape.at[0], x->shape.at[2]);
   plim_tensor *out = empty(t, shape, (plim_dtype)x->dtype);

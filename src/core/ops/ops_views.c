@@ -150,22 +150,28 @@ static void slice_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, pl
   plim_work_bytes(t, 2 * plim_bytes_of(in[0]));
 }
 
-static plim_tensor *sliced(plim_tape *t, plim_backward_fn *backward_fn, plim_tensor *x, int dim,
-                           int64_t length) {
-  plim_grad_node *n = node1(t, backward_fn, x);
-  if (n) n->shape = x->shape;
+static plim_tensor *part_of(plim_tape *t, plim_tensor *x, int dim, int64_t from, int64_t length) {
   plim_dims shape = x->shape;
   shape.at[dim] = length;
-  return finish(t, n, view_of(t, x, shape, x->stride), x, NULL);
+  plim_tensor *part = view_of(t, x, shape, x->stride);
+  part->offset += from * x->stride.at[dim];
+  return part;
+}
+
+static plim_tensor *sliced(plim_tape *t, plim_backward_fn *backward_fn, plim_tensor *x, int dim,
+                           int64_t from, int64_t end) {
+  plim_grad_node *n = node1(t, backward_fn, x);
+  if (n) n->shape = x->shape;
+  return finish(t, n, part_of(t, x, dim, from, end - from), x, NULL);
 }
 
 plim_tensor *slice(plim_tape *t, plim_tensor *x, int dim, int64_t from, int64_t end) {
   bool is_all = from == 0 && end == x->shape.at[dim];
-  return sliced(t, is_all ? pass_backward : slice_backward, x, dim, end - from);
+  return sliced(t, is_all ? pass_backward : slice_backward, x, dim, from, end);
 }
 
 plim_tensor *slice_rows(plim_tape *t, plim_tensor *x, int64_t from, int64_t end) {
-  return sliced(t, slice_backward, x, 0, end - from);
+  return sliced(t, slice_backward, x, 0, from, end);
 }
 
 plim_tensor *every_other(plim_tape *t, plim_tensor *x) {
@@ -179,12 +185,12 @@ plim_tensor *every_other(plim_tape *t, plim_tensor *x) {
 
 plim_tensor *slice_last(plim_tape *t, plim_tensor *x) {
   int dim = x->shape.n - 1;
-  return sliced(t, slice_backward, x, dim, x->shape.at[dim]);
+  return sliced(t, slice_backward, x, dim, 0, x->shape.at[dim]);
 }
 
 plim_tensor *full_slices(plim_tape *t, plim_tensor *x, int count) {
   if (plim_torch_from(t, 2, 9)) return x;
-  for (int i = 0; i < count; i++) x = sliced(t, slice_backward, x, 0, x->shape.at[0]);
+  for (int i = 0; i < count; i++) x = sliced(t, slice_backward, x, 0, 0, x->shape.at[0]);
   return x;
 }
 
@@ -240,10 +246,8 @@ void plim_op_split_sizes(plim_tape *t, plim_tensor *x, int dim, const int64_t *s
   bool was = hold(x);
   plim_grad_node *n = node1(t, split_backward, x);
   if (n) n->shape = x->shape;
-  plim_dims shape = x->shape;
-  for (size_t i = 0; i < count; i++) {
-    shape.at[dim] = sizes[i];
-    plim_tensor *part = view_of(t, x, shape, x->stride);
+  for (int64_t i = 0, from = 0; i < (int64_t)count; from += sizes[i++]) {
+    plim_tensor *part = part_of(t, x, dim, from, sizes[i]);
     if (n) node_output(t, n, part);
     set(t, parts[i], part);
   }

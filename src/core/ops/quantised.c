@@ -92,6 +92,7 @@ void plim_quantise(plim_tape *t, plim_tensor *weight, plim_weights_kind kind) {
   weight->storage = packed->storage;
   weight->dtype = PLIM_U8;
   weight->quant = q;
+  plim_state(t)->has_bitsandbytes = true;
   packed->storage = old;
   plim_consume(t, flipped);
   plim_consume(t, packed); // also frees the old storage

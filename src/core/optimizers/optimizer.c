@@ -214,6 +214,9 @@ const char *plim_optimizer_trainer_name(const char *own) {
 
 bool plim_optimizer_takes_scale(const plim_optimizer *o) { return o->takes_scale; }
 bool plim_optimizer_is_paged(const plim_optimizer *o) { return o->is_paged; }
+bool plim_optimizer_is_bitsandbytes(const plim_optimizer *o) {
+  return o->step == step_bitsandbytes;
+}
 bool plim_optimizer_rounds(const plim_optimizer *o) { return o->bits == 8 || o->bits == 4; }
 bool plim_optimizer_is_compiled(const plim_optimizer *o) { return o->is_compiled; }
 int plim_optimizer_moments(const plim_optimizer *o) { return o->moments; }

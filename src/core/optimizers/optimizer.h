@@ -12,7 +12,8 @@ typedef struct plim_optimizer plim_optimizer;
 const plim_optimizer *plim_optimizer_named(const char *name);
 const char *plim_optimizer_name(size_t index);         // NULL after the last
 bool plim_optimizer_is_paged(const plim_optimizer *o); // state in managed memory
-bool plim_optimizer_rounds(const plim_optimizer *o);   // state of 8 or 4 bits
+bool plim_optimizer_is_bitsandbytes(const plim_optimizer *o);
+bool plim_optimizer_rounds(const plim_optimizer *o); // state of 8 or 4 bits
 // Its step is compiled, and what that allocates for a moment is not modelled.
 bool plim_optimizer_is_compiled(const plim_optimizer *o);
 int plim_optimizer_moments(const plim_optimizer *o); // moments per parameter, each as large as it

@@ -173,7 +173,7 @@ plim_choice plim_plan_own_choice(const plim_plan_request *r) {
   choice.at[PLIM_KNOB_STRATEGY] = r->job.sharding.strategy;
   choice.at[PLIM_KNOB_OFFLOAD] = r->job.sharding.offloads_parameters  ? PLIM_OFFLOAD_PARAMETERS
                                  : r->job.sharding.offloads_optimizer ? PLIM_OFFLOAD_OPTIMIZER
-                                 : c->offloads_saved                  ? PLIM_OFFLOAD_ACTIVATIONS
+                                 : c->saving                          ? PLIM_OFFLOAD_ACTIVATIONS
                                                                       : PLIM_OFFLOAD_NONE;
   plim_precision_of(&r->job, &choice);
   return choice;
@@ -200,7 +200,7 @@ static void set_sharding(const plim_plan_request *r, plim_job *job, plim_strateg
                          int64_t offload) {
   bool is_fsdp = strategy == PLIM_SHARD_FSDP2;
   bool is_shared = offload == PLIM_OFFLOAD_OPTIMIZER || offload == PLIM_OFFLOAD_PARAMETERS;
-  job->recipe.offloads_saved = offload == PLIM_OFFLOAD_ACTIVATIONS;
+  plim_recipe_offload(&job->recipe, offload == PLIM_OFFLOAD_ACTIVATIONS);
   job->sharding.strategy = strategy;
   job->sharding.world = strategy == PLIM_SHARD_NONE ? 1 : r->world;
   job->sharding.offloads_optimizer = is_shared;

@@ -25,12 +25,16 @@ bool wants(const plim_grad_node *n, int edge) { return n->edges[edge].node != NU
 
 static void release_saved(plim_tape *t, plim_grad_node *n) {
   for (int i = 0; i < n->saved_count; i++) {
+    if (n->tracked >> i & 1 && n->saved[i]) {
+      offload_abandon(t, n->saved[i], n->packed_index[i]);
+      n->saved[i] = NULL;
+    }
     drop(t, &n->saved[i]);
     if (!(n->packed >> i & 1)) continue;
     packed_forget(t, n->packer, n->packed_index[i]);
     packed_release(t, n->packer);
   }
-  n->saved_count = n->packed = 0;
+  n->saved_count = n->packed = n->tracked = 0;
 }
 
 static void doom(plim_tape *t, plim_grad_node *n) {
@@ -290,6 +294,8 @@ static void deliver(engine *e, plim_grad_node *n, plim_tensor **out) {
 static void unpack(plim_tape *t, plim_grad_node *n, plim_tensor **hosts) {
   for (int i = 0; i < n->saved_count; i++) {
     if (n->packed >> i & 1) n->saved[i] = saved_unpack(t, n, i);
+    else if (n->tracked >> i & 1)
+      n->saved[i] = offload_unpack(t, n, n->saved[i], n->packed_index[i]);
     else if (is_offloaded(n->saved[i]))
       hosts[i] = n->saved[i], n->saved[i] = saved_fetch(t, hosts[i]);
   }
@@ -298,8 +304,8 @@ static void unpack(plim_tape *t, plim_grad_node *n, plim_tensor **hosts) {
 // Recomputed and fetched tensors are needed only once. C++ destroys local variables in reverse order.
 static void drop_unpacked(plim_tape *t, plim_grad_node *n, plim_tensor *const *hosts) {
   for (int k = 0; k < n->saved_count; k++) {
-    int i = n->is_python ? k : n->saved_count - 1 - k;
-    if (n->packed >> i & 1 || hosts[i]) drop(t, &n->saved[i]);
+    int i = n->drops_in_order ? k : n->saved_count - 1 - k;
+    if ((n->packed | n->tracked) >> i & 1 || hosts[i]) drop(t, &n->saved[i]);
     if (hosts[i]) n->saved[i] = hosts[i];
   }
 }
@@ -321,6 +327,7 @@ static void run(engine *e, task *k) {
   memset(k->in, 0, sizeof k->in);
   if (n->fold) fold_arrive(t, n);
   plim_work_node(t);
+  size_t hooks = t->offload.hooks.len;
   if (n->function) {
     t->purpose = n->purpose;
     plim_tape_enter(t, n->layer, n->what);
@@ -342,6 +349,7 @@ static void run(engine *e, task *k) {
       }
     fit(t, n, out);
   }
+  offload_node_ran(t, hooks);
   for (int i = 0; i < n->output_count; i++) plim_release(t, in[i]);
   release_saved(t, n);
   deliver(e, n, out);
@@ -365,7 +373,9 @@ void backward_all(plim_tape *t, plim_tensor *const *xs, plim_tensor *const *grad
     grads[i]->is_floating = false;
     if (!t->state.failed) deliver_one(&e, roots[i], grads[i]);
   }
+  offload_graph outer = offload_begin_graph(t);
   while (e.ready.len && !t->state.failed) run(&e, take_ready(&e));
+  offload_end_graph(t, outer);
   for (size_t i = 0; i < e.tasks.len; i++) e.tasks.at[i].node->task = 0;
   for (int i = 0; i < count; i++) plim_node_release(t, roots[i].node);
   vec_free(&e.tasks);

@@ -19,6 +19,7 @@ struct plim_checkpoint {
   vec(uint32_t) forgotten;       // numbers whose node was freed before recomputation
   uint32_t refs, count, cursor;
   plim_dtype autocast;
+  uint32_t number; // that OffloadActivations has given to the input; 0: none
   bool is_done, is_linked;
   struct plim_checkpoint *next, *before; // list of checkpoints that own arrays
 };
@@ -31,12 +32,6 @@ static plim_tensor *owned_alias(plim_tape *t, plim_tensor *x) {
 
 // ---- offloading -----------------------------------------------------------------------------------
 
-bool plim_save_on_host(plim_tape *t, bool on) {
-  bool was = t->offloads;
-  t->offloads = on;
-  return was;
-}
-
 bool is_offloaded(const plim_tensor *x) { return x && x->storage->is_on_host; }
 
 // A non-contiguous tensor is first made contiguous on the card. The copy runs on the compute stream; save_on_cpu
@@ -48,7 +43,7 @@ plim_tensor *saved_offload(plim_tape *t, const plim_tensor *x) {
   if (!plim_is_contiguous(x)) plim_consume(t, empty(t, x->shape, (plim_dtype)x->dtype));
   double copied = plim_copy_to_host(t, plim_bytes_of(x), plim_traffic_now(t));
   plim_await(t, copied);
-  if (t->offloads) plim_await_on_host(t, copied);
+  if (t->offload.how == PLIM_SAVED_ON_HOST) plim_await_on_host(t, copied);
   return host;
 }
 
@@ -90,7 +85,13 @@ void saved_pack(plim_tape *t, plim_grad_node *n, int k, plim_tensor *x, bool is_
     t->packing->refs++;
     return;
   }
-  if (t->offloads) n->saved[k] = saved_offload(t, x);
+  plim_saving how = t->offload.how;
+  if (offload_is_class(how) && !offload_is_for_inputs(how)) {
+    n->tracked |= (uint8_t)(1u << k);
+    n->saved[k] = offload_pack(t, x, is_output, &n->packed_index[k]);
+    return;
+  }
+  if (how == PLIM_SAVED_ON_HOST) n->saved[k] = saved_offload(t, x);
   else if (is_output) n->saved[k] = owned_alias(t, x);
   else plim_retain(x), n->saved[k] = x;
 }
@@ -167,7 +168,15 @@ static void leave_autocast(plim_tape *t, const struct plim_checkpoint *f, plim_d
   t->state.autocast = (uint8_t)was;
 }
 
-static void recompute(plim_tape *t, struct plim_checkpoint *f) {
+// The input is kept on the host, or by OffloadActivations. The caller owns the result; NULL: it is in f->input.
+static plim_tensor *fetch_input(plim_tape *t, plim_grad_node *n, struct plim_checkpoint *f) {
+  if (!f->number) return is_offloaded(f->input) ? saved_fetch(t, f->input) : NULL;
+  plim_tensor *kept = f->input;
+  f->input = NULL;
+  return offload_unpack(t, n, kept, f->number);
+}
+
+static void recompute(plim_tape *t, plim_grad_node *n, struct plim_checkpoint *f) {
   if (!vec_reserve(&f->recomputed, f->count)) {
     t->state.failed = true;
     return;
@@ -182,7 +191,7 @@ static void recompute(plim_tape *t, struct plim_checkpoint *f) {
   uint8_t purpose_was = t->purpose;
   t->packing = f;
   t->state.is_recomputing = true;
-  plim_tensor *input = is_offloaded(f->input) ? saved_fetch(t, f->input) : NULL;
+  plim_tensor *input = fetch_input(t, n, f);
   plim_consume(t, f->call.function(t, f->call.context, f->call.held, input ? input : f->input));
   for (int i = 0; f->call.results && i < PLIM_MAX_RESULTS; i++) drop(t, &f->call.results[i]);
   leave_autocast(t, f, autocast_was);
@@ -199,7 +208,7 @@ static void recompute(plim_tape *t, struct plim_checkpoint *f) {
 plim_tensor *saved_unpack(plim_tape *t, plim_grad_node *n, int k) {
   struct plim_checkpoint *f = n->packer;
   plim_work_hook(t);
-  if (!f->is_done) recompute(t, f);
+  if (!f->is_done) recompute(t, n, f);
   f->is_done = true;
   if (n->packed_index[k] >= f->recomputed.len) return NULL; // out of memory
   plim_tensor *x = f->recomputed.at[n->packed_index[k]];
@@ -207,11 +216,23 @@ plim_tensor *saved_unpack(plim_tape *t, plim_grad_node *n, int k) {
   return x;
 }
 
+// _NoopSaveInputs.apply(dummy, ...) saves an empty tensor, then the input.
+static plim_tensor *pack_input(plim_tape *t, plim_tensor *x, uint32_t *number) {
+  if (!offload_is_for_inputs(t->offload.how)) {
+    plim_tensor *dummy = empty(t, dims(0), PLIM_FP32);
+    plim_release(t, offload_pack(t, dummy, false, number));
+    plim_consume(t, dummy);
+  }
+  return offload_pack(t, x, false, number);
+}
+
 static struct plim_checkpoint *frame_new(plim_tape *t, plim_closure call, plim_tensor *x) {
   struct plim_checkpoint *f = tape_take(t, &t->frames, sizeof *f);
   *f = (struct plim_checkpoint){.call = call, .refs = 1};
   f->autocast = (plim_dtype)t->state.autocast;
-  if (x && t->offloads && !t->packing) f->input = saved_offload(t, x);
+  bool saves = x && !t->packing && t->grad_mode;
+  if (saves && offload_is_class(t->offload.how)) f->input = pack_input(t, x, &f->number);
+  else if (saves && t->offload.how == PLIM_SAVED_ON_HOST) f->input = saved_offload(t, x);
   else if (x) plim_retain(x), f->input = x;
   for (int i = 0; i < PLIM_MAX_HELD; i++)
     if (call.held[i]) plim_retain(call.held[i]);
@@ -306,6 +327,8 @@ static void reentrant_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in
     out[i] = arguments[i] ? arguments[i]->grad : NULL;
     if (out[i]) plim_retain(out[i]);
   }
+  for (int i = 0; i < n->saved_count; i++) // ctx.saved_tensors, a variable before the others
+    if (n->tracked >> i & 1) drop(t, &n->saved[i]);
   for (int i = n->edge_count; i-- > 0;) drop(t, &arguments[i]);
   while (count-- > 0) drop(t, &outputs[count]);
   drop_zeros(t, n, in, zeros);

@@ -120,7 +120,8 @@ static void send_again(plim_tape *t, const span *forward, int64_t shift) {
 // ---- forward --------------------------------------------------------------------------------------
 
 plim_fold plim_fold_begin(plim_tape *t, int64_t count) {
-  bool saves_on_host = t->offloads && !t->packing; // a checkpoint saves nothing in its loop
+  bool saves_on_host =
+      t->offload.how != PLIM_SAVED_HERE && !t->packing; // a checkpoint saves nothing in its loop
   bool can = t->fold.is_on && !saves_on_host && !t->state.is_stopped &&
              count >= FRONT + LEAST_FOLDED + BACK;
   if (t->fold.is_recording) fold_fail(t); // a loop inside a round of another

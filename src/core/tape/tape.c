@@ -134,6 +134,7 @@ void plim_tape_delete(plim_tape *t) {
   vec_free(&t->casts);
   vec_free(&t->waiting);
   vec_free(&t->unwound);
+  offload_free(t);
   free(t->reserve);
   free(t);
 }
@@ -441,7 +442,9 @@ void plim_set_data(plim_tape *t, plim_tensor *x, const plim_tensor *y) {
 
 plim_tensor *alias_of(plim_tape *t, plim_tensor *x, plim_dims shape, plim_dims stride) {
   x->storage->refs++;
-  return tensor_new(t, x->storage, shape, stride, x->dtype);
+  plim_tensor *alias = tensor_new(t, x->storage, shape, stride, x->dtype);
+  alias->offset = x->offset;
+  return alias;
 }
 
 plim_tensor *view_of(plim_tape *t, plim_tensor *x, plim_dims shape, plim_dims stride) {

@@ -104,6 +104,7 @@ typedef enum {
 struct plim_tensor {
   plim_storage *storage;
   plim_dims shape, stride;  // strides in elements
+  int64_t offset;           // of its first element in the storage; known of slices and parts
   plim_grad_node *fn;       // the node that computed it, or NULL
   plim_tensor *grad;        // of a leaf: its gradient, or NULL
   plim_tensor *base;        // of a view: the tensor it is a view of
@@ -203,8 +204,9 @@ void plim_tape_enter_layer(plim_tape *t);          // the next layer of this pha
 // The CUDA stream that allocates at present. Each stream has its own blocks. A sink may ask during an event.
 typedef enum {
   PLIM_COMPUTE_STREAM,
-  PLIM_GATHER_STREAM, // copies into and out of all-gather buffers
-  PLIM_REDUCE_STREAM, // results of reduce-scatters
+  PLIM_GATHER_STREAM,  // copies into and out of all-gather buffers
+  PLIM_REDUCE_STREAM,  // results of reduce-scatters
+  PLIM_OFFLOAD_STREAM, // activations that come back from the host
   PLIM_STREAMS
 } plim_stream;
 plim_stream plim_tape_stream(const plim_tape *t);
@@ -291,19 +293,22 @@ struct plim_grad_node {
   int32_t layer;
   uint32_t refs, task; // task: its number in the running engine
   uint8_t edge_count, output_count, saved_count;
-  uint8_t packed; // bit k is set if saved[k] will be recomputed
+  uint8_t packed;  // bit k is set if saved[k] will be recomputed
+  uint8_t tracked; // bit k is set if OffloadActivations has given saved[k] a number
   uint8_t dtype, purpose;
-  uint8_t fold;                     // a plim_fold_role
-  uint8_t dtypes[PLIM_MAX_EDGES];   // of the outputs
-  bool is_transposed;               // products: the second operand is transposed
-  bool is_python;                   // a Python function: it keeps unpacked tensors in its variables
-  plim_dims first_shape;            // of the first output
-  struct plim_checkpoint *frame;    // of a reentrant checkpoint; NULL for other nodes
-  plim_tensor *leaf;                // AccumulateGrad: the tensor it is for
-  plim_dims *more_shapes;           // of the outputs after the first; NULL if there is only one
-  plim_tensor *kept[PLIM_MAX_KEPT]; // lives as long as the node, not only until backward
+  uint8_t fold;                   // a plim_fold_role
+  uint8_t dtypes[PLIM_MAX_EDGES]; // of the outputs
+  bool is_transposed;             // products: the second operand is transposed
+  bool
+      drops_in_order; // unpacked tensors, as variables of Python and lists are dropped; others in reverse
+  plim_dims first_shape;              // of the first output
+  struct plim_checkpoint *frame;      // of a reentrant checkpoint; NULL for other nodes
+  plim_tensor *leaf;                  // AccumulateGrad: the tensor it is for
+  plim_dims *more_shapes;             // of the outputs after the first; NULL if there is only one
+  plim_tensor *kept[PLIM_MAX_KEPT];   // lives as long as the node, not only until backward
   plim_tensor *saved[PLIM_MAX_SAVED]; // in the order they are released
-  // Entries that a checkpoint will recompute instead of saving: the checkpoint, and each entry's number in it.
+  // Entries that a checkpoint will recompute instead of saving: the checkpoint, and each entry's number in it. Or the
+  // numbers that OffloadActivations has given.
   struct plim_checkpoint *packer;
   uint32_t packed_index[PLIM_MAX_SAVED];
   const plim_tensor *constant; // a weight that outlives the graph; not owned
@@ -380,9 +385,31 @@ plim_tensor *plim_checkpoint_reentrant(plim_tape *t, plim_closure call, plim_ten
 // Reentrant, with the input kept on the host until backward.
 plim_tensor *plim_checkpoint_offloaded(plim_tape *t, plim_closure call, plim_tensor *x);
 
-// torch.autograd.graph.save_on_cpu: tensors saved while it is on are kept on the host. Returns whether
-// it was on.
-bool plim_save_on_host(plim_tape *t, bool on);
+// Where tensors that are saved for backward are kept. The class OffloadActivations copies large ones to the host on a
+// stream of its own; INLINE: on the compute stream (use_streams=False). TRL and Axolotl use it around a whole training
+// step, torchtune's recipes around the model. With adapters, Axolotl does not tell it the model's parameters.
+typedef enum {
+  PLIM_SAVED_HERE,    // on the GPU
+  PLIM_SAVED_ON_HOST, // torch.autograd.graph.save_on_cpu
+  PLIM_SAVED_BY_TRL,
+  PLIM_SAVED_BY_TRL_INLINE,
+  PLIM_SAVED_BY_TUNE,
+  PLIM_SAVED_BY_TUNE_INLINE,
+  PLIM_SAVED_BY_AXOLOTL, // with adapters; without, as by TRL
+  PLIM_SAVED_BY_AXOLOTL_INLINE,
+  PLIM_SAVED_INPUTS, // Axolotl's own class (activation_offloading: hidden_states): inputs of checkpoints alone
+  PLIM_SAVINGS
+} plim_saving;
+
+plim_saving plim_saves(plim_tape *t, plim_saving how); // from now on; returns how it was
+// While the output head runs, which the class leaves out, and while the loss is computed, which torchtune's recipes do
+// outside of its context and of the model. Both return how it was, for plim_saves.
+bool plim_saves_model_alone(const plim_tape *t); // torchtune's
+plim_saving plim_saves_head(plim_tape *t);
+plim_saving plim_saves_loss(plim_tape *t);
+// `with OffloadActivations:` around a training step. They do nothing for save_on_cpu and torchtune's.
+void plim_saves_enter(plim_tape *t, plim_saving how);
+void plim_saves_leave(plim_tape *t, plim_saving how);
 
 // Releases the graph behind a tensor before the tensor itself.
 void plim_drop_graph(plim_tape *t, plim_tensor *x);

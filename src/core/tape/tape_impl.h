@@ -5,6 +5,7 @@
 
 #include "clock.h"
 #include "interconnect.h"
+#include "offload.h"
 #include "tape_state.h"
 
 struct tape_pool {
@@ -95,8 +96,8 @@ struct plim_tape {
   struct tape_fold fold;
   struct plim_checkpoint *packing;    // the checkpoint whose function is running, or NULL
   struct plim_checkpoint *recomputed; // list of checkpoints that own arrays
-  bool offloads;                      // save_on_cpu is on
-  vec(plim_tensor *) unwound;         // variables of functions stopped by the exception
+  struct tape_offload offload;
+  vec(plim_tensor *) unwound; // variables of functions stopped by the exception
   bool grad_mode;
   _Alignas(16) unsigned char spare[1024];
 };

@@ -265,7 +265,7 @@ TEST(activations_on_the_host_wait_for_the_link) {
     if (!case_is(row, "activations_on_host", "pinned")) continue;
     plim_job job = small_job(case_integer(row, "batch", 0), PLIM_CHECKPOINT_OFF);
     job.recipe.length = case_integer(row, "seq", 0);
-    job.recipe.offloads_saved = true;
+    job.recipe.saving = PLIM_SAVED_ON_HOST;
     double predicted = predict(&job, plim_gpu_named("H200")).seconds;
     double measured = case_number(row, "step_seconds", 0);
     printf("  batch %d of %d: %.3f s, measured %.3f\n", (int)job.recipe.batch,

@@ -76,9 +76,9 @@ TEST(a_folded_recurrence_is_the_same_to_the_byte) {
   compare(&job, "autocast");
   job.recipe.checkpoint = PLIM_CHECKPOINT_ON;
   compare(&job, "checkpoints");
-  job.recipe.offloads_saved = true;
+  job.recipe.saving = PLIM_SAVED_ON_HOST;
   compare(&job, "checkpoints, with saved tensors on the host");
-  job.recipe.offloads_saved = false;
+  job.recipe.saving = PLIM_SAVED_HERE;
   job.recipe.checkpoint = PLIM_CHECKPOINT_REENTRANT;
   compare(&job, "reentrant checkpoints");
   job.recipe.checkpoint = PLIM_CHECKPOINT_OFFLOADED;

@@ -95,10 +95,10 @@ TEST(paged_states_are_on_the_host) {
 TEST(offloaded_activations_leave_the_card) {
   plim_job job = job_new("sgd");
   outcome plain = run(&job);
-  job.recipe.offloads_saved = true;
+  job.recipe.saving = PLIM_SAVED_ON_HOST;
   outcome saved = run(&job);
   CHECK(saved.card_peak < plain.card_peak && saved.host_peak > 0, "saved on the host");
-  job.recipe.offloads_saved = false;
+  job.recipe.saving = PLIM_SAVED_HERE;
   job.recipe.checkpoint = PLIM_CHECKPOINT_REENTRANT;
   outcome checkpointed = run(&job);
   job.recipe.checkpoint = PLIM_CHECKPOINT_OFFLOADED;
@@ -122,7 +122,7 @@ TEST(unmeasured_parts_are_reported) {
   plim_job job = job_new("adamw");
   CHECK_U64(plim_job_unverified(&job, reasons, 1), 0);
   job.recipe.is_trainer = true;
-  job.recipe.offloads_saved = true;
+  job.recipe.saving = PLIM_SAVED_ON_HOST;
   CHECK_U64(plim_job_unverified(&job, reasons, 1), 1);
   CHECK(reasons[0] && *reasons[0], "a reason in words");
   CHECK_U64(plim_job_unverified(&job, NULL, 0), 1);

@@ -126,7 +126,7 @@ TEST(activations_on_the_host_are_slower_than_on_the_card) {
   job.recipe.checkpoint = PLIM_CHECKPOINT_OFFLOADED;
   double inputs = seconds(&job, "RTX 4090");
   job.recipe.checkpoint = PLIM_CHECKPOINT_OFF;
-  job.recipe.offloads_saved = true;
+  job.recipe.saving = PLIM_SAVED_ON_HOST;
   double all = seconds(&job, "RTX 4090");
   CHECK(kept < again && kept < inputs && again < all && inputs < all,
         "kept %g, computed again %g, inputs on the host %g, all there %g", kept, again, inputs,

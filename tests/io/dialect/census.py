@@ -56,7 +56,7 @@ SAID = [
     ("torchtune.yaml", "loss:\n  _component_: torchtune.rlhf.loss.DPOLoss\n", "DPO as in torchtune's recipe"),
     ("torchtune.yaml", "teacher_model:\n  _component_: my.teacher\n", "no model is called \"my.teacher\""),
     ("torchtune.yaml", "optimizer_in_bwd: true\n", "must be 1 when the optimizer steps during backward"),
-    ("torchtune.yaml", "enable_activation_offloading: true\n", "offloaded activations are predicted as save_on_cpu"),
+    ("torchtune.yaml", "enable_activation_offloading: true\n", "torchtune offloads activations only with checkpointing"),
     ("trl.yaml", "beta: 0.1\n", "assuming TRL 1.16 for DPO; before 1.15"),
     ("trl.yaml", "beta: 0.1\nrpo_alpha: 1.0\n", "the additional loss of the chosen answers is not modelled; the run needs more"),
     ("trl.yaml", "beta: 0.1\nrpo_alpha: null\nuse_weighting: false\n", None),

@@ -43,6 +43,7 @@ PRM = {"method": "prm"}
 SIMPO = {"method": "simpo", "keys": {"loss_type": "simpo", "cpo_alpha": 0.0}}
 # The head of a classification model, which peft otherwise leaves as it is.
 SCORED = {"lora": {"r": 8, "dropout": 0.05, "targets": LINEAR, "saved": ["score"]}}
+OFFLOAD = {"keys": {"activation_offloading": True}}
 UNEVEN = {"chosen": 96, "rejected": 60}
 # Tokens of prompt and answers; an answer gets a last token of its own.
 BASE = {"batch": 2, "prompt": 160, "chosen": 95, "rejected": 95, "steps": 2, "ckpt": True, "amp": "bf16"}
@@ -107,6 +108,11 @@ CASES = {
     "cpo-llama-uneven": ("llama", CPO | UNEVEN | PLAIN),
     "cpo-llama-noamp": ("llama", CPO | NOAMP),
     "cpo-llama-lora": ("llama", CPO | LORA),
+    "dpo-llama-offload": ("llama", OFFLOAD),
+    "dpo-llama-plain-offload": ("llama", OFFLOAD | PLAIN),
+    "dpo-llama-lora-offload": ("llama", OFFLOAD | LORA),
+    "reward-llama-offload": ("llama", OFFLOAD | REWARD),
+    "reward-llama-lora-offload": ("llama", OFFLOAD | REWARD | LORA),
     "prm-llama": ("llama", PRM),
     "prm-llama-plain": ("llama", PRM | PLAIN),
     "prm-llama-fp32": ("llama", PRM | FP32 | PLAIN),

@@ -132,7 +132,6 @@ void plim_project_apply_rules(plim_project *p) {
 static const struct {
   plim_dialect dialect;
   plim_refused_pair pair;
-  bool needs_adapters;
 } pairs[] = {
     // torchtune 0.6, recipes/lora_finetune_single_device.py; Axolotl 0.19, check_activation_offloading_wo_gc.
     {TUNE, {{PLIM_KNOB_OFFLOAD, PLIM_KNOB_CHECKPOINT}, {"activations", "off"}}},
@@ -141,16 +140,11 @@ static const struct {
     {AXOLOTL, {{PLIM_KNOB_OFFLOAD, PLIM_KNOB_CHECKPOINT}, {"activations", "off"}}},
     // bitsandbytes' kernels fail with FSDP2's tensors: "got mixed torch.Tensor and DTensor" (0.50 with torch 2.11).
     {ANY, {{PLIM_KNOB_STRATEGY, PLIM_KNOB_OPTIMIZER}, {"fsdp2", BITSANDBYTES}}},
-    // With adapters on weights that are not quantised, gradient_checkpointing: offload turns checkpointing off
-    // (core/builders/base.py, _configure_gradient_checkpointing).
-    {AXOLOTL, {{PLIM_KNOB_CHECKPOINT, PLIM_KNOB_QUANTISATION}, {"offloaded", "plain"}}, true},
 };
 
 size_t plim_project_refused(const plim_project *p, plim_refused_pair out[PLIM_MAX_REFUSED]) {
   size_t count = 0;
   for (size_t i = 0; i < sizeof pairs / sizeof *pairs && count < PLIM_MAX_REFUSED; i++)
-    if ((pairs[i].dialect == p->dialect || pairs[i].dialect == ANY) &&
-        (!pairs[i].needs_adapters || plim_project_adapts(p)))
-      out[count++] = pairs[i].pair;
+    if (pairs[i].dialect == p->dialect || pairs[i].dialect == ANY) out[count++] = pairs[i].pair;
   return count;
 }
