@@ -79,7 +79,7 @@ plim_err project_job_open(project_job *p, const project_input *in, plim_error *e
   plim_err err = add_command(p, in->command, error);
   for (size_t i = 0; !err && i < in->count; i++)
     err = plim_is_folder(in->files[i]) ? project_job_add_folder(p, in->files[i], in, error)
-                                       : plim_project_read(&p->project, in->files[i], error);
+                                       : plim_project_read_named(&p->project, in->files[i], error);
   p->named_count = p->project.files.len;
   if (!err) err = open_rest(p, in->sets, error);
   if (err) project_job_clear(p);

@@ -357,6 +357,44 @@ static plim_err check_written(const job *j, plim_error *error) {
   return PLIM_OK;
 }
 
+static plim_err refuse_launch(const job *j, size_t file, const plim_error *why, plim_error *error) {
+  const plim_project_file *f = j->p->files.at[file];
+  const plim_knob_change *c = &j->changes[0];
+  const plim_setting *setting = NULL;
+  char value[64], line[32] = "";
+  for (size_t i = 0; !setting && i < j->count; i++) {
+    const plim_project_knob *k = &j->p->knobs[j->changes[i].knob];
+    if (!k->place_count || k->places[0].file != file) continue;
+    setting = k->places[0].setting;
+    c = &j->changes[i];
+  }
+  plim_value_print(&c->value, value, sizeof value);
+  if (setting) snprintf(line, sizeof line, " in line %d", setting->line);
+  plim_err err =
+      plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                "%s must become %s in the command \"%.48s\" of %.96s%s, which is not "
+                "written: %s",
+                plim_knob_table[c->knob].name, value, f->target, f->path, line, why->message);
+  plim_error_hint(error, "%s it there%s%.120s", setting ? "change" : "add", setting ? ", " : "",
+                  setting ? setting->key : "");
+  return err;
+}
+
+// Edits of commands in a Makefile or the like must be possible in that file.
+static plim_err check_launch(const job *j, plim_error *error) {
+  for (size_t i = 0; i < j->p->files.len; i++) {
+    plim_error why = {0};
+    char *text;
+    size_t size;
+    if (!j->p->files.at[i]->target) continue;
+    plim_err err = plim_project_written(j->p, i, j->out, &text, &size, &why);
+    free(text);
+    if (err == PLIM_ERR_NOMEM) return plim_no_memory(error);
+    if (err) return refuse_launch(j, i, &why, error);
+  }
+  return PLIM_OK;
+}
+
 plim_err plim_project_set(const plim_project *p, const plim_knob_change *changes, size_t count,
                           plim_edit_set *out, plim_error *error) {
   *out = (plim_edit_set){0};
@@ -368,6 +406,7 @@ plim_err plim_project_set(const plim_project *p, const plim_knob_change *changes
   if (!err) err = change_sharing(&j, error);
   if (!err) err = check_written(&j, error);
   if (!err) err = plim_project_copy_shared(p, out, error);
+  if (!err) err = check_launch(&j, error);
   if (!err) err = plim_project_check(p, changes, count, out, error);
   if (err) plim_edit_set_clear(out);
   return err;
