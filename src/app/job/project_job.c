@@ -247,8 +247,10 @@ static plim_err refuse_count(const project_job *p, const asked_count *c, plim_er
                                  knob->name, knob->what);
   hint_count(p, c, error);
   if (!k->place_count) return err;
-  if (k->places[0].setting) plim_error_at(error, k->places[0].setting->span.begin);
-  return plim_error_file(error, err, p->project.files.at[k->places[0].file]->path);
+  const plim_project_file *f = p->project.files.at[k->places[0].file];
+  if (k->places[0].setting)
+    plim_error_at(error, plim_source_byte(f, k->places[0].setting->span.begin));
+  return plim_error_file(error, err, f->path);
 }
 
 static uint64_t count_of(const plim_project_knob *k) {

@@ -1,4 +1,4 @@
-// justfiles: the lines of recipes, with {{variables}} and the defaults of parameters in them. They are not edited.
+// justfiles: the lines of recipes, with {{variables}} and the defaults of parameters in them, which are not edited.
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,9 +50,9 @@ static size_t set(justfile *j, plim_make_variables *to, plim_span name, size_t a
   if (v) {
     v->is_exported |= is_exported;
     plim_sourced_free(&v->value);
-    // A place in the file would need just's own quoting.
     for (size_t i = 0; i < value.bytes.len; i++)
-      plim_sourced_put(&v->value, value.bytes.at[i], PLIM_FROM_NOWHERE);
+      plim_sourced_put(&v->value, value.bytes.at[i],
+                       value.from.at[i] | PLIM_FROM_VARIABLE | PLIM_FROM_SHARED);
   }
   plim_sourced_free(&value);
   return behind;
@@ -70,7 +70,8 @@ static bool read_variable(justfile *j, size_t at, size_t end) {
   return true;
 }
 
-// name first second="default" $third='x' *rest: dependencies. Without a default, a parameter is not known.
+// name first second="default" $third='x' *rest: dependencies. Without a default, the caller
+// gives a parameter.
 static bool read_head(justfile *j, size_t at, size_t end, plim_span *name) {
   if (at < end && j->text[at] == '@') at++;
   *name = (plim_span){at, skip_name(j, at, end)};
@@ -82,12 +83,22 @@ static bool read_head(justfile *j, size_t at, size_t end, plim_span *name) {
     if (parameter.begin == parameter.end) return false;
     at = skip_blanks(j, parameter.end, end);
     bool has_default = at < end && j->text[at] == '=';
-    if (has_default) at = skip_blanks(j, at + 1, end);
-    at = set(j, &j->own, parameter, has_default ? at : end, end, is_exported);
-    if (!has_default) at = skip_blanks(j, parameter.end, end);
+    if (has_default) at = set(j, &j->own, parameter, skip_blanks(j, at + 1, end), end, is_exported);
+    else plim_make_variable_of(&j->own, j->text + parameter.begin, parameter.end - parameter.begin);
     at = skip_blanks(j, at, end);
   }
   return at < end && j->text[at] == ':' && !(at + 1 < end && j->text[at + 1] == '=');
+}
+
+// A parameter of the recipe, or a variable.
+static const plim_make_variable *find(const justfile *j, const char *name, size_t size) {
+  const plim_make_variables *in[] = {&j->own, &j->globals};
+  for (int k = 0; k < 2; k++)
+    for (size_t i = 0; i < in[k]->variables.len; i++) {
+      const plim_make_variable *v = &in[k]->variables.at[i];
+      if (strlen(v->name) == size && memcmp(v->name, name, size) == 0) return v;
+    }
+  return NULL;
 }
 
 // A line with the values of {{name}}; any other expression is not known.
@@ -103,15 +114,10 @@ static void read_line(justfile *j, size_t at, size_t end, plim_sourced *out) {
     size_t begin = skip_blanks(j, at + 2, end), behind = (size_t)(close - j->text) + 2;
     size_t size = skip_name(j, begin, end) - begin;
     bool is_plain = skip_blanks(j, begin + size, end) == behind - 2;
-    plim_make_variables *in = &j->own;
-    plim_make_variable *v = NULL;
-    for (int pass = 0; is_plain && !v && pass < 2; pass++, in = &j->globals)
-      for (size_t i = 0; i < in->variables.len; i++)
-        if (strlen(in->variables.at[i].name) == size &&
-            memcmp(in->variables.at[i].name, j->text + begin, size) == 0)
-          v = &in->variables.at[i];
-    if (v && !v->is_unclear) plim_sourced_append(out, &v->value, 0, v->value.bytes.len);
-    else plim_launch_put_open(out, j->text + begin, size);
+    const plim_make_variable *v = is_plain ? find(j, j->text + begin, size) : NULL;
+    if (!v || v->is_unclear) plim_launch_put_open(out, j->text + begin, size);
+    else if (v->is_set) plim_sourced_append(out, &v->value, 0, v->value.bytes.len);
+    else plim_launch_put_given(out, j->text, j->size, v->name, size);
     at = behind - 1;
   }
 }

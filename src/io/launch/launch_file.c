@@ -1,6 +1,7 @@
 #include "launch_file.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -37,7 +38,7 @@ plim_err plim_launch_file_read(const char *path, const char *text, size_t size,
                                plim_launch_file *out, plim_error *error) {
   plim_launch_reader *read = reader_of(path);
   *out = (plim_launch_file){0};
-  if (!read || size >= PLIM_FROM_VARIABLE || memchr(text, 0, size))
+  if (!read || size >= PLIM_FROM_SHARED || memchr(text, 0, size))
     return plim_fail(error, PLIM_ERR_PARSE, "this is not a text file");
   return read(text, size, out, error);
 }
@@ -50,6 +51,11 @@ static void free_launch(plim_launch *l) {
 void plim_launch_file_clear(plim_launch_file *f) {
   for (size_t i = 0; i < f->at.len; i++) free_launch(&f->at.at[i]);
   vec_free(&f->at);
+}
+
+uint64_t plim_launch_place(const uint32_t *from, size_t at) {
+  while (at > 0 && from[at] >= PLIM_FROM_OPEN) at--;
+  return from[at] >= PLIM_FROM_OPEN ? PLIM_UNKNOWN : PLIM_FROM_PLACE(from[at]);
 }
 
 int plim_launch_line(const char *text, size_t byte) {
@@ -81,7 +87,7 @@ bool plim_launch_trains(plim_launch_file *f, const plim_sourced *script) {
     size_t at = why.byte < script->from.len ? (size_t)why.byte : script->from.len - 1;
     uint32_t from = script->from.at[at];
     f->unread = why;
-    plim_error_at(&f->unread, from >= PLIM_FROM_OPEN ? PLIM_UNKNOWN : from & ~PLIM_FROM_VARIABLE);
+    plim_error_at(&f->unread, from >= PLIM_FROM_OPEN ? PLIM_UNKNOWN : PLIM_FROM_PLACE(from));
   }
   vec_free(&words);
   plim_shell_view_clear(&view);
@@ -146,15 +152,30 @@ void plim_launch_put_open(plim_sourced *t, const char *name, size_t size) {
   plim_sourced_put(t, ')', PLIM_FROM_OPEN);
 }
 
+void plim_launch_put_given(plim_sourced *t, const char *text, size_t text_size, const char *name,
+                           size_t size) {
+  char sign[68];
+  bool is_name = size && size < 64 && !isdigit((unsigned char)*name);
+  for (size_t i = 0; i < size; i++) is_name &= isalnum((unsigned char)name[i]) || name[i] == '_';
+  int length = is_name ? snprintf(sign, sizeof sign, "%.*s=", (int)size, name) : 0;
+  if (!is_name || memmem(text, text_size, sign, (size_t)length)) {
+    plim_launch_put_open(t, name, size);
+    return;
+  }
+  plim_sourced_write(t, "${", PLIM_FROM_OPEN);
+  for (size_t i = 0; i < size; i++) plim_sourced_put(t, name[i], PLIM_FROM_OPEN);
+  plim_sourced_put(t, '}', PLIM_FROM_OPEN);
+}
+
 // ---- edits ------------------------------------------------------------------------------------------
 
-static bool is_in_file(uint32_t from) { return from < PLIM_FROM_OPEN; }
+static bool is_own(uint32_t from) { return from < PLIM_FROM_OPEN && !(from & PLIM_FROM_SHARED); }
 
 // A new text goes behind the byte before it or before the byte behind it, but not into a variable.
 static bool place_insert(const plim_launch *l, size_t at, size_t *out) {
   const uint32_t *from = l->script.from.at;
-  bool has_before = at > 0 && from[at - 1] < PLIM_FROM_VARIABLE;
-  bool has_behind = at < l->script.from.len && from[at] < PLIM_FROM_VARIABLE;
+  bool has_before = at > 0 && from[at - 1] < PLIM_FROM_SHARED;
+  bool has_behind = at < l->script.from.len && from[at] < PLIM_FROM_SHARED;
   if (has_before) *out = from[at - 1] + 1u;
   else if (has_behind) *out = from[at];
   return has_before || has_behind;
@@ -167,9 +188,9 @@ bool plim_launch_edit(const plim_launch *l, const plim_edit *in_script, plim_edi
   if (span.begin == span.end && !place_insert(l, span.begin, &place.begin)) return false;
   if (span.begin == span.end) place.end = place.begin;
   for (size_t i = span.begin; i < span.end; i++)
-    if (!is_in_file(from[i]) || from[i] != from[span.begin] + (i - span.begin)) return false;
+    if (!is_own(from[i]) || from[i] != from[span.begin] + (i - span.begin)) return false;
   if (span.begin < span.end) {
-    place.begin = from[span.begin] & ~PLIM_FROM_VARIABLE;
+    place.begin = PLIM_FROM_PLACE(from[span.begin]);
     place.end = place.begin + (span.end - span.begin);
   }
   *out = (plim_edit){place, strdup(in_script->text)};

@@ -37,4 +37,9 @@ void plim_launch_file_clear(plim_launch_file *f);
 // Translates an edit of a script to one of the file. False if the place is not literal in the file, and when out of memory.
 bool plim_launch_edit(const plim_launch *launch, const plim_edit *in_script, plim_edit *out);
 
+// The place in the file of a byte of a script, or of the last one before it that has one; PLIM_UNKNOWN: none has.
+uint64_t plim_launch_place(const uint32_t *from, size_t at);
+// The line of a byte, counted from 1.
+int plim_launch_line(const char *text, size_t byte);
+
 #endif

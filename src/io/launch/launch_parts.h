@@ -20,8 +20,9 @@ plim_err plim_launch_add(plim_launch_file *f, const char *name, int line, plim_s
 void plim_launch_put_command(plim_sourced *script, const plim_sourced *command);
 // What stands for a value that is not known: a substitution of this name, which no shell reader takes for a value.
 void plim_launch_put_open(plim_sourced *t, const char *name, size_t size);
-
-// The line of a byte, counted from 1.
-int plim_launch_line(const char *text, size_t byte);
+// What stands for a value that whoever starts the command gives: a variable of the environment. If the text assigns to
+// that name, it is a substitution.
+void plim_launch_put_given(plim_sourced *t, const char *text, size_t text_size, const char *name,
+                           size_t size);
 
 #endif

@@ -95,12 +95,22 @@ static void expand(expansion *e, const plim_sourced *text, size_t begin, size_t 
 
 static void put(expansion *e, char c, uint32_t from) {
   if (from < PLIM_FROM_OPEN && e->is_inside) from |= PLIM_FROM_VARIABLE;
-  if (from < PLIM_FROM_OPEN && e->is_shared) from = PLIM_FROM_NOWHERE;
+  if (from < PLIM_FROM_OPEN && e->is_shared) from |= PLIM_FROM_SHARED;
   plim_sourced_put(e->out, c, from);
 }
 
+// A single word that is not known, such as $(shell ...), is named after the variable.
+static bool is_open_word(const plim_sourced *text, size_t begin) {
+  bool is_open = false;
+  for (size_t i = begin; i < text->bytes.len; i++) {
+    is_open |= text->from.at[i] == PLIM_FROM_OPEN;
+    if (text->from.at[i] != PLIM_FROM_OPEN && strchr(" \t", text->bytes.at[i])) return false;
+  }
+  return is_open;
+}
+
 static void put_value(expansion *e, plim_make_variable *v) {
-  size_t at = (size_t)(v - e->m->variables.at);
+  size_t at = (size_t)(v - e->m->variables.at), begin = e->out->bytes.len;
   expansion inner = *e;
   plim_sourced value = v->value; // expanding adds no variable
   inner.is_inside = true;
@@ -111,6 +121,9 @@ static void put_value(expansion *e, plim_make_variable *v) {
     for (size_t i = 0; i < value.bytes.len; i++) put(&inner, value.bytes.at[i], value.from.at[i]);
   else expand(&inner, &value, 0, value.bytes.len);
   e->m->variables.at[at].is_open = false;
+  if (!is_open_word(e->out, begin)) return;
+  e->out->bytes.len = e->out->from.len = begin;
+  plim_launch_put_open(e->out, v->name, strlen(v->name));
 }
 
 // The first word is the name of a function, or of the variable before a substitution: $(NAME:.a=.b).
@@ -150,7 +163,8 @@ static void put_reference(expansion *e, const char *name, size_t size) {
   else if (is(name, size, "CURDIR") || is(name, size, "PWD"))
     plim_sourced_put(e->out, '.', PLIM_FROM_NOWHERE);
   else if (is(name, size, "MAKE")) plim_sourced_write(e->out, "make", PLIM_FROM_NOWHERE);
-  else if (!put_automatic(e, name, size)) put_open(e, name, size);
+  else if (!put_automatic(e, name, size))
+    plim_launch_put_given(e->out, e->m->text, e->m->size, name, size);
 }
 
 // The position after the ) or } that ends the reference; `end` if there is none.

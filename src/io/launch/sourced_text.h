@@ -4,9 +4,11 @@
 
 #include "settings.h"
 
-#define PLIM_FROM_NOWHERE UINT32_MAX    // not in the file, or also used elsewhere
+#define PLIM_FROM_NOWHERE UINT32_MAX    // not in the file
 #define PLIM_FROM_OPEN (UINT32_MAX - 1) // of a reference whose value is not known
 #define PLIM_FROM_VARIABLE (1u << 31)   // added to the place if it is in the value of a variable
+#define PLIM_FROM_SHARED (1u << 30)     // and if that variable is used elsewhere, too
+#define PLIM_FROM_PLACE(from) ((from) & (PLIM_FROM_SHARED - 1))
 
 typedef struct {
   vec(char) bytes;

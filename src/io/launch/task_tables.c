@@ -239,7 +239,9 @@ static plim_err read_configuration(const plim_settings *s, size_t number, plim_l
   const plim_setting *args = value_of(s, number, "args");
   plim_sourced script = {0};
   plim_err err = PLIM_OK;
-  bool is_script = what && what->value.kind == PLIM_VALUE_TEXT;
+  // The file that is open in the editor may be any.
+  bool is_script =
+      what && what->value.kind == PLIM_VALUE_TEXT && !strstr(what->value.text, "${file");
   if (!is_script || !is_python(value_of(s, number, "type"))) return PLIM_OK;
   plim_sourced_go_to(&script, what->line);
   put_variables(s, number, &script);

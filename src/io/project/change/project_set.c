@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launch_file.h"
 #include "project_change_impl.h"
 #include "project_share.h"
 #include "project_task.h"
@@ -369,14 +370,16 @@ static plim_err refuse_launch(const job *j, size_t file, const plim_error *why, 
     c = &j->changes[i];
   }
   plim_value_print(&c->value, value, sizeof value);
-  if (setting) snprintf(line, sizeof line, " in line %d", setting->line);
+  uint64_t byte = setting ? plim_source_byte(f, setting->span.begin) : PLIM_UNKNOWN;
+  if (byte != PLIM_UNKNOWN)
+    snprintf(line, sizeof line, " in line %d", plim_launch_line(f->source, (size_t)byte));
   plim_err err =
       plim_fail(error, PLIM_ERR_UNSUPPORTED,
-                "%s must become %s in the command \"%.48s\" of %.96s%s, which is not "
+                "%s must become %s in the command of %.48s in %.96s%s, which is not "
                 "written: %s",
                 plim_knob_table[c->knob].name, value, f->target, f->path, line, why->message);
-  plim_error_hint(error, "%s it there%s%.120s", setting ? "change" : "add", setting ? ", " : "",
-                  setting ? setting->key : "");
+  if (setting) plim_error_hint(error, "change %.120s there", setting->key);
+  else plim_error_hint(error, "add it there");
   return err;
 }
 

@@ -39,7 +39,8 @@ static const plim_launch *find_launch(const plim_launch_file *f, const char *nam
 }
 
 static plim_err refuse(plim_error *error) {
-  return plim_fail(error, PLIM_ERR_UNSUPPORTED, "it is not a literal that only this command uses");
+  return plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                   "the value there is not a literal that only this command has");
 }
 
 static bool holds(const plim_sourced *script, const char *text, size_t size) {

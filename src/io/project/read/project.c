@@ -30,6 +30,7 @@ static void free_file(plim_project_file *f) {
   free(f->import_root);
   free(f->target);
   free(f->source);
+  free(f->from);
   free(f->text);
   free(f);
 }

@@ -42,6 +42,7 @@ typedef struct {
   char *target; // its name; NULL: an ordinary file; owned
   char *source; // the file's own text; owned
   size_t source_size;
+  uint32_t *from;         // for each byte of `text`, its place there (sourced_text.h); owned
   bool is_lent;      // in a step: text, settings and code belong to the project's file
   char *elsewhere;   // a file of another training that names it too; NULL: none; owned
   char *import_root; // of an imported module: where its name starts; NULL: its folder; owned
@@ -153,6 +154,9 @@ static inline const char *plim_source_of(const plim_project_file *f, size_t *siz
   *size = f->source ? f->source_size : f->size;
   return f->source ? f->source : f->text;
 }
+
+// The place in the file itself of a byte of its text.
+uint64_t plim_source_byte(const plim_project_file *f, uint64_t byte);
 
 // Reads the code of a Python script from its text, for the searches of python_code.h. Fails only if memory runs out.
 plim_err plim_project_read_code(plim_project_file *f, plim_error *error);

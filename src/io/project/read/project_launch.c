@@ -15,6 +15,11 @@ char *plim_project_name_of(const plim_project_file *f) {
   return asprintf(&name, "%s:%s", f->path, f->target) < 0 ? NULL : name;
 }
 
+uint64_t plim_source_byte(const plim_project_file *f, uint64_t byte) {
+  if (!f->from || byte == PLIM_UNKNOWN) return byte;
+  return plim_launch_place(f->from, byte < f->size ? (size_t)byte : f->size - 1);
+}
+
 // ---- one of several ---------------------------------------------------------------------------------
 
 static plim_err ask(const char *path, const plim_launch_file *f, plim_error *error) {
@@ -43,7 +48,8 @@ static plim_err refuse_name(const char *path, const char *target, const plim_lau
   const char *near = count ? plim_suggest(target, names, count) : NULL;
   plim_err err =
       plim_fail(error, PLIM_ERR_ARGUMENT, "\"%.60s\" in %.160s starts no training", target, path);
-  if (near || count) plim_error_hint(error, "\"%.160s:%.60s\"", path, near ? near : names[0]);
+  if (near) plim_error_hint(error, "did you mean \"%.160s:%.60s\"?", path, near);
+  else if (count) plim_error_hint(error, "\"%.160s:%.60s\" does", path, names[0]);
   return err;
 }
 
@@ -58,11 +64,13 @@ static plim_err refuse_none(const char *path, const plim_launch_file *f, plim_er
                     "it defines an entry point (%s), but no command that starts a training",
                     f->entry);
   else err = plim_fail(error, PLIM_ERR_UNSUPPORTED, "no command in it starts a training");
-  plim_error_hint(error,
-                  *f->entry ? "give the command with its arguments: --command \"%.*s ...\""
-                            : "name the file that starts the training, or give the command that "
-                              "does: --command \"python train.py --batch_size 8\"%.*s",
-                  *f->entry ? (int)strcspn(f->entry, " ") : 0, f->entry);
+  const char *module = strstr(f->entry, "= ");
+  if (module)
+    plim_error_hint(error, "give the command with its arguments: --command \"python -m %.*s ...\"",
+                    (int)strcspn(module + 2, ":"), module + 2);
+  else
+    plim_error_hint(error, "name the file that starts the training, or give the command that does: "
+                           "--command \"python train.py --batch_size 8\"");
   return plim_error_file(error, err, path);
 }
 
@@ -86,8 +94,16 @@ static plim_err add(plim_project *p, const char *path, const char *target, const
   if (!target && f->at.len > 1) return ask(path, f, error);
   if (!l) return refuse_name(path, target, f, error);
   if (l->refusal) return refuse_launch(path, l, error);
-  return plim_project_add_script(p, path, l->name, text, size, l->script.bytes.at,
-                                 l->script.bytes.len, error);
+  const plim_sourced *script = &l->script;
+  size_t bytes = script->from.len * sizeof *script->from.at;
+  uint32_t *from = malloc(bytes);
+  if (!from) return plim_no_memory(error);
+  memcpy(from, script->from.at, bytes);
+  plim_err err = plim_project_add_script(p, path, l->name, text, size, script->bytes.at,
+                                         script->bytes.len, error);
+  if (err) free(from);
+  else p->files.at[p->files.len - 1]->from = from;
+  return err;
 }
 
 plim_err plim_project_add_target(plim_project *p, const char *path, const char *target,
@@ -103,12 +119,17 @@ plim_err plim_project_add_target(plim_project *p, const char *path, const char *
 
 // "Makefile:train" unless there is a file of this name. Returns false if it is no such file.
 static bool split(const char *named, char path[PLIM_PATH_BYTES], const char **target) {
-  const char *colon = strrchr(named, ':');
-  bool has_target = colon && colon > named && !plim_is_file(named);
-  int size = snprintf(path, PLIM_PATH_BYTES, "%.*s",
-                      has_target ? (int)(colon - named) : (int)strlen(named), named);
-  *target = has_target ? colon + 1 : NULL;
-  return size < PLIM_PATH_BYTES && plim_is_launch_file(path) && plim_is_file(path);
+  size_t size = strlen(named);
+  *target = NULL;
+  if (size >= PLIM_PATH_BYTES) return false;
+  memcpy(path, named, size + 1);
+  if (plim_is_file(path)) return plim_is_launch_file(path);
+  for (const char *colon = strchr(named, ':'); colon; colon = strchr(colon + 1, ':')) {
+    *target = colon + 1;
+    snprintf(path, PLIM_PATH_BYTES, "%.*s", (int)(colon - named), named);
+    if (plim_is_launch_file(path) && plim_is_file(path)) return true;
+  }
+  return false;
 }
 
 // A pyproject.toml or a launch.json without such commands may hold settings of a training.
