@@ -111,6 +111,9 @@ plim_err plim_launch_add(plim_launch_file *f, const char *name, int line, plim_s
   for (size_t i = 0; !l.script.is_out && i < f->at.len && !is_known; i++)
     is_known = is_same(&f->at.at[i].script, &l.script);
   plim_err err = l.name && !l.script.is_out ? PLIM_OK : plim_no_memory(error);
+  for (size_t i = 0; !err && i < f->at.len && !is_known; i++)
+    if (strcmp(f->at.at[i].name, name) == 0)
+      f->at.at[i].refusal = l.refusal = "is not the only one of that name";
   if (!err && !is_known && vec_push(&f->at, l)) return PLIM_OK;
   free_launch(&l);
   return err || is_known ? err : plim_no_memory(error);
@@ -124,8 +127,18 @@ void plim_launch_put_command(plim_sourced *script, const plim_sourced *command) 
     char c = command->bytes.at[i];
     bool is_open = command->from.at[i] == PLIM_FROM_OPEN;
     bool was_open = i && command->from.at[i - 1] == PLIM_FROM_OPEN;
-    if (quote == '\'' && is_open != was_open)
-      plim_sourced_write(script, is_open ? "'\"" : "\"'", PLIM_FROM_NOWHERE);
+    if (quote == '\'' && is_open && !was_open) {
+      if (command->bytes.at[i - 1] == '\'') script->bytes.len--, script->from.len--;
+      else plim_sourced_put(script, '\'', PLIM_FROM_NOWHERE);
+      plim_sourced_put(script, '"', PLIM_FROM_NOWHERE);
+    } else if (quote == '\'' && !is_open && was_open) {
+      plim_sourced_put(script, '"', PLIM_FROM_NOWHERE);
+      if (c == '\'') {
+        quote = 0;
+        continue;
+      }
+      plim_sourced_put(script, '\'', PLIM_FROM_NOWHERE);
+    }
     plim_sourced_put(script, c, command->from.at[i]);
     bool is_escaped = c == '\\' && quote != '\'' && i + 1 < command->bytes.len;
     if (is_escaped) i++, plim_sourced_put(script, command->bytes.at[i], command->from.at[i]);
@@ -144,9 +157,7 @@ static bool is_keyword(const char *name, size_t size) {
 }
 
 void plim_launch_put_open(plim_sourced *t, const char *name, size_t size) {
-  bool is_name = size && !is_keyword(name, size);
-  for (size_t i = 0; i < size; i++) is_name &= isalnum((unsigned char)name[i]) || name[i] == '_';
-  plim_sourced_write(t, is_name ? "$(" : "$(make ", PLIM_FROM_OPEN);
+  plim_sourced_write(t, is_keyword(name, size) ? "$(_" : "$(", PLIM_FROM_OPEN);
   for (size_t i = 0; i < size; i++)
     plim_sourced_put(t, isalnum((unsigned char)name[i]) ? name[i] : '_', PLIM_FROM_OPEN);
   plim_sourced_put(t, ')', PLIM_FROM_OPEN);

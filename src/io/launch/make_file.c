@@ -139,10 +139,34 @@ static void assign(makefile *m, plim_make_variables *to, const char *name, const
   plim_sourced_free(&value);
 }
 
-static void assign_to_all(makefile *m, const assignment *a, const plim_sourced *line, int number) {
+// The words before an assignment.
+typedef struct {
+  bool is_exported, is_override;
+} modifiers;
+
+// Returns where the line goes on behind them.
+static size_t read_modifiers(const plim_sourced *line, size_t from, modifiers *out) {
+  piece rest = trimmed(line->bytes.at + from, line->bytes.len - from);
+  *out = (modifiers){0};
+  for (bool more = true; more;) {
+    bool exports = take(&rest, "export"), overrides = take(&rest, "override");
+    out->is_exported |= exports;
+    out->is_override |= overrides;
+    more = exports || overrides || take(&rest, "private");
+  }
+  return (size_t)(rest.at - line->bytes.at);
+}
+
+// What `override` sets, only `override` sets again.
+static void assign_to_all(makefile *m, const assignment *a, const modifiers *with,
+                          const plim_sourced *line, int number) {
   char *name = strndup(a->name.at, a->name.size);
-  if (name) assign(m, &m->vars, name, a, line, number);
-  else m->vars.is_out = true;
+  plim_make_variable *v = plim_make_variable_of(&m->vars, a->name.at, a->name.size);
+  bool is_kept = v && v->is_fixed && !with->is_override;
+  if (v) v->is_fixed |= with->is_override && !(a->how == PLIM_MAKE_UNLESS_SET && v->is_set);
+  if (name && v && !is_kept) assign(m, &m->vars, name, a, line, number);
+  if (is_kept) v->assignments++;
+  m->vars.is_out |= !name || !v;
   free(name);
 }
 
@@ -150,9 +174,11 @@ static void assign_to_all(makefile *m, const assignment *a, const plim_sourced *
 
 // target: NAME = value
 static void assign_to_target(makefile *m, const char *target, const assignment *a,
-                             const plim_sourced *line, int number) {
+                             const modifiers *with, const plim_sourced *line, int number) {
   char *name = NULL;
-  bool is_odd = strpbrk(target, "%$ ") || a->how == PLIM_MAKE_MORE || a->how == PLIM_MAKE_UNKNOWN;
+  plim_make_variable *v = plim_make_variable_of(&m->vars, a->name.at, a->name.size);
+  bool is_odd = with->is_override || !v || v->is_fixed || strpbrk(target, "%$ ") ||
+                a->how == PLIM_MAKE_MORE || a->how == PLIM_MAKE_UNKNOWN;
   int size = is_odd ? asprintf(&name, "%.*s", (int)a->name.size, a->name.at)
                     : asprintf(&name, "%s %.*s", target, (int)a->name.size, a->name.at);
   if (size < 0) {
@@ -163,18 +189,6 @@ static void assign_to_target(makefile *m, const char *target, const assignment *
   if (is_odd) unknown.how = PLIM_MAKE_UNKNOWN;
   assign(m, is_odd ? &m->vars : &m->own, name, &unknown, line, number);
   free(name);
-}
-
-// Takes the words before an assignment that do not change what it assigns.
-static size_t without_modifiers(const plim_sourced *line, size_t from, bool *is_exported) {
-  piece rest = trimmed(line->bytes.at + from, line->bytes.len - from);
-  *is_exported = false;
-  for (bool more = true; more;) {
-    bool exports = take(&rest, "export");
-    *is_exported |= exports;
-    more = exports || take(&rest, "override") || take(&rest, "private");
-  }
-  return (size_t)(rest.at - line->bytes.at);
 }
 
 static char *expanded(makefile *m, const plim_sourced *line, size_t begin, size_t end) {
@@ -199,13 +213,13 @@ static plim_err add_rule(makefile *m, plim_span whole, const plim_sourced *line,
   size_t size = line->bytes.len, behind = sign, end;
   char *targets = expanded(m, line, 0, sign);
   assignment own;
-  bool is_exported;
+  modifiers with;
   rule r = {.line = number, .is_conditional = m->conditionals > 0};
   if (!targets) return plim_no_memory(error);
   while (behind < size && at[behind] == ':') behind++;
   r.is_double = behind - sign > 1;
-  if (read_assignment(line, without_modifiers(line, behind, &is_exported), &own)) {
-    assign_to_target(m, targets, &own, line, number);
+  if (read_assignment(line, read_modifiers(line, behind, &with), &own)) {
+    assign_to_target(m, targets, &own, &with, line, number);
     free(targets);
     return PLIM_OK;
   }
@@ -264,6 +278,8 @@ static void export_names(makefile *m, piece names) {
     size_t size = 0;
     while (size < names.size && !is_blank(names.at[size])) size++;
     plim_make_variable *v = plim_make_variable_of(&m->vars, names.at, size);
+    // The name alone makes an empty variable, or one of the environment, which ?= does not set.
+    if (v && !v->is_set) v->is_set = v->is_unclear = true;
     if (v) v->is_exported = true;
     names = trimmed(names.at + size, names.size - size);
   }
@@ -301,31 +317,33 @@ static plim_err read_statement(makefile *m, plim_span whole, plim_sourced *line,
                                plim_error *error) {
   size_t begin = whole.begin;
   piece rest = trimmed(line->bytes.at, line->bytes.len);
-  bool is_exported;
+  modifiers with;
   plim_err err;
   assignment a;
   if (!rest.size) return PLIM_OK;
   if (read_directive(m, rest, begin, &err, error)) return err;
   m->is_in_rule = false;
-  size_t from = without_modifiers(line, 0, &is_exported);
+  size_t from = read_modifiers(line, 0, &with);
   bool sets = read_assignment(line, from, &a);
   if (sets && is_odd_shell(&a, line)) {
     err =
         plim_fail(error, PLIM_ERR_UNSUPPORTED, "its recipes are for another program than a shell");
     plim_error_at(error, begin);
+    plim_error_hint(error, "give the command that runs: --command \"python train.py ...\"");
     return err;
   }
   if (sets && a.name.size == 13 && memcmp(a.name.at, ".RECIPEPREFIX", 13) == 0) {
     err = plim_fail(error, PLIM_ERR_UNSUPPORTED, ".RECIPEPREFIX is not supported");
     plim_error_at(error, begin);
+    plim_error_hint(error, "give the command that runs: --command \"python train.py ...\"");
     return err;
   }
   if (sets) {
-    assign_to_all(m, &a, line, number);
-    if (is_exported) export_names(m, a.name);
+    assign_to_all(m, &a, &with, line, number);
+    if (with.is_exported) export_names(m, a.name);
     return PLIM_OK;
   }
-  if (is_exported)
+  if (with.is_exported)
     return export_names(m, trimmed(line->bytes.at + from, line->bytes.len - from)), PLIM_OK;
   size_t sign = find_sign(line->bytes.at, 0, line->bytes.len);
   if (sign < line->bytes.len && line->bytes.at[sign] == ':')
@@ -405,34 +423,42 @@ static bool put_own(makefile *m, const rule *r, plim_make_variables *to) {
   return !to->is_out;
 }
 
-// Each line has a shell of its own, so only those that train matter; with .ONESHELL they are one script.
+// A command of a recipe, as a shell gets it.
+static void read_command(makefile *m, plim_make_variables *vars, const rule *r, size_t i,
+                         plim_sourced *out) {
+  const plim_make_place place = {r->is_vague ? NULL : r->name, &r->prerequisites};
+  plim_sourced line = {0}, now = {0};
+  read_recipe(m, r->recipe.at[i], &line);
+  plim_make_expand(vars, &place, &line, 0, line.bytes.len, &now);
+  plim_launch_put_command(out, &now);
+  plim_sourced_free(&line);
+  plim_sourced_free(&now);
+}
+
+// Each line has a shell of its own, so only those that train matter, and if they are several, each is in brackets. With
+// .ONESHELL, all lines are one script.
 static void write_recipe(makefile *m, plim_make_variables *vars, const rule *r,
                          plim_sourced *script, int *first) {
-  const plim_make_place place = {r->is_vague ? NULL : r->name, &r->prerequisites};
-  plim_sourced all = {0};
+  vec(size_t) lines = {0};
   for (size_t i = 0; i < r->recipe.len; i++) {
-    plim_sourced line = {0}, now = {0}, command = {0};
-    int number = plim_launch_line(m->text, r->recipe.at[i].begin);
-    read_recipe(m, r->recipe.at[i], &line);
-    plim_make_expand(vars, &place, &line, 0, line.bytes.len, &now);
-    plim_launch_put_command(&command, &now);
-    if (m->has_one_shell || plim_launch_trains(m->out, &command)) {
-      if (!*first) {
-        plim_make_export(vars, number, &all);
-        *first = number;
-      }
-      plim_sourced_go_to(&all, number);
-      plim_sourced_append(&all, &command, 0, command.bytes.len);
-      plim_sourced_put(&all, '\n',
-                       r->recipe.at[i].end < m->size ? (uint32_t)r->recipe.at[i].end
-                                                     : PLIM_FROM_NOWHERE);
-    }
-    plim_sourced_free(&line);
-    plim_sourced_free(&now);
+    plim_sourced command = {0};
+    read_command(m, vars, r, i, &command);
+    bool is_kept = m->has_one_shell || plim_launch_trains(m->out, &command);
+    if (is_kept && !vec_push(&lines, i)) script->is_out = true;
     plim_sourced_free(&command);
   }
-  plim_sourced_append(script, &all, 0, all.bytes.len);
-  plim_sourced_free(&all);
+  bool has_brackets = !m->has_one_shell && lines.len > 1;
+  for (size_t k = 0; k < lines.len; k++) {
+    plim_span line = r->recipe.at[lines.at[k]];
+    int number = plim_launch_line(m->text, line.begin);
+    if (!k) plim_make_export(vars, *first = number, script);
+    plim_sourced_go_to(script, number);
+    if (has_brackets) plim_sourced_write(script, k ? ");(" : "(", PLIM_FROM_NOWHERE);
+    read_command(m, vars, r, lines.at[k], script);
+    plim_sourced_put(script, '\n', line.end < m->size ? (uint32_t)line.end : PLIM_FROM_NOWHERE);
+  }
+  if (has_brackets) plim_sourced_put(script, ')', PLIM_FROM_NOWHERE);
+  vec_free(&lines);
 }
 
 static plim_err add_target(makefile *m, const rule *r, plim_error *error) {

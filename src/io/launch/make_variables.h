@@ -11,6 +11,7 @@ typedef struct {
   int assignments;                   // how often it is set
   bool is_simple;                    // the value was expanded when it was assigned
   bool is_unclear;                   // what sets it is not followed
+  bool is_fixed;                     // by override
   bool is_exported, is_set, is_open; // is_open: it is being expanded
 } plim_make_variable;
 

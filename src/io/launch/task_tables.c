@@ -59,7 +59,7 @@ static const char *below(const char *path, const char *table) {
   return path;
 }
 
-// What a task's key holds.
+// What a task's key holds. A command is one, however many lines it has; only a shell's has a command in each line.
 typedef enum { OF_COMMAND, OF_WORD, OF_LINE, OF_ENVIRONMENT, OF_OTHER } part_of_task;
 
 static part_of_task part_of(const char *rest, bool has_lines) {
@@ -93,8 +93,13 @@ static void put_part(const task *t, const plim_setting *setting, const char *res
   else plim_sourced_put(script, ' ', PLIM_FROM_NOWHERE);
   if (part == OF_WORD) put_word(t->s, setting, script);
   else if (setting->value.kind == PLIM_VALUE_TEXT) {
+    bool is_one = part == OF_COMMAND && strcmp(rest, ".shell") != 0;
     read_value(t->s, setting, &value);
-    plim_sourced_append(script, &value, 0, value.bytes.len);
+    for (size_t i = 0; i < value.bytes.len; i++) {
+      bool goes_on = is_one && value.bytes.at[i] == '\n' && i + 1 < value.bytes.len;
+      if (goes_on) plim_sourced_write(script, " \\", PLIM_FROM_NOWHERE);
+      plim_sourced_append(script, &value, i, i + 1);
+    }
     if (part == OF_LINE) plim_sourced_put(script, '\n', PLIM_FROM_NOWHERE);
   }
   plim_sourced_free(&value);

@@ -49,7 +49,11 @@ static plim_err refuse_name(const char *path, const char *target, const plim_lau
   plim_err err =
       plim_fail(error, PLIM_ERR_ARGUMENT, "\"%.60s\" in %.160s starts no training", target, path);
   if (near) plim_error_hint(error, "did you mean \"%.160s:%.60s\"?", path, near);
-  else if (count) plim_error_hint(error, "\"%.160s:%.60s\" does", path, names[0]);
+  else if (count) {
+    char all[200];
+    plim_suggest_list(names, count, NAMED, all, sizeof all);
+    plim_error_hint(error, "these do: %s", all);
+  }
   return err;
 }
 
