@@ -42,7 +42,7 @@ typedef struct {
   char *target; // its name; NULL: an ordinary file; owned
   char *source; // the file's own text; owned
   size_t source_size;
-  uint32_t *from;         // for each byte of `text`, its place there (sourced_text.h); owned
+  uint32_t *from;    // for each byte of `text`, its place there (sourced_text.h); owned
   bool is_lent;      // in a step: text, settings and code belong to the project's file
   char *elsewhere;   // a file of another training that names it too; NULL: none; owned
   char *import_root; // of an imported module: where its name starts; NULL: its folder; owned

@@ -91,11 +91,18 @@ static plim_err refuse_launch(const char *path, const plim_launch *l, plim_error
   return plim_error_file(error, err, path);
 }
 
+// Whether there is a choice of names.
+static bool has_names(const plim_launch_file *f) {
+  for (size_t i = 1; i < f->at.len; i++)
+    if (strcmp(f->at.at[i].name, f->at.at[0].name) != 0) return true;
+  return false;
+}
+
 static plim_err add(plim_project *p, const char *path, const char *target, const char *text,
                     size_t size, const plim_launch_file *f, plim_error *error) {
   const plim_launch *l = find(f, target);
   if (!f->at.len) return refuse_none(path, f, error);
-  if (!target && f->at.len > 1) return ask(path, f, error);
+  if (!target && has_names(f)) return ask(path, f, error);
   if (!l) return refuse_name(path, target, f, error);
   if (l->refusal) return refuse_launch(path, l, error);
   const plim_sourced *script = &l->script;
