@@ -43,13 +43,13 @@ plim_err plim_launch_file_read(const char *path, const char *text, size_t size,
   return read(text, size, out, error);
 }
 
-static void free_launch(plim_launch *l) {
+void plim_launch_clear(plim_launch *l) {
   plim_sourced_free(&l->script);
   free(l->name);
 }
 
 void plim_launch_file_clear(plim_launch_file *f) {
-  for (size_t i = 0; i < f->at.len; i++) free_launch(&f->at.at[i]);
+  for (size_t i = 0; i < f->at.len; i++) plim_launch_clear(&f->at.at[i]);
   vec_free(&f->at);
 }
 
@@ -115,7 +115,7 @@ plim_err plim_launch_add(plim_launch_file *f, const char *name, int line, plim_s
     if (strcmp(f->at.at[i].name, name) == 0)
       f->at.at[i].refusal = l.refusal = "is not the only one of that name";
   if (!err && !is_known && vec_push(&f->at, l)) return PLIM_OK;
-  free_launch(&l);
+  plim_launch_clear(&l);
   return err || is_known ? err : plim_no_memory(error);
 }
 

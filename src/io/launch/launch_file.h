@@ -33,6 +33,7 @@ bool plim_is_launch_file(const char *path);
 plim_err plim_launch_file_read(const char *path, const char *text, size_t size,
                                plim_launch_file *out, plim_error *error);
 void plim_launch_file_clear(plim_launch_file *f);
+void plim_launch_clear(plim_launch *l); // one of them
 
 // Translates an edit of a script to one of the file. False if the place is not literal in the file, and when out of memory.
 bool plim_launch_edit(const plim_launch *launch, const plim_edit *in_script, plim_edit *out);

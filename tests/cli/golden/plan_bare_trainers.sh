@@ -23,3 +23,16 @@ script, training, model = TrlParser((ScriptArguments, DPOConfig, ModelConfig)).p
 DPOTrainer(model=model.model_name_or_path, args=training, train_dataset=None).train()
 Y
 $PLIMSOLL plan train.py --gpu 80GiB 2>&1 | said
+echo "== a loop"
+cat >train.py <<'Y'
+import torch
+from torch.utils.data import DataLoader
+from transformers import AutoModelForCausalLM
+
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-0.5B")
+optimizer = torch.optim.AdamW(model.parameters())
+for batch in DataLoader(range(100)):
+    model(**batch).loss.backward()
+    optimizer.step()
+Y
+$PLIMSOLL plan train.py --gpu 80GiB 2>&1 | said

@@ -72,3 +72,5 @@ one 'test:\n\tpytest\n'
 one '.RECIPEPREFIX = >\ntrain:\n>python train.py\n'
 rm Makefile && plan Makefile
 one 'train::\n\tpython train.py --batch-size 32\ntrain::\n\tpython train.py --batch-size 4\n'
+echo "== other programs"
+one 'serve:\n\tpython -m vllm.entrypoints.api_server\nlint:\n\tpython -m ruff check .\nfit:\n\tpython train.py --batch-size 32\nplots:\n\tpython plots.py\n' | head -1

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "project_impl.h"
+#include "run_settings.h"
 #include "suggest.h"
 #include "text_file.h"
 
@@ -117,10 +118,45 @@ static plim_err add(plim_project *p, const char *path, const char *target, const
   return err;
 }
 
+// Whether the files of a command are those of a training; a command may start any program.
+static bool is_training(const char *path, const plim_launch_file *f, size_t i, const char *text,
+                        size_t size, bool *is_out) {
+  plim_project p = {0};
+  plim_run_settings settings;
+  plim_error why = {0};
+  plim_err err = add(&p, path, f->at.at[i].name, text, size, f, &why);
+  if (!err) err = plim_project_note_real(&p, path, &why);
+  if (!err) err = plim_project_follow(&p, &why);
+  if (!err) err = plim_project_finish(&p, &why);
+  if (!err) err = plim_run_settings_of(&p, &settings, &why);
+  plim_project_clear(&p);
+  *is_out |= err == PLIM_ERR_NOMEM;
+  return !err || f->at.at[i].refusal;
+}
+
+// Of several commands, those remain that start a training that is known, if there is one.
+static bool keep_trainings(const char *path, plim_launch_file *f, const char *text, size_t size) {
+  bool *keeps = calloc(f->at.len + 1, sizeof *keeps), is_out = !keeps;
+  size_t found = 0, kept = 0;
+  for (size_t i = 0; !is_out && i < f->at.len; i++)
+    found += keeps[i] = is_training(path, f, i, text, size, &is_out);
+  for (size_t i = 0; !is_out && found && i < f->at.len; i++) {
+    plim_launch moved = f->at.at[i];
+    if (!keeps[i]) continue;
+    f->at.at[i] = f->at.at[kept];
+    f->at.at[kept++] = moved;
+  }
+  while (!is_out && found && f->at.len > kept) plim_launch_clear(&f->at.at[--f->at.len]);
+  free(keeps);
+  return !is_out;
+}
+
 plim_err plim_project_add_target(plim_project *p, const char *path, const char *target,
                                  const char *text, size_t size, plim_error *error) {
   plim_launch_file f;
   plim_err err = plim_launch_file_read(path, text, size, &f, error);
+  if (!err && !target && has_names(&f) && !keep_trainings(path, &f, text, size))
+    err = plim_no_memory(error);
   err = err ? plim_error_file(error, err, path) : add(p, path, target, text, size, &f, error);
   plim_launch_file_clear(&f);
   return err;
