@@ -1,4 +1,4 @@
-// Any Makefile, pyproject.toml, justfile or launch.json is refused with a place in it, or read: every byte of a script is from
+// Any Makefile, pyproject.toml, justfile, Taskfile.yml or launch.json is refused with a place in it, or read: every byte of a script is from
 // the file as it says. A change of a setting in a script is refused, or gives a file that is the same elsewhere and has
 // the changed script.
 #include <stdlib.h>
@@ -7,7 +7,8 @@
 #include "launch_file.h"
 #include "project_change.h"
 
-static const char *const paths[] = {"Makefile", "pyproject.toml", "justfile", "launch.json"};
+static const char *const paths[] = {"Makefile", "pyproject.toml", "justfile", "launch.json",
+                                    "Taskfile.yml"};
 enum { PATHS = sizeof paths / sizeof *paths };
 
 static void expect(bool condition) {

@@ -17,6 +17,8 @@ static const struct {
     {"GNUmakefile", plim_read_makefile},    {"pyproject.toml", plim_read_pyproject},
     {"launch.json", plim_read_launch_json}, {"justfile", plim_read_justfile},
     {"Justfile", plim_read_justfile},       {".justfile", plim_read_justfile},
+    {"Taskfile.yml", plim_read_taskfile},   {"Taskfile.yaml", plim_read_taskfile},
+    {"taskfile.yml", plim_read_taskfile},   {"taskfile.yaml", plim_read_taskfile},
 };
 
 static bool ends_with(const char *text, const char *ending) {

@@ -1,5 +1,5 @@
 // The shell commands that start a training in files of other tools: a Makefile, the tasks of a pyproject.toml, a justfile,
-// VS Code's launch.json.
+// a Taskfile.yml, VS Code's launch.json.
 //
 //   plim_launch_file f;
 //   err = plim_launch_file_read("Makefile", text, size, &f, &error);
@@ -26,7 +26,7 @@ typedef struct {
       [96]; // an entry point of a package, "train = pkg.cli:main", which is no command; "": none
 } plim_launch_file;
 
-// Whether the path is that of a Makefile, pyproject.toml, justfile or launch.json.
+// Whether the path is that of a Makefile, pyproject.toml, justfile, Taskfile.yml or launch.json.
 bool plim_is_launch_file(const char *path);
 
 // Fails if the text is not valid in the file's format. The caller clears `out`, also after an error.

@@ -6,11 +6,14 @@
 
 typedef plim_err plim_launch_reader(const char *text, size_t size, plim_launch_file *out,
                                     plim_error *error);
-plim_launch_reader plim_read_makefile, plim_read_justfile, plim_read_pyproject,
+plim_launch_reader plim_read_makefile, plim_read_justfile, plim_read_taskfile, plim_read_pyproject,
     plim_read_launch_json;
 
 // Whether a command of the script starts a training. If it is no valid script, the first such error is kept in f->unread.
 bool plim_launch_trains(plim_launch_file *f, const plim_sourced *script);
+
+// The value of a setting; its bytes have places in the file if the file has it as it is.
+void plim_launch_read_value(const plim_settings *s, const plim_setting *setting, plim_sourced *out);
 
 // Adds a target unless another one has the same commands; takes ownership of the script.
 plim_err plim_launch_add(plim_launch_file *f, const char *name, int line, plim_sourced *script,

@@ -7,8 +7,8 @@
 #include "formats.h"
 #include "launch_parts.h"
 
-// The value of a string; its bytes have places in the file if the file has it as it is.
-static void read_value(const plim_settings *s, const plim_setting *setting, plim_sourced *out) {
+void plim_launch_read_value(const plim_settings *s, const plim_setting *setting,
+                            plim_sourced *out) {
   const char *value = setting->value.text;
   size_t size = strlen(value), begin = setting->span.begin, end = setting->span.end;
   while (begin < end && strchr("\"'", s->text[begin])) begin++;
@@ -20,7 +20,7 @@ static void read_value(const plim_settings *s, const plim_setting *setting, plim
 // A number or a truth value is a word, too.
 static void put_word(const plim_settings *s, const plim_setting *setting, plim_sourced *script) {
   plim_sourced word = {0};
-  if (setting->value.kind == PLIM_VALUE_TEXT) read_value(s, setting, &word);
+  if (setting->value.kind == PLIM_VALUE_TEXT) plim_launch_read_value(s, setting, &word);
   else plim_sourced_copy(&word, s->text, setting->span);
   plim_sourced_quote(script, &word);
   plim_sourced_free(&word);
@@ -94,7 +94,7 @@ static void put_part(const task *t, const plim_setting *setting, const char *res
   if (part == OF_WORD) put_word(t->s, setting, script);
   else if (setting->value.kind == PLIM_VALUE_TEXT) {
     bool is_one = part == OF_COMMAND && strcmp(rest, ".shell") != 0;
-    read_value(t->s, setting, &value);
+    plim_launch_read_value(t->s, setting, &value);
     for (size_t i = 0; i < value.bytes.len; i++) {
       bool goes_on = is_one && value.bytes.at[i] == '\n' && i + 1 < value.bytes.len;
       if (goes_on) plim_sourced_write(script, " \\", PLIM_FROM_NOWHERE);
@@ -192,7 +192,7 @@ static void put_argument(const plim_settings *s, const plim_setting *setting, bo
                          plim_sourced *script) {
   plim_sourced value = {0}, word = {0};
   int line = plim_launch_line(script->bytes.at ? script->bytes.at : "", script->bytes.len);
-  if (setting->value.kind == PLIM_VALUE_TEXT) read_value(s, setting, &value);
+  if (setting->value.kind == PLIM_VALUE_TEXT) plim_launch_read_value(s, setting, &value);
   else plim_sourced_copy(&value, s->text, setting->span);
   put_replaced(&value, &word);
   plim_sourced_put(script, ' ', PLIM_FROM_NOWHERE);

@@ -83,3 +83,26 @@ Y
 plan . | parts
 plan ".vscode/launch.json:train: smal" | parts
 sed -i 's/"32"/"${input:size}"/' .vscode/launch.json && plan . | parts
+rm -r .vscode
+echo "== Taskfile"
+cat >Taskfile.yml <<Y
+version: '3'
+vars:
+  SIZE: 32
+  COUNT: {sh: nproc}
+env: {CUDA_VISIBLE_DEVICES: "0"}
+tasks:
+  default: {cmds: [pytest]}
+  train:
+    deps: [default]
+    vars: {LENGTH: "1024"}
+    cmds:
+      - mkdir -p out
+      - cmd: python train.py $flags 32 --max_length {{.LENGTH}} {{.CLI_ARGS}}
+  small: python train.py $flags {{.SIZE}}
+  counted: python train.py $flags {{.COUNT}}
+Y
+plan . | parts
+plan Taskfile.yml:train | parts
+plan Taskfile.yml:small | parts
+plan Taskfile.yml:counted | parts | sed -n 1,2p

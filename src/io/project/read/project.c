@@ -37,7 +37,7 @@ static void free_file(plim_project_file *f) {
 
 #define FORMAT_HINT                                                                                \
   "supported formats, by file extension: YAML, JSON, TOML, Python, notebooks, shell, Dockerfile, " \
-  "Makefile, justfile"
+  "Makefile, justfile, Taskfile"
 
 bool plim_is_plan(const char *text, size_t size) {
   static const char key[] = "\"format_version\"";

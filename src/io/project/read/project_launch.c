@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "formats.h"
 #include "project_impl.h"
 #include "run_settings.h"
 #include "suggest.h"
@@ -184,8 +185,8 @@ static bool is_ordinary(const char *path, const char *text, size_t size) {
   const char *dot = strrchr(path, '.');
   plim_launch_file f;
   plim_error why;
-  bool may_be = dot && (strcmp(dot, ".toml") == 0 || strcmp(dot, ".json") == 0);
-  if (!may_be) return false;
+  plim_format format;
+  if (!dot || !plim_format_of(path, "", 0, &format)) return false;
   bool is = plim_launch_file_read(path, text, size, &f, &why) ||
             (!f.at.len && !*f.entry && !f.unread.code);
   plim_launch_file_clear(&f);
