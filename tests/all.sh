@@ -13,6 +13,7 @@ commands=(tests/lint.sh tests/wasm.sh "tools/readme.sh --check" "tools/accuracy.
   "python3 tests/card/hook_check.py" "python3 tests/card/peaks_check.py" "python3 tests/card/savers_check.py"
   "python3 tests/card/modules_check.py"
   "python3 tests/io/shell/shell_check.py $build/release/tests/io/shell/dump_shell_flags"
+  "python3 tests/io/launch/make_check.py $build/release/tests/io/launch/dump_launch"
   "python3 tests/io/python/arguments_check.py $build/release/tests/io/python/dump_knobs"
   "python3 tests/io/dialect/dialect_check.py $build/release/tests/io/dialect/dump_dialects tests/fixtures $configs ../shared/configs"
   "python3 tests/io/dialect/census.py $build/release/tests/io/dialect/dump_keys $build/release/plimsoll tests/fixtures $configs ../shared/configs"

@@ -15,8 +15,11 @@ static void add_word(FILE *out, const char *option, const char *word) {
 static void write_plan(const check *c, FILE *out) {
   const plim_project *p = &c->files.project;
   fputs("plimsoll plan", out);
-  for (size_t i = 0; i < c->files.named_count; i++)
-    if (!p->files.at[i]->is_typed) add_word(out, "", p->files.at[i]->path);
+  for (size_t i = 0; i < c->files.named_count; i++) {
+    char *name = p->files.at[i]->is_typed ? NULL : plim_project_name_of(p->files.at[i]);
+    add_word(out, "", name);
+    free(name);
+  }
   add_word(out, " --command", c->command);
   for (size_t i = 0; c->sets && i < c->sets->len; i++) add_word(out, " --set", c->sets->at[i]);
   add_word(out, " --model", c->model);

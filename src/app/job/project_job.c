@@ -79,7 +79,7 @@ plim_err project_job_open(project_job *p, const project_input *in, plim_error *e
   plim_err err = add_command(p, in->command, error);
   for (size_t i = 0; !err && i < in->count; i++)
     err = plim_is_folder(in->files[i]) ? project_job_add_folder(p, in->files[i], in, error)
-                                       : plim_project_read(&p->project, in->files[i], error);
+                                       : plim_project_read_named(&p->project, in->files[i], error);
   p->named_count = p->project.files.len;
   if (!err) err = open_rest(p, in->sets, error);
   if (err) project_job_clear(p);
@@ -247,8 +247,10 @@ static plim_err refuse_count(const project_job *p, const asked_count *c, plim_er
                                  knob->name, knob->what);
   hint_count(p, c, error);
   if (!k->place_count) return err;
-  if (k->places[0].setting) plim_error_at(error, k->places[0].setting->span.begin);
-  return plim_error_file(error, err, p->project.files.at[k->places[0].file]->path);
+  const plim_project_file *f = p->project.files.at[k->places[0].file];
+  if (k->places[0].setting)
+    plim_error_at(error, plim_source_byte(f, k->places[0].setting->span.begin));
+  return plim_error_file(error, err, f->path);
 }
 
 static uint64_t count_of(const plim_project_knob *k) {

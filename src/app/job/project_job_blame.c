@@ -35,7 +35,8 @@ static plim_err blame_conf(const project_job *p, const plim_knob_place *place, c
   const plim_project_file *f = p->project.files.at[place->file];
   plim_span span = place->setting->span;
   const char *value = memmem(f->text + span.begin, span.end - span.begin, conf, strlen(conf));
-  plim_error_at(error, value ? (uint64_t)(value - f->text) + error->byte : span.begin);
+  uint64_t byte = value ? (uint64_t)(value - f->text) + error->byte : span.begin;
+  plim_error_at(error, plim_source_byte(f, byte));
   return plim_error_file(error, err, f->path);
 }
 

@@ -21,10 +21,13 @@ static void list(const plim_folder *f, const char *folder, char *out, size_t siz
   size_t count = f->trainings.len, shown = 0, used = 0;
   const size_t rest = sizeof " and 18446744073709551615 more";
   for (; shown < count && shown < NAMED; shown++) {
-    const char *name = inside(f->trainings.at[shown].path, folder);
+    const plim_folder_training *t = &f->trainings.at[shown];
+    const char *name = inside(t->path, folder);
     const char *before = shown == 0 ? "" : shown + 1 == count ? " and " : ", ";
-    if (used + strlen(before) + strlen(name) + rest > size) break;
-    used += (size_t)sprintf(out + used, "%s%s", before, name);
+    char line[32] = "";
+    if (t->line) snprintf(line, sizeof line, " (line %d)", t->line);
+    if (used + strlen(before) + strlen(name) + strlen(line) + rest > size) break;
+    used += (size_t)sprintf(out + used, "%s%s%s", before, name, line);
   }
   if (shown < count) sprintf(out + used, "%s%zu more", shown ? " and " : "", count - shown);
 }
@@ -100,7 +103,7 @@ plim_err project_job_add_folder(project_job *p, const char *folder, const projec
   if (f.is_cut && f.trainings.len < 2) err = refuse_large(folder, error);
   else if (f.trainings.len == 0) err = refuse_none(&f, folder, error);
   else if (f.trainings.len > 1) err = ask(&f, folder, error);
-  else err = plim_project_read(&p->project, f.trainings.at[0].path, error);
+  else err = plim_project_read_named(&p->project, f.trainings.at[0].path, error);
   if (!err) note_unused(p, &f, in);
   if (!err) note_unparsed(p, &f);
   plim_folder_clear(&f);

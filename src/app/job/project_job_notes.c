@@ -210,6 +210,19 @@ static void note_absent(project_job *p, const job_args *a) {
     note(p, "assumed.defaults", NULL, "not set in the files, so assumed: %s", list);
 }
 
+// The trainer's default counts unless a flag on the command line sets it.
+static void note_command(project_job *p, const job_args *a) {
+  char command[200];
+  bool is_set = p->project.knobs[PLIM_KNOB_MICRO_BATCH].origin >= PLIM_UNCLEAR;
+  if (is_set || job_is_typed(a, &a->batch)) return;
+  if (!plim_project_ask_command(&p->project, PLIM_KNOB_MICRO_BATCH, command, sizeof command))
+    return;
+  note(p, "assumed.command", "micro_batch",
+       "%.160s takes flags from its command line, and none is known: assuming that they set "
+       "nothing; give the launch command: %s",
+       plim_project_script_with_flags(&p->project), command);
+}
+
 void project_job_place_notes(const project_job *p, plim_notes *notes) {
   for (size_t i = 0; i < notes->list.len; i++) {
     plim_note *n = &notes->list.at[i];
@@ -234,4 +247,5 @@ void project_job_note_open(project_job *p, const job_args *a) {
   note_version_1(p, a);
   note_units(p, a);
   note_absent(p, a);
+  note_command(p, a);
 }

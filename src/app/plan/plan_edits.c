@@ -206,11 +206,12 @@ plim_err plan_diff_of(const plim_project *p, const plim_knob_change *changes, si
   for (size_t i = 0; !err && i < p->files.len; i++) {
     const plim_project_file *f = p->files.at[i];
     char *text = NULL, name[PLIM_PATH_BYTES];
-    size_t size;
+    size_t size, source_size;
+    const char *source = plim_source_of(f, &source_size);
     if (f->is_typed) continue;
     plim_path_in_diff(f->path, from_root, name);
-    err = plim_project_text(p, i, &edits, &text, &size, error);
-    if (!err) err = plim_diff_add(out, name, f->text, f->size, text, size, error);
+    err = plim_project_written(p, i, &edits, &text, &size, error);
+    if (!err) err = plim_diff_add(out, name, source, source_size, text, size, error);
     free(text);
   }
   for (size_t i = 0; !err && i < edits.files.len; i++) {

@@ -31,7 +31,8 @@ static plim_err add_line(char **to, const char *before, const char *file, plim_e
 static const char *script_of(const plim_project *p) {
   for (size_t i = 0; i < p->files.len; i++) {
     const plim_project_file *f = p->files.at[i];
-    if (f->settings.format == PLIM_FORMAT_SHELL && !f->is_typed && !f->shipped_by) return f->path;
+    bool is_script = f->settings.format == PLIM_FORMAT_SHELL && !f->target;
+    if (is_script && !f->is_typed && !f->shipped_by) return f->path;
   }
   return NULL;
 }

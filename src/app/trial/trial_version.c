@@ -130,9 +130,10 @@ static plim_err show_edited(trial_version *v, const char *parent, const plim_pro
                             size_t file, const plim_edit_set *edits, plim_error *error) {
   const plim_project_file *f = project->files.at[file];
   char *text = NULL;
-  size_t size;
-  plim_err err = plim_project_text(project, file, edits, &text, &size, error);
-  bool is_same = err || (size == f->size && memcmp(text, f->text, size) == 0);
+  size_t size, source_size;
+  const char *source = plim_source_of(f, &source_size);
+  plim_err err = plim_project_written(project, file, edits, &text, &size, error);
+  bool is_same = err || (size == source_size && memcmp(text, source, size) == 0);
   if (!is_same) err = show(v, parent, f->path, f->path, text, size, error);
   free(text);
   return err;

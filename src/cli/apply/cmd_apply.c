@@ -37,8 +37,10 @@ static bool is_source(const char *text, size_t size, const plim_plan_source *sou
 
 static plim_err check_unchanged(const plim_project_file *f, const plim_plan_source *source,
                                 plim_error *error) {
-  if (is_source(f->text, f->size, source)) return PLIM_OK;
-  plim_content now = plim_content_of(f->text, f->size);
+  size_t size;
+  const char *text = plim_source_of(f, &size);
+  if (is_source(text, size, source)) return PLIM_OK;
+  plim_content now = plim_content_of(text, size);
   plim_err err;
   if (plim_changeset_made(".", f->path, &now)) {
     err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
@@ -66,6 +68,16 @@ static bool is_shipped(const plim_plan_source *f) {
   return !f->text && plim_shipped_by(f->path) && !plim_is_file(f->path);
 }
 
+// A target of a Makefile or the like.
+static plim_err read_target(plim_project *p, const plim_plan_source *f, plim_error *error) {
+  char *text = NULL;
+  size_t size;
+  plim_err err = plim_text_file_read(f->path, PLAN_LIMIT, &text, &size, error);
+  if (!err) err = plim_project_add_target(p, f->path, f->target, text, size, error);
+  free(text);
+  return err;
+}
+
 static plim_err read_project(const plim_plan_file *plan, plim_project *p, plim_error *error) {
   plim_err err = PLIM_OK;
   *p = (plim_project){0};
@@ -73,6 +85,7 @@ static plim_err read_project(const plim_plan_file *plan, plim_project *p, plim_e
     const plim_plan_source *f = &plan->files.at[i];
     err = f->text         ? plim_project_add_typed(p, f->text, error)
           : is_shipped(f) ? plim_project_add_shipped(p, f->path, error)
+          : f->target     ? read_target(p, f, error)
                           : plim_project_read(p, f->path, error);
   }
   if (err == PLIM_ERR_IO && !plim_is_file(error->file))
@@ -220,10 +233,12 @@ static plim_err new_texts(const plim_project *p, const plim_plan_file *plan, fil
     char *text = NULL;
     size_t size;
     if (f->is_typed) continue;
-    err = plim_project_text(p, i, &edits, &text, &size, error);
+    size_t source_size;
+    const char *source = plim_source_of(f, &source_size);
+    err = plim_project_written(p, i, &edits, &text, &size, error);
     if (err) break;
-    plim_file_change change = {f->path, plim_content_of(f->text, f->size), text, size};
-    bool is_same = size == f->size && memcmp(text, f->text, size) == 0;
+    plim_file_change change = {f->path, plim_content_of(source, source_size), text, size};
+    bool is_same = size == source_size && memcmp(text, source, size) == 0;
     bool is_kept = !is_same && vec_push(out, change);
     if (!is_kept) free(text);
     if (!is_kept && !is_same) err = plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
@@ -274,8 +289,10 @@ static bool add_source(plim_project *p, const plim_plan_source *source) {
     backup = plim_changeset_backup(".", source->path, &now);
     is_read = backup && !plim_text_file_read(backup, PLAN_LIMIT, &text, &size, NULL);
   }
-  bool is_added = is_read && is_source(text, size, source) &&
-                  !plim_project_add(p, source->path, text, size, NULL);
+  bool is_added =
+      is_read && is_source(text, size, source) &&
+      !(source->target ? plim_project_add_target(p, source->path, source->target, text, size, NULL)
+                       : plim_project_add(p, source->path, text, size, NULL));
   free(text);
   free(backup);
   return is_added;

@@ -57,6 +57,7 @@ static void print_files(json_writer *j, const plim_project *p) {
     plim_dialect d = p->files.at[i]->is.dialect;
     jsonw_object(j, NULL);
     jsonw_string(j, "path", p->files.at[i]->path);
+    if (p->files.at[i]->target) jsonw_string(j, "target", p->files.at[i]->target);
     jsonw_string(j, "dialect", d == PLIM_DIALECTS ? NULL : plim_dialect_table[d].name);
     jsonw_end(j);
   }

@@ -74,7 +74,8 @@ static void print_files(const check *c) {
     const plim_project_file *f = p->files.at[i];
     bool is_known = f->is.dialect != PLIM_DIALECTS;
     const char *unknown = plim_is_names(f->path) ? "maps settings to keys" : "not recognised";
-    term_print(stdout, TERM_BOLD, "%s", f->path);
+    term_print(stdout, TERM_BOLD, "%s%s%s", f->path, f->target ? ":" : "",
+               f->target ? f->target : "");
     printf("  %s\n", is_known ? plim_dialect_table[f->is.dialect].name : unknown);
   }
   if (p->files.len) printf("\n");

@@ -593,8 +593,9 @@ static const char *const description[] = {
 
 static const cli_positional positionals[] = {
     {"FILES",
-     "your configuration: training files, launch scripts, DeepSpeed and accelerate files; or "
-     "the folder that holds them",
+     "your configuration: training files, launch scripts, DeepSpeed and accelerate files; a "
+     "Makefile, pyproject.toml, justfile, Taskfile.yml or launch.json whose command starts the "
+     "training (Makefile:train for one of several); or the folder that holds them",
      CLI_FILE, 0, SIZE_MAX, NULL},
     {"COMMAND", "instead of files: the training command, which is run on a simulated GPU",
      CLI_PROGRAM, 0, SIZE_MAX, NULL},

@@ -100,11 +100,14 @@ void plan_write_sources(json_writer *j, const plim_project *p) {
     const plim_project_file *f = p->files.at[i];
     uint8_t digest[PLIM_SHA256_BYTES];
     char hex[2 * PLIM_SHA256_BYTES + 1];
-    plim_sha256(f->text, f->size, digest);
+    size_t size;
+    const char *text = plim_source_of(f, &size);
+    plim_sha256(text, size, digest);
     for (size_t k = 0; k < PLIM_SHA256_BYTES; k++) snprintf(hex + 2 * k, 3, "%02x", digest[k]);
     jsonw_object(j, NULL);
     jsonw_string(j, "path", f->path);
-    jsonw_u64(j, "bytes", f->size);
+    if (f->target) jsonw_string(j, "target", f->target);
+    jsonw_u64(j, "bytes", size);
     jsonw_string(j, "sha256", hex);
     if (f->is_typed) jsonw_string(j, "text", f->text);
     jsonw_string(j, "dialect",

@@ -558,10 +558,10 @@ static void print_sources(const plan_result *r) {
   for (size_t i = 0; i < r->files->project.files.len && used < sizeof text; i++) {
     const plim_project_file *f = r->files->project.files.at[i];
     bool is_known = f->is.dialect != PLIM_DIALECTS;
-    used += (size_t)snprintf(text + used, sizeof text - used, "%s%s%s%s%s",
-                             i ? ", " : "files: ", f->path, is_known ? " (" : "",
-                             is_known ? plim_dialect_table[f->is.dialect].name : "",
-                             is_known ? ")" : "");
+    used += (size_t)snprintf(
+        text + used, sizeof text - used, "%s%s%s%s%s%s%s", i ? ", " : "files: ", f->path,
+        f->target ? ":" : "", f->target ? f->target : "", is_known ? " (" : "",
+        is_known ? plim_dialect_table[f->is.dialect].name : "", is_known ? ")" : "");
   }
   sentence(text);
 }

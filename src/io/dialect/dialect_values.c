@@ -160,7 +160,8 @@ static bool begins_word(const char *key, const char *at) {
          (isupper((unsigned char)*at) && islower((unsigned char)at[-1]));
 }
 
-// Whether a key such as "model" is about something else: a choice of a Hydra group, a tokenizer, a judge.
+// Whether a key such as "model" is about something else: a choice of a Hydra group, a tokenizer, a judge. A RewardTrainer's
+// model is what it trains.
 static bool is_of_another(const char *key) {
   static const char *const parts[] = {"defaults.", "tokenizer", "judge",   "reward", "teacher",
                                       "draft",     "critic",    "ref",     "wandb",  "logger",
@@ -168,7 +169,7 @@ static bool is_of_another(const char *key) {
   const char *dot = strrchr(key, '.');
   for (size_t i = 0; dot && i < sizeof parts / sizeof *parts; i++) {
     for (const char *at = key; (at = strcasestr(at, parts[i])) && at < dot; at++)
-      if (begins_word(key, at)) return true;
+      if (begins_word(key, at) && strncasecmp(at, "RewardTrainer.", 14) != 0) return true;
   }
   return false;
 }

@@ -52,11 +52,15 @@ static plim_err read_files(const json_t *root, plim_plan_file *out, plim_error *
         !read_digest(json_string_value(json_object_get(f, "sha256")), source.sha256))
       return is_no_plan(error, "an entry of files has no path, size or digest");
     const char *text = json_string_value(json_object_get(f, "text"));
+    const char *target = json_string_value(json_object_get(f, "target"));
     source.path = strdup(path);
     if (text) source.text = strdup(text);
-    if (source.path && !source.text == !text && vec_push(&out->files, source)) continue;
+    if (target) source.target = strdup(target);
+    bool has_all = source.path && !source.text == !text && !source.target == !target;
+    if (has_all && vec_push(&out->files, source)) continue;
     free(source.path);
     free(source.text);
+    free(source.target);
     return out_of_memory(error);
   }
   return PLIM_OK;
@@ -255,6 +259,7 @@ void plim_plan_file_clear(plim_plan_file *plan) {
   for (size_t i = 0; i < plan->files.len; i++) {
     free(plan->files.at[i].path);
     free(plan->files.at[i].text);
+    free(plan->files.at[i].target);
   }
   for (size_t i = 0; i < plan->places.len; i++) {
     free(plan->places.at[i].path);

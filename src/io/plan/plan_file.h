@@ -9,6 +9,8 @@
 typedef struct {
   char *path;
   char *text; // of a command line that was typed, which is no file; NULL: a file
+  char *
+      target; // of a Makefile or the like, whose commands start the training; NULL: an ordinary file
   uint64_t size;
   uint8_t sha256[PLIM_SHA256_BYTES];
 } plim_plan_source;

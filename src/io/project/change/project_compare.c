@@ -34,7 +34,11 @@ static plim_err add_again(const plim_project *p, size_t file, const plim_edit_se
   size_t size;
   if (is_unnamed(edits, file)) return plim_project_add(out, path, "{}", 2, error);
   plim_err err = plim_project_text(p, file, edits, &text, &size, error);
-  if (!err) err = plim_project_add(out, path, text, size, error);
+  const plim_project_file *f = p->files.at[file];
+  if (!err && f->target)
+    err =
+        plim_project_add_script(out, path, f->target, f->source, f->source_size, text, size, error);
+  else if (!err) err = plim_project_add(out, path, text, size, error);
   free(text);
   return err;
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launch_file.h"
 #include "project_change_impl.h"
 #include "project_share.h"
 #include "project_task.h"
@@ -357,6 +358,44 @@ static plim_err check_written(const job *j, plim_error *error) {
   return PLIM_OK;
 }
 
+static plim_err refuse_launch(const job *j, size_t file, const plim_error *why, plim_error *error) {
+  const plim_project_file *f = j->p->files.at[file];
+  const plim_knob_change *c = &j->changes[0];
+  const plim_setting *setting = NULL;
+  char value[64], line[32] = "";
+  for (size_t i = 0; !setting && i < j->count; i++) {
+    const plim_project_knob *k = &j->p->knobs[j->changes[i].knob];
+    if (!k->place_count || k->places[0].file != file) continue;
+    setting = k->places[0].setting;
+    c = &j->changes[i];
+  }
+  plim_value_print(&c->value, value, sizeof value);
+  uint64_t byte = setting ? plim_source_byte(f, setting->span.begin) : PLIM_UNKNOWN;
+  if (byte != PLIM_UNKNOWN)
+    snprintf(line, sizeof line, ":%d", plim_launch_line(f->source, (size_t)byte));
+  plim_err err = plim_fail(
+      error, PLIM_ERR_UNSUPPORTED, "%s must become %s in %.96s%s (%.48s), which is not written: %s",
+      plim_knob_table[c->knob].name, value, f->path, line, f->target, why->message);
+  if (setting) plim_error_hint(error, "change %.120s there", setting->key);
+  else plim_error_hint(error, "add it there");
+  return err;
+}
+
+// Edits of commands in a Makefile or the like must be possible in that file.
+static plim_err check_launch(const job *j, plim_error *error) {
+  for (size_t i = 0; i < j->p->files.len; i++) {
+    plim_error why = {0};
+    char *text;
+    size_t size;
+    if (!j->p->files.at[i]->target) continue;
+    plim_err err = plim_project_written(j->p, i, j->out, &text, &size, &why);
+    free(text);
+    if (err == PLIM_ERR_NOMEM) return plim_no_memory(error);
+    if (err) return refuse_launch(j, i, &why, error);
+  }
+  return PLIM_OK;
+}
+
 plim_err plim_project_set(const plim_project *p, const plim_knob_change *changes, size_t count,
                           plim_edit_set *out, plim_error *error) {
   *out = (plim_edit_set){0};
@@ -368,6 +407,7 @@ plim_err plim_project_set(const plim_project *p, const plim_knob_change *changes
   if (!err) err = change_sharing(&j, error);
   if (!err) err = check_written(&j, error);
   if (!err) err = plim_project_copy_shared(p, out, error);
+  if (!err) err = check_launch(&j, error);
   if (!err) err = plim_project_check(p, changes, count, out, error);
   if (err) plim_edit_set_clear(out);
   return err;

@@ -27,4 +27,9 @@ void plim_edit_set_clear(plim_edit_set *edits);
 plim_err plim_project_text(const plim_project *p, size_t file, const plim_edit_set *edits,
                            char **text, size_t *size, plim_error *error);
 
+// The file's own text with its edits, which the caller frees: for commands in a Makefile or the like, that of the Makefile.
+// Fails if an edit of the commands cannot be made there without changing anything else.
+plim_err plim_project_written(const plim_project *p, size_t file, const plim_edit_set *edits,
+                              char **text, size_t *size, plim_error *error);
+
 #endif

@@ -28,12 +28,16 @@ static void free_file(plim_project_file *f) {
   free(f->flags);
   free(f->elsewhere);
   free(f->import_root);
+  free(f->target);
+  free(f->source);
+  free(f->from);
   free(f->text);
   free(f);
 }
 
 #define FORMAT_HINT                                                                                \
-  "supported formats, by file extension: YAML, JSON, TOML, Python, notebooks, shell, Dockerfile"
+  "supported formats, by file extension: YAML, JSON, TOML, Python, notebooks, shell, Dockerfile, " \
+  "Makefile, justfile, Taskfile"
 
 bool plim_is_plan(const char *text, size_t size) {
   static const char key[] = "\"format_version\"";
@@ -60,9 +64,9 @@ plim_err plim_project_read_code(plim_project_file *f, plim_error *error) {
 }
 
 static plim_err add_file(plim_project *p, plim_project_file *f, plim_error *error) {
-  plim_format format;
+  plim_format format = PLIM_FORMAT_SHELL;
   if (!f->path || !f->text || !vec_reserve(&p->files, 1)) return plim_no_memory(error);
-  if (!plim_format_of(f->path, f->text, f->size, &format)) {
+  if (!f->target && !plim_format_of(f->path, f->text, f->size, &format)) {
     plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
                              "this is not a configuration file in a supported format");
     plim_error_hint(error, FORMAT_HINT);
@@ -99,10 +103,32 @@ plim_err plim_project_add(plim_project *p, const char *path, const char *text, s
   return err ? plim_error_file(error, err, path) : PLIM_OK;
 }
 
+plim_err plim_project_add_script(plim_project *p, const char *path, const char *target,
+                                 const char *source, size_t source_size, const char *script,
+                                 size_t size, plim_error *error) {
+  plim_project_file *f = calloc(1, sizeof *f);
+  if (!f) return plim_no_memory(error);
+  f->path = strdup(path);
+  f->target = strdup(target);
+  f->source = plim_copy_of(source, source_size);
+  f->text = plim_copy_of(script, size);
+  f->source_size = source_size;
+  f->size = size;
+  plim_err err = f->target && f->source ? add_file(p, f, error) : plim_no_memory(error);
+  if (err) free_file(f);
+  return err ? plim_error_file(error, err, path) : PLIM_OK;
+}
+
 plim_err plim_project_add_typed(plim_project *p, const char *script, plim_error *error) {
   plim_err err = plim_project_add(p, PLIM_TYPED_COMMAND, script, strlen(script), error);
   if (!err) p->files.at[p->files.len - 1]->is_typed = true;
   return err;
+}
+
+plim_err plim_project_note_real(plim_project *p, const char *path, plim_error *error) {
+  errno = 0;
+  p->files.at[p->files.len - 1]->real = realpath(path, NULL);
+  return errno == ENOMEM ? plim_no_memory(error) : PLIM_OK;
 }
 
 plim_err plim_project_read(plim_project *p, const char *named, plim_error *error) {
@@ -115,10 +141,7 @@ plim_err plim_project_read(plim_project *p, const char *named, plim_error *error
   plim_err err = plim_text_file_read(name, MAX_BYTES, &text, &size, error);
   if (!err) err = plim_project_add(p, name, text, size, error);
   free(text);
-  if (err) return err;
-  errno = 0;
-  p->files.at[p->files.len - 1]->real = realpath(name, NULL);
-  return errno == ENOMEM ? plim_no_memory(error) : PLIM_OK;
+  return err ? err : plim_project_note_real(p, name, error);
 }
 
 void plim_project_clear(plim_project *p) {
@@ -193,6 +216,14 @@ static const struct {
     {{"lightning", "pytorch_lightning"}, "L.Trainer(", PLIM_DIALECT_LIGHTNING},
     {{"lightning", "pytorch_lightning"}, "pl.Trainer(", PLIM_DIALECT_LIGHTNING},
     {{"transformers", "trl"}, "SFTTrainer(", PLIM_DIALECT_TRL},
+    {{"trl", "trl"}, "DPOTrainer(", PLIM_DIALECT_TRL},
+    {{"trl", "trl"}, "KTOTrainer(", PLIM_DIALECT_TRL},
+    {{"trl", "trl"}, "ORPOTrainer(", PLIM_DIALECT_TRL},
+    {{"trl", "trl"}, "CPOTrainer(", PLIM_DIALECT_TRL},
+    {{"trl", "trl"}, "RewardTrainer(", PLIM_DIALECT_TRL},
+    {{"trl", "trl"}, "PRMTrainer(", PLIM_DIALECT_TRL},
+    {{"trl", "trl"}, "GRPOTrainer(", PLIM_DIALECT_TRL},
+    {{"trl", "trl"}, "RLOOTrainer(", PLIM_DIALECT_TRL},
     {{"transformers", "trl"}, "SFTConfig", PLIM_DIALECT_TRL},
     {{"transformers", "trl"}, "DPOConfig", PLIM_DIALECT_TRL},
     {{"transformers", "trl"}, "KTOConfig", PLIM_DIALECT_TRL},

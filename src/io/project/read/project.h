@@ -37,10 +37,16 @@ typedef struct {
   bool is_typed;          // a command line that was typed: there is no such file
   const char *shipped_by; // not here, but known as a file of this trainer; NULL: it is here
   bool is_notebook;       // `text` is the code of its cells; it is never written
-  bool is_lent;           // in a step: text, settings and code belong to the project's file
-  char *elsewhere;        // a file of another training that names it too; NULL: none; owned
-  char *import_root;      // of an imported module: where its name starts; NULL: its folder; owned
-  char *flags; // for a command: the flags that its script's parser accepts; NULL: any; owned
+  // Of commands in a Makefile or the like (project_launch.c): `text` is the shell script of the target, in which every
+  // command is in its line of the file.
+  char *target; // its name; NULL: an ordinary file; owned
+  char *source; // the file's own text; owned
+  size_t source_size;
+  uint32_t *from;    // for each byte of `text`, its place there (sourced_text.h); owned
+  bool is_lent;      // in a step: text, settings and code belong to the project's file
+  char *elsewhere;   // a file of another training that names it too; NULL: none; owned
+  char *import_root; // of an imported module: where its name starts; NULL: its folder; owned
+  char *flags;       // for a command: the flags that its script's parser accepts; NULL: any; owned
   plim_settings settings;
   plim_python_code code; // of a Python script, to search it
   plim_recognition is;
@@ -129,6 +135,28 @@ plim_err plim_project_add_shipped(plim_project *p, const char *name, plim_error 
 // Reads a file from disk and adds it, unless it was added before (also by another path). A path below the
 // current folder is stored relative to it.
 plim_err plim_project_read(plim_project *p, const char *path, plim_error *error);
+
+// Reads a file that the user named. Of a Makefile, a pyproject.toml with tasks, a justfile or a launch.json, it adds the
+// commands of the only target that starts a training, or of the one in "Makefile:train"; several are a question.
+plim_err plim_project_read_named(plim_project *p, const char *named, plim_error *error);
+// Adds the commands of one target of such a file, with this text.
+plim_err plim_project_add_target(plim_project *p, const char *path, const char *target,
+                                 const char *text, size_t size, plim_error *error);
+// Adds a script that was found in such a file, whose text is `source`.
+plim_err plim_project_add_script(plim_project *p, const char *path, const char *target,
+                                 const char *source, size_t source_size, const char *script,
+                                 size_t size, plim_error *error);
+// What to type for a file, which the caller frees: "train.yaml", "Makefile:train"; NULL when out of memory.
+char *plim_project_name_of(const plim_project_file *f);
+
+// The text of the file itself.
+static inline const char *plim_source_of(const plim_project_file *f, size_t *size) {
+  *size = f->source ? f->source_size : f->size;
+  return f->source ? f->source : f->text;
+}
+
+// The place in the file itself of a byte of its text.
+uint64_t plim_source_byte(const plim_project_file *f, uint64_t byte);
 
 // Reads the code of a Python script from its text, for the searches of python_code.h. Fails only if memory runs out.
 plim_err plim_project_read_code(plim_project_file *f, plim_error *error);

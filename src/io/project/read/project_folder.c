@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "formats.h"
+#include "launch_file.h"
 #include "project.h"
 #include "run_settings.h"
 #include "text_file.h"
@@ -37,8 +38,9 @@ static bool is_passed_over(const char *name) {
 static bool is_readable(const char *path) {
   plim_format format;
   struct stat found;
-  return plim_format_of(path, "", 0, &format) && stat(path, &found) == 0 &&
-         S_ISREG(found.st_mode) && found.st_size <= MOST_BYTES;
+  bool is_known = plim_is_launch_file(path) || plim_format_of(path, "", 0, &format);
+  return is_known && stat(path, &found) == 0 && S_ISREG(found.st_mode) &&
+         found.st_size <= MOST_BYTES;
 }
 
 // A folder that is not behind a link, which could lead back to where it is.
@@ -80,6 +82,13 @@ static plim_err collect_some(walk *w, const char *folder, struct dirent **entrie
   return err;
 }
 
+// The one file in a hidden folder that starts programs.
+static plim_err collect_editor(walk *w, const char *folder, plim_error *error) {
+  char path[PLIM_PATH_BYTES];
+  bool is_there = plim_path_join(path, folder, ".vscode/launch.json") && is_readable(path);
+  return is_there ? keep_path(w, path, error) : PLIM_OK;
+}
+
 static plim_err collect(walk *w, const char *folder, int down, plim_error *error) {
   struct dirent **entries = NULL;
   char venv[PLIM_PATH_BYTES];
@@ -92,6 +101,7 @@ static plim_err collect(walk *w, const char *folder, int down, plim_error *error
   w->entries += (size_t)count;
   w->folder->is_cut |= w->entries > MOST_ENTRIES || down > MOST_FOLDERS_DOWN;
   plim_err err = collect_some(w, folder, entries, count, false, down, error);
+  if (!err) err = collect_editor(w, folder, error);
   if (!err) err = collect_some(w, folder, entries, count, true, down, error);
   for (int i = 0; i < count; i++) free(entries[i]);
   free(entries);
@@ -106,13 +116,20 @@ static bool is_of_launcher(const plim_project *p) {
   return dialect != PLIM_DIALECTS && plim_dialect_table[dialect].is_part;
 }
 
-static plim_err keep_training(const plim_project *p, const char *path, plim_folder *out,
+// Targets of one file are files of their own.
+static char *identity_of(const plim_project_file *f) {
+  char *out = NULL;
+  if (!f->target) return strdup(f->real);
+  return asprintf(&out, "%s:%s", f->real, f->target) < 0 ? NULL : out;
+}
+
+static plim_err keep_training(const plim_project *p, const char *path, int line, plim_folder *out,
                               plim_error *error) {
-  plim_folder_training t = {.path = strdup(path)};
+  plim_folder_training t = {.path = strdup(path), .line = line};
   bool has_all = t.path != NULL;
   for (size_t i = 0; has_all && i < p->files.len; i++) {
     if (!p->files.at[i]->real) continue;
-    char *real = strdup(p->files.at[i]->real);
+    char *real = identity_of(p->files.at[i]);
     has_all = real && vec_push(&t.files, real);
     if (!has_all) free(real);
   }
@@ -123,16 +140,16 @@ static plim_err keep_training(const plim_project *p, const char *path, plim_fold
 }
 
 // A file that cannot be parsed, or that is no configuration, starts nothing. The first that cannot be parsed is remembered.
-static plim_err look_at(const char *path, plim_folder *out, plim_error *error) {
+static plim_err look_at(const char *path, int line, plim_folder *out, plim_error *error) {
   plim_project p = {0};
   plim_run_settings settings;
   plim_error why = {0};
-  plim_err err = plim_project_read(&p, path, &why);
+  plim_err err = plim_project_read_named(&p, path, &why);
   if (err == PLIM_ERR_PARSE && !out->unparsed.code) out->unparsed = why;
   if (!err) err = plim_project_follow(&p, &why);
   if (!err) err = plim_project_finish(&p, &why);
   if (!err) err = plim_run_settings_of(&p, &settings, &why);
-  if (!err) err = keep_training(&p, path, out, &why);
+  if (!err) err = keep_training(&p, path, line, out, &why);
   else if (err != PLIM_ERR_NOMEM && is_of_launcher(&p)) {
     char *copy = strdup(path);
     bool is_kept = copy && vec_push(&out->unused, copy);
@@ -140,6 +157,31 @@ static plim_err look_at(const char *path, plim_folder *out, plim_error *error) {
   }
   plim_project_clear(&p);
   return err == PLIM_ERR_NOMEM ? plim_no_memory(error) : PLIM_OK;
+}
+
+// Each target that starts a training is one. Without any, a pyproject.toml may hold the settings of one.
+static plim_err look_at_targets(const char *path, plim_folder *out, plim_error *error) {
+  plim_launch_file f = {0};
+  char *text = NULL;
+  size_t size;
+  plim_error why = {0};
+  if (!plim_is_launch_file(path)) return look_at(path, 0, out, error);
+  plim_err err = plim_text_file_read(path, MOST_BYTES, &text, &size, &why);
+  if (!err) err = plim_launch_file_read(path, text, size, &f, &why);
+  if (err == PLIM_ERR_PARSE && !out->unparsed.code) {
+    plim_error_file(&why, err, path);
+    out->unparsed = why;
+  }
+  err = err == PLIM_ERR_NOMEM ? plim_no_memory(error) : PLIM_OK;
+  for (size_t i = 0; !err && i < f.at.len; i++) {
+    char name[PLIM_PATH_BYTES];
+    int length = snprintf(name, sizeof name, "%s:%s", path, f.at.at[i].name);
+    if (length < PLIM_PATH_BYTES) err = look_at(name, f.at.at[i].line, out, error);
+  }
+  if (!err && !f.at.len) err = look_at(path, 0, out, error);
+  plim_launch_file_clear(&f);
+  free(text);
+  return err;
 }
 
 // ---- which of them start ------------------------------------------------------------------------------------
@@ -198,7 +240,7 @@ plim_err plim_folder_read(const char *folder, plim_folder *out, plim_error *erro
   *out = (plim_folder){0};
   walk w = {.folder = out};
   plim_err err = collect(&w, folder, 0, error);
-  for (size_t i = 0; !err && i < w.files.len; i++) err = look_at(w.files.at[i], out, error);
+  for (size_t i = 0; !err && i < w.files.len; i++) err = look_at_targets(w.files.at[i], out, error);
   free_paths(w.files.at, w.files.len);
   if (err) plim_folder_clear(out);
   drop_parts(out);

@@ -7,7 +7,8 @@
 #include "vec.h"
 
 typedef struct {
-  char *path;        // the file that starts it; owned
+  char *path;        // the file that starts it, or "Makefile:train"; owned
+  int line;          // of the command in such a file; 0: none
   vec(char *) files; // the real paths of all its files; owned
 } plim_folder_training;
 

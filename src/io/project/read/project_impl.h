@@ -3,6 +3,7 @@
 #define PLIM_IO_PROJECT_IMPL_H
 
 #include "key_names.h"
+#include "launch_file.h"
 #include "project.h"
 
 // Remembers the first configuration that a file refers to and that does not exist.
@@ -21,6 +22,8 @@ void plim_project_apply_rules(plim_project *p);
 bool plim_is_notebook(const char *path);
 plim_err plim_notebook_code(const char *text, size_t size, char **code, size_t *code_size,
                             plim_error *error);
+// Remembers the real path of the file that was added last.
+plim_err plim_project_note_real(plim_project *p, const char *path, plim_error *error);
 // Where a file refers to another file, and the role of that file.
 typedef struct {
   const plim_project_file *from;

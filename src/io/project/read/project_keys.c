@@ -103,7 +103,7 @@ static plim_err refuse(const plim_project *p, const odd_key *key, plim_error *er
   plim_value_print(&key->setting->value, value, sizeof value);
   plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s is not supported yet (%s: %s)",
                            key->row->what, key->label, value);
-  plim_error_at(error, key->setting->span.begin);
+  plim_error_at(error, plim_source_byte(key->file, key->setting->span.begin));
   plim_error_hint(error, "to run your own program on a simulated GPU instead: plimsoll simulate "
                          "--gpu GPU -- python train.py");
   size_t file = 0;

@@ -52,7 +52,7 @@ plim_err plim_unread_add(plim_project *p, const plim_naming *by, const char *nam
                      .part = by->part,
                      .shares = by->shares,
                      .is_missing = !why,
-                     .byte = by->byte,
+                     .byte = plim_source_byte(by->from, by->byte),
                      .line = plim_line_at(&p->lines, by->from->text, by->byte)};
   if (why) u->why = *why;
   if (why) u->why_line = line_of_error(name, why);

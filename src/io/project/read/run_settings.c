@@ -107,6 +107,15 @@ static bool has_bound_batch(const plim_project *p) {
   return false;
 }
 
+// A script with a loop of its own; NULL: none.
+static const char *script_with_loop(const plim_project *p) {
+  for (size_t i = 0; i < p->files.len; i++)
+    if (p->files.at[i]->settings.format == PLIM_FORMAT_PYTHON &&
+        plim_python_has(&p->files.at[i]->code, ".backward("))
+      return p->files.at[i]->path;
+  return NULL;
+}
+
 // What to type instead of planning files that train nothing.
 static void hint_training(const plim_project *p, size_t file, plim_error *error) {
   const plim_project_file *f = file == SIZE_MAX ? NULL : p->files.at[file];
@@ -134,6 +143,12 @@ static void hint_training(const plim_project *p, size_t file, plim_error *error)
                     "give the launch command: %s, or its file; or, if one of your own keys sets "
                     "the batch size: --set micro_batch=FILE:KEY",
                     command);
+  else if (script_with_loop(p))
+    plim_error_hint(
+        error,
+        "name the key that sets it: --set micro_batch=%.120s:KEY; or run the program on "
+        "a simulated GPU: plimsoll simulate --gpu GPU -- python %.120s",
+        script_with_loop(p), script_with_loop(p));
   else
     plim_error_hint(error, "add the training script or configuration; or, if one of your own keys "
                            "sets the batch size: --set micro_batch=FILE:KEY");
