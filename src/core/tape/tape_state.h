@@ -20,7 +20,7 @@ typedef struct {
   uint8_t sdpa;        // a plim_sdpa_kernel
   bool ran_math;       // attention ran without a fused kernel
   bool uses_liger;
-  bool has_bitsandbytes; // the program has imported it
+  bool has_bitsandbytes;    // the program has imported it
   int64_t padding;          // padded positions in every row
   bool has_own_linear;      // DeepSpeed's linear: the weight's gradient is not a view
   plim_tensor *nested_code; // bitsandbytes' table of 8-bit values
