@@ -402,6 +402,7 @@ static plim_err understand_recipe(const job_args *args, job_request *r, plim_err
                     .keeps_only_loss = args->loop == LOOP_LOSS_ONLY,
                     .deletes_outputs = args->delete_outputs};
   r->job.prepares_kbit = args->prepare ? args->prepare == PREPARE_PEFT : !args->leaves_kbit;
+  r->job.widens_ends = args->widens_ends;
   mention_experts(r);
   understand_sharding(args, r);
   plim_err err = check_count("--batch", args->batch, 1 << 20, error);

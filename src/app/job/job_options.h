@@ -48,6 +48,7 @@ typedef struct {
   bool packs_in_bytes;     // 4-bit weights are stored as uint8 (bnb_4bit_quant_storage)
   bool quantises_on_host;  // and shards the model from there
   bool is_axolotl;         // which leaves some layers out when it quantises
+  bool widens_ends;        // plim_job
   bool turns_on_reentrant; // checkpoints are reentrant unless the files say otherwise
   bool on_is_reentrant;    // and the files have no word for that
   bool trusts_code;        // that checkpoints bring along (trust_remote_code)

@@ -233,6 +233,32 @@ static bool is_true(const project_job *p, const char *key) {
   return is_flag(project_job_setting(p, key, key), true);
 }
 
+// The plugin that replaces the loss; its backward has neither logits nor chunks of them.
+static const plim_setting *cut_cross_entropy(const project_job *p) {
+  const plim_project_knob *k = &p->project.knobs[PLIM_KNOB_CHUNKED_LOSS];
+  const plim_setting *s = k->place_count ? k->places[0].setting : NULL;
+  bool is_cut = s && s->value.kind == PLIM_VALUE_TEXT && strstr(s->value.text, "cut_cross_entropy");
+  return p->project.dialect == PLIM_DIALECT_AXOLOTL && is_cut ? s : NULL;
+}
+
+// Axolotl converts embeddings, head and norms to float32, and back to 16 bits only for adapters, Cut Cross Entropy and
+// attention other than these two (_configure_embedding_dtypes of loaders/model.py, ATTN_IMPLS_WITHOUT_DTYPE_CAST).
+static void fill_ends(const project_job *p, job_args *a) {
+  const char *attention = p->run.attention.text;
+  bool is_usual = strcmp(attention, "sdpa") == 0 || strcmp(attention, "eager") == 0;
+  a->widens_ends = p->project.dialect == PLIM_DIALECT_AXOLOTL && is_usual && a->amp &&
+                   a->dtype != DTYPE_FP32 && !cut_cross_entropy(p);
+}
+
+static void note_ends(project_job *p, const job_args *a) {
+  bool is_whole = !a->lora_rank && a->strategy <= PLIM_SHARD_DDP;
+  if (!a->widens_ends || !is_whole || a->attention == PLIM_ATTENTION_FLASH) return;
+  note(p, "reads.wide_ends", "attention",
+       "without adapters, Axolotl keeps embeddings, head and norms in float32 if attention is sdpa "
+       "or eager, so the hidden states are float32, too; with flash_attention_2 they have 16 bits "
+       "and need less memory");
+}
+
 void project_job_fill_ecosystem(project_job *p, job_args *a) {
   a->trusts_code = is_true(p, "trust_remote_code");
   a->is_of_trl = p->project.dialect == PLIM_DIALECT_TRL;
@@ -246,6 +272,7 @@ void project_job_fill_ecosystem(project_job *p, job_args *a) {
   fill_factory(p, a);
   fill_kbit(p, a);
   fill_packing(p, a);
+  fill_ends(p, a);
   fill_old_dtype(p, a);
 }
 
@@ -306,12 +333,22 @@ static void note_lora_kernels(project_job *p, const job_args *a) {
          is_on ? "" : ", which it turns on by itself,");
 }
 
-// Its backward has neither logits nor chunks of them; Liger's loss has chunks.
+// loaders/patch_manager.py, _apply_sdpa_varlen_patch; where it does not apply, transformers makes a mask of the positions.
+static void note_packed_sdpa(project_job *p, const job_args *a) {
+  const plim_run_settings *r = &p->run;
+  bool is_packed = strcmp(r->packing.text, "on") == 0;
+  bool is_sdpa = r->attention.origin == PLIM_EXPLICIT && strcmp(r->attention.text, "sdpa") == 0;
+  if (p->project.dialect != PLIM_DIALECT_AXOLOTL || !is_packed || !is_sdpa || a->attention) return;
+  note(p, "unmodelled.packed_sdpa", "attention",
+       "with sdpa, Axolotl separates packed samples with PyTorch's varlen_attn, which copies "
+       "queries, keys and values, or with a mask if the model has sliding windows; neither is "
+       "modelled: the run needs a little more memory than predicted");
+}
+
 static void note_cut_cross_entropy(project_job *p, const job_args *a) {
   const plim_project_knob *k = &p->project.knobs[PLIM_KNOB_CHUNKED_LOSS];
-  const plim_setting *s = k->place_count ? k->places[0].setting : NULL;
-  bool is_cut = s && s->value.kind == PLIM_VALUE_TEXT && strstr(s->value.text, "cut_cross_entropy");
-  if (p->project.dialect != PLIM_DIALECT_AXOLOTL || !is_cut || a->loss != PLIM_LOSS_FUSED) return;
+  const plim_setting *s = cut_cross_entropy(p);
+  if (!s || a->loss != PLIM_LOSS_FUSED) return;
   note(p, "assumed.loss", "chunked_loss",
        "Cut Cross Entropy is predicted as Liger-Kernel's cross entropy, whose chunks of logits "
        "need a little more memory than the run");
@@ -347,7 +384,9 @@ void project_job_note_ecosystem(project_job *p, const job_args *a) {
   note_loss(p, a);
   note_kbit(p, a);
   note_packing(p, a);
+  note_ends(p, a);
   note_lora_kernels(p, a);
+  note_packed_sdpa(p, a);
   note_cut_cross_entropy(p, a);
   note_open(p, a);
 }

@@ -88,11 +88,17 @@ static bool has_blocks(const plim_project *p) {
   return size >= n && strcmp(key + size - n, end) == 0;
 }
 
+// Without attn_implementation, Axolotl keeps the mask of packed samples, whose padding is zeros (check_sample_packing_without_
+// attention of utils/schemas/validation.py; sample_packing_drop_attention_mask).
+static bool packs_with_mask(const plim_project *p, const plim_run_settings *out) {
+  return p->dialect == PLIM_DIALECT_AXOLOTL && out->attention.origin <= PLIM_DEFAULTED;
+}
+
 // The collators of a Trainer pad and pass a mask; packed batches and most other loops have none.
 static void take_loop(const plim_project *p, plim_run_settings *out) {
   bool has_trainer = p->dialect != PLIM_DIALECTS && plim_dialect_table[p->dialect].has_trainer;
   const char *mask = p->dialect != PLIM_DIALECTS ? plim_dialect_table[p->dialect].mask : NULL;
-  bool is_packed = strcmp(out->packing.text, "on") == 0;
+  bool is_packed = strcmp(out->packing.text, "on") == 0 && !packs_with_mask(p, out);
   if (mask && has_blocks(p)) mask = "ones";
   out->loop = (plim_known_text){PLIM_DEFAULTED, has_trainer          ? "trainer"
                                                 : keeps_only_loss(p) ? "loss-only"

@@ -1,0 +1,57 @@
+# Without adapters, Axolotl leaves embeddings, head and norms in float32 if attention is sdpa or eager. A simulated run
+# of transformers' Trainer with such a model has the same bytes (3,287,209,984 allocated, 3,537,895,424 reserved).
+mkdir model
+cat > model/config.json << 'EOF'
+{"model_type": "llama", "hidden_size": 1024, "intermediate_size": 2816, "num_hidden_layers": 8,
+ "num_attention_heads": 16, "num_key_value_heads": 4, "vocab_size": 32000, "max_position_embeddings": 4096,
+ "rms_norm_eps": 1e-5, "tie_word_embeddings": false, "dtype": "bfloat16"}
+EOF
+model=$PWD/model
+base="base_model: $model
+sequence_len: 1024
+micro_batch_size: 2
+gradient_accumulation_steps: 1
+optimizer: adamw_torch_fused
+bf16: true"
+show() {
+  $PLIMSOLL plan run.yaml --gpu 80GiB "$@" 2>&1 | sed -n '/^note: w/,/^$/p; /^now/p' | grep -v '^$'
+  $PLIMSOLL plan run.yaml --gpu 80GiB "$@" --json | grep -m 2 -E 'peak_(allocated|reserved)'
+}
+(
+part unset
+printf '%s\n' "$base" > run.yaml
+show
+)
+(
+part eager
+printf '%s\nattn_implementation: eager\n' "$base" > run.yaml
+show
+)
+(
+part flash
+printf '%s\nattn_implementation: flash_attention_2\n' "$base" > run.yaml
+show
+)
+(
+part adapters
+printf '%s\nadapter: lora\nlora_r: 8\nlora_target_linear: true\n' "$base" > run.yaml
+show
+)
+(
+part cut-cross-entropy
+printf '%s\nplugins:\n  - axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin\n' "$base" > run.yaml
+show
+)
+(
+# DeepSpeed casts the whole model.
+part zero
+printf '%s\ndeepspeed: deepspeed_configs/zero2.json\n' "$base" > run.yaml
+show --world 2
+)
+(
+part packed
+printf '%s\nsample_packing: true\nattn_implementation: sdpa\n' "$base" > run.yaml
+show
+sed -i '/attn_/d' run.yaml
+$PLIMSOLL plan run.yaml --gpu 80GiB | sed -n '/^assumes/,/^note/p'
+)
