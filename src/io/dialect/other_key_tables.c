@@ -18,6 +18,7 @@
 #define ONLY .only =
 #define OFF .off =
 #define UNLESS .unless =
+#define OF_SEVERAL .is_of_several = true
 #define END {.keys = NULL}
 
 // Words that explain why a key is free.
@@ -103,14 +104,15 @@ static const plim_other_key axolotl[] = {
   EITHER("chunked_cross_entropy_num_chunks", "another number of chunks", OFF "8"),
   EITHER("deepcompile", "DeepCompile"),
   EITHER("trainer_cls", "a trainer of its own"),
-  EITHER("ray_num_workers use_ray resources_per_worker.*", "the number of GPUs that Ray uses (give it with --world)", OFF "1"),
+  EITHER("resources_per_worker.*", "the number of GPUs that each of Ray's workers uses", OFF "1"),
+  FREE("ray_num_workers sets the number of GPUs", "use_ray"),
   EITHER("max_memory.* gpu_memory_limit", "this limit on where the model is placed"),
   EITHER("embeddings_skip_upcast", "the type of the embeddings"),
   EITHER("gc_steps", "emptying the cache every few steps"),
   EITHER("llmcompressor.* hatchery.*", "training with this tool"),
   EITHER("optim_target_modules.*", "an optimizer that projects the gradients of these modules"),
-  TIME("accelerator_config.gradient_accumulation_kwargs.sync_each_batch", "synchronising the gradients of every micro batch"),
-  TIME("ddp_find_unused_parameters", "searching for unused parameters"),
+  TIME("accelerator_config.gradient_accumulation_kwargs.sync_each_batch", "synchronising the gradients of every micro batch", OF_SEVERAL),
+  TIME("ddp_find_unused_parameters", "searching for unused parameters", OF_SEVERAL),
   TIME("profiler_steps profiler_steps_start", "profiling"),
   TIME("gc_collect_steps", "collecting garbage between steps"),
 
@@ -315,8 +317,8 @@ static const plim_other_key training_arguments[] = {
   EITHER("fsdp_config.*min_num_params fsdp_min_num_params", "wrapping modules by their size", OFF "0"),
   EITHER("fsdp_config.*xla*", "FSDP on a TPU"),
   EITHER("half_precision_backend fp16_backend fp16_opt_level", "half precision by Apex", ONLY "apex O2 O3"),
-  TIME("ddp_find_unused_parameters", "searching for unused parameters"),
-  TIME("accelerator_config.gradient_accumulation_kwargs.sync_each_batch", "synchronising the gradients of every micro batch"),
+  TIME("ddp_find_unused_parameters", "searching for unused parameters", OF_SEVERAL),
+  TIME("accelerator_config.gradient_accumulation_kwargs.sync_each_batch", "synchronising the gradients of every micro batch", OF_SEVERAL),
   TIME("full_determinism ddp_static_graph", "deterministic kernels"),
   TIME("skip_memory_metrics", "measuring memory", ONLY "false"),
 
