@@ -333,6 +333,15 @@ static void note_lora_kernels(project_job *p, const job_args *a) {
          is_on ? "" : ", which it turns on by itself,");
 }
 
+// Axolotl's loaders/adapter.py, _build_peft_lora_config: no layers are the default.
+static void note_targets(project_job *p, const job_args *a) {
+  bool is_open = p->run.lora_targets.origin == PLIM_ABSENT && !job_is_typed(a, &a->lora_targets);
+  if (p->project.dialect != PLIM_DIALECT_AXOLOTL || !a->lora_rank || !is_open) return;
+  note(p, "assumed.targets", "lora_targets",
+       "neither lora_target_modules nor lora_target_linear is set, so Axolotl puts no adapters on "
+       "linear layers; predicted with adapters on all of them");
+}
+
 // loaders/patch_manager.py, _apply_sdpa_varlen_patch; where it does not apply, transformers makes a mask of the positions.
 static void note_packed_sdpa(project_job *p, const job_args *a) {
   const plim_run_settings *r = &p->run;
@@ -386,6 +395,7 @@ void project_job_note_ecosystem(project_job *p, const job_args *a) {
   note_packing(p, a);
   note_ends(p, a);
   note_lora_kernels(p, a);
+  note_targets(p, a);
   note_packed_sdpa(p, a);
   note_cut_cross_entropy(p, a);
   note_open(p, a);

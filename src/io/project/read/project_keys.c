@@ -84,7 +84,9 @@ static bool collect(const plim_project *p, odd_keys *out) {
       odd_key key = {.file = f, .setting = &f->settings.at.at[k]};
       plim_key_kind kind = plim_project_key_kind(f, key.setting, &key.row);
       if (kind != PLIM_KEY_MISSING && kind != PLIM_KEY_UNKNOWN) continue;
-      if (kind == PLIM_KEY_UNKNOWN && plim_project_meant_key(f, key.setting)) continue;
+      bool is_unset = key.setting->value.kind == PLIM_VALUE_NULL;
+      if (kind == PLIM_KEY_UNKNOWN && (is_unset || plim_project_meant_key(f, key.setting)))
+        continue;
       if (kind == PLIM_KEY_MISSING)
         plim_other_key_label(key.row, key.setting, key.label, sizeof key.label);
       else label_unknown(f, &key);

@@ -1,5 +1,6 @@
-# Without adapters, Axolotl leaves embeddings, head and norms in float32 if attention is sdpa or eager. A simulated run
-# of transformers' Trainer with such a model has the same bytes (3,287,209,984 allocated, 3,537,895,424 reserved).
+# What Axolotl does without being told. Without adapters, it leaves embeddings, head and norms in float32 if attention is
+# sdpa or eager; a simulated run of transformers' Trainer with such a model has the same bytes (3,287,209,984 allocated,
+# 3,537,895,424 reserved).
 mkdir model
 cat > model/config.json << 'EOF'
 {"model_type": "llama", "hidden_size": 1024, "intermediate_size": 2816, "num_hidden_layers": 8,
@@ -54,4 +55,25 @@ printf '%s\nsample_packing: true\nattn_implementation: sdpa\n' "$base" > run.yam
 show
 sed -i '/attn_/d' run.yaml
 $PLIMSOLL plan run.yaml --gpu 80GiB | sed -n '/^assumes/,/^note/p'
+)
+(
+# Axolotl knows which kernels from the hub separate packed samples; for others it keeps the mask.
+part packed-by-kernels
+for kernels in flash-attn3 vllm-flash-attn3; do
+  printf '%s\nsample_packing: true\nattn_implementation: kernels-community/%s\n' "$base" $kernels > run.yaml
+  $PLIMSOLL plan run.yaml --gpu 80GiB | sed -n '/packed/,/^note/p' | grep -v ^note
+done
+)
+(
+# An unknown key without a value does nothing.
+part unknown
+printf '%s\ndebug:\nbugs: 1\n' "$base" > run.yaml
+$PLIMSOLL plan run.yaml --gpu 80GiB | grep -A 1 'not understood'
+)
+(
+# Its own checkpoint is stored in float8.
+part stored
+printf '%s\nadapter: lora\nlora_r: 8\nlora_target_parameters:\n  - mlp.experts.down_proj\n' \
+  "${base/$model/MiniMaxAI/MiniMax-M2}" > run.yaml
+$PLIMSOLL plan run.yaml --gpu 24GiB --world 8 | sed -n '/is quantised/,/bf16/p; /neither/,/all of/p'
 )
