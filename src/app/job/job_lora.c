@@ -47,11 +47,12 @@ plim_err job_understand_lora(const job_args *args, job_request *r, plim_error *e
                             .is_axolotls = args->is_axolotl};
   plim_lora_unmatched other;
   plim_err err = plim_lora_check(&r->job.model, &r->job.lora, &other, error);
-  if (err || !*other.name) return err;
+  if (err || !other.count) return err;
+  const char *meant = other.count == 1 ? other.closest : NULL;
   plim_note_add(&r->notes, "reads.lora_targets", "lora-targets",
-                "no layer of this model is called %s%s%s%s: peft ignores it", other.name,
-                other.closest ? " (did you mean " : "", other.closest ? other.closest : "",
-                other.closest ? "?)" : "");
+                "no layer of this model is called %s%s%s%s: peft ignores %s", other.names,
+                meant ? " (did you mean " : "", meant ? meant : "", meant ? "?)" : "",
+                other.count == 1 ? "it" : "them");
   return PLIM_OK;
 }
 

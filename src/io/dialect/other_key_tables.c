@@ -82,7 +82,7 @@ static const plim_other_key axolotl[] = {
   LESS("spectrum_top_fraction", "Spectrum, which freezes most layers,"),
   LESS("tiled_mlp", "the tiled MLP"),
   LESS("flash_attn_cross_entropy liger_cross_entropy", "the fused cross entropy, which keeps no float32 copies of the logits,"),
-  LESS("flash_attn_rms_norm", "the fused RMS norm"),
+  LESS("flash_attn_rms_norm", "the fused RMS norm of older versions of Axolotl (newer ones refuse this key)"),
   LESS("quantize_moe_experts gemma4_nf4_nonexpert gemma4_fp8_nonexpert", "quantising these weights"),
   LESS("ple_cpu_offload", "keeping the per-layer embeddings on the host"),
   LESS("batch_flattening", "flattening the batch, which leaves out the padding,"),

@@ -77,3 +77,9 @@ printf '%s\nadapter: lora\nlora_r: 8\nlora_target_parameters:\n  - mlp.experts.d
   "${base/$model/MiniMaxAI/MiniMax-M2}" > run.yaml
 $PLIMSOLL plan run.yaml --gpu 24GiB --world 8 | sed -n '/is quantised/,/bf16/p; /neither/,/all of/p'
 )
+(
+# Names that no layer has.
+part no-such-layers
+printf '%s\nadapter: lora\nlora_r: 8\nlora_target_modules: [o_proj, query, c_fc]\nflash_attn_rms_norm: true\n' "$base" > run.yaml
+$PLIMSOLL plan run.yaml --gpu 24GiB | sed -n '/^note: no layer/,/^note: the files/p'
+)
