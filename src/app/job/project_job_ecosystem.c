@@ -333,6 +333,21 @@ static void note_lora_kernels(project_job *p, const job_args *a) {
          is_on ? "" : ", which it turns on by itself,");
 }
 
+// Axolotl's check_fsdp2_w_8bit_optimizer and check_fsdp_offload_w_8bit_optimizer (utils/schemas/validation.py).
+static void note_refused_optimizer(project_job *p, const job_args *a) {
+  const plim_setting *s = project_job_setting(p, "optimizer", "optimizer");
+  bool is_sharded = a->strategy == PLIM_SHARD_FSDP2 && !job_is_typed(a, &a->strategy);
+  if (p->project.dialect != PLIM_DIALECT_AXOLOTL || !is_sharded || !has_word(s, "8bit")) return;
+  bool is_of_bitsandbytes =
+      strcmp(s->value.text, "adamw_8bit") == 0 || strcmp(s->value.text, "adamw_bnb_8bit") == 0;
+  bool is_sent = a->offload == JOB_OFFLOAD_PARAMETERS;
+  if (a->is_fsdp_1 ? !is_sent : !is_of_bitsandbytes) return;
+  note(p, "reads.refused_optimizer", "optimizer",
+       "Axolotl refuses %s with %s: the run does not start with these files%s", s->value.text,
+       a->is_fsdp_1 ? "fsdp_config.offload_params" : "FSDP2",
+       a->is_fsdp_1 ? "" : "; use adamw_torch_8bit");
+}
+
 // Axolotl's loaders/adapter.py, _build_peft_lora_config: no layers are the default.
 static void note_targets(project_job *p, const job_args *a) {
   bool is_open = p->run.lora_targets.origin == PLIM_ABSENT && !job_is_typed(a, &a->lora_targets);
@@ -395,6 +410,7 @@ void project_job_note_ecosystem(project_job *p, const job_args *a) {
   note_packing(p, a);
   note_ends(p, a);
   note_lora_kernels(p, a);
+  note_refused_optimizer(p, a);
   note_targets(p, a);
   note_packed_sdpa(p, a);
   note_cut_cross_entropy(p, a);

@@ -1,4 +1,4 @@
-# With use_ray, Ray starts the processes of Axolotl, one for each of its workers; with one process there is no DDP.
+# Starting Axolotl: Ray starts the processes itself, one for each worker; with one process there is no DDP; what it refuses.
 base="base_model: Qwen/Qwen2.5-0.5B
 sequence_len: 1024
 micro_batch_size: 4
@@ -23,4 +23,19 @@ part find-unused
 printf '%s\nddp_find_unused_parameters: true\n' "$base" > run.yaml
 show
 show --world 2
+)
+(
+# What Axolotl's own validation refuses.
+part refused
+fsdp="fsdp_config:
+  offload_params: true
+  auto_wrap_policy: TRANSFORMER_BASED_WRAP
+  transformer_layer_cls_to_wrap: Qwen2DecoderLayer
+  fsdp_version"
+for change in "adamw_bnb_8bit 2" "adamw_bnb_8bit 1" "adamw_torch_8bit 2" "paged_adamw_8bit 2"; do
+  echo "$change"
+  printf '%s\n%s: %s\n' "${base/adamw_torch_fused/${change% *}}" "$fsdp" "${change#* }" > run.yaml
+  $PLIMSOLL plan run.yaml --gpu 24GiB --world 2 | grep -A 1 'refuses'
+done
+true
 )
