@@ -83,3 +83,9 @@ part no-such-layers
 printf '%s\nadapter: lora\nlora_r: 8\nlora_target_modules: [o_proj, query, c_fc]\nflash_attn_rms_norm: true\n' "$base" > run.yaml
 $PLIMSOLL plan run.yaml --gpu 24GiB | sed -n '/^note: no layer/,/^note: the files/p'
 )
+(
+# Expressions that no parameter's name fits.
+part trained-by-old-names
+printf '%s\nunfrozen_parameters:\n  - lm_head\n  - layers.7.feed_forward\n  - layers.6.feed_forward\n' "$base" > run.yaml
+$PLIMSOLL plan run.yaml --gpu 24GiB | sed -n '/feed_forward/,/predicted/p'
+)
