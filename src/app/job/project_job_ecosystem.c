@@ -308,12 +308,12 @@ static void note_open(project_job *p, const job_args *a) {
 }
 
 // Axolotl's check_auto_enable_lora_kernels (utils/schemas/config.py) leaves its fused kernels off if the weights have 8 bits,
-// the model brings its own code, several GPUs share it with FSDP 1, or answers are compared.
+// the model brings its own code, several GPUs share it with FSDP 1, answers are compared, or nvfp4_merge_aware is on.
 static bool leaves_kernels_off(const project_job *p, const job_args *a) {
   bool is_8_bit = a->weights && strcmp(plim_weights_names[a->weights], "int8") == 0;
   bool shares_by_version_1 = a->strategy == PLIM_SHARD_FSDP2 && a->is_fsdp_1 && a->world > 1;
   return is_8_bit || shares_by_version_1 || a->method != PLIM_METHOD_TEXTS ||
-         is_true(p, "trust_remote_code");
+         is_true(p, "trust_remote_code") || is_true(p, "nvfp4_merge_aware");
 }
 
 // It turns them on by itself if none of these keys is set. They keep fewer activations.

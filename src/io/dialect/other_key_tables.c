@@ -87,6 +87,9 @@ static const plim_other_key axolotl[] = {
   LESS("ple_cpu_offload", "keeping the per-layer embeddings on the host"),
   LESS("batch_flattening", "flattening the batch, which leaves out the padding,"),
 
+  // DeprecatedParameters (utils/schemas/deprecated.py).
+  EITHER("max_packed_sequence_len", "the packing of older versions of Axolotl (newer ones refuse this key)"),
+  EITHER("rope_scaling.*", "this key of older versions of Axolotl (newer ones refuse it)"),
   EITHER("lora_rank_pattern.*", "a rank of its own for some layers"),
   EITHER("diffusion.*", "training a diffusion language model"),
   EITHER("relora", "ReLoRA, which merges and restarts the adapters,"),
@@ -133,7 +136,7 @@ static const plim_other_key axolotl[] = {
   START("mean_resizing_embeddings", "the covariance of the embeddings, from which new rows start,"),
 
   FREE(DATA, "datasets.* test_datasets.* pretraining_dataset.* datasets test_datasets dataset_* shuffle_* num_dataset_shards_to_save skip_prepare_dataset push_dataset_to_hub hf_use_auth_token train_on_inputs chat_template chat_template_* eot_tokens* default_system_message role_boundaries* excess_length_strategy min_sample_len max_prompt_len streaming* preprocess_iterable is_preprocess total_* remove_unused_columns conversation curriculum_sampling multipack_real_batches fix_untrained_tokens"),
-  FREE("samples are taken at the longest length", "group_by_length pad_to_sequence_len pad_to_multiple_of sample_packing_* pretrain_multipack_* pretraining_sample_concatenation max_packed_sequence_len use_pose pose_* rope_scaling.* "),
+  FREE("samples are taken at the longest length", "group_by_length pad_to_sequence_len pad_to_multiple_of sample_packing_* pretrain_multipack_* pretraining_sample_concatenation use_pose pose_*"),
   FREE(LEARNING, "learning_rate eta_min embedding_lr* lr_* cosine_* warmup_* weight_decay adam_* torchdistx_path dion_* qgalore_* loraplus_* jagged_restart_* relora_* seed lora_alpha_pattern.* peft_use_rslora lora_fan_in_fan_out reinit_weights mean_resizing_embeddings kd_* eaft_* scaling_softmax_* tiled_mlp_* lisa_layers_attribute model_config_type expert_parallel_* heads_k_stride ring_attn_func nvfp4_merge_aware_start_step spectrum_model_name liger_rms_norm_eps"),
   FREE("adapters have the same size however they start", "peft_init_lora_weights lora_on_cpu merge_lora merge_method peft mora.*"),
   MORE("rpo_alpha", "the additional loss of the chosen answers", OFF "0"),

@@ -89,3 +89,9 @@ part trained-by-old-names
 printf '%s\nunfrozen_parameters:\n  - lm_head\n  - layers.7.feed_forward\n  - layers.6.feed_forward\n' "$base" > run.yaml
 $PLIMSOLL plan run.yaml --gpu 24GiB | sed -n '/feed_forward/,/predicted/p'
 )
+(
+# What newer versions of Axolotl refuse, and its kernels for adapters, which one key leaves off.
+part older-keys
+printf '%s\nadapter: lora\nlora_r: 8\nlora_target_linear: true\nnvfp4_merge_aware: true\nmax_packed_sequence_len: 2048\n' "$base" > run.yaml
+$PLIMSOLL plan run.yaml --gpu 24GiB | sed -n '/^note/,/^now/p'
+)
