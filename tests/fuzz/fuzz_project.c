@@ -119,7 +119,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (first + 2 <= CHANGES) change(&p.project, first, 2);
     fill(&p);
     plim_project_note_typos(&p.project);
-    plim_project_note_keys(&p.project, &p.notes);
+    plim_project_note_keys(&p.project, false, &p.notes);
   }
   project_job_clear(&p);
   return 0;

@@ -47,12 +47,24 @@ plim_err job_understand_lora(const job_args *args, job_request *r, plim_error *e
                             .is_axolotls = args->is_axolotl};
   plim_lora_unmatched other;
   plim_err err = plim_lora_check(&r->job.model, &r->job.lora, &other, error);
-  if (err || !*other.name) return err;
+  if (err || !other.count) return err;
+  const char *meant = other.count == 1 ? other.closest : NULL;
   plim_note_add(&r->notes, "reads.lora_targets", "lora-targets",
-                "no layer of this model is called %s%s%s%s: peft ignores it", other.name,
-                other.closest ? " (did you mean " : "", other.closest ? other.closest : "",
-                other.closest ? "?)" : "");
+                "no layer of this model is called %s%s%s%s: peft ignores %s", other.names,
+                meant ? " (did you mean " : "", meant ? meant : "", meant ? "?)" : "",
+                other.count == 1 ? "it" : "them");
   return PLIM_OK;
+}
+
+// Names differ between versions of transformers: experts of version 4 are stacked in version 5.
+static void note_unmatched(const plim_trained_count *count, job_request *r) {
+  char more[32] = "";
+  int others = count->unmatched_count - 1;
+  if (others) snprintf(more, sizeof more, " and %d other%s", others, others > 1 ? "s" : "");
+  plim_note_add(&r->notes, "reads.trained", NULL,
+                "%s%s fit%s no parameter's name in transformers 5, so nothing is trained there; "
+                "with versions that have such names, the run needs more memory than predicted",
+                count->unmatched, more, others ? "" : "s");
 }
 
 // Names are known for most decoders. Elsewhere all parameters are trained, which needs more memory than the run.
@@ -74,6 +86,7 @@ plim_err job_understand_trained(const job_args *args, job_request *r, plim_error
                            "lm_head\"");
     return err;
   }
+  if (count.unmatched_count) note_unmatched(&count, r);
   bool is_factory = args->trained_by == JOB_TRAINED_BY_FACTORY;
   which.is_widened =
       args->widens_trained || (is_factory && args->amp && args->strategy != PLIM_SHARD_ZERO3);

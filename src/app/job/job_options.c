@@ -413,6 +413,7 @@ static plim_err understand_recipe(const job_args *args, job_request *r, plim_err
                     .deletes_outputs = args->delete_outputs};
   plim_recipe_offload(recipe, args->offload == JOB_OFFLOAD_ACTIVATIONS);
   r->job.prepares_kbit = args->prepare ? args->prepare == PREPARE_PEFT : !args->leaves_kbit;
+  r->job.widens_ends = args->widens_ends;
   mention_experts(r);
   understand_sharding(args, r);
   plim_err err = check_count("--batch", args->batch, 1 << 20, error);

@@ -50,6 +50,7 @@ typedef struct {
   bool is_axolotl;         // which leaves some layers out when it quantises
   bool is_factory;         // LLaMA-Factory, which chooses the attention of some architectures
   bool leaves_attention;   // the files leave the kind of attention to it
+  bool widens_ends;        // plim_job
   bool turns_on_reentrant; // checkpoints are reentrant unless the files say otherwise
   bool on_is_reentrant;    // and the files have no word for that
   bool trusts_code;        // that checkpoints bring along (trust_remote_code)

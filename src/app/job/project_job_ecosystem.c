@@ -248,6 +248,32 @@ static bool is_true(const project_job *p, const char *key) {
   return is_flag(project_job_setting(p, key, key), true);
 }
 
+// The plugin that replaces the loss; its backward has neither logits nor chunks of them.
+static const plim_setting *cut_cross_entropy(const project_job *p) {
+  const plim_project_knob *k = &p->project.knobs[PLIM_KNOB_CHUNKED_LOSS];
+  const plim_setting *s = k->place_count ? k->places[0].setting : NULL;
+  bool is_cut = s && s->value.kind == PLIM_VALUE_TEXT && strstr(s->value.text, "cut_cross_entropy");
+  return p->project.dialect == PLIM_DIALECT_AXOLOTL && is_cut ? s : NULL;
+}
+
+// Axolotl converts embeddings, head and norms to float32, and back to 16 bits only for adapters, Cut Cross Entropy and
+// attention other than these two (_configure_embedding_dtypes of loaders/model.py, ATTN_IMPLS_WITHOUT_DTYPE_CAST).
+static void fill_ends(const project_job *p, job_args *a) {
+  const char *attention = p->run.attention.text;
+  bool is_usual = strcmp(attention, "sdpa") == 0 || strcmp(attention, "eager") == 0;
+  a->widens_ends = p->project.dialect == PLIM_DIALECT_AXOLOTL && is_usual && a->amp &&
+                   a->dtype != DTYPE_FP32 && !cut_cross_entropy(p);
+}
+
+static void note_ends(project_job *p, const job_args *a) {
+  bool is_whole = !a->lora_rank && a->strategy <= PLIM_SHARD_DDP;
+  if (!a->widens_ends || !is_whole || a->attention == PLIM_ATTENTION_FLASH) return;
+  note(p, "reads.wide_ends", "attention",
+       "without adapters, Axolotl keeps embeddings, head and norms in float32 if attention is sdpa "
+       "or eager, so the hidden states are float32, too; with flash_attention_2 they have 16 bits "
+       "and need less memory");
+}
+
 void project_job_fill_ecosystem(project_job *p, job_args *a) {
   a->trusts_code = is_true(p, "trust_remote_code");
   a->is_of_trl = p->project.dialect == PLIM_DIALECT_TRL;
@@ -263,6 +289,7 @@ void project_job_fill_ecosystem(project_job *p, job_args *a) {
   fill_attention(p, a);
   fill_kbit(p, a);
   fill_packing(p, a);
+  fill_ends(p, a);
   fill_old_dtype(p, a);
 }
 
@@ -299,12 +326,12 @@ static void note_open(project_job *p, const job_args *a) {
 }
 
 // Axolotl's check_auto_enable_lora_kernels (utils/schemas/config.py) leaves its fused kernels off if the weights have 8 bits,
-// the model brings its own code, several GPUs share it with FSDP 1, or answers are compared.
+// the model brings its own code, several GPUs share it with FSDP 1, answers are compared, or nvfp4_merge_aware is on.
 static bool leaves_kernels_off(const project_job *p, const job_args *a) {
   bool is_8_bit = a->weights && strcmp(plim_weights_names[a->weights], "int8") == 0;
   bool shares_by_version_1 = a->strategy == PLIM_SHARD_FSDP2 && a->is_fsdp_1 && a->world > 1;
   return is_8_bit || shares_by_version_1 || a->method != PLIM_METHOD_TEXTS ||
-         is_true(p, "trust_remote_code");
+         is_true(p, "trust_remote_code") || is_true(p, "nvfp4_merge_aware");
 }
 
 // It turns them on by itself if none of these keys is set. They keep fewer activations.
@@ -324,12 +351,46 @@ static void note_lora_kernels(project_job *p, const job_args *a) {
          is_on ? "" : ", which it turns on by itself,");
 }
 
-// Its backward has neither logits nor chunks of them; Liger's loss has chunks.
+// Axolotl's check_fsdp2_w_8bit_optimizer and check_fsdp_offload_w_8bit_optimizer (utils/schemas/validation.py).
+static void note_refused_optimizer(project_job *p, const job_args *a) {
+  const plim_setting *s = project_job_setting(p, "optimizer", "optimizer");
+  bool is_sharded = a->strategy == PLIM_SHARD_FSDP2 && !job_is_typed(a, &a->strategy);
+  if (p->project.dialect != PLIM_DIALECT_AXOLOTL || !is_sharded || !has_word(s, "8bit")) return;
+  bool is_of_bitsandbytes =
+      strcmp(s->value.text, "adamw_8bit") == 0 || strcmp(s->value.text, "adamw_bnb_8bit") == 0;
+  bool is_sent = a->offload == JOB_OFFLOAD_PARAMETERS;
+  if (a->is_fsdp_1 ? !is_sent : !is_of_bitsandbytes) return;
+  note(p, "reads.refused_optimizer", "optimizer",
+       "Axolotl refuses %s with %s: the run does not start with these files%s", s->value.text,
+       a->is_fsdp_1 ? "fsdp_config.offload_params" : "FSDP2",
+       a->is_fsdp_1 ? "" : "; use adamw_torch_8bit");
+}
+
+// Axolotl's loaders/adapter.py, _build_peft_lora_config: no layers are the default.
+static void note_targets(project_job *p, const job_args *a) {
+  bool is_open = p->run.lora_targets.origin == PLIM_ABSENT && !job_is_typed(a, &a->lora_targets);
+  if (p->project.dialect != PLIM_DIALECT_AXOLOTL || !a->lora_rank || !is_open) return;
+  note(p, "assumed.targets", "lora_targets",
+       "neither lora_target_modules nor lora_target_linear is set, so Axolotl puts no adapters on "
+       "linear layers; predicted with adapters on all of them");
+}
+
+// loaders/patch_manager.py, _apply_sdpa_varlen_patch; where it does not apply, transformers makes a mask of the positions.
+static void note_packed_sdpa(project_job *p, const job_args *a) {
+  const plim_run_settings *r = &p->run;
+  bool is_packed = strcmp(r->packing.text, "on") == 0;
+  bool is_sdpa = r->attention.origin == PLIM_EXPLICIT && strcmp(r->attention.text, "sdpa") == 0;
+  if (p->project.dialect != PLIM_DIALECT_AXOLOTL || !is_packed || !is_sdpa || a->attention) return;
+  note(p, "unmodelled.packed_sdpa", "attention",
+       "with sdpa, Axolotl separates packed samples with PyTorch's varlen_attn, which copies "
+       "queries, keys and values, or with a mask if the model has sliding windows; neither is "
+       "modelled: the run needs a little more memory than predicted");
+}
+
 static void note_cut_cross_entropy(project_job *p, const job_args *a) {
   const plim_project_knob *k = &p->project.knobs[PLIM_KNOB_CHUNKED_LOSS];
-  const plim_setting *s = k->place_count ? k->places[0].setting : NULL;
-  bool is_cut = s && s->value.kind == PLIM_VALUE_TEXT && strstr(s->value.text, "cut_cross_entropy");
-  if (p->project.dialect != PLIM_DIALECT_AXOLOTL || !is_cut || a->loss != PLIM_LOSS_FUSED) return;
+  const plim_setting *s = cut_cross_entropy(p);
+  if (!s || a->loss != PLIM_LOSS_FUSED) return;
   note(p, "assumed.loss", "chunked_loss",
        "Cut Cross Entropy is predicted as Liger-Kernel's cross entropy, whose chunks of logits "
        "need a little more memory than the run");
@@ -365,7 +426,11 @@ void project_job_note_ecosystem(project_job *p, const job_args *a) {
   note_loss(p, a);
   note_kbit(p, a);
   note_packing(p, a);
+  note_ends(p, a);
   note_lora_kernels(p, a);
+  note_refused_optimizer(p, a);
+  note_targets(p, a);
+  note_packed_sdpa(p, a);
   note_cut_cross_entropy(p, a);
   note_open(p, a);
 }

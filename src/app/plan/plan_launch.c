@@ -191,15 +191,33 @@ static const plim_project_file *tune_file(const plim_project *p) {
   return NULL;
 }
 
+// Axolotl's file with use_ray: Ray starts the processes, so a launcher would start Ray once per GPU. Only the flag makes
+// Axolotl leave its own launcher out (cli/main.py).
+static const char *ray_file(const launch *l) {
+  const plim_project *p = project_of(l);
+  if (!p || p->dialect != PLIM_DIALECT_AXOLOTL) return NULL;
+  const plim_setting *s = project_job_setting(l->r->files, "use_ray", "use_ray");
+  bool is_on = s && s->value.kind == PLIM_VALUE_BOOL && s->value.flag;
+  return is_on ? plan_file_of(p, p->dialect) : NULL;
+}
+
+static void ray_line(const launch *l, const char *file, FILE *out) {
+  fprintf(out, "axolotl train ");
+  plim_shell_quote(out, file);
+  fprintf(out, " --use-ray --ray-num-workers %d", l->world);
+}
+
 // The command for programs that can be started in one way only; false: this is not one.
 static bool only_line(const launch *l, FILE *out) {
   const plim_project *p = project_of(l);
   plim_dialect dialect = p ? p->dialect : PLIM_DIALECTS;
   const plim_project_file *tune = dialect == PLIM_DIALECT_TORCHTUNE ? tune_file(p) : NULL;
   bool is_version_1 = dialect == PLIM_DIALECT_LLAMA_FACTORY_V1 && plan_file_of(p, dialect);
+  const char *ray = ray_file(l);
   if (tune) tune_line(l, tune, out);
   if (is_version_1) factory_line(l, dialect, out);
-  return tune || is_version_1;
+  if (ray) ray_line(l, ray, out);
+  return tune || is_version_1 || ray;
 }
 
 // The command for programs that start their own processes; false: this is not one.

@@ -203,6 +203,7 @@ static const char *without_option(const job_args *own, const plim_job *job) {
   if (own->through_accelerate && own->strategy == PLIM_SHARD_FSDP2) return "accelerate's FSDP";
   if (job->left_plain && job->weights != PLIM_WEIGHTS_PLAIN)
     return "layers that are not quantised with the others";
+  if (own->widens_ends && !own->lora_rank) return "Axolotl's float32 embeddings";
   if (has_sizes) return "DeepSpeed's bucket sizes";
   if (own->overlaps) return "DeepSpeed's overlap_comm";
   if (own->through_accelerate) return "accelerate's training loop";

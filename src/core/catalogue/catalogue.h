@@ -13,6 +13,7 @@ typedef struct {
   plim_dtype dtype;    // that transformers loads it in; PLIM_DTYPE_COUNT: not published
   const char *keys;    // "key=value ..." as in config.json: all that change memory
   bool is_unconfirmed; // not every size was found in a public source: the user is told
+  const char *stored;  // the quant_method of its own checkpoint; NULL: it has none
 } plim_catalogue_model;
 
 extern const plim_catalogue_model plim_catalogue[];

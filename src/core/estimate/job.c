@@ -351,6 +351,13 @@ static void put_on_device(plim_tape *t, plim_model *m, const plim_job *job) {
   else if (is_built_on_host(job)) plim_move_model(t);
 }
 
+// Axolotl narrows them again for adapters and flash-attn, and leaves them as they are under FSDP; DeepSpeed casts the
+// whole model.
+static bool has_wide_ends(const plim_job *job) {
+  return job->widens_ends && !job->lora.rank && job->recipe.attention != PLIM_ATTENTION_FLASH &&
+         job->weights == PLIM_WEIGHTS_PLAIN && job->sharding.strategy <= PLIM_SHARD_DDP;
+}
+
 // Quantised weights always come from a checkpoint.
 static plim_model *build(plim_tape *t, const plim_job *job) {
   bool is_plain = job->weights == PLIM_WEIGHTS_PLAIN;
@@ -366,6 +373,7 @@ static plim_model *build(plim_tape *t, const plim_job *job) {
   bool moves_late = is_built_on_host(job) && job->recipe.is_trainer && is_plain;
   if (m && !moves_late) put_on_device(t, m, job);
   if (m && job->prepares_kbit && !is_plain) plim_prepare_kbit(t, m);
+  if (m && has_wide_ends(job)) plim_widen_ends(t, m, job->model.ties_embeddings);
   if (m && job->lora.rank) add_adapters(t, m, &job->lora);
   else if (m && job->trained.names) plim_train_named(t, m, &job->trained);
   if (m && job->narrows_on_card) plim_each_parameter(m, narrow, &(narrowing){t, job->dtype});

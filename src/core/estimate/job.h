@@ -28,6 +28,8 @@ typedef struct {
   const char *left_plain;    // a layer that is not quantised with the others; NULL: none
   // peft's prepare_model_for_kbit_training: parameters beside the quantised weights become float32.
   bool prepares_kbit;
+  // Axolotl: embeddings, head, norms and routers become float32 when all parameters are trained without flash-attn.
+  bool widens_ends;
   bool quantises_on_host; // and shards what is quantised, so that no card ever holds it whole
   bool narrows_on_card;   // DeepSpeed casts what is beside quantised weights, on the card
   plim_sdpa_kernel sdpa;  // the kernel that the card prefers

@@ -201,7 +201,8 @@ struct plim_family {
   const char *axolotl_leaves;
   // Axolotl refuses reentrant checkpoints (normalize_config): layers share parameters or keys and values.
   bool axolotl_avoids_reentrant;
-  // Axolotl has neither Liger-Kernel nor Cut Cross Entropy for it (model_support/, Unsupported).
+  // Axolotl has neither Liger-Kernel nor Cut Cross Entropy for it (model_support/, Unsupported). Its generic patch
+  // (integrations/cut_cross_entropy) calls self.model, which older models name otherwise.
   bool axolotl_has_no_loss;
   // LLaMA-Factory's own choice of attention (model/model_utils/attention.py): eager if flash-attn is not installed, and a
   // kernel of the Hub.

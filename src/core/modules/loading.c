@@ -1,5 +1,7 @@
 #include "loading.h"
 
+#include <string.h>
+
 #include "modules.h"
 
 #include "tape_names.h"
@@ -63,6 +65,31 @@ static void quantise_projection(void *context, plim_tensor *p) {
 void plim_quantise_on_host(plim_tape *t, plim_model *m, plim_weights_kind kind) {
   loading l = {.t = t, .m = m, .kind = kind};
   for_each(m, quantise_projection, &l);
+}
+
+static bool is_called(const char *name, const char *const *names) {
+  for (; *names; names++)
+    if (strcmp(name, *names) == 0) return true;
+  return false;
+}
+
+// get_linear_embedding_layers of Axolotl's loaders/utils.py; a tied embedding of another name is the head's weight, too.
+static bool is_at_an_end(const plim_parameter_name *n, bool ties_embeddings) {
+  static const char *const ends[] = {"embed_tokens", "lm_head", "embed_in",
+                                     "embed_out",    "gate",    NULL};
+  static const char *const tied[] = {"wte", "word_embeddings", NULL};
+  if (n->spot == PLIM_SPOT_UNKNOWN) return false;
+  if (!n->path || strstr(n->path, "norm")) return true;
+  const char *dot = strrchr(n->path, '.'), *name = dot ? dot + 1 : n->path;
+  return is_called(name, ends) || (ties_embeddings && is_called(name, tied));
+}
+
+void plim_widen_ends(plim_tape *t, plim_model *m, bool ties_embeddings) {
+  for (size_t i = 0; i < m->names.len; i++) {
+    plim_tensor *p = m->names.at[i].tensor;
+    bool is_narrow = p->dtype == PLIM_BF16 || p->dtype == PLIM_FP16;
+    if (is_narrow && is_at_an_end(&m->names.at[i], ties_embeddings)) plim_retype(t, p, PLIM_FP32);
+  }
 }
 
 void plim_prepare_kbit(plim_tape *t, plim_model *m) {

@@ -20,4 +20,8 @@ void plim_quantise_on_host(plim_tape *t, plim_model *m, plim_weights_kind kind);
 // cache.
 void plim_prepare_kbit(plim_tape *t, plim_model *m);
 
+// Axolotl's _convert_embedding_modules_dtype (loaders/model.py): the embedding of tokens, the head, norms and routers
+// become float32, and with them the hidden states.
+void plim_widen_ends(plim_tape *t, plim_model *m, bool ties_embeddings);
+
 #endif

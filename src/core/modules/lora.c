@@ -159,14 +159,15 @@ static plim_err compare_names(const plim_model *m, const plim_lora *lora, plim_l
     snprintf(name, sizeof name, "%.*s", (int)length, start);
     if (is_of_model(m, name) || (is_one_of(name, heads) && can_adapt_head(m, lora))) matched++;
     else if (is_outside(name)) return refuse_outside(name, error);
-    else if (!*out->name) {
-      snprintf(out->name, sizeof out->name, "%.63s", name);
-      out->closest = closest(m, name);
+    else {
+      size_t used = strlen(out->names);
+      snprintf(out->names + used, sizeof out->names - used, "%s%.63s", used ? ", " : "", name);
+      if (!out->count++) out->closest = closest(m, name);
     }
   }
   if (matched) return PLIM_OK;
   plim_err err =
-      plim_fail(error, PLIM_ERR_ARGUMENT, "no layer for adapters is called \"%.64s\"", out->name);
+      plim_fail(error, PLIM_ERR_ARGUMENT, "no layer for adapters is called \"%.128s\"", out->names);
   if (out->closest) plim_error_hint(error, "did you mean %s?", out->closest);
   else plim_error_hint(error, "--lora-targets all-linear");
   return err;

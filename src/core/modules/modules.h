@@ -53,10 +53,11 @@ bool plim_lora_names_head(const plim_lora *lora); // lm_head, or what it is call
 // Makes a name known to plim_lora_check that no linear layer has, but an adapter may. It must outlive the model.
 void plim_lora_allow_name(plim_model *m, const char *path);
 
-// A name among the targets that no layer has. peft passes over it if another name fits.
+// Names among the targets that no layer has. peft passes over them if another name fits.
 typedef struct {
-  char name[64];       // "" if there is none
-  const char *closest; // a layer's name that may be meant; NULL: none
+  char names[160]; // separated by commas; "" if there are none
+  int count;
+  const char *closest; // a layer's name that may be meant by the first; NULL: none
 } plim_lora_unmatched;
 
 // Refuses targets if no layer of such a model has any of the names.

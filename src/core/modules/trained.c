@@ -30,6 +30,27 @@ static bool is_named(const char *patterns, const char *name) {
   return false;
 }
 
+static bool fits_any(const plim_model *m, const char *pattern) {
+  char name[NAME_BYTES];
+  for (size_t i = 0; i < m->names.len; i++) {
+    // Parameters of towers have no names here: the expression may be about them.
+    if (m->names.at[i].spot == PLIM_SPOT_UNKNOWN) return true;
+    name_of(m, &m->names.at[i], name);
+    if (plim_lora_pattern_occurs(pattern, name)) return true;
+  }
+  return false;
+}
+
+static void find_unmatched(const plim_model *m, const char *patterns, plim_trained_count *out) {
+  char pattern[PATTERN_BYTES];
+  for (size_t length; *patterns; patterns += length + (patterns[length] == ' ')) {
+    length = strcspn(patterns, " ");
+    snprintf(pattern, sizeof pattern, "%.*s", (int)length, patterns);
+    if (!length || fits_any(m, pattern)) continue;
+    if (!out->unmatched_count++) snprintf(out->unmatched, sizeof out->unmatched, "%.127s", pattern);
+  }
+}
+
 // Parameters of towers have no names here: what sees images is not trained.
 static bool is_trained(const plim_model *m, const plim_parameter_name *n, const char *patterns) {
   char name[NAME_BYTES];
@@ -81,6 +102,7 @@ plim_err plim_trained_check(const plim_config *c, const plim_trained *which,
   if (m) {
     out->has_names = m->place != NULL;
     out->elements = m->elements;
+    if (out->has_names) find_unmatched(m, which->names, out);
     plim_train_named(t, m, &(plim_trained){which->names, false});
     for (size_t i = 0; i < m->parameters.len; i++)
       out->trained += (uint64_t)plim_numel(&m->parameters.at[i]->shape);

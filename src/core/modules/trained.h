@@ -23,6 +23,8 @@ typedef struct {
   bool has_names;   // the names of the parameters are known for this architecture
   uint64_t trained; // elements
   uint64_t elements;
+  char unmatched[128]; // the first expression that no name fits, and how many there are
+  int unmatched_count;
 } plim_trained_count;
 
 plim_err plim_trained_check(const plim_config *c, const plim_trained *which,

@@ -18,6 +18,7 @@
 #define ONLY .only =
 #define OFF .off =
 #define UNLESS .unless =
+#define OF_SEVERAL .is_of_several = true
 #define END {.keys = NULL}
 
 // Words that explain why a key is free.
@@ -81,11 +82,14 @@ static const plim_other_key axolotl[] = {
   LESS("spectrum_top_fraction", "Spectrum, which freezes most layers,"),
   LESS("tiled_mlp", "the tiled MLP"),
   LESS("flash_attn_cross_entropy liger_cross_entropy", "the fused cross entropy, which keeps no float32 copies of the logits,"),
-  LESS("flash_attn_rms_norm", "the fused RMS norm"),
+  LESS("flash_attn_rms_norm", "the fused RMS norm of older versions of Axolotl (newer ones refuse this key)"),
   LESS("quantize_moe_experts gemma4_nf4_nonexpert gemma4_fp8_nonexpert", "quantising these weights"),
   LESS("ple_cpu_offload", "keeping the per-layer embeddings on the host"),
   LESS("batch_flattening", "flattening the batch, which leaves out the padding,"),
 
+  // DeprecatedParameters (utils/schemas/deprecated.py).
+  EITHER("max_packed_sequence_len", "the packing of older versions of Axolotl (newer ones refuse this key)"),
+  EITHER("rope_scaling.*", "this key of older versions of Axolotl (newer ones refuse it)"),
   EITHER("lora_rank_pattern.*", "a rank of its own for some layers"),
   EITHER("diffusion.*", "training a diffusion language model"),
   EITHER("relora", "ReLoRA, which merges and restarts the adapters,"),
@@ -103,14 +107,15 @@ static const plim_other_key axolotl[] = {
   EITHER("chunked_cross_entropy_num_chunks", "another number of chunks", OFF "8"),
   EITHER("deepcompile", "DeepCompile"),
   EITHER("trainer_cls", "a trainer of its own"),
-  EITHER("ray_num_workers use_ray resources_per_worker.*", "the number of GPUs that Ray uses (give it with --world)", OFF "1"),
+  EITHER("resources_per_worker.*", "the number of GPUs that each of Ray's workers uses", OFF "1"),
+  FREE("ray_num_workers sets the number of GPUs", "use_ray"),
   EITHER("max_memory.* gpu_memory_limit", "this limit on where the model is placed"),
   EITHER("embeddings_skip_upcast", "the type of the embeddings"),
   EITHER("gc_steps", "emptying the cache every few steps"),
   EITHER("llmcompressor.* hatchery.*", "training with this tool"),
   EITHER("optim_target_modules.*", "an optimizer that projects the gradients of these modules"),
-  TIME("accelerator_config.gradient_accumulation_kwargs.sync_each_batch", "synchronising the gradients of every micro batch"),
-  TIME("ddp_find_unused_parameters", "searching for unused parameters"),
+  TIME("accelerator_config.gradient_accumulation_kwargs.sync_each_batch", "synchronising the gradients of every micro batch", OF_SEVERAL),
+  TIME("ddp_find_unused_parameters", "searching for unused parameters", OF_SEVERAL),
   TIME("profiler_steps profiler_steps_start", "profiling"),
   TIME("gc_collect_steps", "collecting garbage between steps"),
 
@@ -131,8 +136,8 @@ static const plim_other_key axolotl[] = {
   START("mean_resizing_embeddings", "the covariance of the embeddings, from which new rows start,"),
 
   FREE(DATA, "datasets.* test_datasets.* pretraining_dataset.* datasets test_datasets dataset_* shuffle_* num_dataset_shards_to_save skip_prepare_dataset push_dataset_to_hub hf_use_auth_token train_on_inputs chat_template chat_template_* eot_tokens* default_system_message role_boundaries* excess_length_strategy min_sample_len max_prompt_len streaming* preprocess_iterable is_preprocess total_* remove_unused_columns conversation curriculum_sampling multipack_real_batches fix_untrained_tokens"),
-  FREE("samples are taken at the longest length", "group_by_length pad_to_sequence_len pad_to_multiple_of sample_packing_* pretrain_multipack_* pretraining_sample_concatenation max_packed_sequence_len use_pose pose_* rope_scaling.* "),
-  FREE(LEARNING, "learning_rate embedding_lr* lr_* cosine_* warmup_* weight_decay adam_* torchdistx_path dion_* qgalore_* loraplus_* jagged_restart_* relora_* seed lora_alpha_pattern.* peft_use_rslora lora_fan_in_fan_out reinit_weights mean_resizing_embeddings kd_* eaft_* scaling_softmax_* tiled_mlp_* lisa_layers_attribute model_config_type expert_parallel_* heads_k_stride ring_attn_func nvfp4_merge_aware_start_step spectrum_model_name liger_rms_norm_eps"),
+  FREE("samples are taken at the longest length", "group_by_length pad_to_sequence_len pad_to_multiple_of sample_packing_* pretrain_multipack_* pretraining_sample_concatenation use_pose pose_*"),
+  FREE(LEARNING, "learning_rate eta_min embedding_lr* lr_* cosine_* warmup_* weight_decay adam_* torchdistx_path dion_* qgalore_* loraplus_* jagged_restart_* relora_* seed lora_alpha_pattern.* peft_use_rslora lora_fan_in_fan_out reinit_weights mean_resizing_embeddings kd_* eaft_* scaling_softmax_* tiled_mlp_* lisa_layers_attribute model_config_type expert_parallel_* heads_k_stride ring_attn_func nvfp4_merge_aware_start_step spectrum_model_name liger_rms_norm_eps"),
   FREE("adapters have the same size however they start", "peft_init_lora_weights lora_on_cpu merge_lora merge_method peft mora.*"),
   MORE("rpo_alpha", "the additional loss of the chosen answers", OFF "0"),
   MORE("dpo_use_weighting", "weighting pairs by their probabilities"),
@@ -318,8 +323,8 @@ static const plim_other_key training_arguments[] = {
   EITHER("fsdp_config.*min_num_params fsdp_min_num_params", "wrapping modules by their size", OFF "0"),
   EITHER("fsdp_config.*xla*", "FSDP on a TPU"),
   EITHER("half_precision_backend fp16_backend fp16_opt_level", "half precision by Apex", ONLY "apex O2 O3"),
-  TIME("ddp_find_unused_parameters", "searching for unused parameters"),
-  TIME("accelerator_config.gradient_accumulation_kwargs.sync_each_batch", "synchronising the gradients of every micro batch"),
+  TIME("ddp_find_unused_parameters", "searching for unused parameters", OF_SEVERAL),
+  TIME("accelerator_config.gradient_accumulation_kwargs.sync_each_batch", "synchronising the gradients of every micro batch", OF_SEVERAL),
   TIME("full_determinism ddp_static_graph", "deterministic kernels"),
   TIME("skip_memory_metrics", "measuring memory", ONLY "false"),
 

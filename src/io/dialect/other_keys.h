@@ -29,7 +29,8 @@ typedef struct {
   const char *only;
   // KEY=VALUE (with * and ?) of another key of the file with which nothing is missing. NULL: none.
   const char *unless;
-  const char *off; // more values that turn nothing on, besides false, 0, null, none, no and ""
+  bool is_of_several; // it does nothing on one GPU
+  const char *off;    // more values that turn nothing on, besides false, 0, null, none, no and ""
 } plim_other_key;
 
 typedef enum {

@@ -335,6 +335,10 @@ static plim_err from_catalogue(const plim_catalogue_model *model, plim_model_sou
   if (model->is_unconfirmed)
     snprintf(out->note, sizeof out->note,
              "not every size of %.64s is confirmed: give its config.json to be sure", model->id);
+  if (model->stored) {
+    snprintf(out->quantization, sizeof out->quantization, "%s", model->stored);
+    out->quantized_bits = 8;
+  }
   return plim_catalogue_config(model, &out->config, error);
 }
 
@@ -395,7 +399,7 @@ static plim_err from_namesake(const char *what, const plim_catalogue_model *mode
                                                    "in 16 bits, which needs more memory"
                                                  : "");
   const char *quantization = plim_model_quantization(what, &out->quantized_bits);
-  if (quantization) snprintf(out->quantization, sizeof out->quantization, "%s", quantization);
+  snprintf(out->quantization, sizeof out->quantization, "%s", quantization ? quantization : "");
   out->is_quantized_twice = quantization; // as Unsloth and Axolotl store theirs
   plim_text_disarm(out->note);
   return err;

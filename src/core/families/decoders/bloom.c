@@ -138,4 +138,5 @@ const plim_family plim_family_bloom = {
     .lora_targets = "query_key_value",
     .lacks_heads = 1u << PLIM_HEAD_TEXTS | 1u << PLIM_HEAD_TOKENS | 1u << PLIM_HEAD_ANSWERS,
     .recorded = PLIM_RECORDED_TRAINING,
+    .axolotl_has_no_loss = true,
 };

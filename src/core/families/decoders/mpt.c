@@ -151,4 +151,5 @@ const plim_family plim_family_mpt = {
     .lacks_heads = 1u << PLIM_HEAD_TEXTS | 1u << PLIM_HEAD_TOKENS | 1u << PLIM_HEAD_ANSWERS,
     .ships_code = true,
     .recorded = PLIM_RECORDED_TRAINING,
+    .axolotl_has_no_loss = true,
 };

@@ -72,4 +72,5 @@ const plim_family plim_family_mamba2 = {
     .lora_refuses = "out_proj",
     .faster_packages = "mamba-ssm and causal-conv1d",
     .recorded = PLIM_RECORDED_TRAINING | PLIM_RECORDED_QUANTISED,
+    .axolotl_has_no_loss = true,
 };

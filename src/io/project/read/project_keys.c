@@ -84,7 +84,9 @@ static bool collect(const plim_project *p, odd_keys *out) {
       odd_key key = {.file = f, .setting = &f->settings.at.at[k]};
       plim_key_kind kind = plim_project_key_kind(f, key.setting, &key.row);
       if (kind != PLIM_KEY_MISSING && kind != PLIM_KEY_UNKNOWN) continue;
-      if (kind == PLIM_KEY_UNKNOWN && plim_project_meant_key(f, key.setting)) continue;
+      bool is_unset = key.setting->value.kind == PLIM_VALUE_NULL;
+      if (kind == PLIM_KEY_UNKNOWN && (is_unset || plim_project_meant_key(f, key.setting)))
+        continue;
       if (kind == PLIM_KEY_MISSING)
         plim_other_key_label(key.row, key.setting, key.label, sizeof key.label);
       else label_unknown(f, &key);
@@ -179,13 +181,14 @@ static void note_unknown(const odd_keys *keys, plim_notes *notes) {
   free(labels);
 }
 
-void plim_project_note_keys(const plim_project *p, plim_notes *notes) {
+void plim_project_note_keys(const plim_project *p, bool is_alone, plim_notes *notes) {
   odd_keys keys = {0};
   if (!collect(p, &keys)) notes->has_no_memory = true;
   for (size_t e = 0; e < sizeof effects / sizeof *effects; e++)
     for (size_t i = 0; i < keys.list.len; i++) {
       const plim_other_key *row = keys.list.at[i].row;
-      if (row && row->effect == effects[e].effect && is_first_of_row(&keys, i))
+      if (!row || (is_alone && row->is_of_several)) continue;
+      if (row->effect == effects[e].effect && is_first_of_row(&keys, i))
         note_row(&keys, i, effects[e].code, effects[e].result, notes);
     }
   note_unknown(&keys, notes);

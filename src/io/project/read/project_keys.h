@@ -17,7 +17,7 @@ const char *plim_project_meant_key(const plim_project_file *f, const plim_settin
 plim_err plim_project_refuse_keys(const plim_project *p, plim_error *error);
 
 // Adds a note for each thing that is not modelled, the run that needs more memory first, and one note that lists the
-// unknown keys, except those that plim_project_note_typos notes.
-void plim_project_note_keys(const plim_project *p, plim_notes *notes);
+// unknown keys, except those that plim_project_note_typos notes. With one GPU (is_alone), some keys do nothing.
+void plim_project_note_keys(const plim_project *p, bool is_alone, plim_notes *notes);
 
 #endif

@@ -1,19 +1,22 @@
 // Combinations that a framework refuses: while one setting is on, a knob keeps its value; and values of two knobs that a plan
 // must not combine.
+#include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
 #include "dialect_values.h"
+#include "key_names.h"
 #include "project_impl.h"
 
 // A setting holds its knob if it is above `limit`, true, or a word other than "false" and "none".
 typedef struct {
   plim_dialect dialect; // PLIM_DIALECTS: any
-  const char *key;
+  const char *key;      // with * if there is `only`
   int64_t limit;
   plim_knob knob;
   const char *reason;
+  const char *only; // the rule is about these values alone (with *); NULL: about all of them
 } rule;
 
 #define ANY PLIM_DIALECTS
@@ -49,6 +52,14 @@ static const rule rules[] = {
     {AXOLOTL, "fp8_enable_fsdp_float8_all_gather", 0, PLIM_KNOB_STRATEGY, "it needs FSDP2"},
     {AXOLOTL, "flash_attn_fuse_mlp", 0, PLIM_KNOB_LORA_RANK,
      "Axolotl refuses adapters with fused MLPs"},
+    {AXOLOTL, "base_model", 0, PLIM_KNOB_CHECKPOINT, "Axolotl refuses checkpointing for MPT",
+     "*mpt*"},
+    // Their losses take the logits (core/builders/causal.py; integrations/diffusion/trainer.py).
+    {AXOLOTL, "use_eaft", 0, PLIM_KNOB_LIGER, "this loss needs all logits"},
+    {AXOLOTL, "use_eaft", 0, PLIM_KNOB_CHUNKED_LOSS, "this loss needs all logits"},
+    {AXOLOTL, "plugins.*", 0, PLIM_KNOB_LIGER, "this loss needs all logits", "*DiffusionPlugin"},
+    {AXOLOTL, "plugins.*", 0, PLIM_KNOB_CHUNKED_LOSS, "this loss needs all logits",
+     "*DiffusionPlugin"},
     {AXOLOTL, "tiled_mlp", 0, PLIM_KNOB_LIGER, "Axolotl refuses Liger's MLP with tiled_mlp"},
     {AXOLOTL, "tensor_parallel_size", 1, PLIM_KNOB_LIGER,
      "Axolotl refuses Liger-Kernel with tensor parallelism"},
@@ -103,12 +114,25 @@ static bool is_on(const plim_value *value, int64_t limit) {
   return n.kind == PLIM_VALUE_INTEGER && n.integer > limit;
 }
 
+// The setting of the file with one of the values that the rule is about.
+static const plim_setting *find_value(const plim_project_file *f, const rule *r) {
+  char name[PLIM_KEY_BYTES];
+  for (size_t i = 0; i < f->settings.at.len; i++) {
+    const plim_setting *s = &f->settings.at.at[i];
+    plim_key_name(s->key, name);
+    bool is_text = s->value.kind == PLIM_VALUE_TEXT && plim_key_fits(name, r->key, true);
+    if (is_text && fnmatch(r->only, s->value.text, FNM_CASEFOLD) == 0) return s;
+  }
+  return NULL;
+}
+
 // The setting that makes the rule apply; NULL: it does not.
 static const plim_setting *reason_to_hold(const plim_project *p, const rule *r) {
   if (r->dialect != ANY && r->dialect != p->dialect) return NULL;
   for (size_t i = 0; i < p->files.len; i++) {
-    const plim_setting *s = plim_project_setting(p->files.at[i], r->key);
-    if (s && is_on(&s->value, r->limit)) return s;
+    const plim_project_file *f = p->files.at[i];
+    const plim_setting *s = r->only ? find_value(f, r) : plim_project_setting(f, r->key);
+    if (s && (r->only || is_on(&s->value, r->limit))) return s;
   }
   return NULL;
 }
@@ -119,7 +143,8 @@ void plim_project_apply_rules(plim_project *p) {
     const plim_setting *s = k->is_fixed ? NULL : reason_to_hold(p, &rules[i]);
     if (!s) continue;
     k->is_fixed = true;
-    snprintf(k->why, sizeof k->why, "%.120s (%.90s)", rules[i].reason, s->key);
+    snprintf(k->why, sizeof k->why, "%.120s (%.90s)", rules[i].reason,
+             rules[i].only ? s->value.text : s->key);
   }
 }
 

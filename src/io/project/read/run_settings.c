@@ -88,11 +88,26 @@ static bool has_blocks(const plim_project *p) {
   return size >= n && strcmp(key + size - n, end) == 0;
 }
 
+// Without attn_implementation, or with kernels that it does not know, Axolotl keeps the mask of packed samples, whose padding
+// is zeros (attn_decontaminates_packing of utils/schemas/config.py).
+static bool packs_with_mask(const plim_project *p, const plim_run_settings *out) {
+  const plim_project_knob *k = &p->knobs[PLIM_KNOB_ATTENTION];
+  const plim_setting *s = k->place_count ? k->places[0].setting : NULL;
+  const char *name = s && s->value.kind == PLIM_VALUE_TEXT ? s->value.text : "";
+  // Of the kernels from the hub, it knows these (ATTN_IMPLS_SUPPORTING_PACKING).
+  bool is_known = strcmp(name, "kernels-community/flash-attn2") == 0 ||
+                  strcmp(name, "kernels-community/flash-attn3") == 0 ||
+                  strcmp(name, "kernels-community/sage-attention") == 0;
+  bool is_other = strchr(name, '/') && !is_known;
+  return p->dialect == PLIM_DIALECT_AXOLOTL &&
+         (out->attention.origin <= PLIM_DEFAULTED || is_other);
+}
+
 // The collators of a Trainer pad and pass a mask; packed batches and most other loops have none.
 static void take_loop(const plim_project *p, plim_run_settings *out) {
   bool has_trainer = p->dialect != PLIM_DIALECTS && plim_dialect_table[p->dialect].has_trainer;
   const char *mask = p->dialect != PLIM_DIALECTS ? plim_dialect_table[p->dialect].mask : NULL;
-  bool is_packed = strcmp(out->packing.text, "on") == 0;
+  bool is_packed = strcmp(out->packing.text, "on") == 0 && !packs_with_mask(p, out);
   if (mask && has_blocks(p)) mask = "ones";
   out->loop = (plim_known_text){PLIM_DEFAULTED, has_trainer          ? "trainer"
                                                 : keeps_only_loss(p) ? "loss-only"
