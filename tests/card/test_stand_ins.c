@@ -54,6 +54,11 @@ int cudaGetDriverEntryPointByVersion(const char *, void **, unsigned, uint64_t, 
 int cuCtxGetLimit(size_t *, unsigned);
 int cuCtxSetLimit(unsigned, size_t);
 int cufftXtMakePlanMany(void);
+int cusolverDnSgesvdj_bufferSize(void *, int, int, int, int, const float *, int, const float *,
+                                 const float *, int, const float *, int, int *, void *);
+int cusolverDnXgeev_bufferSize(void *, void *, int, int, int64_t, int, const void *, int64_t, int,
+                               const void *, int, const void *, int64_t, int, const void *, int64_t,
+                               int, size_t *, size_t *);
 int cudaGetLastError(void);
 int cudaPeekAtLastError(void);
 int cudaProfilerInitialize(void);
@@ -872,6 +877,21 @@ TEST(what_is_not_modelled_is_counted_by_name) {
   CHECK(process->unmodelled_count == 1 && process->unmodelled[0].calls == 2 &&
             !strcmp(process->unmodelled[0].name, "cufftXtMakePlanMany"),
         "%s", process->unmodelled[0].name);
+}
+
+TEST(cusolver_asks_for_no_workspace_and_that_is_counted) {
+  int elements[3] = {-1, -1, -1};
+  size_t device = 7, host = 7;
+  CHECK(open_card(1), "a card");
+  CHECK(!cusolverDnSgesvdj_bufferSize(NULL, 1, 1, 64, 32, NULL, 64, NULL, NULL, 64, NULL, 32,
+                                      &elements[1], NULL),
+        "answered");
+  CHECK(elements[0] == -1 && elements[1] == 0 && elements[2] == -1, "%d", elements[1]);
+  CHECK(!cusolverDnXgeev_bufferSize(NULL, NULL, 0, 0, 9, 0, NULL, 9, 0, NULL, 0, NULL, 9, 0, NULL,
+                                    9, 0, &device, &host),
+        "answered");
+  CHECK(device == 0 && host == 0, "%zu, %zu", device, host);
+  CHECK(card_process_here()->unmodelled_count == 2, "both are counted");
 }
 
 TEST(names_without_room_are_counted_together) {
