@@ -56,6 +56,9 @@ int cuCtxSetLimit(unsigned, size_t);
 int cufftXtMakePlanMany(void);
 int cusolverDnSgesvdj_bufferSize(void *, int, int, int, int, const float *, int, const float *,
                                  const float *, int, const float *, int, int *, void *);
+int cusolverDnSgesvdj(void *, int, int, int, int, float *, int, float *, float *, int, float *, int,
+                      float *, int, int *, void *);
+int cusolverDnSpotrfBatched(void *, int, int, float **, int, int *, int);
 int cusolverDnXgeev_bufferSize(void *, void *, int, int, int64_t, int, const void *, int64_t, int,
                                const void *, int, const void *, int64_t, int, const void *, int64_t,
                                int, size_t *, size_t *);
@@ -877,6 +880,21 @@ TEST(what_is_not_modelled_is_counted_by_name) {
   CHECK(process->unmodelled_count == 1 && process->unmodelled[0].calls == 2 &&
             !strcmp(process->unmodelled[0].name, "cufftXtMakePlanMany"),
         "%s", process->unmodelled[0].name);
+}
+
+TEST(cusolvers_algorithms_converge) {
+  unsigned char *card;
+  int status[4] = {64, 64, 64, 64};
+  CHECK(open_card(1) && !cudaMalloc((void **)&card, 4096), "a card");
+  cudaMemcpy(card, status, sizeof status, 1);
+  int *info = (int *)(void *)card;
+  CHECK(!cusolverDnSgesvdj(NULL, 1, 1, 64, 32, NULL, 64, NULL, NULL, 64, NULL, 32, NULL, 0, info,
+                           NULL),
+        "answered");
+  CHECK(!cusolverDnSpotrfBatched(NULL, 0, 32, NULL, 32, info + 2, 2), "answered");
+  cudaMemcpy(status, card, sizeof status, 2);
+  CHECK(status[0] == 0 && status[1] == 64 && status[2] == 0 && status[3] == 0, "%d %d %d %d",
+        status[0], status[1], status[2], status[3]);
 }
 
 TEST(cusolver_asks_for_no_workspace_and_that_is_counted) {
