@@ -103,7 +103,7 @@ static bool shares_teacher(const plim_job *job) {
 static bool steps_too_early(const plim_job *job) {
   const plim_recipe *r = &job->recipe;
   return r->steps_in_backward &&
-         (r->accumulate > 1 || r->is_trainer || !r->skips_clipping || r->autocast == PLIM_FP16 ||
+         (r->accumulate > 1 || !r->skips_clipping || r->autocast == PLIM_FP16 ||
           job->sharding.strategy != PLIM_SHARD_NONE);
 }
 

@@ -123,7 +123,7 @@ static void update_in_turn(plim_tape *t, const plim_model *m, const plim_recipe 
   m->shards->before_step(t, m->shards);
   for (size_t i = 0; i < m->parameters.len; i++) {
     m->shards->before_update(t, m->shards, i);
-    plim_optimizer_step_one(t, r->optimizer, parameters, m->parameters.len, state, i);
+    plim_optimizer_step_one(t, r->optimizer, parameters, m->parameters.len, state, i, false);
     drop(t, &parameters[i]->grad);
   }
 }
@@ -369,33 +369,34 @@ static void bare_step(plim_tape *t, plim_model *m, const plim_recipe *r, variabl
 
 // ---- the optimizer in backward ------------------------------------------------------------------------
 
-// A parameter, its place in the list, and what its optimizer needs.
-typedef struct {
-  const plim_recipe *recipe;
-  plim_tensor *const *parameters;
-  plim_tensor **state;
-  size_t count, index;
-} own_optimizer;
-
 // optimizer.step(); optimizer.zero_grad()
 static void step_on_grad(plim_tape *t, void *context) {
-  const own_optimizer *o = context;
+  const train_own_optimizer *o = context;
   plim_purpose was = plim_tape_purpose(t, PLIM_FOR_OPTIMIZER);
-  plim_optimizer_step_one(t, o->recipe->optimizer, o->parameters, o->count, o->state, o->index);
+  plim_optimizer_step_one(t, o->recipe->optimizer, o->parameters, o->count, o->state, o->index,
+                          true);
   plim_zero_grad(t, o->parameters + o->index, 1);
   plim_tape_purpose(t, was);
 }
 
-// register_post_accumulate_grad_hook for every parameter. NULL when out of memory.
-static own_optimizer *step_in_backward(const plim_model *m, const plim_recipe *r,
-                                       plim_tensor **state) {
+// register_post_accumulate_grad_hook for every parameter.
+train_own_optimizer *train_step_in_backward(plim_tape *t, const plim_model *m, const plim_recipe *r,
+                                            plim_tensor **state) {
   size_t count = m->parameters.len;
-  own_optimizer *all = calloc(count + 1, sizeof *all);
+  if (!r->steps_in_backward) return NULL;
+  train_own_optimizer *all = calloc(count + 1, sizeof *all);
   for (size_t i = 0; all && i < count; i++) {
-    all[i] = (own_optimizer){r, m->parameters.at, state, count, i};
+    all[i] = (train_own_optimizer){r, m->parameters.at, state, count, i};
     m->parameters.at[i]->on_grad = (plim_hook){step_on_grad, &all[i], NULL};
   }
+  if (!all) plim_tape_stop(t);
   return all;
+}
+
+void train_end_own_steps(const plim_model *m, train_own_optimizer *own) {
+  for (size_t i = 0; own && i < m->parameters.len; i++)
+    m->parameters.at[i]->on_grad = (plim_hook){0};
+  free(own);
 }
 
 // ---- the loops --------------------------------------------------------------------------------------
@@ -414,8 +415,7 @@ static step_function *step_of(const plim_recipe *r) {
 static void train_manually(plim_tape *t, plim_model *m, const plim_recipe *r, plim_tensor **state) {
   variables v = {0};
   bool clips = train_clips(m, r) && (!r->is_bare || r->clips_bare);
-  own_optimizer *own = r->steps_in_backward ? step_in_backward(m, r, state) : NULL;
-  if (r->steps_in_backward && !own) plim_tape_stop(t);
+  train_own_optimizer *own = train_step_in_backward(t, m, r, state);
   for (int i = 0; i < r->steps && !plim_state(t)->failed; i++) {
     plim_work_step_begin(t);
     for (int k = 0; k < train_micro_batches(r); k++) {
@@ -433,9 +433,7 @@ static void train_manually(plim_tape *t, plim_model *m, const plim_recipe *r, pl
     if (r->distils) plim_distillation_log(t, &v.distillation);
     i = train_next_step(t, r, i);
   }
-  for (size_t i = 0; own && i < m->parameters.len; i++)
-    m->parameters.at[i]->on_grad = (plim_hook){0};
-  free(own);
+  train_end_own_steps(m, own);
   vec_free(&v.cached);
   free(v.contrast.columns);
 }
@@ -445,6 +443,7 @@ bool plim_train(plim_tape *t, plim_model *m, const plim_recipe *recipe) {
   plim_tensor **state = calloc(PLIM_OPTIMIZER_STATE * count + PLIM_OPTIMIZER_SHARED, sizeof *state);
   plim_tensor **grouped = calloc(count + 1, sizeof *grouped);
   bool ok = state && grouped;
+  plim_optimizer_prepare(m, recipe->optimizer, &recipe->projection);
   plim_tape_set_padding(t, recipe->padding);
   plim_state(t)->wraps_layers = recipe->wraps_layers;
   plim_state(t)->partly = m->is_partly_trained ? m : NULL;

@@ -1,4 +1,4 @@
-// Adafactor as implemented in transformers.
+// Adafactor as implemented in transformers; with projected gradients, GaLore's.
 #include "kernels.h"
 #include "optimizer_impl.h"
 
@@ -30,15 +30,15 @@ static plim_tensor *from_factors(plim_tape *t, plim_tensor *row, plim_tensor *co
   return out;
 }
 
-static void make_factors(plim_tape *t, const plim_tensor *p, plim_tensor **state) {
-  plim_dims row = p->shape, column = p->shape;
-  if (p->shape.n < 2) {
-    set(t, &state[ROW], empty(t, p->shape, PLIM_FP32));
+static void make_factors(plim_tape *t, const plim_tensor *grad, plim_tensor **state) {
+  plim_dims row = grad->shape, column = grad->shape;
+  if (grad->shape.n < 2) {
+    set(t, &state[ROW], empty(t, grad->shape, PLIM_FP32));
     return;
   }
   row.n--;
   column.n--;
-  column.at[column.n - 1] = p->shape.at[p->shape.n - 1];
+  column.at[column.n - 1] = grad->shape.at[grad->shape.n - 1];
   set(t, &state[ROW], empty(t, row, PLIM_FP32));
   set(t, &state[COLUMN], empty(t, column, PLIM_FP32));
 }
@@ -48,11 +48,12 @@ typedef struct {
   plim_tensor *grad, *wide, *update;
 } adafactor_variables;
 
-static void adafactor_one(plim_tape *t, plim_tensor *p, plim_tensor **state,
-                          adafactor_variables *v) {
+static void adafactor_one(plim_tape *t, const plim_optimizer *o, plim_tensor *p,
+                          plim_tensor **state, adafactor_variables *v) {
   set(t, &v->grad, p->grad);
   set(t, &v->grad, k_to(t, v->grad, PLIM_FP32));
-  if (!state[ROW]) make_factors(t, p, state);
+  if (p->blocks) set(t, &v->grad, plim_project(t, o, v->grad, p->blocks, &state[PROJECTION]));
+  if (!state[ROW]) make_factors(t, v->grad, state);
   set(t, &v->wide, p);
   set(t, &v->wide, k_to(t, p, PLIM_FP32));
   set(t, &state[RMS], root_mean_square(t, v->wide));
@@ -67,14 +68,14 @@ static void adafactor_one(plim_tape *t, plim_tensor *p, plim_tensor **state,
   plim_tensor *rms = root_mean_square(t, v->update), *clipped = k_unary(t, rms);
   plim_consume(t, rms);
   plim_consume(t, clipped);
+  if (p->blocks) set(t, &v->update, plim_project_back(t, v->update, state[PROJECTION]));
   plim_consume(t, k_unary(t, v->update));
 }
 
 void step_adafactor(plim_tape *t, const plim_optimizer *o, const update *u) {
-  (void)o;
   adafactor_variables v = {0};
   for (size_t i = 0; i < u->count; i++)
-    if (u->parameters[i]->grad) adafactor_one(t, u->parameters[i], state_of(u, i), &v);
+    if (u->parameters[i]->grad) adafactor_one(t, o, u->parameters[i], state_of(u, i), &v);
   update_one_by_one(t, u, 5, 11); // moments, update and parameter; other kernels are recorded above
   drop_all(t, &v.grad, &v.wide, &v.update);
 }

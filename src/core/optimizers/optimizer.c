@@ -146,6 +146,35 @@ static const plim_optimizer optimizers[] = {
     {.name = "schedule-free-radam", step_adamw_foreach, .moments = 2},
     {.name = "schedule-free-sgd", step_sgd_momentum, .moments = 1},
     {.name = "muon", step_muon, .moments = 1},
+    {.name = "galore",
+     step_low_rank,
+     .moments = 2,
+     .projects = true,
+     .order = PLIM_STEPS_PROJECTED_LAST},
+    {.name = "galore-8bit",
+     step_low_rank_8bit,
+     .moments = 2,
+     .bits = 8,
+     .measures_updates = true,
+     .projects = true,
+     .order = PLIM_STEPS_PROJECTED_LAST},
+    {.name = "galore-adafactor",
+     step_adafactor,
+     .projects = true,
+     .order = PLIM_STEPS_PROJECTED_LAST},
+    {.name = "apollo",
+     step_low_rank,
+     .moments = 2,
+     .projects = true,
+     .draws_projection = true,
+     .order = PLIM_STEPS_PROJECTED_LAST},
+    {.name = "apollo-mini",
+     step_low_rank,
+     .moments = 2,
+     .projects = true,
+     .draws_projection = true,
+     .scales_whole = true,
+     .order = PLIM_STEPS_PROJECTED_LAST},
     {.name = "adamw-torchao-8bit", step_torchao, .moments = 2, .bits = 8, .is_compiled = true},
     {.name = "adamw-torchao-4bit", step_torchao, .moments = 2, .bits = 4, .is_compiled = true},
 };
@@ -180,6 +209,13 @@ static const struct {
     {"schedule_free_sgd", "schedule-free-sgd"},
     {"adamw_torch_8bit", "adamw-torchao-8bit"},
     {"adamw_torch_4bit", "adamw-torchao-4bit"},
+    {"galore_adamw", "galore"},
+    {"galore_adamw_layerwise", "galore"},
+    {"galore_adamw_8bit", "galore-8bit"},
+    {"galore_adamw_8bit_layerwise", "galore-8bit"},
+    {"galore_adafactor", "galore-adafactor"},
+    {"apollo_adamw", "apollo"},
+    {"apollo_adamw_layerwise", "apollo"},
     {"ao_adamw_8bit", "adamw-torchao-8bit"},
     {"ao_adamw_4bit", "adamw-torchao-4bit"},
 };
@@ -215,6 +251,8 @@ const char *plim_optimizer_trainer_name(const char *own) {
 bool plim_optimizer_takes_scale(const plim_optimizer *o) { return o->takes_scale; }
 bool plim_optimizer_is_paged(const plim_optimizer *o) { return o->is_paged; }
 bool plim_optimizer_rounds(const plim_optimizer *o) { return o->bits == 8 || o->bits == 4; }
+bool plim_optimizer_projects(const plim_optimizer *o) { return o->projects; }
+plim_step_order plim_optimizer_order(const plim_optimizer *o) { return o->order; }
 bool plim_optimizer_is_compiled(const plim_optimizer *o) { return o->is_compiled; }
 int plim_optimizer_moments(const plim_optimizer *o) { return o->moments; }
 
@@ -226,11 +264,11 @@ void plim_optimizer_step(plim_tape *t, const plim_optimizer *o, plim_tensor *con
 }
 
 void plim_optimizer_step_one(plim_tape *t, const plim_optimizer *o, plim_tensor *const *parameters,
-                             size_t count, plim_tensor **state, size_t index) {
-  plim_tensor **shared = state + PLIM_OPTIMIZER_STATE * count;
+                             size_t count, plim_tensor **state, size_t index, bool is_own) {
+  plim_tensor **one = state + PLIM_OPTIMIZER_STATE * index;
+  plim_tensor **shared = is_own ? one + OWN_SHARED : state + PLIM_OPTIMIZER_STATE * count;
   plim_work_parameters(t, 1);
-  o->step(t, o,
-          &(update){parameters + index, state + PLIM_OPTIMIZER_STATE * index, shared, 1, false});
+  o->step(t, o, &(update){parameters + index, one, shared, 1, false});
 }
 
 void plim_zero_grad(plim_tape *t, plim_tensor *const *parameters, size_t count) {

@@ -1,6 +1,4 @@
-// Shared by the optimizers: optimizer.c (the table), torch_optim.c, adafactor.c, bitsandbytes.c, muon.c,
-// torchao.c. Private to this
-// folder.
+// Shared by the optimizers: optimizer.c has the table, and each other file some of them. Private to this folder.
 #ifndef PLIM_CORE_OPTIMIZER_IMPL_H
 #define PLIM_CORE_OPTIMIZER_IMPL_H
 
@@ -21,9 +19,19 @@ struct plim_optimizer {
   int bits;           // bitsandbytes: width of its state
   bool doubles_first; // AdEMAMix: two first moments, in one tensor
   bool is_compiled;
+  bool projects;         // GaLore, APOLLO: gradients to a low rank
+  bool draws_projection; // APOLLO: the gradient is projected on random vectors, not on its own
+  bool scales_whole;     // APOLLO: one factor for a whole gradient instead of one per channel
+  bool
+      measures_updates; // bitsandbytes: max_unorm, the norm of the update compared with that of the parameter
+  plim_step_order order;
   bool takes_scale;
   bool is_paged; // state in managed memory, which moves between host and card
 };
+
+// State variables: what parameters share, for one that has an optimizer of its own, and the matrix on which its gradient is
+// projected.
+enum { OWN_SHARED = 4, PROJECTION = 6 };
 
 static inline plim_tensor **state_of(const update *u, size_t i) {
   return &u->state[PLIM_OPTIMIZER_STATE * i];
@@ -49,5 +57,17 @@ void step_adafactor(plim_tape *t, const plim_optimizer *o, const update *u);
 void step_bitsandbytes(plim_tape *t, const plim_optimizer *o, const update *u);
 void step_muon(plim_tape *t, const plim_optimizer *o, const update *u);
 void step_torchao(plim_tape *t, const plim_optimizer *o, const update *u);
+
+// One parameter's step by bitsandbytes' kernels; x has the shape for which the parameter has moments.
+void update_with_bitsandbytes(plim_tape *t, const plim_optimizer *o, const update *u, size_t i,
+                              plim_tensor *x);
+
+// A gradient projected to a rank, on a matrix that is made at first, and an update projected back (low_rank.c).
+plim_tensor *plim_project(plim_tape *t, const plim_optimizer *o, plim_tensor *grad, int64_t rank,
+                          plim_tensor **projection);
+plim_tensor *plim_project_back(plim_tape *t, const plim_tensor *low, const plim_tensor *projection);
+
+void step_low_rank(plim_tape *t, const plim_optimizer *o, const update *u);
+void step_low_rank_8bit(plim_tape *t, const plim_optimizer *o, const update *u);
 
 #endif
