@@ -107,6 +107,15 @@ static bool steps_too_early(const plim_job *job) {
           job->sharding.strategy != PLIM_SHARD_NONE);
 }
 
+// GaLore needs whole matrices, and nobody projects the gradients of adapters.
+static bool projects_shards(const plim_job *job) {
+  return plim_optimizer_projects(job->recipe.optimizer) && job->sharding.strategy > PLIM_SHARD_DDP;
+}
+
+static bool projects_adapters(const plim_job *job) {
+  return plim_optimizer_projects(job->recipe.optimizer) && job->lora.rank;
+}
+
 // These losses take the head's weight, and would leave its adapter out.
 static bool passes_over_head(const plim_job *job) {
   plim_loss_kind loss = job->recipe.loss;
@@ -199,6 +208,10 @@ static const struct {
     {offloads_two_stacks,
      "offloading checkpoints to the host is not supported yet for encoder-decoders",
      "--checkpoint"},
+    {projects_shards, "GaLore and APOLLO are not supported with FSDP and DeepSpeed",
+     "--strategy ddp, or --optimizer adamw-8bit"},
+    {projects_adapters, "GaLore and APOLLO train all parameters, not adapters",
+     "leave --lora-rank out, or --optimizer adamw-8bit"},
     {chunks_nothing, "a chunked loss needs at least two tokens", "--loss full"},
     {trains_quantised, "quantised weights cannot be trained without adapters", "--lora-rank 16"},
     {decomposes_quantised, "DoRA on quantised weights is not supported yet",

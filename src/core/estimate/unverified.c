@@ -196,8 +196,9 @@ static bool shares_answers(const plim_job *job) {
 
 static bool steps_others_in_backward(const plim_job *job) {
   const plim_optimizer *o = job->recipe.optimizer;
-  bool is_recorded =
-      o == plim_optimizer_named("adamw") || o == plim_optimizer_named("adamw-foreach");
+  bool is_recorded = o == plim_optimizer_named("adamw") ||
+                     o == plim_optimizer_named("adamw-foreach") ||
+                     (plim_optimizer_projects(o) && job->recipe.is_trainer);
   return job->recipe.steps_in_backward && !is_recorded;
 }
 
@@ -208,6 +209,16 @@ static bool has_compiled_step(const plim_job *job) {
 static bool orthogonalises(const plim_job *job) {
   bool is_recorded = !job->recipe.is_trainer && job->sharding.strategy == PLIM_SHARD_NONE;
   return job->recipe.optimizer == plim_optimizer_named("muon") && !is_recorded;
+}
+
+static bool decomposes_gradients(const plim_job *job) {
+  return plim_optimizer_projects(job->recipe.optimizer) &&
+         !plim_optimizer_draws_projection(job->recipe.optimizer);
+}
+
+static bool projects_elsewhere(const plim_job *job) {
+  bool is_recorded = job->recipe.is_trainer && job->sharding.strategy == PLIM_SHARD_NONE;
+  return plim_optimizer_projects(job->recipe.optimizer) && !is_recorded;
 }
 
 static bool distils_quantised(const plim_job *job) {
@@ -299,6 +310,13 @@ static const struct {
     {orthogonalises,
      "Muon is predicted as torch.optim.Muon for the matrices of the layers and AdamW for the rest; "
      "a trainer's own Muon was not checked against a measurement and may need more or less memory"},
+    {decomposes_gradients,
+     "GaLore decomposes gradients with cuSOLVER, whose workspace is not documented and not "
+     "included: "
+     "the run may need more memory than predicted, and the time of the decompositions is not "
+     "included either"},
+    {projects_elsewhere,
+     "GaLore and APOLLO were checked against recordings only under Trainer on one GPU"},
     {distils_quantised, "distillation into a model with quantised weights was not checked against "
                         "a measurement"},
     {compares_narrow_logits,

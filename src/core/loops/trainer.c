@@ -220,7 +220,7 @@ bool train_with_trainer(plim_tape *t, plim_model *m, const plim_recipe *r, plim_
     train_begin_optimizer(t, i);
     if (plim_transformers_from(t, 5, 3)) drop(t, &v.norm); // before, the new one replaced it
     if (train_clips(m, r)) set(t, &v.norm, train_clipped_norm(t, m, &v.scaler));
-    if (own) plim_work_step_end(t);
+    if (own) train_skip_update(t);
     else train_update(t, m, r, &v.scaler, grouped, state);
     i = train_next_step(t, r, i);
   }

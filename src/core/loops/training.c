@@ -141,6 +141,11 @@ void train_update(plim_tape *t, plim_model *m, const plim_recipe *r, plim_scaler
   plim_work_step_end(t);
 }
 
+void train_skip_update(plim_tape *t) {
+  plim_tape_purpose(t, PLIM_FOR_ACTIVATIONS);
+  plim_work_step_end(t);
+}
+
 bool train_is_contrastive(const plim_recipe *r) { return r->loss == PLIM_LOSS_CONTRASTIVE; }
 
 bool train_has_preferences(const plim_recipe *r) { return plim_method_compares(r->method); }
@@ -427,7 +432,7 @@ static void train_manually(plim_tape *t, plim_model *m, const plim_recipe *r, pl
     if (r->distils) plim_distillation_scale(t);
     if (clips && r->distils) set(t, &v.distillation.norm, train_clipped_norm(t, m, &v.scaler));
     else if (clips) plim_consume(t, train_clipped_norm(t, m, &v.scaler));
-    if (own) plim_work_step_end(t);
+    if (own) train_skip_update(t);
     else train_update(t, m, r, &v.scaler, m->parameters.at, state);
     if (r->method == PLIM_METHOD_DPO_TUNE) plim_pairs_log(t, &v.pairs);
     if (r->distils) plim_distillation_log(t, &v.distillation);

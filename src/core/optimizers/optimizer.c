@@ -252,6 +252,7 @@ bool plim_optimizer_takes_scale(const plim_optimizer *o) { return o->takes_scale
 bool plim_optimizer_is_paged(const plim_optimizer *o) { return o->is_paged; }
 bool plim_optimizer_rounds(const plim_optimizer *o) { return o->bits == 8 || o->bits == 4; }
 bool plim_optimizer_projects(const plim_optimizer *o) { return o->projects; }
+bool plim_optimizer_draws_projection(const plim_optimizer *o) { return o->draws_projection; }
 plim_step_order plim_optimizer_order(const plim_optimizer *o) { return o->order; }
 bool plim_optimizer_is_compiled(const plim_optimizer *o) { return o->is_compiled; }
 int plim_optimizer_moments(const plim_optimizer *o) { return o->moments; }

@@ -42,6 +42,8 @@ typedef struct {
 } plim_projection;
 enum { PLIM_PROJECTION_RANK = 128 }; // the default of transformers' Trainer
 bool plim_optimizer_projects(const plim_optimizer *o);
+bool plim_optimizer_draws_projection(
+    const plim_optimizer *o); // on random vectors; others compute singular ones
 // Sets the `blocks` of each parameter of the model, before the first step.
 void plim_optimizer_prepare(plim_model *m, const plim_optimizer *o, const plim_projection *how);
 

@@ -1,5 +1,6 @@
 // Combinations that a framework refuses: while one setting is on, a knob keeps its value; and values of two knobs that a plan
 // must not combine.
+#include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -7,13 +8,15 @@
 #include "dialect_values.h"
 #include "project_impl.h"
 
-// A setting holds its knob if it is above `limit`, true, or a word other than "false" and "none".
+// A setting holds its knob if it is above `limit`, true, or a word other than "false" and "none"; or if its text fits one of
+// the patterns in `values`.
 typedef struct {
   plim_dialect dialect; // PLIM_DIALECTS: any
   const char *key;
   int64_t limit;
   plim_knob knob;
   const char *reason;
+  const char *values; // separated by blanks; or NULL
 } rule;
 
 #define ANY PLIM_DIALECTS
@@ -21,7 +24,19 @@ typedef struct {
 #define AXOLOTL PLIM_DIALECT_AXOLOTL
 #define FACTORY PLIM_DIALECT_LLAMA_FACTORY
 
+#define LAYERWISE "must be 1 when the optimizer steps during backward"
+#define PROJECTED "GaLore and APOLLO need whole parameters"
+#define ADAPTED "GaLore and APOLLO train whole layers"
+
 static const rule rules[] = {
+    // transformers 5.17, trainer_optimizer.py: Trainer's keys, and Axolotl's.
+    {ANY, "optim", 0, PLIM_KNOB_ACCUMULATE, LAYERWISE, "*_layerwise"},
+    {ANY, "optimizer", 0, PLIM_KNOB_ACCUMULATE, LAYERWISE, "*_layerwise"},
+    {ANY, "optim", 0, PLIM_KNOB_STRATEGY, PROJECTED, "galore_* apollo_*"},
+    {ANY, "optimizer", 0, PLIM_KNOB_STRATEGY, PROJECTED, "galore_* apollo_*"},
+    {ANY, "optim", 0, PLIM_KNOB_LORA_RANK, ADAPTED, "galore_* apollo_*"},
+    {ANY, "optimizer", 0, PLIM_KNOB_LORA_RANK, ADAPTED, "galore_* apollo_*"},
+
     {ANY, "context_parallel_size", 1, PLIM_KNOB_MICRO_BATCH,
      "must be 1 when sequences are split across GPUs"},
     {ANY, "cp_size", 1, PLIM_KNOB_MICRO_BATCH, "must be 1 when sequences are split across GPUs"},
@@ -58,6 +73,9 @@ static const rule rules[] = {
     {FACTORY, "use_badam", 0, PLIM_KNOB_STRATEGY,
      "LLaMA-Factory shares BAdam between GPUs only with ZeRO-3 and badam_mode: layer"},
     {FACTORY, "use_galore", 0, PLIM_KNOB_OPTIMIZER, "GaLore is the optimizer"},
+    {FACTORY, "use_galore", 0, PLIM_KNOB_LORA_RANK, "LLaMA-Factory refuses adapters with GaLore"},
+    {FACTORY, "use_apollo", 0, PLIM_KNOB_LORA_RANK, "LLaMA-Factory refuses adapters with APOLLO"},
+    {FACTORY, "use_badam", 0, PLIM_KNOB_LORA_RANK, "LLaMA-Factory refuses adapters with BAdam"},
     {FACTORY, "use_galore", 0, PLIM_KNOB_STRATEGY, "LLaMA-Factory refuses GaLore with DeepSpeed"},
     {FACTORY, "galore_layerwise", 0, PLIM_KNOB_ACCUMULATE,
      "must be 1 when the optimizer steps during backward"},
@@ -92,12 +110,28 @@ static bool is_on(const plim_value *value, int64_t limit) {
   return n.kind == PLIM_VALUE_INTEGER && n.integer > limit;
 }
 
+static bool fits_one_of(const char *patterns, const plim_value *value) {
+  char pattern[32];
+  if (value->kind != PLIM_VALUE_TEXT) return false;
+  for (const char *at = patterns; *at; at += strspn(at, " ")) {
+    size_t n = strcspn(at, " ");
+    snprintf(pattern, sizeof pattern, "%.*s", (int)n, at);
+    if (fnmatch(pattern, value->text, FNM_CASEFOLD) == 0) return true;
+    at += n;
+  }
+  return false;
+}
+
+static bool holds(const rule *r, const plim_value *value) {
+  return r->values ? fits_one_of(r->values, value) : is_on(value, r->limit);
+}
+
 // The setting that makes the rule apply; NULL: it does not.
 static const plim_setting *reason_to_hold(const plim_project *p, const rule *r) {
   if (r->dialect != ANY && r->dialect != p->dialect) return NULL;
   for (size_t i = 0; i < p->files.len; i++) {
     const plim_setting *s = plim_project_setting(p->files.at[i], r->key);
-    if (s && is_on(&s->value, r->limit)) return s;
+    if (s && holds(r, &s->value)) return s;
   }
   return NULL;
 }
