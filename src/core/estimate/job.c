@@ -385,6 +385,7 @@ static plim_model *build(plim_tape *t, const plim_job *job) {
   if (m && moves_late) put_on_device(t, m, job);
   for (size_t i = 0; m && i < m->parameters.len; i++)
     m->trainable += (uint64_t)plim_numel(&m->parameters.at[i]->shape);
+  if (m && c.heads) m->head_elements = c.hidden * c.hidden / c.heads;
   if (m) m->is_grouped_by_decay = job->recipe.is_trainer;
   if (m) m->loss_function_from = c.family->loss_function_from;
   if (m) m->logits_to_keep_from = c.family->logits_to_keep_from;

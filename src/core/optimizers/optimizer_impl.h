@@ -20,6 +20,7 @@ struct plim_optimizer {
   bool doubles_first; // AdEMAMix: two first moments, in one tensor
   bool is_compiled;
   bool projects;         // GaLore, APOLLO: gradients to a low rank
+  bool divides_blocks;   // Adam-mini: second moments of blocks
   bool draws_projection; // APOLLO: the gradient is projected on random vectors, not on its own
   bool scales_whole;     // APOLLO: one factor for a whole gradient instead of one per channel
   bool
@@ -42,6 +43,9 @@ static inline bool is_new(const update *u, size_t i) {
   return u->parameters[i]->grad && !*state_of(u, i);
 }
 
+// `blocks` of a parameter that is one block, of whatever size.
+#define PLIM_ONE_BLOCK UINT32_MAX
+
 // Records the in-place work of a step for the clock: kernels that together read or write a tensor of each parameter's
 // size `passes` times, for all parameters at once or for one after the other.
 void update_in_place(plim_tape *t, const update *u, int kernels, double passes);
@@ -58,6 +62,14 @@ void step_bitsandbytes(plim_tape *t, const plim_optimizer *o, const update *u);
 void step_muon(plim_tape *t, const plim_optimizer *o, const update *u);
 void step_torchao(plim_tape *t, const plim_optimizer *o, const update *u);
 
+// Of Adafactor (adafactor.c): norm(x) / sqrt(count); the mean over the last dimension but one, or the last one; the second
+// moment from the means of its rows and columns; and these means for a gradient, or for a vector the whole moment.
+plim_tensor *root_mean_square(plim_tape *t, const plim_tensor *x, plim_dtype dtype);
+plim_tensor *mean_over(plim_tape *t, const plim_tensor *x, int from_last, bool keep);
+plim_tensor *from_factors(plim_tape *t, plim_tensor *row, plim_tensor *column);
+void make_factors(plim_tape *t, const plim_tensor *grad, plim_tensor **row_state,
+                  plim_tensor **column_state);
+
 // One parameter's step by bitsandbytes' kernels; x has the shape for which the parameter has moments.
 void update_with_bitsandbytes(plim_tape *t, const plim_optimizer *o, const update *u, size_t i,
                               plim_tensor *x);
@@ -67,6 +79,11 @@ plim_tensor *plim_project(plim_tape *t, const plim_optimizer *o, plim_tensor *gr
                           plim_tensor **projection);
 plim_tensor *plim_project_back(plim_tape *t, const plim_tensor *low, const plim_tensor *projection);
 
+void step_adam_mini(plim_tape *t, const plim_optimizer *o, const update *u);
+void step_came(plim_tape *t, const plim_optimizer *o, const update *u);
+void step_grokadamw(plim_tape *t, const plim_optimizer *o, const update *u);
+void step_optimi(plim_tape *t, const plim_optimizer *o, const update *u);
+void step_stable_adamw(plim_tape *t, const plim_optimizer *o, const update *u);
 void step_low_rank(plim_tape *t, const plim_optimizer *o, const update *u);
 void step_low_rank_8bit(plim_tape *t, const plim_optimizer *o, const update *u);
 

@@ -13,10 +13,27 @@ static bool is_projected(const plim_model *m, const plim_parameter_name *n, cons
   return is_linear(m, n) && plim_parameter_is_named(m, n, patterns);
 }
 
+// Adam-mini by the names of parameters, of which only biases have Adam's moments (adam_mini.py). Names that are not known
+// are those of norms, if they are vectors.
+static uint32_t blocks_of(const plim_model *m, const plim_parameter_name *n,
+                          int64_t head_elements) {
+  static const char biases[] = "bias", heads[] = "k_proj q_proj wq wk query key",
+                    rows[] = "embed embd wte lm_head output final_layer v_proj wv value o_proj wo "
+                             "attn.proj feed_forward linear mlp";
+  const plim_tensor *p = n->tensor;
+  if (plim_parameter_is_named(m, n, biases)) return 0;
+  if (plim_parameter_is_named(m, n, heads) && head_elements)
+    return (uint32_t)(plim_numel(&p->shape) / head_elements);
+  bool has_rows = plim_parameter_is_named(m, n, rows) || n->spot == PLIM_SPOT_UNKNOWN;
+  return has_rows && p->shape.n > 1 ? (uint32_t)p->shape.at[0] : PLIM_ONE_BLOCK;
+}
+
 void plim_optimizer_prepare(plim_model *m, const plim_optimizer *o, const plim_projection *how) {
-  for (size_t i = 0; i < m->names.len; i++) m->names.at[i].tensor->blocks = 0;
   int64_t rank = how->rank ? how->rank : PLIM_PROJECTION_RANK;
-  for (size_t i = 0; o->projects && i < m->names.len; i++)
-    if (is_projected(m, &m->names.at[i], how->names))
-      m->names.at[i].tensor->blocks = (uint32_t)rank;
+  for (size_t i = 0; i < m->names.len; i++) {
+    const plim_parameter_name *n = &m->names.at[i];
+    n->tensor->blocks = 0;
+    if (o->divides_blocks) n->tensor->blocks = blocks_of(m, n, m->head_elements);
+    else if (o->projects && is_projected(m, n, how->names)) n->tensor->blocks = (uint32_t)rank;
+  }
 }
