@@ -185,7 +185,7 @@ static void arguments_of(const json_t *arguments, plim_recipe *r) {
              json_string_value(json_array_get(modules, i)));
   if (json_is_string(modules)) snprintf(names, sizeof names, ".");
   r->projection = (plim_projection){*names ? names : NULL, rank ? strtol(rank + 5, NULL, 10) : 0};
-  if (strstr(case_text(arguments, "optim", ""), "layerwise"))
+  if (strstr(case_text(arguments, "optim", ""), "layerwise") || plim_optimizer_lags(r->optimizer))
     r->steps_in_backward = r->skips_clipping = true;
   if (strstr(options, "scale_type=tensor")) r->optimizer = plim_optimizer_named("apollo-mini");
 }

@@ -208,7 +208,8 @@ static plim_err understand_length(const job_args *args, job_request *r, plim_err
 
 // transformers' names for optimizers that step during backward, such as galore_adamw_layerwise. What is left to clip is nothing.
 static bool is_layerwise(const job_args *args) {
-  return strstr(args->optimizer, "_layerwise") != NULL;
+  const plim_optimizer *o = plim_optimizer_named(args->optimizer);
+  return strstr(args->optimizer, "_layerwise") || (o && plim_optimizer_lags(o));
 }
 
 static plim_err understand_optimizer(const job_args *args, job_request *r, plim_error *error) {

@@ -203,6 +203,7 @@ bool train_with_trainer(plim_tape *t, plim_model *m, const plim_recipe *r, plim_
   bool ok = true;
   trainer v = {0};
   group_parameters(m, r, grouped);
+  plim_optimizer_begin(t, r->optimizer, m->parameters.at, m->parameters.len, state);
   train_own_optimizer *own = train_step_in_backward(t, m, r, state);
   if (train_has_preferences(r)) plim_preference_prepare(t, m, r);
   if (!m->shards || !m->shards->is_wrapped_late) plim_tape_empty_cache(t);
@@ -224,7 +225,7 @@ bool train_with_trainer(plim_tape *t, plim_model *m, const plim_recipe *r, plim_
     else train_update(t, m, r, &v.scaler, grouped, state);
     i = train_next_step(t, r, i);
   }
-  train_end_own_steps(m, own);
+  train_end_own_steps(t, m, own);
   for (int i = 0; i < v.count; i++) free(v.batches[i].columns);
   free(v.batches);
   return ok;

@@ -60,6 +60,8 @@ static void run_backward(plim_tape *t, plim_tensor *loss) {
   plim_after_backward(t);
   plim_state(t)->thread = PLIM_MAIN_THREAD;
   drop(t, &one);
+  plim_hook *rest = &plim_state(t)->after_backward;
+  if (rest->run) rest->run(t, rest->context);
 }
 
 // accelerator.backward(loss) divides by the number of micro batches; other loops have already done so.
@@ -384,7 +386,14 @@ static void step_on_grad(plim_tape *t, void *context) {
   plim_tape_purpose(t, was);
 }
 
-// register_post_accumulate_grad_hook for every parameter.
+// LOMO: all parameters that have a gradient.
+static void step_on_next_grad(plim_tape *t, void *context) {
+  train_own_optimizer *all = context;
+  for (size_t i = 0; i < all->count; i++)
+    if (all->parameters[i]->grad) step_on_grad(t, &all[i]);
+}
+
+// register_post_accumulate_grad_hook for every parameter; LOMO: register_hook, and once more behind the backward pass.
 train_own_optimizer *train_step_in_backward(plim_tape *t, const plim_model *m, const plim_recipe *r,
                                             plim_tensor **state) {
   size_t count = m->parameters.len;
@@ -392,15 +401,20 @@ train_own_optimizer *train_step_in_backward(plim_tape *t, const plim_model *m, c
   train_own_optimizer *all = calloc(count + 1, sizeof *all);
   for (size_t i = 0; all && i < count; i++) {
     all[i] = (train_own_optimizer){r, m->parameters.at, state, count, i};
-    m->parameters.at[i]->on_grad = (plim_hook){step_on_grad, &all[i], NULL};
+    if (plim_optimizer_lags(r->optimizer))
+      m->parameters.at[i]->before_grad = (plim_hook){step_on_next_grad, all, NULL};
+    else m->parameters.at[i]->on_grad = (plim_hook){step_on_grad, &all[i], NULL};
   }
   if (!all) plim_tape_stop(t);
+  else if (plim_optimizer_lags(r->optimizer))
+    plim_state(t)->after_backward = (plim_hook){step_on_next_grad, all, NULL};
   return all;
 }
 
-void train_end_own_steps(const plim_model *m, train_own_optimizer *own) {
+void train_end_own_steps(plim_tape *t, const plim_model *m, train_own_optimizer *own) {
   for (size_t i = 0; own && i < m->parameters.len; i++)
-    m->parameters.at[i]->on_grad = (plim_hook){0};
+    m->parameters.at[i]->on_grad = m->parameters.at[i]->before_grad = (plim_hook){0};
+  plim_state(t)->after_backward = (plim_hook){0};
   free(own);
 }
 
@@ -420,6 +434,7 @@ static step_function *step_of(const plim_recipe *r) {
 static void train_manually(plim_tape *t, plim_model *m, const plim_recipe *r, plim_tensor **state) {
   variables v = {0};
   bool clips = train_clips(m, r) && (!r->is_bare || r->clips_bare);
+  plim_optimizer_begin(t, r->optimizer, m->parameters.at, m->parameters.len, state);
   train_own_optimizer *own = train_step_in_backward(t, m, r, state);
   for (int i = 0; i < r->steps && !plim_state(t)->failed; i++) {
     plim_work_step_begin(t);
@@ -438,7 +453,7 @@ static void train_manually(plim_tape *t, plim_model *m, const plim_recipe *r, pl
     if (r->distils) plim_distillation_log(t, &v.distillation);
     i = train_next_step(t, r, i);
   }
-  train_end_own_steps(m, own);
+  train_end_own_steps(t, m, own);
   vec_free(&v.cached);
   free(v.contrast.columns);
 }

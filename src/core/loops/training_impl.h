@@ -39,7 +39,7 @@ typedef struct {
 train_own_optimizer *train_step_in_backward(plim_tape *t, const plim_model *m, const plim_recipe *r,
                                             plim_tensor **state);
 void train_skip_update(plim_tape *t); // the end of a step whose parameters were updated in backward
-void train_end_own_steps(const plim_model *m, train_own_optimizer *own);
+void train_end_own_steps(plim_tape *t, const plim_model *m, train_own_optimizer *own);
 
 void train_update(plim_tape *t, plim_model *m, const plim_recipe *r, plim_scaler *scaler,
                   plim_tensor *const *parameters, plim_tensor **state);

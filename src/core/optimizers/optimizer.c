@@ -184,6 +184,13 @@ static const plim_optimizer optimizers[] = {
     {.name = "stable-adamw", step_stable_adamw, .moments = 2},
     {.name = "optimi-adamw", step_optimi, .moments = 2},
     {.name = "grokadamw", step_grokadamw},
+    {.name = "lomo", step_lomo, .lags = true, .order = PLIM_STEPS_AS_LISTED},
+    {.name = "adalomo",
+     step_lomo,
+     begin_adalomo,
+     .lags = true,
+     .has_factors = true,
+     .order = PLIM_STEPS_AS_LISTED},
     {.name = "adamw-torchao-8bit", step_torchao, .moments = 2, .bits = 8, .is_compiled = true},
     {.name = "adamw-torchao-4bit", step_torchao, .moments = 2, .bits = 4, .is_compiled = true},
 };
@@ -267,8 +274,14 @@ bool plim_optimizer_rounds(const plim_optimizer *o) { return o->bits == 8 || o->
 bool plim_optimizer_projects(const plim_optimizer *o) { return o->projects; }
 bool plim_optimizer_draws_projection(const plim_optimizer *o) { return o->draws_projection; }
 plim_step_order plim_optimizer_order(const plim_optimizer *o) { return o->order; }
+bool plim_optimizer_lags(const plim_optimizer *o) { return o->lags; }
 bool plim_optimizer_is_compiled(const plim_optimizer *o) { return o->is_compiled; }
 int plim_optimizer_moments(const plim_optimizer *o) { return o->moments; }
+
+void plim_optimizer_begin(plim_tape *t, const plim_optimizer *o, plim_tensor *const *parameters,
+                          size_t count, plim_tensor **state) {
+  if (o->begin) o->begin(t, parameters, count, state);
+}
 
 void plim_optimizer_step(plim_tape *t, const plim_optimizer *o, plim_tensor *const *parameters,
                          size_t count, plim_tensor **state, bool widens_tables) {

@@ -51,6 +51,13 @@ void plim_optimizer_prepare(plim_model *m, const plim_optimizer *o, const plim_p
 // first step.
 enum { PLIM_OPTIMIZER_STATE = 8, PLIM_OPTIMIZER_SHARED = 2 };
 
+// Makes the state that an optimizer has before its first step.
+void plim_optimizer_begin(plim_tape *t, const plim_optimizer *o, plim_tensor *const *parameters,
+                          size_t count, plim_tensor **state);
+
+// LOMO: always steps in backward; a parameter's step frees its gradient when that of the next parameter is complete.
+bool plim_optimizer_lags(const plim_optimizer *o);
+
 // `widens_tables`: embedding tables get float32 state instead of 8 bits, which Trainer asks for.
 void plim_optimizer_step(plim_tape *t, const plim_optimizer *o, plim_tensor *const *parameters,
                          size_t count, plim_tensor **state, bool widens_tables);

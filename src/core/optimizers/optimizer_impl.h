@@ -15,11 +15,14 @@ typedef struct {
 struct plim_optimizer {
   const char *name;
   void (*step)(plim_tape *t, const plim_optimizer *o, const update *u);
+  void (*begin)(plim_tape *t, plim_tensor *const *parameters, size_t count, plim_tensor **state);
   int moments;        // moments per parameter as large as it; factored ones do not count
   int bits;           // bitsandbytes: width of its state
   bool doubles_first; // AdEMAMix: two first moments, in one tensor
   bool is_compiled;
   bool projects;         // GaLore, APOLLO: gradients to a low rank
+  bool lags;             // LOMO: steps in backward, one gradient late
+  bool has_factors;      // AdaLOMO: has Adafactor's moments
   bool divides_blocks;   // Adam-mini: second moments of blocks
   bool draws_projection; // APOLLO: the gradient is projected on random vectors, not on its own
   bool scales_whole;     // APOLLO: one factor for a whole gradient instead of one per channel
@@ -84,6 +87,8 @@ void step_came(plim_tape *t, const plim_optimizer *o, const update *u);
 void step_grokadamw(plim_tape *t, const plim_optimizer *o, const update *u);
 void step_optimi(plim_tape *t, const plim_optimizer *o, const update *u);
 void step_stable_adamw(plim_tape *t, const plim_optimizer *o, const update *u);
+void step_lomo(plim_tape *t, const plim_optimizer *o, const update *u);
+void begin_adalomo(plim_tape *t, plim_tensor *const *parameters, size_t count, plim_tensor **state);
 void step_low_rank(plim_tape *t, const plim_optimizer *o, const update *u);
 void step_low_rank_8bit(plim_tape *t, const plim_optimizer *o, const update *u);
 

@@ -60,6 +60,12 @@ def warm_radam(model):
     return optimizer
 
 
+def root_of_usual_weights(bound, root):
+    """max() in AdaLOMO, for parameters whose root mean square is above 0.001: nothing is computed that tells."""
+    bool(root > bound)
+    return root
+
+
 def bound_of_calm_updates(growth, bound):
     """max() in APOLLO, as long as no update grows by more than a percent: nothing is computed that tells."""
     bool(bound > growth)
@@ -120,6 +126,8 @@ def record(name, case, out):
     sys.path += os.environ.get("PACKAGES", "").split(":")  # not earlier: transformers would import them before the fork
     if "apollo" in case["optim"]:
         importlib.import_module("apollo_torch.apollo").max = bound_of_calm_updates
+    if case["optim"] == "adalomo":
+        importlib.import_module("lomo_optim.adalomo").max = root_of_usual_weights
     torch.manual_seed(0)
     torch.cuda.init()
     torch.cuda.memory._record_memory_history(enabled="all", context="all", stacks="python", max_entries=2_000_000)
