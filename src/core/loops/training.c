@@ -64,8 +64,9 @@ static void run_backward(plim_tape *t, plim_tensor *loss) {
   if (rest->run) rest->run(t, rest->context);
 }
 
-// accelerator.backward(loss) divides by the number of micro batches; other loops have already done so.
+// accelerator.backward(loss) divides by the number of micro batches; other loops have already done so. AdaLOMO scales it.
 static plim_tensor *share_of(plim_tape *t, const plim_recipe *r, plim_tensor *loss) {
+  if (plim_optimizer_scales_loss(r->optimizer)) return mul_scalar(t, loss);
   return r->is_bare && r->uses_accelerator ? div_scalar(t, loss) : loss;
 }
 

@@ -57,5 +57,5 @@ void step_lomo(plim_tape *t, const plim_optimizer *o, const update *u) {
   for (size_t i = 0; i < u->count; i++)
     if (u->parameters[i]->grad) step_one(t, o, u->parameters[i], state_of(u, i), &v);
   update_one_by_one(t, u, 2, 4); // the update and its copy; other kernels are recorded above
-  drop_all(t, &v.grad, &v.change, &v.wide, &v.rms, &v.rate);
+  drop_all(t, &v.grad, &v.change, &v.wide, &v.rate, &v.rms);
 }

@@ -274,6 +274,7 @@ bool plim_optimizer_rounds(const plim_optimizer *o) { return o->bits == 8 || o->
 bool plim_optimizer_projects(const plim_optimizer *o) { return o->projects; }
 bool plim_optimizer_draws_projection(const plim_optimizer *o) { return o->draws_projection; }
 plim_step_order plim_optimizer_order(const plim_optimizer *o) { return o->order; }
+bool plim_optimizer_scales_loss(const plim_optimizer *o) { return o->has_factors; }
 bool plim_optimizer_lags(const plim_optimizer *o) { return o->lags; }
 bool plim_optimizer_is_compiled(const plim_optimizer *o) { return o->is_compiled; }
 int plim_optimizer_moments(const plim_optimizer *o) { return o->moments; }

@@ -57,6 +57,7 @@ void plim_optimizer_begin(plim_tape *t, const plim_optimizer *o, plim_tensor *co
 
 // LOMO: always steps in backward; a parameter's step frees its gradient when that of the next parameter is complete.
 bool plim_optimizer_lags(const plim_optimizer *o);
+bool plim_optimizer_scales_loss(const plim_optimizer *o); // by a constant, before the backward pass
 
 // `widens_tables`: embedding tables get float32 state instead of 8 bits, which Trainer asks for.
 void plim_optimizer_step(plim_tape *t, const plim_optimizer *o, plim_tensor *const *parameters,
