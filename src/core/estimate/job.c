@@ -99,12 +99,13 @@ static bool shares_teacher(const plim_job *job) {
          job->sharding.strategy != PLIM_SHARD_FSDP2;
 }
 
-// A step in backward sees one gradient at a time: nothing can be added up, scaled or clipped over all of them.
+// A step in backward sees one gradient at a time: nothing can be added up, scaled or clipped over all of them. LOMO steps
+// after each micro batch.
 static bool steps_too_early(const plim_job *job) {
   const plim_recipe *r = &job->recipe;
   return r->steps_in_backward &&
-         (r->accumulate > 1 || !r->skips_clipping || r->autocast == PLIM_FP16 ||
-          job->sharding.strategy != PLIM_SHARD_NONE);
+         ((r->accumulate > 1 && !plim_optimizer_lags(r->optimizer)) || !r->skips_clipping ||
+          r->autocast == PLIM_FP16 || job->sharding.strategy != PLIM_SHARD_NONE);
 }
 
 // GaLore needs whole matrices, and nobody projects the gradients of adapters.
@@ -240,9 +241,10 @@ static const struct {
      "--strategy fsdp2, or --reference adapter with --lora-rank, or run your own program on "
      "simulated GPUs: plimsoll simulate --gpu GPU --gpus N -- torchrun ..."},
     {steps_too_early,
-     "an optimizer step in backward is supported only on one GPU, in a manual loop without "
-     "accumulation, clipping or float16 autocast",
-     "--loop manual --no-clip --accumulate 1, and --amp bf16 instead of fp16"},
+     "an optimizer step in backward is supported only on one GPU, without accumulation, clipping "
+     "or "
+     "float16 autocast",
+     "--no-clip --accumulate 1, and --amp bf16 instead of fp16"},
     {passes_over_head,
      "this loss uses the head's weight without its adapter, so an adapter on the head is not "
      "supported with it",

@@ -179,11 +179,12 @@ static const plim_optimizer optimizers[] = {
      step_adam_mini,
      .moments = 1,
      .divides_blocks = true,
+     .is_alone = true,
      .order = PLIM_STEPS_AS_LISTED},
-    {.name = "came", step_came, .moments = 1},
-    {.name = "stable-adamw", step_stable_adamw, .moments = 2},
-    {.name = "optimi-adamw", step_optimi, .moments = 2},
-    {.name = "grokadamw", step_grokadamw},
+    {.name = "came", step_came, .moments = 1, .is_alone = true},
+    {.name = "stable-adamw", step_stable_adamw, .moments = 2, .is_alone = true},
+    {.name = "optimi-adamw", step_optimi, .moments = 2, .is_alone = true},
+    {.name = "grokadamw", step_grokadamw, .is_alone = true},
     {.name = "lomo", step_lomo, .lags = true, .order = PLIM_STEPS_AS_LISTED},
     {.name = "adalomo",
      step_lomo,
@@ -275,6 +276,8 @@ bool plim_optimizer_projects(const plim_optimizer *o) { return o->projects; }
 bool plim_optimizer_draws_projection(const plim_optimizer *o) { return o->draws_projection; }
 plim_step_order plim_optimizer_order(const plim_optimizer *o) { return o->order; }
 bool plim_optimizer_scales_loss(const plim_optimizer *o) { return o->has_factors; }
+bool plim_optimizer_divides_blocks(const plim_optimizer *o) { return o->divides_blocks; }
+bool plim_optimizer_is_alone(const plim_optimizer *o) { return o->is_alone; }
 bool plim_optimizer_lags(const plim_optimizer *o) { return o->lags; }
 bool plim_optimizer_is_compiled(const plim_optimizer *o) { return o->is_compiled; }
 int plim_optimizer_moments(const plim_optimizer *o) { return o->moments; }

@@ -55,6 +55,10 @@ enum { PLIM_OPTIMIZER_STATE = 8, PLIM_OPTIMIZER_SHARED = 2 };
 void plim_optimizer_begin(plim_tape *t, const plim_optimizer *o, plim_tensor *const *parameters,
                           size_t count, plim_tensor **state);
 
+// Adam-mini: its second moments are those of blocks of elements.
+bool plim_optimizer_divides_blocks(const plim_optimizer *o);
+// It comes in a package of its own, and was recorded on one GPU only.
+bool plim_optimizer_is_alone(const plim_optimizer *o);
 // LOMO: always steps in backward; a parameter's step frees its gradient when that of the next parameter is complete.
 bool plim_optimizer_lags(const plim_optimizer *o);
 bool plim_optimizer_scales_loss(const plim_optimizer *o); // by a constant, before the backward pass

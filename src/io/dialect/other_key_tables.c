@@ -170,7 +170,6 @@ static const plim_other_key llama_factory[] = {
   MORE("moe_aux_loss_coef", "the router's logits and their loss"),
   MORE("enable_torch_profiler profiler_profile_memory", "profiling"),
 
-  LESS("use_adam_mini", "Adam-mini, whose states are smaller,"),
   READ("project_job_projection.c", "galore_rank galore_target galore_layerwise apollo_rank apollo_target apollo_layerwise apollo_scale_type"),
   EITHER("galore_proj_type apollo_proj_type", "projecting another side of the gradients", OFF "std"),
   MORE("apollo_proj", "APOLLO's projection on singular vectors", OFF "random"),

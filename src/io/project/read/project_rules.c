@@ -25,6 +25,8 @@ typedef struct {
 #define FACTORY PLIM_DIALECT_LLAMA_FACTORY
 
 #define LAYERWISE "must be 1 when the optimizer steps during backward"
+#define LATE "LOMO updates the parameters after each micro batch"
+#define ALONE "the optimizer steps before gradients are reduced"
 #define PROJECTED "GaLore and APOLLO need whole parameters"
 #define ADAPTED "GaLore and APOLLO train whole layers"
 
@@ -34,6 +36,9 @@ static const rule rules[] = {
     {ANY, "optimizer", 0, PLIM_KNOB_ACCUMULATE, LAYERWISE, "*_layerwise"},
     {ANY, "optim", 0, PLIM_KNOB_STRATEGY, PROJECTED, "galore_* apollo_*"},
     {ANY, "optimizer", 0, PLIM_KNOB_STRATEGY, PROJECTED, "galore_* apollo_*"},
+    {ANY, "optim", 0, PLIM_KNOB_ACCUMULATE, LATE, "lomo adalomo"},
+    {ANY, "optim", 0, PLIM_KNOB_STRATEGY, ALONE, "*_layerwise lomo adalomo"},
+    {ANY, "optimizer", 0, PLIM_KNOB_STRATEGY, ALONE, "*_layerwise"},
     {ANY, "optim", 0, PLIM_KNOB_LORA_RANK, ADAPTED, "galore_* apollo_*"},
     {ANY, "optimizer", 0, PLIM_KNOB_LORA_RANK, ADAPTED, "galore_* apollo_*"},
 
