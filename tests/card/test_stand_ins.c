@@ -895,6 +895,12 @@ TEST(cusolvers_algorithms_converge) {
   cudaMemcpy(status, card, sizeof status, 2);
   CHECK(status[0] == 0 && status[1] == 64 && status[2] == 0 && status[3] == 0, "%d %d %d %d",
         status[0], status[1], status[2], status[3]);
+  unsigned char failed[2] = {1, 1};
+  cudaMemcpy(card, failed, 1, 1);
+  cudaMemcpy(&failed[0], card, 1, 2);
+  cudaMemcpy(&failed[1], card, 1, 2);
+  CHECK(failed[0] == 0 && failed[1] == 1, "the next byte says that none has failed: %d %d",
+        failed[0], failed[1]);
 }
 
 TEST(cusolver_asks_for_no_workspace_and_that_is_counted) {

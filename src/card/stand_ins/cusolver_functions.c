@@ -18,6 +18,7 @@ static void succeed(va_list *arguments, int info, int batch) {
   void *status = argument(arguments, info);
   size_t count = batch ? (uint32_t)(uintptr_t)argument(arguments, batch) : 1;
   if (status) card_fill(status, 0, count * sizeof(int));
+  card_converged();
 }
 
 #define FUNCTION(name, ...)                                                                        \

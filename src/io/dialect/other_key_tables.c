@@ -38,6 +38,8 @@
 #define DECOMPOSITIONS "pissa* olora corda eva loftq lora_ga* orthogonal"
 #define WRAPPED_OTHERWISE "FSDP units that are not the layers"
 #define OTHER_WRAPPING "NO_WRAP SIZE_BASED_WRAP"
+// optim_args of GaLore and APOLLO.
+#define PROJECTIONS "rank=* update_proj_gap=* scale_type=* scale=*"
 #define SPLITS "splitting each batch between the GPUs"
 
 // Heads that the tape does not have, for keys that name a class of transformers.
@@ -117,7 +119,7 @@ static const plim_other_key axolotl[] = {
 
   EITHER("lora_model_dir", RESUMED),
   FREE("the argument has no size", "optim_args.eps* optim_args.beta* optim_args.lr optim_args.weight_decay optim_args.bf16_stochastic_round"),
-  EITHER("optim_args.*", "this argument of the optimizer"),
+  EITHER("optim_args.*", "this argument of the optimizer", OFF PROJECTIONS),
   EITHER("selective_checkpointing.*", "this selection of what checkpointing keeps", OFF "[]"),
   EITHER("device", WITHOUT_CUDA, ONLY OTHER_DEVICES),
   EITHER("fsdp_config.*auto_wrap_policy", WRAPPED_OTHERWISE, ONLY OTHER_WRAPPING),
@@ -306,7 +308,7 @@ static const plim_other_key training_arguments[] = {
   MORE("batch_eval_metrics include_for_metrics.*", "what evaluation keeps for metrics"),
   FREE("the argument has no size", "optim_args.eps* optim_args.beta* optim_args.lr optim_args.weight_decay"),
   READ("project_job_projection.c", "optim_target_modules optim_target_modules.* optim_args.rank optim_args.scale_type"),
-  EITHER("optim_args optim_args.*", "arguments of the optimizer", OFF "rank=* update_proj_gap=* scale_type=* scale=*"),
+  EITHER("optim_args optim_args.*", "arguments of the optimizer", OFF PROJECTIONS),
   EITHER("torchdynamo", "torch.compile"),
   EITHER("fsdp_config.*auto_wrap_policy", WRAPPED_OTHERWISE, ONLY OTHER_WRAPPING),
   LESS("accelerator_config.split_batches split_batches", SPLITS),
