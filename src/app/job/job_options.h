@@ -165,7 +165,7 @@ extern const char *const job_heads[]; // "default", then plim_head_names
   {"optimizer", 'o', "NAME", CLI_STRING, AT(optimizer), "adamw (fused), adamw-foreach, adamw-8bit, sgd, lion, ... or a name that " \
    "TrainingArguments accepts (default: adamw)", NULL},                                            \
   {"projection-rank", 0, "N", CLI_UINT, AT(projection_rank),                                       \
-   "rank to which GaLore and APOLLO project gradients (default: 128)", NULL, true},                \
+   "rank to which GaLore and APOLLO project gradients (default: 128)", NULL},               \
   {"projected", 0, "LIST", CLI_STRING, AT(projected),                                              \
    "modules whose gradients they project: expressions, separated by blanks, of which one occurs "  \
    "in the name (default: all linear layers but the head)", NULL},                                 \
