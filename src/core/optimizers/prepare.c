@@ -30,10 +30,10 @@ static uint32_t blocks_of(const plim_model *m, const plim_parameter_name *n,
 
 void plim_optimizer_prepare(plim_model *m, const plim_optimizer *o, const plim_projection *how) {
   int64_t rank = how->rank ? how->rank : PLIM_PROJECTION_RANK;
-  for (size_t i = 0; i < m->names.len; i++) {
+  bool asks = o->divides_blocks || o->projects;
+  for (size_t i = 0; asks && i < m->names.len; i++) {
     const plim_parameter_name *n = &m->names.at[i];
-    n->tensor->blocks = 0;
     if (o->divides_blocks) n->tensor->blocks = blocks_of(m, n, m->head_elements);
-    else if (o->projects && is_projected(m, n, how->names)) n->tensor->blocks = (uint32_t)rank;
+    else if (is_projected(m, n, how->names)) n->tensor->blocks = (uint32_t)rank;
   }
 }
