@@ -54,6 +54,14 @@ int cudaGetDriverEntryPointByVersion(const char *, void **, unsigned, uint64_t, 
 int cuCtxGetLimit(size_t *, unsigned);
 int cuCtxSetLimit(unsigned, size_t);
 int cufftXtMakePlanMany(void);
+int cusolverDnSgesvdj_bufferSize(void *, int, int, int, int, const float *, int, const float *,
+                                 const float *, int, const float *, int, int *, void *);
+int cusolverDnSgesvdj(void *, int, int, int, int, float *, int, float *, float *, int, float *, int,
+                      float *, int, int *, void *);
+int cusolverDnSpotrfBatched(void *, int, int, float **, int, int *, int);
+int cusolverDnXgeev_bufferSize(void *, void *, int, int, int64_t, int, const void *, int64_t, int,
+                               const void *, int, const void *, int64_t, int, const void *, int64_t,
+                               int, size_t *, size_t *);
 int cudaGetLastError(void);
 int cudaPeekAtLastError(void);
 int cudaProfilerInitialize(void);
@@ -872,6 +880,42 @@ TEST(what_is_not_modelled_is_counted_by_name) {
   CHECK(process->unmodelled_count == 1 && process->unmodelled[0].calls == 2 &&
             !strcmp(process->unmodelled[0].name, "cufftXtMakePlanMany"),
         "%s", process->unmodelled[0].name);
+}
+
+TEST(cusolvers_algorithms_converge) {
+  unsigned char *card;
+  int status[4] = {64, 64, 64, 64};
+  CHECK(open_card(1) && !cudaMalloc((void **)&card, 4096), "a card");
+  cudaMemcpy(card, status, sizeof status, 1);
+  int *info = (int *)(void *)card;
+  CHECK(!cusolverDnSgesvdj(NULL, 1, 1, 64, 32, NULL, 64, NULL, NULL, 64, NULL, 32, NULL, 0, info,
+                           NULL),
+        "answered");
+  CHECK(!cusolverDnSpotrfBatched(NULL, 0, 32, NULL, 32, info + 2, 2), "answered");
+  cudaMemcpy(status, card, sizeof status, 2);
+  CHECK(status[0] == 0 && status[1] == 64 && status[2] == 0 && status[3] == 0, "%d %d %d %d",
+        status[0], status[1], status[2], status[3]);
+  unsigned char failed[2] = {1, 1};
+  cudaMemcpy(card, failed, 1, 1);
+  cudaMemcpy(&failed[0], card, 1, 2);
+  cudaMemcpy(&failed[1], card, 1, 2);
+  CHECK(failed[0] == 0 && failed[1] == 1, "the next byte says that none has failed: %d %d",
+        failed[0], failed[1]);
+}
+
+TEST(cusolver_asks_for_no_workspace_and_that_is_counted) {
+  int elements[3] = {-1, -1, -1};
+  size_t device = 7, host = 7;
+  CHECK(open_card(1), "a card");
+  CHECK(!cusolverDnSgesvdj_bufferSize(NULL, 1, 1, 64, 32, NULL, 64, NULL, NULL, 64, NULL, 32,
+                                      &elements[1], NULL),
+        "answered");
+  CHECK(elements[0] == -1 && elements[1] == 0 && elements[2] == -1, "%d", elements[1]);
+  CHECK(!cusolverDnXgeev_bufferSize(NULL, NULL, 0, 0, 9, 0, NULL, 9, 0, NULL, 0, NULL, 9, 0, NULL,
+                                    9, 0, &device, &host),
+        "answered");
+  CHECK(device == 0 && host == 0, "%zu, %zu", device, host);
+  CHECK(card_process_here()->unmodelled_count == 2, "both are counted");
 }
 
 TEST(names_without_room_are_counted_together) {

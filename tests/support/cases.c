@@ -186,6 +186,22 @@ static plim_saving saving_of(const json_t *c) {
   return case_is(c, "offload", "save_on_cpu") ? PLIM_SAVED_ON_HOST : PLIM_SAVED_HERE;
 }
 
+// TrainingArguments: "rank=64,scale_type=tensor", and a list of modules, all-linear or nothing.
+static void arguments_of(const json_t *arguments, plim_recipe *r) {
+  const char *options = case_text(arguments, "optim_args", ""), *rank = strstr(options, "rank=");
+  const json_t *modules = json_object_get(arguments, "optim_target_modules");
+  static char names[64];
+  *names = 0;
+  for (size_t i = 0; i < json_array_size(modules); i++)
+    snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? " " : "",
+             json_string_value(json_array_get(modules, i)));
+  if (json_is_string(modules)) snprintf(names, sizeof names, ".");
+  r->projection = (plim_projection){*names ? names : NULL, rank ? strtol(rank + 5, NULL, 10) : 0};
+  if (strstr(case_text(arguments, "optim", ""), "layerwise") || plim_optimizer_lags(r->optimizer))
+    r->steps_in_backward = r->skips_clipping = true;
+  if (strstr(options, "scale_type=tensor")) r->optimizer = plim_optimizer_named("apollo-mini");
+}
+
 static plim_recipe recipe_of(const json_t *c) {
   return (plim_recipe){
       .batch = case_integer(c, "batch", 0),
@@ -319,6 +335,7 @@ bool case_job(const json_t *c, const json_t *config, plim_job *job) {
     job->load = PLIM_LOAD_PRETRAINED;
     job->dtype = PLIM_FP32;
   }
+  if (json_object_get(c, "arguments")) arguments_of(json_object_get(c, "arguments"), &job->recipe);
   if (json_object_get(c, "prompt")) preferences_of(c, job);
   else if (json_object_get(c, "method") && !case_is(c, "method", "texts") && !two_models_of(c, job))
     return false;

@@ -22,6 +22,11 @@ static bool trains_part(const job_args *a, const job_request *r) {
   return a->trained && !r->job.lora.rank;
 }
 
+static bool projects(const job_args *a, const job_request *r) {
+  (void)a;
+  return plim_optimizer_projects(r->job.recipe.optimizer);
+}
+
 static bool has_adapters(const job_args *a, const job_request *r) {
   (void)a;
   return r->job.lora.rank;
@@ -209,6 +214,9 @@ static const struct {
     {"attention", NULL, NULL, NULL},
     {"mask", is_no_recipe, "torchtune's DPO has no attention mask", "leave it out"},
     {"optimizer", NULL, NULL, NULL},
+    {"projection-rank", projects, "the optimizer does not project gradients",
+     "--optimizer galore_adamw"},
+    {"projected", projects, "the optimizer does not project gradients", "--optimizer galore_adamw"},
     {"accumulate", NULL, NULL, NULL},
     {"no-clip", NULL, NULL, NULL},
     {"in-backward", NULL, NULL, NULL},

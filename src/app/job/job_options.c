@@ -211,12 +211,18 @@ static plim_err understand_length(const job_args *args, job_request *r, plim_err
   return err;
 }
 
+// transformers' names for optimizers that step during backward, such as galore_adamw_layerwise. What is left to clip is nothing.
+static bool is_layerwise(const job_args *args) {
+  const plim_optimizer *o = plim_optimizer_named(args->optimizer);
+  return strstr(args->optimizer, "_layerwise") || (o && plim_optimizer_lags(o));
+}
+
 static plim_err understand_optimizer(const job_args *args, job_request *r, plim_error *error) {
   r->job.recipe.optimizer = plim_optimizer_named(args->optimizer);
   if (r->job.recipe.optimizer) return PLIM_OK;
   const char *names[64];
   size_t count = 0;
-  char list[560] = "";
+  char list[900] = "";
   for (const char *name; count < 64 && (name = plim_optimizer_name(count)); count++) {
     names[count] = name;
     size_t used = strlen(list);
@@ -407,8 +413,9 @@ static plim_err understand_recipe(const job_args *args, job_request *r, plim_err
                     .is_trainer = args->loop == LOOP_TRAINER,
                     .uses_accelerator = args->through_accelerate && args->loop != LOOP_TRAINER,
                     .is_bare = is_bare(args),
-                    .skips_clipping = args->no_clip,
-                    .steps_in_backward = args->in_backward,
+                    .skips_clipping = args->no_clip || is_layerwise(args),
+                    .steps_in_backward = args->in_backward || is_layerwise(args),
+                    .projection = {args->projected, (int64_t)args->projection_rank},
                     .keeps_only_loss = args->loop == LOOP_LOSS_ONLY,
                     .deletes_outputs = args->delete_outputs};
   plim_recipe_offload(recipe, args->offload == JOB_OFFLOAD_ACTIVATIONS);

@@ -15,9 +15,12 @@ typedef struct {
   const char *model, *lora_targets, *optimizer, *gpu, *alloc_conf;
   const char *lengths; // a file; NULL: every sample has the same length
   const char *teacher; // of distillation; NULL: none
+  const char
+      *projected; // expressions for the modules whose gradients are projected; NULL: the default
   const char *trained; // expressions for the names of the trained parameters; NULL: all
   const char *lora_saved, *lora_layers, *lora_excluded; // NULL: none, all, none
   uint64_t batch, seq, target_seq, accumulate, steps, lora_rank, limit_bytes, loss_chunk;
+  uint64_t projection_rank;       // 0: the default
   uint64_t columns, cached_batch; // 0: two columns, no cached loss
   uint64_t labels;                // 0: the configuration's
   uint64_t answer_seq;            // tokens of an answer; 0: as many as there can be
@@ -167,6 +170,11 @@ extern const char *const job_heads[]; // "default", then plim_head_names
    "longest: pads to the longest sequence in the batch", plim_mask_names},                   \
   {"optimizer", 'o', "NAME", CLI_STRING, AT(optimizer), "adamw (fused), adamw-foreach, adamw-8bit, sgd, lion, ... or a name that " \
    "TrainingArguments accepts (default: adamw)", NULL},                                            \
+  {"projection-rank", 0, "N", CLI_UINT, AT(projection_rank),                                       \
+   "rank to which GaLore and APOLLO project gradients (default: 128)", NULL},               \
+  {"projected", 0, "LIST", CLI_STRING, AT(projected),                                              \
+   "modules whose gradients they project: expressions, separated by blanks, of which one occurs "  \
+   "in the name (default: all linear layers but the head)", NULL},                                 \
   {"accumulate", 'a', "N", CLI_UINT, AT(accumulate),                                               \
    "forward passes per optimizer step (default: 1)", NULL, true},                                  \
   {"in-backward", 0, NULL, CLI_FLAG, AT(in_backward),                                              \

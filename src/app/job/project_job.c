@@ -120,6 +120,7 @@ void project_job_clear(project_job *p) {
   plim_notes_clear(&p->notes);
   free(p->targets);
   free(p->trained);
+  free(p->projected);
   p->targets = NULL;
 }
 
@@ -857,6 +858,7 @@ static plim_err fill(project_job *p, job_args *a, plim_error *error) {
   project_job_note_open(p, a);
   project_job_fill_allocator(p, a);
   if (is_known(r->clip.origin) && r->clip.number == 0) a->no_clip = true;
+  project_job_fill_projection(p, a);
   return p->notes.has_no_memory ? plim_no_memory(error) : PLIM_OK;
 }
 

@@ -12,6 +12,7 @@ typedef struct {
   plim_run_settings run;
   plim_notes notes;     // assumptions, and what is not modelled
   char *targets;        // owned
+  char *projected;      // owned: expressions for the modules whose gradients are projected; or NULL
   char *trained;        // owned: expressions for the names of trained parameters; or NULL
   bool has_own_conf;    // the library sets the allocator's configuration
   char teacher[128];    // of distillation
@@ -103,6 +104,9 @@ void project_job_note_fixed(project_job *p);
 // Part of project_job_fill: the model, unless one was typed. First refuses what no option can fix (architecture,
 // kind of training, parallelism), then an unknown name (project_job_model.c).
 plim_err project_job_take_model(project_job *p, job_args *args, plim_error *error);
+
+// Part of project_job_fill: what GaLore and APOLLO project (project_job_projection.c).
+void project_job_fill_projection(project_job *p, job_args *args);
 
 // Part of project_job_fill: parameters that are trained by name (project_job_trained.c).
 void project_job_fill_trained(project_job *p, job_args *args);

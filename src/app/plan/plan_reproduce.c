@@ -81,6 +81,8 @@ static void take_recipe(const plim_job *job, const job_args *own, job_args *a) {
   a->liger = c->uses_liger;
   a->no_clip = c->skips_clipping;
   a->in_backward = c->steps_in_backward;
+  a->projected = c->projection.names;
+  a->projection_rank = (uint64_t)c->projection.rank;
   a->delete_outputs = c->deletes_outputs;
   bool has_own_loop = c->method == PLIM_METHOD_DPO_TUNE;
   a->loop = place_of(job_loops, has_own_loop         ? "manual"

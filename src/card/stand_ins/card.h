@@ -172,6 +172,8 @@ bool card_range_of(uint64_t address, uint64_t *start, uint64_t *bytes);
 // contents of weights and activations are not computed. plimsoll_values.py computes integers and writes them to the same
 // addresses.
 void card_copy(void *to, const void *from, size_t bytes);
+// An algorithm of cuSOLVER has converged: the next byte that this thread copies to the host tells so.
+void card_converged(void);
 void card_copy_rows(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
                     size_t height);
 void card_fill(void *to, int byte, size_t bytes);

@@ -1,5 +1,6 @@
 // What the user must know about a simulated run beside its figures: where it differs from a run on a real GPU, and in which
 // direction.
+#include <fnmatch.h>
 #include <string.h>
 
 #include "card_record.h"
@@ -116,8 +117,10 @@ static void note_read_only(simulate_report *r, const simulate_part *part) {
                   part->run.read_only);
 }
 
-// Sizes that only NVIDIA's library knows, and that the simulated card answers with 0 (src/card/stand_ins/cudnn_recurrent.c).
+// Sizes that only NVIDIA's libraries know, and that the simulated card answers with 0 (src/card/stand_ins/cudnn_recurrent.c
+// and cusolver_functions.c): patterns of names, and what the sizes are of.
 static const char *const zeros[][2] = {
+    {"cusolver*_bufferSize", "cuSOLVER's workspaces (decompositions and inverses of matrices)"},
     {"cudnnGetRNNTempSpaceSizes", "cuDNN's buffers for recurrent layers, one of which is kept from "
                                   "the forward to the backward pass,"},
     {"cudnnDropoutGetStatesSize", "the states of cuDNN's dropout"},
@@ -126,7 +129,7 @@ static const char *const zeros[][2] = {
 
 const char *simulate_taken_as_zero(const char *function) {
   for (size_t i = 0; i < sizeof zeros / sizeof *zeros; i++)
-    if (strcmp(zeros[i][0], function) == 0) return zeros[i][1];
+    if (fnmatch(zeros[i][0], function, 0) == 0) return zeros[i][1];
   return NULL;
 }
 

@@ -99,12 +99,22 @@ static bool shares_teacher(const plim_job *job) {
          job->sharding.strategy != PLIM_SHARD_FSDP2;
 }
 
-// A step in backward sees one gradient at a time: nothing can be added up, scaled or clipped over all of them.
+// A step in backward sees one gradient at a time: nothing can be added up, scaled or clipped over all of them. LOMO steps
+// after each micro batch.
 static bool steps_too_early(const plim_job *job) {
   const plim_recipe *r = &job->recipe;
   return r->steps_in_backward &&
-         (r->accumulate > 1 || r->is_trainer || !r->skips_clipping || r->autocast == PLIM_FP16 ||
-          job->sharding.strategy != PLIM_SHARD_NONE);
+         ((r->accumulate > 1 && !plim_optimizer_lags(r->optimizer)) || !r->skips_clipping ||
+          r->autocast == PLIM_FP16 || job->sharding.strategy != PLIM_SHARD_NONE);
+}
+
+// GaLore needs whole matrices, and nobody projects the gradients of adapters.
+static bool projects_shards(const plim_job *job) {
+  return plim_optimizer_projects(job->recipe.optimizer) && job->sharding.strategy > PLIM_SHARD_DDP;
+}
+
+static bool projects_adapters(const plim_job *job) {
+  return plim_optimizer_projects(job->recipe.optimizer) && job->lora.rank;
 }
 
 // These losses take the head's weight, and would leave its adapter out.
@@ -199,6 +209,10 @@ static const struct {
     {offloads_two_stacks,
      "offloading checkpoints to the host is not supported yet for encoder-decoders",
      "--checkpoint"},
+    {projects_shards, "GaLore and APOLLO are not supported with FSDP and DeepSpeed",
+     "--strategy ddp, or --optimizer adamw-8bit"},
+    {projects_adapters, "GaLore and APOLLO train all parameters, not adapters",
+     "leave --lora-rank out, or --optimizer adamw-8bit"},
     {chunks_nothing, "a chunked loss needs at least two tokens", "--loss full"},
     {trains_quantised, "quantised weights cannot be trained without adapters", "--lora-rank 16"},
     {decomposes_quantised, "DoRA on quantised weights is not supported yet",
@@ -227,9 +241,10 @@ static const struct {
      "--strategy fsdp2, or --reference adapter with --lora-rank, or run your own program on "
      "simulated GPUs: plimsoll simulate --gpu GPU --gpus N -- torchrun ..."},
     {steps_too_early,
-     "an optimizer step in backward is supported only on one GPU, in a manual loop without "
-     "accumulation, clipping or float16 autocast",
-     "--loop manual --no-clip --accumulate 1, and --amp bf16 instead of fp16"},
+     "an optimizer step in backward is supported only on one GPU, without accumulation, clipping "
+     "or "
+     "float16 autocast",
+     "--no-clip --accumulate 1, and --amp bf16 instead of fp16"},
     {passes_over_head,
      "this loss uses the head's weight without its adapter, so an adapter on the head is not "
      "supported with it",
@@ -380,6 +395,7 @@ static plim_model *build(plim_tape *t, const plim_job *job) {
   if (m && moves_late) put_on_device(t, m, job);
   for (size_t i = 0; m && i < m->parameters.len; i++)
     m->trainable += (uint64_t)plim_numel(&m->parameters.at[i]->shape);
+  if (m && c.heads) m->head_elements = c.hidden * c.hidden / c.heads;
   if (m) m->is_grouped_by_decay = job->recipe.is_trainer;
   if (m) m->loss_function_from = c.family->loss_function_from;
   if (m) m->logits_to_keep_from = c.family->logits_to_keep_from;

@@ -182,19 +182,31 @@ static void check_loss(plim_tape *t, const plim_tensor *loss, plim_tensor **tota
   plim_work_trainer(t);
 }
 
-// Two optimizer groups, weights with decay and norms and biases without, each in the model's order.
-static void group_parameters(const plim_model *m, plim_tensor **grouped) {
+// Two optimizer groups, each in the model's order: weights with decay, and norms and biases without. Optimizers that project
+// gradients have the projected ones in the second group.
+static bool is_in_second_group(const plim_recipe *r, const plim_tensor *p) {
+  switch (plim_optimizer_order(r->optimizer)) {
+  case PLIM_STEPS_BY_DECAY: return !plim_decays(p);
+  case PLIM_STEPS_AS_LISTED: return false;
+  case PLIM_STEPS_PROJECTED_LAST: return p->blocks;
+  }
+  return false;
+}
+
+static void group_parameters(const plim_model *m, const plim_recipe *r, plim_tensor **grouped) {
   size_t n = 0;
-  for (int decaying = 1; decaying >= 0; decaying--)
+  for (int second = 0; second <= 1; second++)
     for (size_t i = 0; i < m->parameters.len; i++)
-      if (plim_decays(m->parameters.at[i]) == decaying) grouped[n++] = m->parameters.at[i];
+      if (is_in_second_group(r, m->parameters.at[i]) == second) grouped[n++] = m->parameters.at[i];
 }
 
 bool train_with_trainer(plim_tape *t, plim_model *m, const plim_recipe *r, plim_tensor **state,
                         plim_tensor **grouped) {
   bool ok = true;
   trainer v = {0};
-  group_parameters(m, grouped);
+  group_parameters(m, r, grouped);
+  plim_optimizer_begin(t, r->optimizer, m->parameters.at, m->parameters.len, state);
+  train_own_optimizer *own = train_step_in_backward(t, m, r, state);
   if (train_has_preferences(r)) plim_preference_prepare(t, m, r);
   if (!m->shards || !m->shards->is_wrapped_late) plim_tape_empty_cache(t);
   set(t, &v.total_loss, empty(t, (plim_dims){0}, PLIM_FP32));
@@ -211,9 +223,11 @@ bool train_with_trainer(plim_tape *t, plim_model *m, const plim_recipe *r, plim_
     train_begin_optimizer(t, i);
     if (plim_transformers_from(t, 5, 3)) drop(t, &v.norm); // before, the new one replaced it
     if (train_clips(m, r)) set(t, &v.norm, train_clipped_norm(t, m, &v.scaler));
-    train_update(t, m, r, &v.scaler, grouped, state);
+    if (own) train_skip_update(t);
+    else train_update(t, m, r, &v.scaler, grouped, state);
     i = train_next_step(t, r, i);
   }
+  train_end_own_steps(t, m, own);
   for (int i = 0; i < v.count; i++) free(v.batches[i].columns);
   free(v.batches);
   return ok;

@@ -68,10 +68,13 @@ static void run_backward(plim_tape *t, plim_tensor *loss) {
   plim_after_backward(t);
   plim_state(t)->thread = PLIM_MAIN_THREAD;
   drop(t, &one);
+  plim_hook *rest = &plim_state(t)->after_backward;
+  if (rest->run) rest->run(t, rest->context);
 }
 
-// accelerator.backward(loss) divides by the number of micro batches; other loops have already done so.
+// accelerator.backward(loss) divides by the number of micro batches; other loops have already done so. AdaLOMO scales it.
 static plim_tensor *share_of(plim_tape *t, const plim_recipe *r, plim_tensor *loss) {
+  if (plim_optimizer_scales_loss(r->optimizer)) return mul_scalar(t, loss);
   return r->is_bare && r->uses_accelerator ? div_scalar(t, loss) : loss;
 }
 
@@ -131,7 +134,7 @@ static void update_in_turn(plim_tape *t, const plim_model *m, const plim_recipe 
   m->shards->before_step(t, m->shards);
   for (size_t i = 0; i < m->parameters.len; i++) {
     m->shards->before_update(t, m->shards, i);
-    plim_optimizer_step_one(t, r->optimizer, parameters, m->parameters.len, state, i);
+    plim_optimizer_step_one(t, r->optimizer, parameters, m->parameters.len, state, i, false);
     drop(t, &parameters[i]->grad);
   }
 }
@@ -145,6 +148,11 @@ void train_update(plim_tape *t, plim_model *m, const plim_recipe *r, plim_scaler
   else plim_optimizer_step(t, o, parameters, count, state, r->is_trainer);
   if (m->shards && m->shards->after_step) m->shards->after_step(t, m->shards);
   plim_zero_grad(t, m->parameters.at, count);
+  plim_tape_purpose(t, PLIM_FOR_ACTIVATIONS);
+  plim_work_step_end(t);
+}
+
+void train_skip_update(plim_tape *t) {
   plim_tape_purpose(t, PLIM_FOR_ACTIVATIONS);
   plim_work_step_end(t);
 }
@@ -379,33 +387,46 @@ static void bare_step(plim_tape *t, plim_model *m, const plim_recipe *r, variabl
 
 // ---- the optimizer in backward ------------------------------------------------------------------------
 
-// A parameter, its place in the list, and what its optimizer needs.
-typedef struct {
-  const plim_recipe *recipe;
-  plim_tensor *const *parameters;
-  plim_tensor **state;
-  size_t count, index;
-} own_optimizer;
-
 // optimizer.step(); optimizer.zero_grad()
 static void step_on_grad(plim_tape *t, void *context) {
-  const own_optimizer *o = context;
+  const train_own_optimizer *o = context;
   plim_purpose was = plim_tape_purpose(t, PLIM_FOR_OPTIMIZER);
-  plim_optimizer_step_one(t, o->recipe->optimizer, o->parameters, o->count, o->state, o->index);
+  plim_optimizer_step_one(t, o->recipe->optimizer, o->parameters, o->count, o->state, o->index,
+                          true);
   plim_zero_grad(t, o->parameters + o->index, 1);
   plim_tape_purpose(t, was);
 }
 
-// register_post_accumulate_grad_hook for every parameter. NULL when out of memory.
-static own_optimizer *step_in_backward(const plim_model *m, const plim_recipe *r,
-                                       plim_tensor **state) {
+// LOMO: all parameters that have a gradient.
+static void step_on_next_grad(plim_tape *t, void *context) {
+  train_own_optimizer *all = context;
+  for (size_t i = 0; i < all->count; i++)
+    if (all->parameters[i]->grad) step_on_grad(t, &all[i]);
+}
+
+// register_post_accumulate_grad_hook for every parameter; LOMO: register_hook, and once more behind the backward pass.
+train_own_optimizer *train_step_in_backward(plim_tape *t, const plim_model *m, const plim_recipe *r,
+                                            plim_tensor **state) {
   size_t count = m->parameters.len;
-  own_optimizer *all = calloc(count + 1, sizeof *all);
+  if (!r->steps_in_backward) return NULL;
+  train_own_optimizer *all = calloc(count + 1, sizeof *all);
   for (size_t i = 0; all && i < count; i++) {
-    all[i] = (own_optimizer){r, m->parameters.at, state, count, i};
-    m->parameters.at[i]->on_grad = (plim_hook){step_on_grad, &all[i], NULL};
+    all[i] = (train_own_optimizer){r, m->parameters.at, state, count, i};
+    if (plim_optimizer_lags(r->optimizer))
+      m->parameters.at[i]->before_grad = (plim_hook){step_on_next_grad, all, NULL};
+    else m->parameters.at[i]->on_grad = (plim_hook){step_on_grad, &all[i], NULL};
   }
+  if (!all) plim_tape_stop(t);
+  else if (plim_optimizer_lags(r->optimizer))
+    plim_state(t)->after_backward = (plim_hook){step_on_next_grad, all, NULL};
   return all;
+}
+
+void train_end_own_steps(plim_tape *t, const plim_model *m, train_own_optimizer *own) {
+  for (size_t i = 0; own && i < m->parameters.len; i++)
+    m->parameters.at[i]->on_grad = m->parameters.at[i]->before_grad = (plim_hook){0};
+  plim_state(t)->after_backward = (plim_hook){0};
+  free(own);
 }
 
 // ---- the loops --------------------------------------------------------------------------------------
@@ -424,8 +445,8 @@ static step_function *step_of(const plim_recipe *r) {
 static void train_manually(plim_tape *t, plim_model *m, const plim_recipe *r, plim_tensor **state) {
   variables v = {0};
   bool clips = train_clips(m, r) && (!r->is_bare || r->clips_bare);
-  own_optimizer *own = r->steps_in_backward ? step_in_backward(m, r, state) : NULL;
-  if (r->steps_in_backward && !own) plim_tape_stop(t);
+  plim_optimizer_begin(t, r->optimizer, m->parameters.at, m->parameters.len, state);
+  train_own_optimizer *own = train_step_in_backward(t, m, r, state);
   for (int i = 0; i < r->steps && !plim_state(t)->failed; i++) {
     plim_work_step_begin(t);
     for (int k = 0; k < train_micro_batches(r); k++) {
@@ -437,15 +458,13 @@ static void train_manually(plim_tape *t, plim_model *m, const plim_recipe *r, pl
     if (r->distils) plim_distillation_scale(t);
     if (clips && r->distils) set(t, &v.distillation.norm, train_clipped_norm(t, m, &v.scaler));
     else if (clips) plim_consume(t, train_clipped_norm(t, m, &v.scaler));
-    if (own) plim_tape_purpose(t, PLIM_FOR_ACTIVATIONS), plim_work_step_end(t);
+    if (own) train_skip_update(t);
     else train_update(t, m, r, &v.scaler, m->parameters.at, state);
     if (r->method == PLIM_METHOD_DPO_TUNE) plim_pairs_log(t, &v.pairs);
     if (r->distils) plim_distillation_log(t, &v.distillation);
     i = train_next_step(t, r, i);
   }
-  for (size_t i = 0; own && i < m->parameters.len; i++)
-    m->parameters.at[i]->on_grad = (plim_hook){0};
-  free(own);
+  train_end_own_steps(t, m, own);
   vec_free(&v.cached);
   free(v.contrast.columns);
 }
@@ -455,6 +474,7 @@ bool plim_train(plim_tape *t, plim_model *m, const plim_recipe *recipe) {
   plim_tensor **state = calloc(PLIM_OPTIMIZER_STATE * count + PLIM_OPTIMIZER_SHARED, sizeof *state);
   plim_tensor **grouped = calloc(count + 1, sizeof *grouped);
   bool ok = state && grouped;
+  plim_optimizer_prepare(m, recipe->optimizer, &recipe->projection);
   plim_tape_set_padding(t, recipe->padding);
   plim_state(t)->wraps_layers = recipe->wraps_layers;
   plim_state(t)->has_bitsandbytes |= plim_optimizer_is_bitsandbytes(recipe->optimizer);

@@ -44,6 +44,7 @@ typedef struct {
   int steps;
   int accumulate; // micro batches per step; 0 means 1
   const plim_optimizer *optimizer;
+  plim_projection projection; // of an optimizer that projects gradients
   plim_attention_kind attention;
   plim_mask_kind mask;
   int64_t padding;     // padded positions in every row, if attention skips them

@@ -26,6 +26,21 @@ void train_backward(plim_tape *t, plim_model *m, const plim_recipe *r, plim_scal
 void train_begin_optimizer(plim_tape *t, int step);
 bool train_clips(const plim_model *m, const plim_recipe *r);
 plim_tensor *train_clipped_norm(plim_tape *t, const plim_model *m, plim_scaler *scaler);
+// The optimizer of one parameter that steps in backward: its parameter, and what a step needs.
+typedef struct {
+  const plim_recipe *recipe;
+  plim_tensor *const *parameters;
+  plim_tensor **state;
+  size_t count, index;
+} train_own_optimizer;
+
+// Lets each parameter's optimizer step as soon as its gradient is complete, if the recipe asks for it; returns what
+// train_end_own_steps frees. NULL: it does not, or out of memory.
+train_own_optimizer *train_step_in_backward(plim_tape *t, const plim_model *m, const plim_recipe *r,
+                                            plim_tensor **state);
+void train_skip_update(plim_tape *t); // the end of a step whose parameters were updated in backward
+void train_end_own_steps(plim_tape *t, const plim_model *m, train_own_optimizer *own);
+
 void train_update(plim_tape *t, plim_model *m, const plim_recipe *r, plim_scaler *scaler,
                   plim_tensor *const *parameters, plim_tensor **state);
 

@@ -112,6 +112,7 @@ struct plim_model {
   vec(uint64_t) buffer_bytes;     // of its buffers; known only if the model is sharded
   struct plim_shards *shards;     // NULL if the model is not sharded
   plim_model *reference;          // of training from preferences: a frozen model, owned; or NULL
+  int64_t head_elements;          // hidden size * hidden size / attention heads; 0: there are none
   uint64_t elements, trainable;   // of all parameters, and of the trained ones, before sharding
   const plim_tensor *table_scale; // a buffer of the embedding of tokens; or NULL
   plim_tensor *extra;             // a second output of forward; the caller takes it over

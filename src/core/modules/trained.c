@@ -52,9 +52,10 @@ static void find_unmatched(const plim_model *m, const char *patterns, plim_train
 }
 
 // Parameters of towers have no names here: what sees images is not trained.
-static bool is_trained(const plim_model *m, const plim_parameter_name *n, const char *patterns) {
+bool plim_parameter_is_named(const plim_model *m, const plim_parameter_name *n,
+                             const char *patterns) {
   char name[NAME_BYTES];
-  if (n->spot == PLIM_SPOT_UNKNOWN) return false;
+  if (n->spot == PLIM_SPOT_UNKNOWN || !m->place) return false;
   name_of(m, n, name);
   return is_named(patterns, name);
 }
@@ -75,7 +76,8 @@ static void divide(plim_model *m) {
 void plim_train_named(plim_tape *t, plim_model *m, const plim_trained *which) {
   if (!m->place) return;
   for (size_t i = 0; i < m->names.len; i++)
-    m->names.at[i].tensor->requires_grad = is_trained(m, &m->names.at[i], which->names);
+    m->names.at[i].tensor->requires_grad =
+        plim_parameter_is_named(m, &m->names.at[i], which->names);
   divide(m);
   m->is_partly_trained = true;
   for (size_t i = 0; which->is_widened && i < m->parameters.len; i++)

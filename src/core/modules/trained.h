@@ -15,6 +15,10 @@ typedef struct {
 // Freezes the parameters of which none of the expressions occurs in the name, and widens the others if asked to.
 void plim_train_named(plim_tape *t, plim_model *m, const plim_trained *which);
 
+// Whether one of the expressions occurs in the name of a parameter. False if the name is not known.
+bool plim_parameter_is_named(const plim_model *m, const plim_parameter_name *n,
+                             const char *patterns);
+
 // Whether a layer, counted from 0, has a trained parameter.
 bool plim_layer_is_trained(const plim_model *m, int64_t layer);
 

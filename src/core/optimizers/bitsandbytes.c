@@ -1,5 +1,6 @@
 // The optimizers of bitsandbytes 0.50: state in float32, or in 8 bits with one scale per block, on the card or in
 // managed memory. The step itself works in place.
+#include "kernels.h"
 #include "optimizer_impl.h"
 #include "rounding.h"
 #include "traffic.h"
@@ -12,7 +13,11 @@
 #define BLOCK 256          // elements per scale: blocksize
 #define QUANTILES 256      // values of an 8-bit code: create_dynamic_map
 
-enum { MOMENT, SCALE = 2 }; // index of the first moment and of the first scale in the state
+enum {
+  MOMENT,
+  SCALE = 2,
+  UPDATE_NORM = 7
+}; // indices of the first moment and the first scale in the state
 
 // How many moments the tensor of a moment has.
 static int64_t times(const plim_optimizer *o, int moment) {
@@ -79,15 +84,29 @@ static void page(plim_tape *t, const plim_optimizer *o, const update *u) {
   plim_await(t, plim_copy_to_host(t, bytes, now));
 }
 
+static void make_state(plim_tape *t, const plim_optimizer *o, const update *u, size_t i,
+                       const plim_tensor *x) {
+  // Trainer asks for it by the name of the class, which GaLore's has not.
+  bool is_table = u->widens_tables && u->parameters[i]->is_table && !o->projects;
+  if (o->bits == 32 || plim_numel(&x->shape) < SMALLEST_8BIT || is_table)
+    make_wide(t, o, x, state_of(u, i));
+  else make_narrow(t, o, x, state_of(u, i), u->shared);
+  if (o->measures_updates) set(t, &state_of(u, i)[UPDATE_NORM], empty(t, dims(1), PLIM_FP32));
+}
+
+void update_with_bitsandbytes(plim_tape *t, const plim_optimizer *o, const update *u, size_t i,
+                              plim_tensor *x) {
+  if (is_new(u, i)) make_state(t, o, u, i, x);
+  if (!o->measures_updates || state_of(u, i)[MOMENT]->dtype != PLIM_FP32) return;
+  plim_tensor *wide = k_to(t, x, PLIM_FP32); // torch.norm(p.data.float())
+  plim_tensor *norm = k_sum(t, wide, (1u << x->shape.n) - 1, false, PLIM_FP32);
+  if (wide != x) plim_consume(t, wide);
+  plim_consume(t, norm);
+}
+
 void step_bitsandbytes(plim_tape *t, const plim_optimizer *o, const update *u) {
-  for (size_t i = 0; i < u->count; i++) {
-    const plim_tensor *p = u->parameters[i];
-    if (!is_new(u, i)) continue;
-    bool is_wide =
-        o->bits == 32 || plim_numel(&p->shape) < SMALLEST_8BIT || (u->widens_tables && p->is_table);
-    if (is_wide) make_wide(t, o, p, state_of(u, i));
-    else make_narrow(t, o, p, state_of(u, i), u->shared);
-  }
+  for (size_t i = 0; i < u->count; i++)
+    if (is_new(u, i)) make_state(t, o, u, i, u->parameters[i]);
   if (o->is_paged) page(t, o, u);
   update_by_bits(t, o, u);
 }

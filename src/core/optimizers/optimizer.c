@@ -146,6 +146,52 @@ static const plim_optimizer optimizers[] = {
     {.name = "schedule-free-radam", step_adamw_foreach, .moments = 2},
     {.name = "schedule-free-sgd", step_sgd_momentum, .moments = 1},
     {.name = "muon", step_muon, .moments = 1},
+    {.name = "galore",
+     step_low_rank,
+     .moments = 2,
+     .projects = true,
+     .order = PLIM_STEPS_PROJECTED_LAST},
+    {.name = "galore-8bit",
+     step_low_rank_8bit,
+     .moments = 2,
+     .bits = 8,
+     .measures_updates = true,
+     .projects = true,
+     .order = PLIM_STEPS_PROJECTED_LAST},
+    {.name = "galore-adafactor",
+     step_adafactor,
+     .projects = true,
+     .order = PLIM_STEPS_PROJECTED_LAST},
+    {.name = "apollo",
+     step_low_rank,
+     .moments = 2,
+     .projects = true,
+     .draws_projection = true,
+     .order = PLIM_STEPS_PROJECTED_LAST},
+    {.name = "apollo-mini",
+     step_low_rank,
+     .moments = 2,
+     .projects = true,
+     .draws_projection = true,
+     .scales_whole = true,
+     .order = PLIM_STEPS_PROJECTED_LAST},
+    {.name = "adam-mini",
+     step_adam_mini,
+     .moments = 1,
+     .divides_blocks = true,
+     .is_alone = true,
+     .order = PLIM_STEPS_AS_LISTED},
+    {.name = "came", step_came, .moments = 1, .is_alone = true},
+    {.name = "stable-adamw", step_stable_adamw, .moments = 2, .is_alone = true},
+    {.name = "optimi-adamw", step_optimi, .moments = 2, .is_alone = true},
+    {.name = "grokadamw", step_grokadamw, .is_alone = true},
+    {.name = "lomo", step_lomo, .lags = true, .order = PLIM_STEPS_AS_LISTED},
+    {.name = "adalomo",
+     step_lomo,
+     begin_adalomo,
+     .lags = true,
+     .has_factors = true,
+     .order = PLIM_STEPS_AS_LISTED},
     {.name = "adamw-torchao-8bit", step_torchao, .moments = 2, .bits = 8, .is_compiled = true},
     {.name = "adamw-torchao-4bit", step_torchao, .moments = 2, .bits = 4, .is_compiled = true},
 };
@@ -180,6 +226,17 @@ static const struct {
     {"schedule_free_sgd", "schedule-free-sgd"},
     {"adamw_torch_8bit", "adamw-torchao-8bit"},
     {"adamw_torch_4bit", "adamw-torchao-4bit"},
+    {"came_pytorch", "came"},
+    {"stable_adamw", "stable-adamw"},
+    {"optimi_adamw", "optimi-adamw"},
+    {"grokadamw", "grokadamw"},
+    {"galore_adamw", "galore"},
+    {"galore_adamw_layerwise", "galore"},
+    {"galore_adamw_8bit", "galore-8bit"},
+    {"galore_adamw_8bit_layerwise", "galore-8bit"},
+    {"galore_adafactor", "galore-adafactor"},
+    {"apollo_adamw", "apollo"},
+    {"apollo_adamw_layerwise", "apollo"},
     {"ao_adamw_8bit", "adamw-torchao-8bit"},
     {"ao_adamw_4bit", "adamw-torchao-4bit"},
 };
@@ -218,8 +275,20 @@ bool plim_optimizer_is_bitsandbytes(const plim_optimizer *o) {
   return o->step == step_bitsandbytes;
 }
 bool plim_optimizer_rounds(const plim_optimizer *o) { return o->bits == 8 || o->bits == 4; }
+bool plim_optimizer_projects(const plim_optimizer *o) { return o->projects; }
+bool plim_optimizer_draws_projection(const plim_optimizer *o) { return o->draws_projection; }
+plim_step_order plim_optimizer_order(const plim_optimizer *o) { return o->order; }
+bool plim_optimizer_scales_loss(const plim_optimizer *o) { return o->has_factors; }
+bool plim_optimizer_divides_blocks(const plim_optimizer *o) { return o->divides_blocks; }
+bool plim_optimizer_is_alone(const plim_optimizer *o) { return o->is_alone; }
+bool plim_optimizer_lags(const plim_optimizer *o) { return o->lags; }
 bool plim_optimizer_is_compiled(const plim_optimizer *o) { return o->is_compiled; }
 int plim_optimizer_moments(const plim_optimizer *o) { return o->moments; }
+
+void plim_optimizer_begin(plim_tape *t, const plim_optimizer *o, plim_tensor *const *parameters,
+                          size_t count, plim_tensor **state) {
+  if (o->begin) o->begin(t, parameters, count, state);
+}
 
 void plim_optimizer_step(plim_tape *t, const plim_optimizer *o, plim_tensor *const *parameters,
                          size_t count, plim_tensor **state, bool widens_tables) {
@@ -229,11 +298,11 @@ void plim_optimizer_step(plim_tape *t, const plim_optimizer *o, plim_tensor *con
 }
 
 void plim_optimizer_step_one(plim_tape *t, const plim_optimizer *o, plim_tensor *const *parameters,
-                             size_t count, plim_tensor **state, size_t index) {
-  plim_tensor **shared = state + PLIM_OPTIMIZER_STATE * count;
+                             size_t count, plim_tensor **state, size_t index, bool is_own) {
+  plim_tensor **one = state + PLIM_OPTIMIZER_STATE * index;
+  plim_tensor **shared = is_own ? one + OWN_SHARED : state + PLIM_OPTIMIZER_STATE * count;
   plim_work_parameters(t, 1);
-  o->step(t, o,
-          &(update){parameters + index, state + PLIM_OPTIMIZER_STATE * index, shared, 1, false});
+  o->step(t, o, &(update){parameters + index, one, shared, 1, false});
 }
 
 void plim_zero_grad(plim_tape *t, plim_tensor *const *parameters, size_t count) {

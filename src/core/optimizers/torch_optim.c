@@ -1,4 +1,4 @@
-// The optimizers of torch.optim, Lion, and those of schedulefree, whose steps allocate the same.
+// The optimizers of torch.optim, Lion, those of schedulefree, whose steps allocate the same, and those of torch-optimi.
 #include <stdlib.h>
 
 #include "kernels.h"
@@ -77,4 +77,39 @@ void step_lion(plim_tape *t, const plim_optimizer *o, const update *u) {
     plim_consume(t, sum);
   }
   update_one_by_one(t, u, 8, 19); // decay, clone, mul, add, sgn, add; for the average mul, add
+}
+
+// ---- torch-optimi 0.3.3 -------------------------------------------------------------------------------
+
+enum { COMPENSATION = 2, SQUARED_EPS, MEAN_SQUARE }; // its state behind the moments
+
+// Kahan summation, unless the parameter is float32.
+static void make_compensation(plim_tape *t, const update *u, size_t i) {
+  if (u->parameters[i]->dtype != PLIM_FP32) make_state(t, u, i, COMPENSATION, 1);
+}
+
+// AdamW with foreach=False: states of all parameters first, then one parameter after the other.
+void step_optimi(plim_tape *t, const plim_optimizer *o, const update *u) {
+  for (size_t i = 0; i < u->count; i++) {
+    if (!is_new(u, i)) continue;
+    make_state(t, u, i, 0, o->moments);
+    make_compensation(t, u, i);
+  }
+  for (size_t i = 0; i < u->count; i++)
+    if (u->parameters[i]->grad) plim_consume(t, k_like(t, u->parameters[i])); // exp_avg_sq.sqrt()
+  update_one_by_one(t, u, 8, 20);
+}
+
+// StableAdamW with Triton's kernels, which work in place.
+void step_stable_adamw(plim_tape *t, const plim_optimizer *o, const update *u) {
+  for (size_t i = 0; i < u->count; i++) {
+    if (!is_new(u, i)) continue;
+    const plim_tensor *p = u->parameters[i];
+    make_state(t, u, i, 0, o->moments);
+    set(t, &state_of(u, i)[SQUARED_EPS], empty(t, (plim_dims){0}, (plim_dtype)p->dtype));
+    if (p->dtype == PLIM_FP32) set(t, &state_of(u, i)[COMPENSATION], empty(t, dims(1), PLIM_U8));
+    make_compensation(t, u, i);
+    set(t, &state_of(u, i)[MEAN_SQUARE], empty(t, dims(1), PLIM_FP32));
+  }
+  update_one_by_one(t, u, 3, 13); // moments, the parameter, the scratch number
 }

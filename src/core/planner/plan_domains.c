@@ -377,12 +377,17 @@ static bool is_sent_twice(const plim_plan_request *r, const plim_choice *choice)
          choice->at[PLIM_KNOB_CHECKPOINT] == PLIM_CHECKPOINT_OFFLOADED;
 }
 
+static bool has_own_package(int64_t optimizer) {
+  const plim_optimizer *o = plim_optimizer_named(plim_optimizer_name((size_t)optimizer));
+  return plim_optimizer_is_alone(o) || plim_optimizer_projects(o) || plim_optimizer_lags(o);
+}
+
 // Offloaded optimizer state is updated on the host: bitsandbytes' optimizers have no CPU step, and DeepSpeed refuses
-// them.
+// them, as it does those of other packages.
 static bool has_no_step_there(const plim_choice *choice) {
   int64_t offload = choice->at[PLIM_KNOB_OFFLOAD], optimizer = choice->at[PLIM_KNOB_OPTIMIZER];
   bool has_state = offload == PLIM_OFFLOAD_OPTIMIZER || offload == PLIM_OFFLOAD_PARAMETERS;
-  return has_state && (is_paged(optimizer) || rounds(optimizer));
+  return has_state && (is_paged(optimizer) || rounds(optimizer) || has_own_package(optimizer));
 }
 
 // Whether a list of names, separated by spaces, has that of the value.

@@ -336,6 +336,7 @@ static void run(engine *e, task *k) {
   if (!n->function) {
     if (n->leaf->before_grad.run) n->leaf->before_grad.run(t, n->leaf->before_grad.context);
     accumulate_leaf(t, n, in[0]);
+    drop(t, &in[0]); // the leaf alone holds it
     if (n->leaf->on_grad.run) n->leaf->on_grad.run(t, n->leaf->on_grad.context);
   } else {
     unpack(t, n, hosts);

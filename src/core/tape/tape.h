@@ -117,6 +117,9 @@ struct plim_tensor {
   plim_tensor *held;           // of a leaf: the tensor that its hook keeps alive
   void *sharded;               // of a leaf: data of the sharding strategy; or NULL
   uint32_t refs;
+  // Of a leaf, for its optimizer: the rank to which its gradient is projected, or how many blocks of it have a second moment
+  // of their own (plim_optimizer_prepare); 0: neither.
+  uint32_t blocks;
   uint32_t layer; // of a leaf: 1 + the layer that used it; 0: used outside the layers
   uint8_t parts;  // of a leaf: bit i is set if plim_part i used it
   uint8_t module; // of a leaf: a plim_module_role

@@ -36,6 +36,7 @@ typedef struct {
   bool reduces_gradients;     // this backward is not under no_sync
   bool ends_step;             // this backward is the last before the optimizer step
   bool reduces_once;          // all backward passes of a step but the last are under no_sync
+  plim_hook after_backward;   // runs when a backward pass of the training loop has ended
   bool skips_adapters;        // adapters are disabled
   plim_versions versions;     // of the libraries
 } plim_tape_state;

@@ -508,6 +508,7 @@ static const plim_key llama_factory[] = {
   WORDS("use_galore", OPTIMIZER, galore, NULL),
   WORDS("use_apollo", OPTIMIZER, apollo, NULL),
   WORDS("use_badam", OPTIMIZER, badam, NULL),
+  WORDS("use_adam_mini", OPTIMIZER, adam_mini, NULL),
   WORDS("use_muon", OPTIMIZER, muon, NULL),
   WORDS("quantization_bit", QUANTISATION, bits_double, "plain", ADDABLE),
   REFINES("double_quantization", QUANTISATION, "nf4-double", double, NULL, LAST),
@@ -799,7 +800,7 @@ static const plim_key_set axolotl_sets[] = {
 };
 
 static const plim_key_set llama_factory_sets[] = {
-  TOGETHER(OPTIMIZER, "optim,use_galore,use_apollo,use_badam,use_muon"),
+  TOGETHER(OPTIMIZER, "optim,use_galore,use_apollo,use_badam,use_adam_mini,use_muon"),
   {0},
 };
 

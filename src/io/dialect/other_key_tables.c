@@ -39,6 +39,8 @@
 #define DECOMPOSITIONS "pissa* olora corda eva loftq lora_ga* orthogonal"
 #define WRAPPED_OTHERWISE "FSDP units that are not the layers"
 #define OTHER_WRAPPING "NO_WRAP SIZE_BASED_WRAP"
+// optim_args of GaLore and APOLLO.
+#define PROJECTIONS "rank=* update_proj_gap=* scale_type=* scale=*"
 #define SPLITS "splitting each batch between the GPUs"
 
 // Heads that the tape does not have, for keys that name a class of transformers.
@@ -113,7 +115,8 @@ static const plim_other_key axolotl[] = {
   EITHER("embeddings_skip_upcast", "the type of the embeddings"),
   EITHER("gc_steps", "emptying the cache every few steps"),
   EITHER("llmcompressor.* hatchery.*", "training with this tool"),
-  EITHER("optim_target_modules.*", "an optimizer that projects the gradients of these modules"),
+  READ("project_job_projection.c", "optim_target_modules optim_target_modules.* optim_args.rank optim_args.scale_type"),
+  FREE("how often a projection is made, and the size of the update", "optim_args.update_proj_gap optim_args.scale"),
   TIME("accelerator_config.gradient_accumulation_kwargs.sync_each_batch", "synchronising the gradients of every micro batch", OF_SEVERAL),
   TIME("ddp_find_unused_parameters", "searching for unused parameters", OF_SEVERAL),
   TIME("profiler_steps profiler_steps_start", "profiling"),
@@ -121,7 +124,7 @@ static const plim_other_key axolotl[] = {
 
   EITHER("lora_model_dir", RESUMED),
   FREE("the argument has no size", "optim_args.eps* optim_args.beta* optim_args.lr optim_args.weight_decay optim_args.bf16_stochastic_round"),
-  EITHER("optim_args.*", "this argument of the optimizer"),
+  EITHER("optim_args.*", "this argument of the optimizer", OFF PROJECTIONS),
   EITHER("selective_checkpointing.*", "this selection of what checkpointing keeps", OFF "[]"),
   EITHER("device", WITHOUT_CUDA, ONLY OTHER_DEVICES),
   EITHER("fsdp_config.*auto_wrap_policy", WRAPPED_OTHERWISE, ONLY OTHER_WRAPPING),
@@ -174,8 +177,9 @@ static const plim_other_key llama_factory[] = {
   MORE("moe_aux_loss_coef", "the router's logits and their loss"),
   MORE("enable_torch_profiler profiler_profile_memory", "profiling"),
 
-  LESS("use_adam_mini", "Adam-mini, whose states are smaller,"),
-  LESS("galore_layerwise apollo_layerwise", "updating each layer during the backward pass"),
+  READ("project_job_projection.c", "galore_rank galore_target galore_layerwise apollo_rank apollo_target apollo_layerwise apollo_scale_type"),
+  EITHER("galore_proj_type apollo_proj_type", "projecting another side of the gradients", OFF "std"),
+  MORE("apollo_proj", "APOLLO's projection on singular vectors", OFF "random"),
 
   EITHER("adapter_name_or_path", RESUMED),
   MORE("ref_model", "a reference model that is loaded beside the adapters"),
@@ -311,8 +315,8 @@ static const plim_other_key training_arguments[] = {
   MORE("use_cache", "keeping keys and values for generation"),
   MORE("batch_eval_metrics include_for_metrics.*", "what evaluation keeps for metrics"),
   FREE("the argument has no size", "optim_args.eps* optim_args.beta* optim_args.lr optim_args.weight_decay"),
-  EITHER("optim_args optim_args.*", "arguments of the optimizer"),
-  EITHER("optim_target_modules.*", "an optimizer that projects the gradients of these modules"),
+  READ("project_job_projection.c", "optim_target_modules optim_target_modules.* optim_args.rank optim_args.scale_type"),
+  EITHER("optim_args optim_args.*", "arguments of the optimizer", OFF PROJECTIONS),
   EITHER("torchdynamo", "torch.compile"),
   EITHER("fsdp_config.*auto_wrap_policy", WRAPPED_OTHERWISE, ONLY OTHER_WRAPPING),
   LESS("accelerator_config.split_batches split_batches", SPLITS),

@@ -182,6 +182,7 @@ WORDS(pure_bf16, {"true", "none"}, {"false", "-"});
 WORDS(galore, {"true", "galore"}, {"false", "-"});
 WORDS(apollo, {"true", "apollo"}, {"false", "-"});
 WORDS(badam, {"true", "badam"}, {"false", "-"});
+WORDS(adam_mini, {"true", "adam-mini"}, {"false", "-"});
 WORDS(muon, {"true", "muon"}, {"false", "-"});
 WORDS(any_fp8, {"*", "fp8"});
 WORDS(empty_level, {"0", "?0"}, {"1", "1"}, {"2", "1"});

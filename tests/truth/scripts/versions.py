@@ -126,15 +126,15 @@ class Texts(torch.utils.data.Dataset):
         return {"input_ids": ids, "attention_mask": torch.ones_like(ids), "labels": labels}
 
 
-def train(case, model, config, kind):
+def train(case, model, config, kind, optimizer=None):
     from transformers import Trainer, TrainingArguments
     args = TrainingArguments(
         output_dir="trainer", per_device_train_batch_size=case["batch"], max_steps=case["steps"],
         gradient_accumulation_steps=case.get("accum", 1), bf16=case.get("amp") == "bf16", fp16=case.get("amp") == "fp16",
-        gradient_checkpointing=case.get("ckpt") is True, optim="adamw_torch_fused", report_to=[], save_strategy="no",
+        gradient_checkpointing=case.get("ckpt") is True, report_to=[], save_strategy="no",
         gradient_checkpointing_kwargs={"use_reentrant": case.get("reentrant", False)} if case.get("ckpt") is True else None,
-        logging_steps=1000, learning_rate=1e-5, disable_tqdm=True)
-    Trainer(model=model, args=args, train_dataset=Texts(case, config.vocab_size, kind)).train()
+        logging_steps=1000, learning_rate=1e-5, disable_tqdm=True, **case.get("arguments", {"optim": "adamw_torch_fused"}))
+    Trainer(model=model, args=args, train_dataset=Texts(case, config.vocab_size, kind), optimizers=(optimizer, None)).train()
 
 
 def shortened(snapshot):

@@ -9,14 +9,15 @@
 #include "key_names.h"
 #include "project_impl.h"
 
-// A setting holds its knob if it is above `limit`, true, or a word other than "false" and "none".
+// A setting holds its knob if it is above `limit`, true, or a word other than "false" and "none"; or if its text fits one of
+// the patterns in `values`.
 typedef struct {
   plim_dialect dialect; // PLIM_DIALECTS: any
-  const char *key;      // with * if there is `only`
+  const char *key;      // with * if there are `values`
   int64_t limit;
   plim_knob knob;
   const char *reason;
-  const char *only; // the rule is about these values alone (with *); NULL: about all of them
+  const char *values; // separated by blanks; or NULL
 } rule;
 
 #define ANY PLIM_DIALECTS
@@ -24,7 +25,24 @@ typedef struct {
 #define AXOLOTL PLIM_DIALECT_AXOLOTL
 #define FACTORY PLIM_DIALECT_LLAMA_FACTORY
 
+#define LAYERWISE "must be 1 when the optimizer steps during backward"
+#define LATE "LOMO updates the parameters after each micro batch"
+#define ALONE "the optimizer steps before gradients are reduced"
+#define PROJECTED "GaLore and APOLLO need whole parameters"
+#define ADAPTED "GaLore and APOLLO train whole layers"
+
 static const rule rules[] = {
+    // transformers 5.17, trainer_optimizer.py: Trainer's keys, and Axolotl's.
+    {ANY, "optim", 0, PLIM_KNOB_ACCUMULATE, LAYERWISE, "*_layerwise"},
+    {ANY, "optimizer", 0, PLIM_KNOB_ACCUMULATE, LAYERWISE, "*_layerwise"},
+    {ANY, "optim", 0, PLIM_KNOB_STRATEGY, PROJECTED, "galore_* apollo_*"},
+    {ANY, "optimizer", 0, PLIM_KNOB_STRATEGY, PROJECTED, "galore_* apollo_*"},
+    {ANY, "optim", 0, PLIM_KNOB_ACCUMULATE, LATE, "lomo adalomo"},
+    {ANY, "optim", 0, PLIM_KNOB_STRATEGY, ALONE, "*_layerwise lomo adalomo"},
+    {ANY, "optimizer", 0, PLIM_KNOB_STRATEGY, ALONE, "*_layerwise"},
+    {ANY, "optim", 0, PLIM_KNOB_LORA_RANK, ADAPTED, "galore_* apollo_*"},
+    {ANY, "optimizer", 0, PLIM_KNOB_LORA_RANK, ADAPTED, "galore_* apollo_*"},
+
     {ANY, "context_parallel_size", 1, PLIM_KNOB_MICRO_BATCH,
      "must be 1 when sequences are split across GPUs"},
     {ANY, "cp_size", 1, PLIM_KNOB_MICRO_BATCH, "must be 1 when sequences are split across GPUs"},
@@ -114,14 +132,24 @@ static bool is_on(const plim_value *value, int64_t limit) {
   return n.kind == PLIM_VALUE_INTEGER && n.integer > limit;
 }
 
-// The setting of the file with one of the values that the rule is about.
+static bool fits_one_of(const char *patterns, const plim_value *value) {
+  char pattern[32];
+  if (value->kind != PLIM_VALUE_TEXT) return false;
+  for (const char *at = patterns; *at; at += strspn(at, " ")) {
+    size_t n = strcspn(at, " ");
+    snprintf(pattern, sizeof pattern, "%.*s", (int)n, at);
+    if (fnmatch(pattern, value->text, FNM_CASEFOLD) == 0) return true;
+    at += n;
+  }
+  return false;
+}
+
 static const plim_setting *find_value(const plim_project_file *f, const rule *r) {
   char name[PLIM_KEY_BYTES];
   for (size_t i = 0; i < f->settings.at.len; i++) {
     const plim_setting *s = &f->settings.at.at[i];
     plim_key_name(s->key, name);
-    bool is_text = s->value.kind == PLIM_VALUE_TEXT && plim_key_fits(name, r->key, true);
-    if (is_text && fnmatch(r->only, s->value.text, FNM_CASEFOLD) == 0) return s;
+    if (plim_key_fits(name, r->key, true) && fits_one_of(r->values, &s->value)) return s;
   }
   return NULL;
 }
@@ -131,8 +159,8 @@ static const plim_setting *reason_to_hold(const plim_project *p, const rule *r) 
   if (r->dialect != ANY && r->dialect != p->dialect) return NULL;
   for (size_t i = 0; i < p->files.len; i++) {
     const plim_project_file *f = p->files.at[i];
-    const plim_setting *s = r->only ? find_value(f, r) : plim_project_setting(f, r->key);
-    if (s && (r->only || is_on(&s->value, r->limit))) return s;
+    const plim_setting *s = r->values ? find_value(f, r) : plim_project_setting(f, r->key);
+    if (s && (r->values || is_on(&s->value, r->limit))) return s;
   }
   return NULL;
 }
@@ -144,7 +172,7 @@ void plim_project_apply_rules(plim_project *p) {
     if (!s) continue;
     k->is_fixed = true;
     snprintf(k->why, sizeof k->why, "%.120s (%.90s)", rules[i].reason,
-             rules[i].only ? s->value.text : s->key);
+             rules[i].values ? s->value.text : s->key);
   }
 }
 
