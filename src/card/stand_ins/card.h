@@ -143,8 +143,9 @@ void card_count_launch(int device, const char *kernel);
 // Whether the names of kernels do not matter any more on this device.
 bool card_knows_kernels(int device);
 
-// Takes addresses for memory of the driver or of a library, which is part of the context's share.
-void card_take_addresses(int device, uint64_t bytes);
+// Takes the addresses that a handle of cuBLAS needs, which allocates so much for itself. The memory is part of the
+// context's share.
+void card_make_handle(int device, uint64_t bytes);
 
 // Takes memory of a device that is never given back, without an address. False: there is not enough.
 bool card_take(int device, uint64_t bytes);

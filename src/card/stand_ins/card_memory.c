@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 
 #include "card.h"
-#include "driver.h"
+#include "own_memory.h"
 #include "vec.h"
 
 #define PAGE (2ull << 20) // of device memory: what the driver gives to a segment is a multiple
@@ -83,10 +83,14 @@ static uint64_t take_range(uint64_t bytes) {
 
 static void give_back_range(uint64_t start, uint64_t bytes) { munmap((void *)start, bytes); }
 
+static plim_address_model *addresses_of(int device) {
+  addresses[device].space = (plim_address_space){take_range, give_back_range};
+  return &addresses[device];
+}
+
 // 0: none is left.
 static uint64_t new_address(int device, uint64_t bytes) {
-  addresses[device].space = (plim_address_space){take_range, give_back_range};
-  plim_driver driver = plim_address_model_driver(&addresses[device]);
+  plim_driver driver = plim_address_model_driver(addresses_of(device));
   uint64_t address = driver.reserve(driver.self, bytes);
   return address == PLIM_UNKNOWN || address == PLIM_DRIVER_FAILED ? 0 : address;
 }
@@ -98,25 +102,8 @@ static void give_back_address(int device, uint64_t address, uint64_t bytes) {
 
 // ---- what the driver keeps for itself ------------------------------------------------------------------
 
-// The driver's own allocations take addresses between the program's, and so decide which segment lies below which. The
-// context's share, which the record has, contains them; here are only their addresses, as recorded on an H200 (driver 580,
-// CUDA 13, torch 2.11):
-// - 72 MiB and the threads' local memory when a context begins;
-// - 2 MiB for code when the first kernel is launched;
-// - larger local memory when a kernel is launched that does more than draw random numbers. The old one is given back;
-// - 10 MiB when a kernel is launched that checks its arguments: assert() needs buffers.
-#define CONTEXT_ADDRESSES (72ull << 20)
-#define LOCAL_BYTES 1472        // per thread
-#define LARGER_LOCAL_BYTES 1792 // per thread
-#define CODE_ADDRESSES (2ull << 20)
-#define ASSERT_ADDRESSES (10ull << 20)
-
-typedef struct {
-  uint64_t local_memory, local_bytes;
-  bool has_code, has_larger_local_memory, has_assert_buffers;
-} own_memory;
-
-static own_memory own[CARD_MAX_DEVICES];
+// Its bytes are part of the context's share, which the record has; here are only their addresses.
+static plim_own_memory own[CARD_MAX_DEVICES];
 
 static const char *const random_kernels[] = {"distribution_elementwise", NULL};
 static const char *const checking_kernels[] = {"gather",     "index_",   "indexSelect", "scatter",
@@ -128,25 +115,9 @@ static bool is_among(const char *kernel, const char *const parts[]) {
   return false;
 }
 
-// Recorded: local memory for 144 multiprocessors, all that the chip has, of which 132 are used. Other cards are assumed to
-// have the same proportion.
-static uint64_t local_memory_bytes(uint64_t bytes_per_thread) {
-  uint64_t multiprocessors = (uint64_t)card()->multiprocessors * 12 / 11;
-  return up(multiprocessors * (uint64_t)card()->threads_per_multiprocessor * bytes_per_thread);
-}
-
-static void take_local_memory(int device, uint64_t bytes_per_thread) {
-  own_memory *mine = &own[device];
-  uint64_t bytes = local_memory_bytes(bytes_per_thread), address = new_address(device, bytes);
-  if (mine->local_memory) give_back_address(device, mine->local_memory, mine->local_bytes);
-  mine->local_memory = address;
-  mine->local_bytes = bytes;
-}
-
-static void begin_addresses(int device) {
-  if (own[device].local_memory) return;
-  new_address(device, CONTEXT_ADDRESSES);
-  take_local_memory(device, LOCAL_BYTES);
+static plim_kernel_kind kind_of(const char *kernel) {
+  if (is_among(kernel, checking_kernels)) return PLIM_KERNEL_CHECKING;
+  return is_among(kernel, random_kernels) ? PLIM_KERNEL_RANDOM : PLIM_KERNEL_PLAIN;
 }
 
 // ---- how much is in use -----------------------------------------------------------------------------
@@ -176,7 +147,9 @@ static void begin_context(int device) {
   if (mine->context_bytes || !card_record_here()) return;
   mine->context_bytes = card_record_here()->context_bytes;
   note_peak(device, used_on(device));
-  begin_addresses(device);
+  if (!own[device].threads)
+    plim_own_memory_begin(&own[device], addresses_of(device), card()->multiprocessors,
+                          card()->threads_per_multiprocessor);
 }
 
 static void charge_host(int64_t bytes) {
@@ -237,38 +210,21 @@ void card_use(int device) {
   pthread_mutex_unlock(&lock);
 }
 
-static void take_for_kernel(int device, const char *kernel) {
-  own_memory *mine = &own[device];
-  if (!mine->has_code) new_address(device, CODE_ADDRESSES);
-  mine->has_code = true;
-  if (!mine->has_larger_local_memory && !is_among(kernel, random_kernels)) {
-    take_local_memory(device, LARGER_LOCAL_BYTES);
-    new_address(device, CODE_ADDRESSES);
-    mine->has_larger_local_memory = true;
-  }
-  if (!mine->has_assert_buffers && is_among(kernel, checking_kernels)) {
-    new_address(device, ASSERT_ADDRESSES);
-    mine->has_assert_buffers = true;
-  }
-}
-
-bool card_knows_kernels(int device) {
-  return own[device].has_larger_local_memory && own[device].has_assert_buffers;
-}
+bool card_knows_kernels(int device) { return plim_own_memory_is_complete(&own[device]); }
 
 void card_count_launch(int device, const char *kernel) {
   __atomic_add_fetch(&card_process_here()->launches, 1, __ATOMIC_RELAXED);
   if (card_knows_kernels(device)) return; // the usual case, which needs no lock
   pthread_mutex_lock(&lock);
   begin_context(device);
-  take_for_kernel(device, kernel);
+  plim_own_memory_launch(&own[device], addresses_of(device), kind_of(kernel));
   pthread_mutex_unlock(&lock);
 }
 
-void card_take_addresses(int device, uint64_t bytes) {
+void card_make_handle(int device, uint64_t bytes) {
   pthread_mutex_lock(&lock);
   begin_context(device);
-  new_address(device, up(bytes));
+  plim_own_memory_handle(&own[device], addresses_of(device), bytes);
   pthread_mutex_unlock(&lock);
 }
 

@@ -19,8 +19,6 @@ static int count_product(int type, int64_t m, int64_t n, int64_t k, int64_t batc
   return CARD_OK;
 }
 
-#define CODE_BYTES (2u << 20) // recorded on an H200: twice for each handle
-
 // What a handle allocates for itself: buffers as ":KIB:COUNT:KIB:COUNT" lists them. The defaults are those of cuBLAS's
 // manual; on an H200 the driver's addresses show the 64 MiB.
 static uint64_t handle_bytes(void) {
@@ -35,8 +33,7 @@ static uint64_t handle_bytes(void) {
 }
 
 STAND_IN int cublasCreate_v2(void **handle) {
-  for (int i = 0; i < 2; i++) card_take_addresses(card_device(), CODE_BYTES);
-  card_take_addresses(card_device(), handle_bytes());
+  card_make_handle(card_device(), handle_bytes());
   *handle = card_handle();
   return CARD_OK;
 }

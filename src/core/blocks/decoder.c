@@ -280,7 +280,8 @@ static void build(plim_tape *t, plim_decoder *m, plim_dtype d) {
   int64_t tokens = m->c.vocabulary + m->c.family->more_tokens;
   m->model.place = layers_place(m);
   m->model.spot = PLIM_SPOT_BESIDE;
-  m->embed_tokens = plim_model_parameter(t, &m->model, dims(tokens, m->c.hidden), d);
+  m->embed_tokens =
+      plim_model_table(t, &m->model, dims(tokens, m->c.hidden), d, m->c.has_padding_row);
   plim_model_name(&m->model, m->code->table ? m->code->table : "embed_tokens", "weight");
   if (m->code->has_embed_scale) set(t, &m->embed_scale, empty(t, (plim_dims){0}, d));
   m->model.table_scale = m->embed_scale;

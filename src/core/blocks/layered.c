@@ -40,7 +40,8 @@ static void add_head(plim_tape *t, plim_layered *m, plim_dtype dtype) {
 static void build(plim_tape *t, plim_layered *m, plim_dtype d) {
   m->model.place = m->code->layers;
   m->model.spot = PLIM_SPOT_BESIDE;
-  m->words = plim_model_parameter(t, &m->model, dims(m->c.vocabulary, m->c.hidden), d);
+  m->words =
+      plim_model_table(t, &m->model, dims(m->c.vocabulary, m->c.hidden), d, m->c.has_padding_row);
   plim_model_name(&m->model, "embed_tokens", "weight");
   if (m->code->has_word_norm) m->word_norm = plim_layered_norm(t, m, d);
   if (m->code->has_positions)

@@ -2,7 +2,7 @@
 #ifndef PLIM_CORE_PREDICT_IMPL_H
 #define PLIM_CORE_PREDICT_IMPL_H
 
-#include "driver.h"
+#include "own_memory.h"
 #include "predict.h"
 #include "rounds.h"
 
@@ -11,6 +11,7 @@ enum { MAX_DEVICES = 2 };
 // One card that receives the tape's stream: its allocator and its prediction.
 typedef struct {
   plim_address_model addresses;
+  plim_own_memory driver; // what the driver keeps of the addresses
   plim_allocator *allocator;
   plim_prediction *out;
   uint64_t retries; // of rounds that were skipped

@@ -79,8 +79,8 @@ static plim_batch batch_new(plim_tape *t, const plim_model *m, const plim_recipe
     plim_state(t)->failed |= !b.columns;
     return b;
   }
-  set(t, &b.ids, empty(t, shape, PLIM_I64));
-  set(t, &b.mask, empty(t, shape, PLIM_I64));
+  set(t, &b.ids, train_copied(t, shape));
+  set(t, &b.mask, train_copied(t, shape));
   if (!m->is_bare) train_load_labels(t, m, r, &b);
   return b;
 }

@@ -198,10 +198,16 @@ plim_dims train_ids_shape(const plim_model *m, const plim_recipe *r) {
   return dims(r->batch * plim_texts_of_example(m), r->length);
 }
 
+plim_tensor *train_copied(plim_tape *t, plim_dims shape) {
+  plim_tape_written(t, PLIM_BY_COPY);
+  return empty(t, shape, PLIM_I64);
+}
+
 void train_load_labels(plim_tape *t, const plim_model *m, const plim_recipe *r, plim_batch *b) {
   plim_dims shape = train_labels_shape(m, r);
+  plim_tape_written(t, PLIM_BY_COPY);
   plim_tensor *labels = empty(t, shape, plim_labels_dtype(m));
-  plim_tensor *ends = plim_has_ends(m) ? empty(t, shape, PLIM_I64) : NULL;
+  plim_tensor *ends = plim_has_ends(m) ? train_copied(t, shape) : NULL;
   set(t, &b->labels, labels);
   set(t, &b->ends, ends);
 }
@@ -215,8 +221,8 @@ plim_mask_kind train_mask_of(const plim_recipe *r) {
 static void load_batch(plim_tape *t, const plim_model *m, const plim_recipe *r, plim_batch *b) {
   plim_dims shape = train_ids_shape(m, r);
   plim_batch fresh = {0};
-  set(t, &fresh.ids, empty(t, shape, PLIM_I64));
-  if (r->mask != PLIM_MASK_NONE) set(t, &fresh.mask, empty(t, shape, PLIM_I64));
+  set(t, &fresh.ids, train_copied(t, shape));
+  if (r->mask != PLIM_MASK_NONE) set(t, &fresh.mask, train_copied(t, shape));
   if (!m->is_bare) train_load_labels(t, m, r, &fresh);
   set(t, &b->ids, give(t, &fresh.ids));
   set(t, &b->mask, give(t, &fresh.mask));
@@ -302,8 +308,8 @@ static void step(plim_tape *t, plim_model *m, const plim_recipe *r, variables *v
 static void chunked_step(plim_tape *t, plim_model *m, const plim_recipe *r, variables *v,
                          bool is_last) {
   plim_dims shape = dims(r->batch, r->length);
-  set(t, &v->batch.ids, empty(t, shape, PLIM_I64));
-  if (r->mask != PLIM_MASK_NONE) set(t, &v->batch.mask, empty(t, shape, PLIM_I64));
+  set(t, &v->batch.ids, train_copied(t, shape));
+  if (r->mask != PLIM_MASK_NONE) set(t, &v->batch.mask, train_copied(t, shape));
   v->batch.mask_kind = train_mask_of(r);
   v->batch.attention = r->attention;
   v->batch.checkpoint = r->checkpoint;
@@ -354,8 +360,8 @@ static void distillation_step(plim_tape *t, plim_model *m, const plim_recipe *r,
 static void load_bare_batch(plim_tape *t, const plim_model *m, const plim_recipe *r,
                             plim_batch *b) {
   plim_dims shape = train_ids_shape(m, r);
-  set(t, &b->ids, empty(t, shape, PLIM_I64));
-  if (r->mask != PLIM_MASK_NONE) set(t, &b->mask, empty(t, shape, PLIM_I64));
+  set(t, &b->ids, train_copied(t, shape));
+  if (r->mask != PLIM_MASK_NONE) set(t, &b->mask, train_copied(t, shape));
   if (has_targets(m, r) || m->label_head) train_load_labels(t, m, r, b);
   b->mask_kind = r->mask;
   b->attention = r->attention;

@@ -8,6 +8,8 @@
 plim_dims train_labels_shape(const plim_model *m, const plim_recipe *r);
 plim_dims train_ids_shape(const plim_model *m, const plim_recipe *r);
 // Sets the batch's labels to new ones.
+// A part of the batch, copied from the host.
+plim_tensor *train_copied(plim_tape *t, plim_dims shape);
 void train_load_labels(plim_tape *t, const plim_model *m, const plim_recipe *r, plim_batch *b);
 plim_mask_kind train_mask_of(const plim_recipe *r);
 // model(**batch), with saved tensors kept where the recipe asks for.

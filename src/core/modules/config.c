@@ -250,8 +250,16 @@ static int64_t extent_of(double value) {
 
 static const char looks_ahead[] = "use_bidirectional_attention"; // "vision", "all", or null
 
+static const char padding[] = "pad_token_id";
+
+void plim_config_null(plim_config *c, const char *key) {
+  if (strcmp(key, padding) == 0) c->has_padding_row = false;
+  else plim_config_number(c, key, 0);
+}
+
 void plim_config_number(plim_config *c, const char *key, double value) {
   if (value == 0 && strcmp(key, looks_ahead) == 0) c->has_image_blocks = false;
+  if (strcmp(key, padding) == 0) c->has_padding_row = !c->family->has_no_padding_row;
   if (strcmp(key, "use_expert_bias") == 0) c->lacks_expert_bias = value == 0;
   if (strcmp(key, "position_biased_input") == 0) c->lacks_position_bias = value == 0;
   for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {

@@ -150,6 +150,7 @@ typedef struct {
   int64_t original_positions; // before they were scaled
   double qkv_bound;           // clip_qkv; 0: none
   bool has_qkv_bias;          // where the family's code asks: of q, k and v alone
+  bool has_padding_row;       // of the table of tokens: "pad_token_id"
   bool ties_embeddings, has_attention_bias, has_mlp_bias, has_gated_mlp;
   bool has_norm_bias, has_head_bias; // of all norms; of a head's first layer
   bool averages_tokens; // a head for texts takes the mean of all tokens: "classifier_pooling"
@@ -200,10 +201,11 @@ typedef struct {
 // The row of the whole model: plim_config.outer, or else the family.
 const plim_family *plim_config_whole(const plim_config *c);
 
-// One key of config.json: a number (a bool is 0 or 1, null is 0) or a text. Keys that do not affect
+// One key of config.json: a number (a bool is 0 or 1), null or a text. Keys that do not affect
 // memory are ignored. The keys inside "rope_scaling", "rope_parameters" and "text_config" are given like the
 // others, those inside "vision_config" as "vision_config.hidden_size".
 void plim_config_number(plim_config *c, const char *key, double value);
+void plim_config_null(plim_config *c, const char *key);
 void plim_config_text(plim_config *c, const char *key, const char *value);
 // The next item of a list of texts, such as "layer_types", or of numbers, such as "no_rope_layers", whose place in the
 // list is `index`.

@@ -105,6 +105,7 @@ struct plim_family {
   bool divides_width;          // a head is hidden / heads wide, whatever head_dim says
   bool turns_part_of_head;     // rotary positions rotate a part of each head, as config.json says
   bool reads_yarn_as_longrope; // older files call its scaling "yarn"
+  bool has_no_padding_row;     // its code does not tell nn.Embedding which token is padding
   bool lacks_sdpa;             // its class lacks _supports_sdpa: attention is eager by default
   bool
       lacks_flash; // its class has no code for the flash-attn package, or one of its own, which is not modelled

@@ -29,7 +29,7 @@ plim_linear plim_linear_new(plim_tape *t, plim_model *m, const char *path, int64
   l.weight = plim_model_parameter(t, m, dims(out, in), dtype);
   l.weight->is_projection = true;
   plim_model_name(m, path, "weight");
-  if (has_bias) l.bias = plim_model_parameter(t, m, dims(out), dtype);
+  if (has_bias) l.bias = plim_model_random(t, m, dims(out), dtype);
   if (has_bias) plim_model_name(m, path, "bias");
   return l;
 }

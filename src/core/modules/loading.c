@@ -29,6 +29,7 @@ static void load_parameter(void *context, plim_tensor *p) {
   loading *l = context;
   if (l->m->assemble && l->m->assemble(l->t, l->m, p)) return;
   if (l->kind == PLIM_WEIGHTS_PLAIN) return;
+  plim_tape_written(l->t, PLIM_BY_COPY);
   plim_retype(l->t, p, (plim_dtype)p->dtype);
   if (p->is_projection) plim_quantise(l->t, p, l->kind);
 }
@@ -50,6 +51,7 @@ void plim_load_to_device(plim_tape *t, plim_model *m, plim_weights_kind kind) {
   plim_tape_end_host(t);
   // transformers' caching_allocator_warmup, in units of float16: makes the parameters lie in one segment.
   for_each(m, count_bytes, &l);
+  plim_tape_written(t, PLIM_BY_COPY);
   plim_consume(t, scratch(t, (uint64_t)l.bytes / 2 * 2));
   for_each(m, load_parameter, &l);
   plim_tape_move_to_device(t);

@@ -27,14 +27,30 @@ void *plim_model_array(plim_model *m, int64_t count, size_t bytes) {
   return NULL;
 }
 
-plim_tensor *plim_model_parameter(plim_tape *t, plim_model *m, plim_dims shape, plim_dtype dtype) {
+static plim_tensor *parameter(plim_tape *t, plim_model *m, plim_dims shape, plim_dtype dtype,
+                              plim_writer writer) {
   plim_tensor *p = NULL;
+  plim_tape_written(t, writer);
   set(t, &p, empty(t, shape, dtype));
   p->requires_grad = true;
   m->elements += (uint64_t)plim_numel(&shape);
   if (!vec_push(&m->parameters, p)) m->failed = true;
   if (!vec_push(&m->names, (plim_parameter_name){p, NULL, "weight", m->spot})) m->failed = true;
   return p;
+}
+
+// A matrix is made of random numbers, a vector of ones or zeros.
+plim_tensor *plim_model_parameter(plim_tape *t, plim_model *m, plim_dims shape, plim_dtype dtype) {
+  return parameter(t, m, shape, dtype, shape.n > 1 ? PLIM_BY_RANDOM_KERNEL : PLIM_BY_KERNEL);
+}
+
+plim_tensor *plim_model_random(plim_tape *t, plim_model *m, plim_dims shape, plim_dtype dtype) {
+  return parameter(t, m, shape, dtype, PLIM_BY_RANDOM_KERNEL);
+}
+
+plim_tensor *plim_model_table(plim_tape *t, plim_model *m, plim_dims shape, plim_dtype dtype,
+                              bool has_padding_row) {
+  return parameter(t, m, shape, dtype, has_padding_row ? PLIM_BY_KERNEL : PLIM_BY_RANDOM_KERNEL);
 }
 
 void plim_model_name(plim_model *m, const char *path, const char *end) {

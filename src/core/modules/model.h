@@ -155,6 +155,11 @@ void plim_model_delete(plim_model *m);
 
 // Adds a new trained parameter to the model.
 plim_tensor *plim_model_parameter(plim_tape *t, plim_model *m, plim_dims shape, plim_dtype dtype);
+// The same; a vector, too, has random numbers.
+plim_tensor *plim_model_random(plim_tape *t, plim_model *m, plim_dims shape, plim_dtype dtype);
+// A table of tokens. nn.Embedding sets the row of the padding token to 0.
+plim_tensor *plim_model_table(plim_tape *t, plim_model *m, plim_dims shape, plim_dtype dtype,
+                              bool has_padding_row);
 // Names the parameter that was added last. Both texts must outlive the model.
 void plim_model_name(plim_model *m, const char *path, const char *end);
 

@@ -37,6 +37,7 @@ static plim_tensor *divided_by(plim_tape *t, const plim_tensor *x) {
 
 // number ** x, where x is a temporary; the number becomes a tensor.
 static plim_tensor *raised_to(plim_tape *t, plim_tensor *x) {
+  plim_tape_written(t, PLIM_BY_CHECKING_KERNEL);
   plim_tensor *out = floats(t, x->shape.at[0]);
   plim_consume(t, scratch(t, 8));
   plim_consume(t, x);

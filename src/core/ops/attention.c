@@ -76,6 +76,7 @@ static plim_tensor *cudnn(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_ten
   plim_tensor *out = empty_strided(t, shape, k_strides(q, NULL), (plim_dtype)q->dtype);
   plim_tensor *logsumexp = n ? empty(t, rows, PLIM_FP32) : NULL;
   plim_work_attention(t, n, PLIM_SDPA_CUDNN, q, k);
+  plim_tape_written(t, PLIM_BY_CUDNN);
   plim_consume(t, scratch(t, 256));
   plim_tensor *kept[] = {logsumexp, out, offset, seed};
   for (size_t i = 0; n && i < sizeof kept / sizeof *kept; i++) node_save_output(t, n, kept[i]);

@@ -68,6 +68,7 @@ plim_tensor *embedding(plim_tape *t, plim_tensor *weight, plim_tensor *ids) {
   shape.at[shape.n++] = weight->shape.at[1];
   plim_tensor *flat =
       k_reshape(t, ids, dims(plim_numel(&ids->shape))); // a copy if ids are expanded
+  plim_tape_written(t, PLIM_BY_CHECKING_KERNEL);
   plim_tensor *out = empty(t, shape, (plim_dtype)weight->dtype);
   plim_consume(t, flat);
   plim_work_map(t, out, ids, out); // reads as many rows as it writes

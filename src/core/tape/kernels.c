@@ -347,6 +347,10 @@ enum { CUBLAS, CUBLAS_LT };
 // Since torch 2.15 each product has a workspace of its own, which is freed behind it.
 static void workspace(plim_tape *t, int which, uint64_t bytes) {
   plim_tensor **kept = &t->workspaces[t->state.thread][which];
+  if (which == CUBLAS && !t->has_handle[t->state.thread] && !t->state.is_stopped) {
+    t->has_handle[t->state.thread] = true;
+    plim_tape_written(t, PLIM_BY_FIRST_PRODUCT);
+  }
   if (plim_torch_from(t, 2, 15)) plim_consume(t, scratch(t, bytes));
   else if (!*kept && !t->state.is_stopped) set(t, kept, scratch(t, bytes));
 }

@@ -100,6 +100,8 @@ plim_program_point plim_tape_point(const plim_tape *t) {
   return here;
 }
 
+void plim_tape_written(plim_tape *t, plim_writer by) { t->writer = (uint8_t)by; }
+
 plim_pending_alloc plim_tape_pending(const plim_tape *t) { return t->pending; }
 
 void plim_tape_set_phase(plim_tape *t, plim_phase phase, int step) {
@@ -181,15 +183,16 @@ static void storage_arrive(plim_tape *t, plim_storage *s) {
   s->id = t->next_id++;
   t->live[s->purpose] += s->bytes;
   if (t->fold.is_recording) fold_note_event(t, PLIM_STREAM_ALLOC, s);
+  t->pending.writer = (plim_writer)t->writer;
   t->sink.event(t->sink.context, PLIM_STREAM_ALLOC, s->id, s->bytes);
 }
 
 static void storage_take(plim_tape *t, plim_storage *s, uint64_t bytes) {
   if (t->state.is_stopped) bytes = 0;
   s->bytes = bytes;
-  if (!bytes) return; // PyTorch allocates nothing for size 0
-  if (t->is_on_host) storage_wait(t, s);
-  else storage_arrive(t, s);
+  if (bytes && t->is_on_host) storage_wait(t, s);
+  else if (bytes) storage_arrive(t, s); // PyTorch allocates nothing for size 0
+  t->writer = PLIM_BY_KERNEL;
 }
 
 static void storage_let_go(plim_tape *t, plim_storage *s) {
@@ -242,6 +245,7 @@ static int by_place(const void *x, const void *y) {
 
 void plim_tape_move_to_device(plim_tape *t) {
   if (t->waiting.len) qsort(t->waiting.at, t->waiting.len, sizeof *t->waiting.at, by_place);
+  plim_tape_written(t, PLIM_BY_COPY);
   for (size_t i = 0; i < t->waiting.len; i++) {
     plim_storage *s = t->waiting.at[i];
     if (!s) continue;
@@ -250,6 +254,7 @@ void plim_tape_move_to_device(plim_tape *t) {
     storage_arrive(t, s);
   }
   t->waiting.len = 0;
+  plim_tape_written(t, PLIM_BY_KERNEL);
 }
 
 void plim_tape_move(plim_tape *t, plim_tensor *x) {
@@ -258,7 +263,9 @@ void plim_tape_move(plim_tape *t, plim_tensor *x) {
   forget_waiting(t, s);
   s->is_waiting = false;
   t->pending = (plim_pending_alloc){x->shape, (plim_dtype)x->dtype, (plim_purpose)s->purpose};
+  plim_tape_written(t, PLIM_BY_COPY);
   storage_arrive(t, s);
+  plim_tape_written(t, PLIM_BY_KERNEL);
 }
 
 void plim_retain(plim_tensor *x) { x->refs++; }

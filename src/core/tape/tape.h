@@ -191,11 +191,25 @@ const uint64_t *plim_tape_live(const plim_tape *t);
 
 plim_program_point plim_tape_point(const plim_tape *t);
 
+// What first writes to new memory. It matters to the driver, which takes memory of its own for some kernels.
+typedef enum {
+  PLIM_BY_KERNEL,
+  PLIM_BY_CHECKING_KERNEL, // one with an assert()
+  PLIM_BY_RANDOM_KERNEL,   // one that draws random numbers
+  PLIM_BY_COPY,            // from the host; or nothing does
+  PLIM_BY_CUDNN,           // one of cuDNN's kernels for attention
+  PLIM_BY_FIRST_PRODUCT // a thread's first product of matrices: it makes a handle of cuBLAS before it allocates
+} plim_writer;
+
+// Says it of the next allocation; otherwise it is PLIM_BY_KERNEL.
+void plim_tape_written(plim_tape *t, plim_writer by);
+
 // Describes the allocation whose event is being sent; valid only inside the sink's event callback.
 typedef struct {
   plim_dims shape;
   plim_dtype dtype;
   plim_purpose purpose;
+  plim_writer writer;
 } plim_pending_alloc;
 
 plim_pending_alloc plim_tape_pending(const plim_tape *t);

@@ -81,6 +81,7 @@ struct plim_tape {
   plim_pending_alloc pending;
   uint64_t live[PLIM_PURPOSES];
   uint8_t purpose;                     // a plim_purpose
+  uint8_t writer;                      // a plim_writer: of the next allocation
   struct tape_chunk *chunks, *reserve; // reserve: an array, used when malloc fails
   size_t reserved_used;
   struct tape_pool tensors, storages, nodes, frames, shapes, edges[4];
@@ -91,6 +92,7 @@ struct plim_tape {
   vec(plim_storage *) waiting; // built on the host, to be moved; NULL where already freed
   bool is_on_host;
   plim_tensor *workspaces[PLIM_THREADS][2]; // cuBLAS, cuBLASLt: one per thread, never freed
+  bool has_handle[PLIM_THREADS];            // of cuBLAS
   vec(struct tape_cast) casts;              // casts of leaves made under autocast
   struct tape_clock clock;
   struct tape_fold fold;

@@ -157,8 +157,10 @@ static plim_err read_key(plim_config *c, const char *key, const json_t *value, p
                      ? plim_config_check_number(key, json_number_value(value), error)
                      : PLIM_OK;
   if (err) return err;
-  bool is_number = json_is_number(value) || json_is_boolean(value) || json_is_null(value);
-  if (is_number) plim_config_number(c, key, json_is_true(value) ? 1 : json_number_value(value));
+  bool is_number = json_is_number(value) || json_is_boolean(value);
+  if (json_is_null(value)) plim_config_null(c, key);
+  else if (is_number)
+    plim_config_number(c, key, json_is_true(value) ? 1 : json_number_value(value));
   else if (plim_config_is_number(key) && !(json_is_array(value) && plim_config_may_be_pair(key)))
     return plim_fail(error, PLIM_ERR_ARGUMENT, "%s is not a number", key);
   else if (json_is_array(value)) read_list(c, key, value);

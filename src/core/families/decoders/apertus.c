@@ -67,7 +67,8 @@ static plim_model *apertus_new(plim_tape *t, const plim_config *c, plim_dtype dt
 const plim_family plim_family_apertus = {
     .model_type = "apertus",
     .build = apertus_new,
-    .defaults = {.hidden = 4096,
+    .defaults = {.has_padding_row = true,
+                 .hidden = 4096,
                  .intermediate = 14336,
                  .layers = 32,
                  .heads = 32,

@@ -125,6 +125,7 @@ static plim_model *bloom_new(plim_tape *t, const plim_config *c, plim_dtype dtyp
 
 const plim_family plim_family_bloom = {
     .model_type = "bloom",
+    .has_no_padding_row = true,
     .build = bloom_new,
     .defaults = {.hidden = 64,
                  .layers = 2,

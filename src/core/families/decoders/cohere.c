@@ -55,7 +55,8 @@ static const char *unfollowed(const plim_config *c) {
 const plim_family plim_family_cohere = {
     .model_type = "cohere",
     .build = cohere_new,
-    .defaults = {.hidden = 8192,
+    .defaults = {.has_padding_row = true,
+                 .hidden = 8192,
                  .intermediate = 22528,
                  .layers = 40,
                  .heads = 64,
@@ -79,7 +80,8 @@ static plim_model *cohere2_new(plim_tape *t, const plim_config *c, plim_dtype dt
 const plim_family plim_family_cohere2 = {
     .model_type = "cohere2",
     .build = cohere2_new,
-    .defaults = {.hidden = 8192,
+    .defaults = {.has_padding_row = true,
+                 .hidden = 8192,
                  .intermediate = 22528,
                  .layers = 40,
                  .heads = 64,

@@ -9,7 +9,8 @@ static const char *unfollowed(const plim_config *c) {
 const plim_family plim_family_ernie4_5 = {
     .model_type = "ernie4_5",
     .build = plim_llama_new,
-    .defaults = {.hidden = 1024,
+    .defaults = {.has_padding_row = true,
+                 .hidden = 1024,
                  .intermediate = 3072,
                  .layers = 18,
                  .heads = 16,

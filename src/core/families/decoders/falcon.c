@@ -271,6 +271,7 @@ static const char *unfollowed(const plim_config *c) {
 
 const plim_family plim_family_falcon = {
     .model_type = "falcon",
+    .has_no_padding_row = true,
     .build = falcon_new,
     .defaults = {.hidden = 4544,
                  .layers = 32,

@@ -15,7 +15,8 @@ static plim_model *gemma_new(plim_tape *t, const plim_config *c, plim_dtype dtyp
 const plim_family plim_family_gemma = {
     .model_type = "gemma",
     .build = gemma_new,
-    .defaults = {.hidden = 3072,
+    .defaults = {.has_padding_row = true,
+                 .hidden = 3072,
                  .intermediate = 24576,
                  .layers = 28,
                  .heads = 16,

@@ -26,7 +26,8 @@ static plim_model *gemma2_new(plim_tape *t, const plim_config *c, plim_dtype dty
 const plim_family plim_family_gemma2 = {
     .model_type = "gemma2",
     .build = gemma2_new,
-    .defaults = {.hidden = 2304,
+    .defaults = {.has_padding_row = true,
+                 .hidden = 2304,
                  .intermediate = 9216,
                  .layers = 26,
                  .heads = 8,

@@ -16,7 +16,8 @@ static plim_model *gemma3_text_new(plim_tape *t, const plim_config *c, plim_dtyp
 const plim_family plim_family_gemma3_text = {
     .model_type = "gemma3_text",
     .build = gemma3_text_new,
-    .defaults = {.hidden = 2304,
+    .defaults = {.has_padding_row = true,
+                 .hidden = 2304,
                  .intermediate = 9216,
                  .layers = 26,
                  .heads = 8,

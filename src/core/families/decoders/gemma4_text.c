@@ -144,7 +144,7 @@ static void build(plim_tape *t, plim_gemma4 *m, plim_dtype d) {
   plim_towers_pause(&m->towers);
   m->model.place = layers_place(m);
   m->model.spot = PLIM_SPOT_BESIDE;
-  m->embed_tokens = plim_model_parameter(t, &m->model, table, d);
+  m->embed_tokens = plim_model_table(t, &m->model, table, d, m->c.has_padding_row);
   plim_model_name(&m->model, "embed_tokens", "weight");
   set(t, &m->embed_scale, empty(t, (plim_dims){0}, d));
   for (int64_t i = 0; i < m->c.layers; i++) {
@@ -456,7 +456,8 @@ static const char *unfollowed(const plim_config *c) {
 const plim_family plim_family_gemma4_text = {
     .model_type = "gemma4_text",
     .build = gemma4_text_new,
-    .defaults = {.hidden = 2304,
+    .defaults = {.has_padding_row = true,
+                 .hidden = 2304,
                  .intermediate = 9216,
                  .layers = 30,
                  .heads = 8,
@@ -484,7 +485,8 @@ const plim_family plim_family_gemma4_text = {
 const plim_family plim_family_gemma4_unified_text = {
     .model_type = "gemma4_unified_text",
     .build = gemma4_text_new,
-    .defaults = {.hidden = 2304,
+    .defaults = {.has_padding_row = true,
+                 .hidden = 2304,
                  .intermediate = 9216,
                  .layers = 30,
                  .heads = 8,

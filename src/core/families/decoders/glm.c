@@ -5,7 +5,8 @@
 const plim_family plim_family_glm = {
     .model_type = "glm",
     .build = plim_llama_new,
-    .defaults = {.hidden = 4096,
+    .defaults = {.has_padding_row = true,
+                 .hidden = 4096,
                  .intermediate = 13696,
                  .layers = 40,
                  .heads = 32,

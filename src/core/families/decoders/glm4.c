@@ -24,7 +24,8 @@ static plim_model *glm4_new(plim_tape *t, const plim_config *c, plim_dtype dtype
 const plim_family plim_family_glm4 = {
     .model_type = "glm4",
     .build = glm4_new,
-    .defaults = {.hidden = 4096,
+    .defaults = {.has_padding_row = true,
+                 .hidden = 4096,
                  .intermediate = 13696,
                  .layers = 40,
                  .heads = 32,

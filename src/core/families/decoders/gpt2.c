@@ -243,6 +243,7 @@ static const char *unfollowed(const plim_config *c) {
 
 const plim_family plim_family_gpt2 = {
     .model_type = "gpt2",
+    .has_no_padding_row = true,
     .build = gpt2_new,
     .defaults = {.hidden = 768,
                  .layers = 12,

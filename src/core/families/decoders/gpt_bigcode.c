@@ -117,6 +117,7 @@ static const char *unfollowed(const plim_config *c) {
 
 const plim_family plim_family_gpt_bigcode = {
     .model_type = "gpt_bigcode",
+    .has_no_padding_row = true,
     .build = gpt_bigcode_new,
     .defaults = {.hidden = 768,
                  .layers = 12,

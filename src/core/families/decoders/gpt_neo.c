@@ -144,6 +144,7 @@ static plim_model *gpt_neo_new(plim_tape *t, const plim_config *c, plim_dtype dt
 
 const plim_family plim_family_gpt_neo = {
     .model_type = "gpt_neo",
+    .has_no_padding_row = true,
     .build = gpt_neo_new,
     .defaults = {.hidden = 2048,
                  .layers = 24,

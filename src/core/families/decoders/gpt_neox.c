@@ -205,6 +205,7 @@ static const char *unfollowed(const plim_config *c) {
 
 const plim_family plim_family_gpt_neox = {
     .model_type = "gpt_neox",
+    .has_no_padding_row = true,
     .build = gpt_neox_new,
     .defaults = {.hidden = 6144,
                  .intermediate = 24576,

@@ -203,6 +203,7 @@ static const char *unfollowed(const plim_config *c) {
 
 const plim_family plim_family_gptj = {
     .model_type = "gptj",
+    .has_no_padding_row = true,
     .build = gptj_new,
     .defaults = {.hidden = 4096,
                  .layers = 28,

@@ -37,7 +37,8 @@ static const char *unfollowed(const plim_config *c) {
 const plim_family plim_family_helium = {
     .model_type = "helium",
     .build = helium_new,
-    .defaults = {.hidden = 2560,
+    .defaults = {.has_padding_row = true,
+                 .hidden = 2560,
                  .intermediate = 7040,
                  .layers = 24,
                  .heads = 20,

@@ -5,7 +5,8 @@
 const plim_family plim_family_hunyuan_v1_dense = {
     .model_type = "hunyuan_v1_dense",
     .build = plim_llama_new,
-    .defaults = {.hidden = 4096,
+    .defaults = {.has_padding_row = true,
+                 .hidden = 4096,
                  .intermediate = 11008,
                  .layers = 32,
                  .heads = 32,

@@ -5,7 +5,8 @@
 const plim_family plim_family_ministral3 = {
     .model_type = "ministral3",
     .build = plim_llama_new,
-    .defaults = {.hidden = 4096,
+    .defaults = {.has_padding_row = true,
+                 .hidden = 4096,
                  .intermediate = 14336,
                  .layers = 34,
                  .heads = 32,

@@ -135,6 +135,7 @@ static const char *unfollowed(const plim_config *c) {
 
 const plim_family plim_family_mpt = {
     .model_type = "mpt",
+    .has_no_padding_row = true,
     .build = mpt_new,
     .defaults = {.hidden = 2048,
                  .layers = 24,

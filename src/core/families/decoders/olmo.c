@@ -29,7 +29,8 @@ static plim_model *olmo_new(plim_tape *t, const plim_config *c, plim_dtype dtype
 const plim_family plim_family_olmo = {
     .model_type = "olmo",
     .build = olmo_new,
-    .defaults = {.hidden = 4096,
+    .defaults = {.has_padding_row = true,
+                 .hidden = 4096,
                  .intermediate = 11008,
                  .layers = 32,
                  .heads = 32,

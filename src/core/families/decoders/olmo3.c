@@ -14,7 +14,8 @@ static plim_model *olmo3_new(plim_tape *t, const plim_config *c, plim_dtype dtyp
 const plim_family plim_family_olmo3 = {
     .model_type = "olmo3",
     .build = olmo3_new,
-    .defaults = {.hidden = 4096,
+    .defaults = {.has_padding_row = true,
+                 .hidden = 4096,
                  .intermediate = 11008,
                  .layers = 32,
                  .heads = 32,

@@ -140,7 +140,8 @@ static const char *unfollowed(const plim_config *c) {
 const plim_family plim_family_opt = {
     .model_type = "opt",
     .build = opt_new,
-    .defaults = {.hidden = 768,
+    .defaults = {.has_padding_row = true,
+                 .hidden = 768,
                  .intermediate = 3072,
                  .layers = 12,
                  .heads = 12,

@@ -5,7 +5,8 @@
 const plim_family plim_family_phi3 = {
     .model_type = "phi3",
     .build = plim_llama_new,
-    .defaults = {.hidden = 3072,
+    .defaults = {.has_padding_row = true,
+                 .hidden = 3072,
                  .intermediate = 8192,
                  .layers = 32,
                  .heads = 32,

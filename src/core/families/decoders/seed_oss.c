@@ -17,7 +17,8 @@ static const char *unfollowed(const plim_config *c) {
 const plim_family plim_family_seed_oss = {
     .model_type = "seed_oss",
     .build = seed_oss_new,
-    .defaults = {.hidden = 4096,
+    .defaults = {.has_padding_row = true,
+                 .hidden = 4096,
                  .intermediate = 27648,
                  .layers = 64,
                  .heads = 80,

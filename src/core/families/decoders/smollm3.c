@@ -9,7 +9,8 @@ static const char *unfollowed(const plim_config *c) {
 const plim_family plim_family_smollm3 = {
     .model_type = "smollm3",
     .build = plim_llama_new,
-    .defaults = {.hidden = 2048,
+    .defaults = {.has_padding_row = true,
+                 .hidden = 2048,
                  .intermediate = 11008,
                  .layers = 36,
                  .heads = 16,

@@ -124,7 +124,8 @@ static plim_model *albert_new(plim_tape *t, const plim_config *c, plim_dtype dty
 const plim_family plim_family_albert = {
     .model_type = "albert",
     .build = albert_new,
-    .defaults = {.head = PLIM_HEAD_MASKED,
+    .defaults = {.has_padding_row = true,
+                 .head = PLIM_HEAD_MASKED,
                  .embedding = 128,
                  .hidden = 4096,
                  .intermediate = 16384,

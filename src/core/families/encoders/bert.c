@@ -33,7 +33,8 @@ static plim_tensor *table_new(plim_tape *t, plim_encoder *e, int64_t rows, plim_
 void plim_bert_tables_new(plim_tape *t, plim_encoder *e, plim_bert_tables *b, plim_dtype d) {
   bool is_made_late = e->c.family->counts_positions;
   bool is_last = is_made_late && plim_transformers_from(t, 5, 0);
-  e->words = table_new(t, e, e->c.vocabulary, d);
+  e->words = plim_model_table(t, &e->model, dims(e->c.vocabulary, e->c.embedding), d,
+                              e->c.has_padding_row);
   if (!is_last) e->positions = table_new(t, e, e->c.positions, d);
   b->token_types = table_new(t, e, e->c.token_types, d);
   e->norm = plim_norm_new(t, &e->model, e->c.embedding, d);
@@ -197,7 +198,8 @@ plim_model *plim_bert_new(plim_tape *t, const plim_config *c, plim_dtype dtype) 
 const plim_family plim_family_bert = {
     .model_type = "bert",
     .build = plim_bert_new,
-    .defaults = {.head = PLIM_HEAD_MASKED,
+    .defaults = {.has_padding_row = true,
+                 .head = PLIM_HEAD_MASKED,
                  .hidden = 768,
                  .intermediate = 3072,
                  .layers = 12,

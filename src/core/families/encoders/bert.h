@@ -20,7 +20,8 @@ plim_model *plim_bert_new(plim_tape *t, const plim_config *c, plim_dtype dtype);
 // What the rows of RoBERTa and its relatives share: BERT's forward, with positions counted from the token ids.
 #define PLIM_ROBERTA_ROW(type, words)                                                              \
   .model_type = (type), .build = plim_bert_new,                                                    \
-  .defaults = {.head = PLIM_HEAD_MASKED,                                                           \
+  .defaults = {.has_padding_row = true,                                                            \
+               .head = PLIM_HEAD_MASKED,                                                           \
                .hidden = 768,                                                                      \
                .intermediate = 3072,                                                               \
                .layers = 12,                                                                       \

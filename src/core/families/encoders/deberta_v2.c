@@ -30,7 +30,7 @@ static void build(plim_tape *t, plim_encoder *e, plim_dtype d) {
   m->states = plim_model_array(&e->model, e->c.layers, sizeof(plim_tensor *));
   if (!m->states) return;
   e->prefix = "deberta";
-  e->words = plim_model_parameter(t, &e->model, dims(e->c.vocabulary, h), d);
+  e->words = plim_model_table(t, &e->model, dims(e->c.vocabulary, h), d, e->c.has_padding_row);
   if (!e->c.lacks_position_bias)
     e->positions = plim_model_parameter(t, &e->model, dims(e->c.positions, h), d);
   e->norm = plim_norm_new(t, &e->model, h, d);
@@ -266,7 +266,8 @@ static plim_model *deberta_new(plim_tape *t, const plim_config *c, plim_dtype dt
 const plim_family plim_family_deberta_v2 = {
     .model_type = "deberta-v2",
     .build = deberta_new,
-    .defaults = {.head = PLIM_HEAD_MASKED,
+    .defaults = {.has_padding_row = true,
+                 .head = PLIM_HEAD_MASKED,
                  .hidden = 1536,
                  .intermediate = 6144,
                  .layers = 24,

@@ -36,7 +36,7 @@ static void build(plim_tape *t, plim_encoder *e, plim_dtype d) {
   plim_distilbert *m = (plim_distilbert *)e;
   int64_t h = e->c.hidden;
   e->layers = "transformer.layer";
-  e->words = plim_model_parameter(t, &e->model, dims(e->c.vocabulary, h), d);
+  e->words = plim_model_table(t, &e->model, dims(e->c.vocabulary, h), d, e->c.has_padding_row);
   e->positions = plim_model_parameter(t, &e->model, dims(e->c.positions, h), d);
   e->norm = plim_norm_new(t, &e->model, h, d);
   set(t, &e->position_ids, empty(t, dims(1, e->c.positions), PLIM_I64));
@@ -149,7 +149,8 @@ static plim_model *distilbert_new(plim_tape *t, const plim_config *c, plim_dtype
 const plim_family plim_family_distilbert = {
     .model_type = "distilbert",
     .build = distilbert_new,
-    .defaults = {.head = PLIM_HEAD_MASKED,
+    .defaults = {.has_padding_row = true,
+                 .head = PLIM_HEAD_MASKED,
                  .hidden = 768,
                  .intermediate = 3072,
                  .layers = 6,

@@ -5,7 +5,8 @@
 const plim_family plim_family_electra = {
     .model_type = "electra",
     .build = plim_bert_new,
-    .defaults = {.head = PLIM_HEAD_MASKED,
+    .defaults = {.has_padding_row = true,
+                 .head = PLIM_HEAD_MASKED,
                  .embedding = 128,
                  .hidden = 256,
                  .intermediate = 1024,

@@ -57,7 +57,8 @@ static void build(plim_tape *t, plim_encoder *e, plim_dtype d) {
   plim_modernbert *m = (plim_modernbert *)e;
   e->prefix = "model";
   e->layers = "layers";
-  e->words = plim_model_parameter(t, &e->model, dims(e->c.vocabulary, e->c.hidden), d);
+  e->words =
+      plim_model_table(t, &e->model, dims(e->c.vocabulary, e->c.hidden), d, e->c.has_padding_row);
   e->norm = plim_norm_new_unbiased(t, &e->model, e->c.hidden, d);
   for (int64_t i = 0; i < e->c.layers; i++) m->layers[i] = layer_new(t, m, i, d);
   m->final_norm = plim_norm_new_unbiased(t, &e->model, e->c.hidden, d);
@@ -189,7 +190,8 @@ static plim_model *modernbert_new(plim_tape *t, const plim_config *c, plim_dtype
 const plim_family plim_family_modernbert = {
     .model_type = "modernbert",
     .build = modernbert_new,
-    .defaults = {.head = PLIM_HEAD_MASKED,
+    .defaults = {.has_padding_row = true,
+                 .head = PLIM_HEAD_MASKED,
                  .hidden = 768,
                  .intermediate = 1152,
                  .layers = 22,

@@ -38,7 +38,8 @@ static layer layer_new(plim_tape *t, plim_mpnet *m, plim_dtype d) {
 static void build(plim_tape *t, plim_encoder *e, plim_dtype d) {
   plim_mpnet *m = (plim_mpnet *)e;
   const plim_config *c = &e->c;
-  e->words = plim_model_parameter(t, &e->model, dims(c->vocabulary, c->hidden), d);
+  e->words =
+      plim_model_table(t, &e->model, dims(c->vocabulary, c->hidden), d, e->c.has_padding_row);
   e->positions = plim_model_parameter(t, &e->model, dims(c->positions, c->hidden), d);
   e->norm = plim_norm_new(t, &e->model, c->hidden, d);
   set(t, &e->position_ids, empty(t, dims(1, c->positions), PLIM_I64));
@@ -171,7 +172,8 @@ static plim_model *mpnet_new(plim_tape *t, const plim_config *c, plim_dtype dtyp
 const plim_family plim_family_mpnet = {
     .model_type = "mpnet",
     .build = mpnet_new,
-    .defaults = {.head = PLIM_HEAD_MASKED,
+    .defaults = {.has_padding_row = true,
+                 .head = PLIM_HEAD_MASKED,
                  .hidden = 768,
                  .intermediate = 3072,
                  .layers = 12,

@@ -100,6 +100,11 @@ static void stack_build(plim_tape *t, stack *s, plim_dtype d) {
   s->norm = plim_model_parameter(t, &s->m->model, dims(s->m->c.hidden), d);
 }
 
+static plim_tensor *table_new(plim_tape *t, plim_dims shape, plim_dtype d) {
+  plim_tape_written(t, PLIM_BY_RANDOM_KERNEL);
+  return empty(t, shape, d);
+}
+
 // Both stacks and the head are made with a table of their own, which goes when they are tied. Before 5.0 the stacks got
 // the shared one, and a configuration that does not tie the head (T5 1.1) left it its own.
 static void build(plim_tape *t, plim_t5 *m, plim_dtype d) {
@@ -107,16 +112,16 @@ static void build(plim_tape *t, plim_t5 *m, plim_dtype d) {
   bool is_five = plim_transformers_from(t, 5, 0);
   if (!is_five && !m->c.ties_embeddings) m->c.has_own_head = true;
   m->shared = plim_model_parameter(t, &m->model, table, d);
-  plim_tensor *encoders = is_five ? empty(t, table, d) : NULL;
+  plim_tensor *encoders = is_five ? table_new(t, table, d) : NULL;
   stack_build(t, &m->encoder, d);
-  plim_tensor *decoders = is_five ? empty(t, table, d) : NULL;
+  plim_tensor *decoders = is_five ? table_new(t, table, d) : NULL;
   stack_build(t, &m->decoder, d);
   m->encoder.blocks[0].self.relative->decay = PLIM_DECAY_NEVER;
   m->decoder.blocks[0].self.relative->decay = PLIM_DECAY_NEVER;
   m->lm_head = m->shared;
   plim_tensor *heads = NULL;
   if (m->c.has_own_head) m->lm_head = plim_model_parameter(t, &m->model, table, d);
-  else heads = empty(t, table, d);
+  else heads = table_new(t, table, d);
   bool ties_head_last = plim_transformers_from(t, 5, 18);
   if (heads && !ties_head_last) plim_consume(t, heads);
   plim_consume(t, encoders);
@@ -490,6 +495,7 @@ static plim_model *t5_new(plim_tape *t, const plim_config *config, plim_dtype dt
 
 const plim_family plim_family_t5 = {
     .model_type = "t5",
+    .has_no_padding_row = true,
     .build = t5_new,
     .defaults = {.hidden = 512,
                  .intermediate = 2048,

@@ -45,6 +45,7 @@ static const char *unfollowed(const plim_config *c) {
 
 const plim_family plim_family_mamba2 = {
     .model_type = "mamba2",
+    .has_no_padding_row = true,
     .build = mamba2_new,
     .unfollowed = unfollowed,
     .defaults = {.hidden = 4096,

@@ -13,7 +13,8 @@ static const plim_mixture mixture = {
 const plim_family plim_family_olmoe = {
     .model_type = "olmoe",
     .build = plim_llama_new,
-    .defaults = {.hidden = 2048,
+    .defaults = {.has_padding_row = true,
+                 .hidden = 2048,
                  .intermediate = 2048,
                  .layers = 16,
                  .heads = 16,
