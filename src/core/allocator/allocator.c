@@ -60,8 +60,9 @@ bool slots_reach(plim_allocator *a, uint32_t slot) {
   size_t need = (size_t)slot + 1, have = a->block_of_slot.len;
   if (need <= have) return true;
   if (!vec_reserve(&a->block_of_slot, need - have)) return false;
-  memset(a->block_of_slot.at + have, 0, (need - have) * sizeof *a->block_of_slot.at);
-  a->block_of_slot.len = need;
+  size_t all = a->block_of_slot.cap; // nearly every request takes a new slot
+  memset(a->block_of_slot.at + have, 0, (all - have) * sizeof *a->block_of_slot.at);
+  a->block_of_slot.len = all;
   return true;
 }
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "fold.h"
+#include "pass_replay.h"
 #include "predict_impl.h"
 
 // ---- following the stream ---------------------------------------------------------------------------
@@ -248,6 +249,7 @@ static bool run(follower *f) {
   f->tape = plim_tape_new(sink);
   if (!f->tape) return false;
   if (f->folds) plim_tape_fold_loops(f->tape);
+  if (f->folds && !f->watches_rounds) plim_tape_replay_passes(f->tape);
   if (f->request->gpu) plim_tape_set_gpu(f->tape, f->request->gpu);
   begin_context(f->request->job, plim_tape_gpu(f->tape), &f->devices[0]);
   if (o && o->begins) o->begins(o->context, f->tape);

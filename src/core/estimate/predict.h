@@ -48,7 +48,7 @@ typedef struct {
   uint64_t peak_event;    // index of the event at that peak
   uint64_t host_bytes;    // host memory: offloaded or paged
   uint64_t events;        // number of events from the first parameter to the end of training
-  uint64_t folded_events; // of these, sent without running the tape (core/tape/fold.h)
+  uint64_t folded_events; // of these, sent without running the tape (fold.h, pass_replay.h)
   uint64_t retries;
   plim_step_time step;            // the last step; zeros if the card is unknown
   bool assumes_repetition;        // skipped passes or steps are assumed to repeat, not known to

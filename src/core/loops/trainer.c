@@ -5,6 +5,7 @@
 #include "kernels.h"
 #include "loop_skip.h"
 #include "ops.h"
+#include "pass_replay.h"
 #include "preference.h"
 #include "sharding.h"
 #include "tape_state.h"
@@ -216,6 +217,7 @@ bool train_with_trainer(plim_tape *t, plim_model *m, const plim_recipe *r, plim_
     ok = next_batches(t, m, r, &v);
     for (int k = 0; ok && k < v.count && !plim_state(t)->failed; k++) {
       plim_tape_set_phase(t, PLIM_PHASE_FORWARD, i);
+      plim_begin_pass(t);
       training_step(t, m, r, &v, k);
       check_loss(t, v.loss, &v.total_loss);
       k = train_next_pass(t, r, k);

@@ -9,6 +9,7 @@
 #include "loop_skip.h"
 #include "loss.h"
 #include "ops.h"
+#include "pass_replay.h"
 #include "scaler.h"
 #include "sharding.h"
 #include "tape_state.h"
@@ -166,6 +167,7 @@ int train_micro_batches(const plim_recipe *r) { return r->accumulate > 1 ? r->ac
 // Passes and steps that would repeat the last one are skipped. The last pass of a step always runs, because an engine
 // reduces gradients after it.
 int train_next_pass(plim_tape *t, const plim_recipe *r, int done) {
+  if (plim_replays_passes(t)) return plim_replay_passes(t, done, train_micro_batches(r) - 1);
   return plim_skip_alike(t, PLIM_CYCLE_PASS, done, train_micro_batches(r) - 2);
 }
 
@@ -457,6 +459,7 @@ static void train_manually(plim_tape *t, plim_model *m, const plim_recipe *r, pl
     plim_work_step_begin(t);
     for (int k = 0; k < train_micro_batches(r); k++) {
       plim_tape_set_phase(t, PLIM_PHASE_FORWARD, i);
+      plim_begin_pass(t);
       step_of(r)(t, m, r, &v, k + 1 == train_micro_batches(r));
       k = train_next_pass(t, r, k);
     }

@@ -6,7 +6,10 @@ plim_dtype plim_autocast(plim_tape *t, plim_dtype dtype) {
   t->state.autocast = (uint8_t)dtype;
   if (dtype != PLIM_BOOL) return was;
   t->state.free_kind = PLIM_STREAM_FREE_UNORDERED;
-  for (size_t i = 0; i < t->casts.len; i++) plim_release(t, t->casts.at[i].cast);
+  for (size_t i = 0; i < t->casts.len; i++) {
+    t->casts.at[i].leaf->cast = 0;
+    plim_release(t, t->casts.at[i].cast);
+  }
   t->state.free_kind = PLIM_STREAM_FREE;
   t->casts.len = 0;
   return was;
@@ -15,11 +18,10 @@ plim_dtype plim_autocast(plim_tape *t, plim_dtype dtype) {
 bool plim_autocast_is_on(const plim_tape *t) { return t->state.autocast != PLIM_BOOL; }
 
 plim_tensor *plim_autocast_kept(const plim_tape *t, const plim_tensor *leaf) {
-  for (size_t i = 0; i < t->casts.len; i++)
-    if (t->casts.at[i].leaf == leaf) return t->casts.at[i].cast;
-  return NULL;
+  return leaf->cast ? t->casts.at[leaf->cast - 1].cast : NULL;
 }
 
-void plim_autocast_keep(plim_tape *t, const plim_tensor *leaf, plim_tensor *cast) {
-  if (!vec_push(&t->casts, (struct tape_cast){leaf, cast})) t->state.failed = true;
+void plim_autocast_keep(plim_tape *t, plim_tensor *leaf, plim_tensor *cast) {
+  if (vec_push(&t->casts, (struct tape_cast){leaf, cast})) leaf->cast = (uint32_t)t->casts.len;
+  else t->state.failed = true;
 }

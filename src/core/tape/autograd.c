@@ -240,6 +240,7 @@ static void accumulate(plim_tape *t, plim_tensor **slot, plim_tensor *more) {
 static void repurpose(plim_tape *t, const plim_tensor *x, plim_purpose purpose) {
   plim_storage *s = x->storage;
   if (t->fold.is_recording) fold_fail(t);
+  pass_void(t);
   t->live[s->purpose] -= s->bytes;
   s->purpose = (uint8_t)purpose;
   t->live[purpose] += s->bytes;

@@ -93,6 +93,7 @@ int plim_skip_alike(plim_tape *t, plim_cycle cycle, int done, int last) {
 
 void plim_inner_loop_begin(plim_tape *t) {
   t->clock.inner_loop.marked = 0;
+  pass_void(t);
   if (t->sink.inner_loop) t->sink.inner_loop(t->sink.context, true);
 }
 

@@ -83,6 +83,7 @@ const plim_gpu *plim_tape_gpu(const plim_tape *t) { return t->gpu; }
 
 void plim_tape_empty_cache(plim_tape *t) {
   if (t->fold.is_recording) fold_fail(t);
+  pass_void(t);
   t->sink.event(t->sink.context, PLIM_STREAM_EMPTY_CACHE, 0, 0);
 }
 
@@ -128,6 +129,7 @@ void plim_tape_delete(plim_tape *t) {
   if (!t) return;
   tape_free_recomputed(t);
   fold_clear(t);
+  pass_clear(t);
   for (struct tape_chunk *chunk = t->chunks, *next; chunk; chunk = next) {
     next = chunk->next;
     if (!is_reserved(t, chunk)) free(chunk);
@@ -184,6 +186,7 @@ static void storage_arrive(plim_tape *t, plim_storage *s) {
   t->live[s->purpose] += s->bytes;
   if (t->fold.is_recording) fold_note_event(t, PLIM_STREAM_ALLOC, s);
   t->pending.writer = (plim_writer)t->writer;
+  if (t->passes.is_recording) pass_note_event(t, PLIM_STREAM_ALLOC, s->id, s->bytes, s->purpose);
   t->sink.event(t->sink.context, PLIM_STREAM_ALLOC, s->id, s->bytes);
 }
 
@@ -199,9 +202,12 @@ static void storage_let_go(plim_tape *t, plim_storage *s) {
   if (s->is_on_host) t->host_bytes -= s->bytes;
   else if (s->is_waiting) forget_waiting(t, s);
   else if (s->bytes) {
+    plim_stream_kind kind = (plim_stream_kind)t->state.free_kind;
     t->live[s->purpose] -= s->bytes;
-    if (t->fold.is_recording) fold_note_event(t, (plim_stream_kind)t->state.free_kind, s);
-    t->sink.event(t->sink.context, (plim_stream_kind)t->state.free_kind, s->id, s->bytes);
+    if (s->id < t->passes.moved_end) s->id = pass_moved(t, s->id);
+    if (t->fold.is_recording) fold_note_event(t, kind, s);
+    if (t->passes.is_recording) pass_note_event(t, kind, s->id, s->bytes, s->purpose);
+    t->sink.event(t->sink.context, kind, s->id, s->bytes);
   }
   s->bytes = 0;
 }
@@ -366,7 +372,10 @@ plim_dims plim_contiguous_strides(const plim_dims *shape) {
 }
 
 bool plim_same(const plim_dims *a, const plim_dims *b) {
-  return a->n == b->n && memcmp(a->at, b->at, (size_t)a->n * sizeof *a->at) == 0;
+  if (a->n != b->n) return false;
+  for (int i = 0; i < a->n; i++)
+    if (a->at[i] != b->at[i]) return false;
+  return true;
 }
 
 bool plim_is_contiguous(const plim_tensor *x) {
@@ -380,6 +389,7 @@ bool plim_is_contiguous(const plim_tensor *x) {
 }
 
 bool plim_is_dense(const plim_tensor *x) {
+  if (plim_is_contiguous(x)) return true;
   int64_t step = 1;
   for (int done = 0; done < x->shape.n; done++) { // find the dimension with the next larger stride
     int next = -1;

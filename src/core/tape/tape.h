@@ -121,6 +121,7 @@ struct plim_tensor {
   // of their own (plim_optimizer_prepare); 0: neither.
   uint32_t blocks;
   uint32_t layer; // of a leaf: 1 + the layer that used it; 0: used outside the layers
+  uint32_t cast;  // of a leaf: 1 + its place among the casts that autocast keeps; 0: it has none
   uint8_t parts;  // of a leaf: bit i is set if plim_part i used it
   uint8_t module; // of a leaf: a plim_module_role
   // Of a leaf that loading widens to float32 (_keep_in_fp32_modules_strict): the dtype it was declared with; or 0.

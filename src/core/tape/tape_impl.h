@@ -13,7 +13,7 @@ struct tape_pool {
 };
 
 struct tape_cast {
-  const plim_tensor *leaf;
+  plim_tensor *leaf;
   plim_tensor *cast;
 };
 
@@ -42,6 +42,7 @@ struct tape_clock {
   double visit_seconds;        // time of the hooks around one module call; 0: no hooks
   bool is_causal, has_dropout; // of the attention kernel recorded next
   plim_step_time now, last, step_before;
+  double copied;                         // when the copy that began last arrives
   struct tape_period passes, inner_loop; // of the current step; of the loop inside the current pass
 };
 
@@ -52,7 +53,19 @@ typedef struct {
   uint8_t kind, purpose; // a plim_stream_kind and a plim_purpose
 } fold_event;
 
-typedef enum { FOLD_CPU, FOLD_LAUNCH, FOLD_FLOPS } fold_work_kind;
+typedef enum {
+  FOLD_CPU,
+  FOLD_LAUNCH,
+  FOLD_FLOPS,
+  FOLD_RECOMPUTED_FLOPS,
+  // Only in passes (pass_replay.c):
+  FOLD_SYNCHRONIZE,
+  FOLD_TO_HOST,       // a copy that begins now
+  FOLD_FROM_HOST,     // the same
+  FOLD_AWAIT,         // the card waits for the copy before
+  FOLD_AWAIT_ON_HOST, // the CPU waits for it
+  FOLD_PASS_END
+} fold_work_kind;
 
 typedef struct {
   double amount; // seconds or operations
@@ -71,6 +84,43 @@ struct tape_fold {
   uint64_t events;         // sent again so far
   bool is_on, has_failed, is_recording;
   bool is_paused; // the clock does not count: the node of a fold is no work
+};
+
+// One event of a pass. Allocations of the pass itself and of the one before are named by their place in that pass,
+// older ones by their number.
+typedef enum { PASS_OWN, PASS_BEFORE, PASS_OLDER } pass_age;
+
+typedef struct {
+  uint64_t bytes;
+  uint32_t name;
+  uint8_t kind, purpose, of; // a plim_stream_kind, a plim_purpose and a pass_age
+} pass_event;
+
+// The program point of an event and of those after it, up to the next one.
+typedef struct {
+  size_t event;
+  plim_program_point place;
+} pass_place;
+
+// Allocations of the pass that ran last before others were sent again: they are now those of the last pass sent.
+typedef struct {
+  uint32_t first, size, by;
+} pass_window;
+
+// The pass of a step that ran last (pass_replay.c). A pass is compared with the recording while it replaces it.
+struct tape_passes {
+  bool is_on, is_recording;
+  bool is_alike;                  // as the recording so far
+  bool is_void;                   // something was recorded that cannot be sent again
+  size_t event_count, work_count; // of this pass so far
+  vec(pass_event) events;
+  vec(fold_work) work;
+  vec(pass_place) places;
+  uint32_t first, first_before; // first allocation of this pass, and of the pass before
+  uint32_t operators, modules;  // at the beginning, then what the pass added
+  uint64_t host_bytes;          // at the beginning
+  vec(pass_window) moved;
+  uint32_t moved_end; // end of the last window
 };
 
 struct plim_tape {
@@ -96,6 +146,7 @@ struct plim_tape {
   vec(struct tape_cast) casts;              // casts of leaves made under autocast
   struct tape_clock clock;
   struct tape_fold fold;
+  struct tape_passes passes;
   struct plim_checkpoint *packing;    // the checkpoint whose function is running, or NULL
   struct plim_checkpoint *recomputed; // list of checkpoints that own arrays
   struct tape_offload offload;
@@ -123,6 +174,16 @@ void fold_fail(plim_tape *t); // something happened in a recorded round that can
 void fold_clear(plim_tape *t);
 // work.c: adds recorded work to the clock once more.
 void work_again(plim_tape *t, const fold_work *w);
+// traffic.c: the same for copies.
+void traffic_again(plim_tape *t, const fold_work *w);
+
+// pass_replay.c
+void pass_note_event(plim_tape *t, plim_stream_kind kind, uint32_t id, uint64_t bytes,
+                     uint8_t purpose);
+void pass_note_work(plim_tape *t, fold_work_kind kind, double amount);
+void pass_void(plim_tape *t);                         // this pass cannot be sent again
+uint32_t pass_moved(const plim_tape *t, uint32_t id); // the number of an older allocation now
+void pass_clear(plim_tape *t);
 
 // checkpoint.c
 // Saves x as the node's entry k. Inside a checkpoint, notes its number there instead.

@@ -72,6 +72,6 @@ bool plim_autocast_is_on(const plim_tape *t);
 // The cast of a leaf that autocast keeps until it is turned off; NULL: there is none yet.
 plim_tensor *plim_autocast_kept(const plim_tape *t, const plim_tensor *leaf);
 // Takes over the reference to `cast`.
-void plim_autocast_keep(plim_tape *t, const plim_tensor *leaf, plim_tensor *cast);
+void plim_autocast_keep(plim_tape *t, plim_tensor *leaf, plim_tensor *cast);
 
 #endif

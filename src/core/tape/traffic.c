@@ -48,9 +48,23 @@ static double transfer(plim_tape *t, double *way, double seconds, double after) 
   return *way;
 }
 
+// In a recorded pass, every copy between card and host begins now, and whoever waits for one waits for the last.
+static void note_copy(plim_tape *t, const double *way, double seconds, double after) {
+  bool is_to_host = way == &t->clock.to_host_free, begins_now = after >= plim_traffic_now(t);
+  if (begins_now) pass_note_work(t, is_to_host ? FOLD_TO_HOST : FOLD_FROM_HOST, seconds);
+  else pass_void(t);
+}
+
+static void note_await(plim_tape *t, fold_work_kind kind, double moment) {
+  bool is_last = moment >= t->clock.copied && moment <= t->clock.copied;
+  if (is_last) pass_note_work(t, kind, 0);
+  else pass_void(t);
+}
+
 static double collective(plim_tape *t, double bytes, int rounds, double after) {
   double seconds = plim_ring_seconds(&t->clock.ring, bytes, rounds);
   if (clock_is_on(t)) t->clock.now.sent_seconds += seconds;
+  pass_void(t);
   return transfer(t, &t->clock.ring_free, seconds, after);
 }
 
@@ -67,7 +81,9 @@ double plim_send_reduce(plim_tape *t, double bytes, double after) {
 }
 
 static double copy(plim_tape *t, double *way, double bytes, double gbs, double after) {
-  return transfer(t, way, bytes > 0 ? COPY_SECONDS + bytes / (gbs * 1e9) : 0, after);
+  double seconds = bytes > 0 ? COPY_SECONDS + bytes / (gbs * 1e9) : 0;
+  if (t->passes.is_recording) note_copy(t, way, seconds, after);
+  return t->clock.copied = transfer(t, way, seconds, after);
 }
 
 double plim_copy_to_host(plim_tape *t, double bytes, double after) {
@@ -86,22 +102,36 @@ double plim_copy_from_host(plim_tape *t, double bytes, double after) {
 void plim_await(plim_tape *t, double moment) {
   double now = plim_traffic_now(t);
   if (!clock_is_on(t)) return;
+  if (t->passes.is_recording) note_await(t, FOLD_AWAIT, moment);
   t->clock.gpu_free = fmax(t->clock.gpu_free, moment);
   t->clock.now.waited_seconds += fmax(0, moment - now);
 }
 
 void plim_await_on_host(plim_tape *t, double moment) {
-  if (clock_is_on(t)) t->clock.cpu = fmax(t->clock.cpu, moment);
+  if (!clock_is_on(t)) return;
+  if (t->passes.is_recording) note_await(t, FOLD_AWAIT_ON_HOST, moment);
+  t->clock.cpu = fmax(t->clock.cpu, moment);
+}
+
+void traffic_again(plim_tape *t, const fold_work *w) {
+  struct tape_clock *c = &t->clock;
+  double now = plim_traffic_now(t);
+  if (w->kind == FOLD_TO_HOST) c->copied = transfer(t, &c->to_host_free, w->amount, now);
+  else if (w->kind == FOLD_FROM_HOST) c->copied = transfer(t, &c->from_host_free, w->amount, now);
+  else if (w->kind == FOLD_AWAIT) plim_await(t, c->copied);
+  else plim_await_on_host(t, c->copied);
 }
 
 void plim_await_once(plim_tape *t, double moment) {
   double was = plim_traffic_now(t);
+  pass_void(t);
   plim_await(t, moment);
   t->clock.once += plim_traffic_now(t) - was;
 }
 
 static void update_on_host(plim_tape *t, double elements, double seconds) {
   if (!clock_is_on(t)) return;
+  pass_void(t);
   double crowding = fmax(1, t->clock.neighbours * HOST_MEMORY_GBS / MACHINE_MEMORY_GBS);
   t->clock.cpu = plim_traffic_now(t) + crowding * elements * seconds;
 }

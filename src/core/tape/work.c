@@ -29,15 +29,20 @@ static const struct {
 
 // ---- the two timelines ----------------------------------------------------------------------------
 
+static void note_work(plim_tape *t, fold_work_kind kind, double amount) {
+  if (t->fold.is_recording) fold_note_work(t, kind, amount);
+  if (t->passes.is_recording) pass_note_work(t, kind, amount);
+}
+
 static void cpu_works(plim_tape *t, double seconds) {
   if (!clock_is_on(t)) return;
-  if (t->fold.is_recording) fold_note_work(t, FOLD_CPU, seconds);
+  note_work(t, FOLD_CPU, seconds);
   t->clock.cpu += seconds;
 }
 
 static void launch(plim_tape *t, double seconds) {
   struct tape_clock *c = &t->clock;
-  if (t->fold.is_recording) fold_note_work(t, FOLD_LAUNCH, seconds);
+  note_work(t, FOLD_LAUNCH, seconds);
   c->cpu += PLIM_LAUNCH_SECONDS;
   seconds += PLIM_KERNEL_SECONDS;
   c->gpu_free = fmax(c->gpu_free, c->cpu) + seconds;
@@ -45,16 +50,14 @@ static void launch(plim_tape *t, double seconds) {
   c->now.kernels++;
 }
 
-static void count_flops(plim_tape *t, double flops) {
-  if (t->fold.is_recording) fold_note_work(t, FOLD_FLOPS, flops);
-  if (t->state.is_recomputing) t->clock.now.recomputed_flops += flops;
+static void add_flops(plim_tape *t, fold_work_kind kind, double flops) {
+  note_work(t, kind, flops);
+  if (kind == FOLD_RECOMPUTED_FLOPS) t->clock.now.recomputed_flops += flops;
   else t->clock.now.flops += flops;
 }
 
-void work_again(plim_tape *t, const fold_work *w) {
-  if (w->kind == FOLD_CPU) cpu_works(t, w->amount);
-  else if (w->kind == FOLD_LAUNCH) launch(t, w->amount);
-  else count_flops(t, w->amount);
+static void count_flops(plim_tape *t, double flops) {
+  add_flops(t, t->state.is_recomputing ? FOLD_RECOMPUTED_FLOPS : FOLD_FLOPS, flops);
 }
 
 void plim_work_operator(plim_tape *t) {
@@ -94,6 +97,7 @@ void plim_work_ends_longer(plim_tape *t) { t->clock.ends_longer = true; }
 
 void plim_work_synchronize(plim_tape *t) {
   if (t->fold.is_recording) fold_fail(t);
+  if (t->passes.is_recording) pass_note_work(t, FOLD_SYNCHRONIZE, 0);
   t->clock.cpu = t->clock.gpu_free = fmax(t->clock.cpu, t->clock.gpu_free);
 }
 
@@ -105,6 +109,7 @@ void plim_work_step_begin(plim_tape *t) {
 }
 
 void plim_work_pass_end(plim_tape *t) {
+  if (t->passes.is_recording) pass_note_work(t, FOLD_PASS_END, 0);
   double now = fmax(t->clock.cpu, t->clock.gpu_free);
   double seconds = now - t->clock.pass_began - t->clock.once;
   uint32_t passes = ++t->clock.now.passes;
@@ -119,6 +124,18 @@ void plim_work_step_end(plim_tape *t) {
   plim_work_synchronize(t);
   t->clock.last = t->clock.now;
   t->clock.last.seconds = t->clock.cpu - t->clock.began;
+}
+
+void work_again(plim_tape *t, const fold_work *w) {
+  switch (w->kind) {
+  case FOLD_CPU: cpu_works(t, w->amount); break;
+  case FOLD_LAUNCH: launch(t, w->amount); break;
+  case FOLD_FLOPS:
+  case FOLD_RECOMPUTED_FLOPS: add_flops(t, w->kind, w->amount); break;
+  case FOLD_SYNCHRONIZE: plim_work_synchronize(t); break;
+  case FOLD_PASS_END: plim_work_pass_end(t); break;
+  default: traffic_again(t, w);
+  }
 }
 
 plim_step_time plim_clock_last_step(const plim_tape *t) { return t->clock.last; }
