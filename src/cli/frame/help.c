@@ -6,7 +6,7 @@
 #include "cli_alloc.h"
 #include "term.h"
 
-enum { WIDEST = 80, NARROWEST = 40, HELP_COLUMN = 24 };
+enum { WIDEST = 80, NARROWEST = 40, HELP_COLUMN = 24, MOST_CHOICES = 60, CHOICES_BYTES = 256 };
 
 // ---- shared pieces
 // --------------------------------------------------------------------------------
@@ -42,17 +42,32 @@ char *help_synopsis(const cli_command *command) {
   return text;
 }
 
-// The text for the value of an option: its choices, or a placeholder.
-static void argument_text(const cli_option *option, char *text, size_t size) {
+static void join_choices(const cli_option *option, const char *between, char *text, size_t size) {
   size_t used = 0;
-  snprintf(text, size, "%s", option->argument ? option->argument : "");
-  if (option->kind != CLI_CHOICE || !option->choices) return;
-  for (size_t i = 0; option->choices[i] && used < size; i++)
-    used += (size_t)snprintf(text + used, size - used, "%s%s", i ? "|" : "", option->choices[i]);
+  *text = 0;
+  for (size_t i = 0; option->kind == CLI_CHOICE && option->choices && option->choices[i]; i++)
+    if (used < size)
+      used +=
+          (size_t)snprintf(text + used, size - used, "%s%s", i ? between : "", option->choices[i]);
+}
+
+// The text for the value of an option: its choices if they fit beside its name, or a placeholder.
+static void argument_text(const cli_option *option, char *text, size_t size) {
+  join_choices(option, "|", text, size);
+  if (!*text || strlen(text) > MOST_CHOICES)
+    snprintf(text, size, "%s", option->argument ? option->argument : "");
+}
+
+char *help_option_text(const cli_option *option) {
+  char choices[CHOICES_BYTES];
+  join_choices(option, "|", choices, sizeof choices);
+  if (strlen(choices) <= MOST_CHOICES) return cli_format("%s", option->help);
+  join_choices(option, ", ", choices, sizeof choices);
+  return cli_format("%s\none of: %s", option->help, choices);
 }
 
 char *help_option_label(const cli_option *option) {
-  char argument[160];
+  char argument[CHOICES_BYTES];
   argument_text(option, argument, sizeof argument);
   const char *blank = *argument ? " " : "", *more = cli_is_repeated(option->kind) ? "..." : "";
   if (!option->name) return cli_format("-%c%s%s%s", option->letter, blank, argument, more);
@@ -123,8 +138,12 @@ static size_t unusual_count(const cli_option *rows) {
 
 static void print_option_rows(FILE *out, const cli_option *rows, help_length length) {
   bool is_cut = length == HELP_SHORT && unusual_count(rows);
-  for (size_t i = 0; i < cli_option_count(rows); i++)
-    if (!is_cut || rows[i].is_usual) free_entry(out, help_option_label(&rows[i]), rows[i].help);
+  for (size_t i = 0; i < cli_option_count(rows); i++) {
+    if (is_cut && !rows[i].is_usual) continue;
+    char *text = help_option_text(&rows[i]);
+    free_entry(out, help_option_label(&rows[i]), text);
+    free(text);
+  }
 }
 
 static void print_options(FILE *out, const cli_command *command, help_length length) {

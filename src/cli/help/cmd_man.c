@@ -89,8 +89,11 @@ static void write_positionals(FILE *out, const cli_positional *rows) {
 }
 
 static void write_option_rows(FILE *out, const cli_option *rows) {
-  for (size_t i = 0; i < cli_option_count(rows); i++)
-    free_tagged(out, help_option_label(&rows[i]), rows[i].help);
+  for (size_t i = 0; i < cli_option_count(rows); i++) {
+    char *text = help_option_text(&rows[i]);
+    free_tagged(out, help_option_label(&rows[i]), text);
+    free(text);
+  }
 }
 
 static void write_options(FILE *out, const cli_command *command) {

@@ -26,5 +26,5 @@ YAML
 for loss in LinearCrossEntropyLoss CEWithChunkedOutputLoss; do
   echo "== $loss"
   sed -i "s/loss\.[A-Z].*/loss.$loss/" recipe.yaml
-  $PLIMSOLL plan recipe.yaml --gpu 24GiB | grep -E '^(now:|planned|NOTHING|logits|note: the loss)' | tr -s ' '
+  $PLIMSOLL plan recipe.yaml --gpu 24GiB | grep -E '^(now:|planned|NOTHING|NO SAFE|logits|note: the loss)' | tr -s ' '
 done

@@ -22,6 +22,7 @@ gradient_accumulation_steps: 4
 sequence_len: 4096
 sample_packing: false
 bf16: true
+attn_implementation: flash_attention_2
 END
 notes "an anchor" anchor.yaml
 mkdir -p conf/model conf/trainer src
