@@ -93,9 +93,9 @@ TEST(a_pass_sent_again_is_the_same_to_the_byte) {
   job.recipe.checkpoint = PLIM_CHECKPOINT_OFFLOADED;
   compare(&job, "checkpoints on the host");
   job.recipe.checkpoint = PLIM_CHECKPOINT_OFF;
-  job.recipe.offloads_saved = true;
+  job.recipe.saving = PLIM_SAVED_ON_HOST;
   compare(&job, "saved tensors on the host");
-  job.recipe.offloads_saved = false;
+  job.recipe.saving = PLIM_SAVED_HERE;
   job.lora = (plim_lora){.rank = 8, .targets = "q_proj,v_proj"};
   compare(&job, "adapters");
   job.recipe.is_trainer = false;
