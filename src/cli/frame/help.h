@@ -20,7 +20,8 @@ void help_print_json(FILE *out, const cli_command *command);
 char *help_called(const cli_command *command);
 char *help_synopsis(const cli_command *command);
 char *help_option_label(const cli_option *option);
-char *help_option_text(const cli_option *option); // with its choices if the label has no room for them
+char *
+help_option_text(const cli_option *option); // with its choices if the label has no room for them
 char *help_positional_label(const cli_positional *positional);
 
 // The pieces of a page: a heading, "  label     text, wrapped in its column", a paragraph.

@@ -156,7 +156,7 @@ def main():
     dump, count = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 300
     first = int(sys.argv[3]) if len(sys.argv) > 3 else 1
     if not shutil.which("make"):
-        print("SKIP make is not installed")
+        print("skipped: make is not installed\n0 passed, 0 failed, 1 skipped")
         return 0
     counts = {"compared": 0, "unclear": 0, "refused": 0, "last": {}}
     failed = 0
@@ -169,9 +169,12 @@ def main():
             failed += not compare(seed, dump, folder, counts)
             if failed >= 5:
                 break
-    del counts["last"]
-    print(f"{counts}, {failed} failed")
-    return 1 if failed or (count >= 100 and counts["compared"] < count // 4) else 0
+    if count >= 100 and counts["compared"] < count // 4:
+        print(f"FAIL only {counts['compared']} targets of {count} Makefiles could be compared")
+        failed += 1
+    print(f"{counts['unclear']} targets are unclear, {counts['refused']} are refused")
+    print(f"{counts['compared']} passed, {failed} failed")
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
