@@ -60,11 +60,11 @@ plim_err job_understand_lora(const job_args *args, job_request *r, plim_error *e
 static void note_unmatched(const plim_trained_count *count, job_request *r) {
   char more[32] = "";
   int others = count->unmatched_count - 1;
-  if (others) snprintf(more, sizeof more, " and %d other%s", others, others > 1 ? "s" : "");
+  if (others) snprintf(more, sizeof more, " and %d other pattern%s", others, others > 1 ? "s" : "");
   plim_note_add(&r->notes, "reads.trained", NULL,
-                "%s%s fit%s no parameter's name in transformers 5, so nothing is trained there; "
-                "with versions that have such names, the run needs more memory than predicted",
-                count->unmatched, more, others ? "" : "s");
+                "%s%s match%s no parameter name of transformers 5 and train%s nothing; in versions "
+                "that have such names, the run needs more memory than predicted",
+                count->unmatched, more, others ? "" : "es", others ? "" : "s");
 }
 
 // Names are known for most decoders. Elsewhere all parameters are trained, which needs more memory than the run.

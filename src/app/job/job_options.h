@@ -173,8 +173,8 @@ extern const char *const job_heads[]; // "default", then plim_head_names
   {"projection-rank", 0, "N", CLI_UINT, AT(projection_rank),                                       \
    "rank to which GaLore and APOLLO project gradients (default: 128)", NULL},               \
   {"projected", 0, "LIST", CLI_STRING, AT(projected),                                              \
-   "modules whose gradients they project: expressions, separated by blanks, of which one occurs "  \
-   "in the name (default: all linear layers but the head)", NULL},                                 \
+   "modules whose gradients GaLore and APOLLO project: those whose names contain one of these "     \
+   "expressions, separated by spaces (default: all linear layers but the head)", NULL},                                 \
   {"accumulate", 'a', "N", CLI_UINT, AT(accumulate),                                               \
    "forward passes per optimizer step (default: 1)", NULL, true},                                  \
   {"in-backward", 0, NULL, CLI_FLAG, AT(in_backward),                                              \
@@ -223,7 +223,8 @@ extern const char *const job_heads[]; // "default", then plim_head_names
   {"offload", 0, "WHAT", CLI_CHOICE, AT(offload),                                                  \
    "offload to host memory; parameters includes the optimizer (default: none)", job_offloads},     \
   {"offload-with", 0, "WHAT", CLI_CHOICE, AT(offload_with),                                        \
-   "what offloads activations: save_on_cpu, or a library's OffloadActivations\n"                   \
+   "what offloads activations: save_on_cpu or a library's class (-inline: on the compute stream; " \
+   "hidden-states: Axolotl's, which offloads only inputs of checkpoints)\n"                        \
    "(default: what plan finds in your files, otherwise save_on_cpu)",                              \
    job_offloaders},                                                                                \
   {"strategy", 0, "NAME", CLI_CHOICE, AT(strategy),                                                \

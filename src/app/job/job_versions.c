@@ -30,8 +30,8 @@ static void fit_to_factory(const job_args *args, job_request *r) {
   if (args->leaves_attention && family->factory_is_eager) {
     r->job.recipe.attention = PLIM_ATTENTION_EAGER;
     plim_note_add(&r->notes, "assumed.attention", "attention",
-                  "LLaMA-Factory uses eager attention for %s, or flash-attn where it is installed: "
-                  "then the run needs less memory than predicted",
+                  "LLaMA-Factory runs %s with flash-attn if it is installed, otherwise with eager "
+                  "attention; predicted with eager: with flash-attn, the run needs less memory",
                   family->model_type);
   }
   if (args->is_factory && family->factory_has_kernel)

@@ -479,16 +479,17 @@ static void fill_axolotl_checkpoints(project_job *p, job_args *a) {
     a->wraps_layers = !is_hidden;
     if (is_asked_for)
       note(p, "unmodelled.offload", "offload",
-           "hidden_states with reentrant checkpoints is predicted with checkpoints that are not "
-           "reentrant; the run may need more or less memory than predicted");
+           "activation_offloading: hidden_states is predicted with non-reentrant checkpoints, not "
+           "reentrant ones; the run may need more or less memory than predicted");
     return;
   }
   if (is(p->run.checkpoint, "offloaded")) a->reentrant = true;
   if (word && strcmp(word, "legacy") == 0)
-    note(p, "unmodelled.offload", "offload",
-         "with adapters, legacy also keeps the inputs of layers on the host by a checkpoint of "
-         "Axolotl's own, which is predicted as a reentrant one; the run may need more or less "
-         "memory than predicted");
+    note(
+        p, "unmodelled.offload", "offload",
+        "activation_offloading: legacy with adapters uses Axolotl's own checkpointing, which keeps "
+        "layer inputs on the host; predicted as reentrant checkpointing; the run may need more or "
+        "less memory than predicted");
 }
 
 static void fill_sent_activations(project_job *p, job_args *a) {
@@ -502,14 +503,13 @@ static void fill_sent_activations(project_job *p, job_args *a) {
   if (is_alone) a->offload = JOB_OFFLOAD_ACTIVATIONS;
   if (is_alone && is_axolotl) fill_axolotl_checkpoints(p, a);
   else if (!is_alone)
-    note(
-        p, "unmodelled.offload", "offload",
-        "offloading activations together with sharding, parameters or checkpoints is not modelled: "
-        "predicted with activations on the GPU, which needs more memory than the run");
+    note(p, "unmodelled.offload", "offload",
+         "offloading activations on several GPUs or beside another offload is not modelled: "
+         "predicted with activations on the GPU; the run needs less memory than predicted");
   else if (a->offloading == PLIM_SAVED_ON_HOST)
     note(p, "unmodelled.offload", "offload",
-         "offloaded activations are predicted as save_on_cpu does it; the run may keep some of "
-         "them longer, which needs more memory than predicted");
+         "offloaded activations are predicted as with save_on_cpu; the run may keep some of them "
+         "longer and then needs more memory than predicted");
 }
 
 static void fill_strategy(project_job *p, job_args *a) {

@@ -268,10 +268,11 @@ static void fill_ends(const project_job *p, job_args *a) {
 static void note_ends(project_job *p, const job_args *a) {
   bool is_whole = !a->lora_rank && a->strategy <= PLIM_SHARD_DDP;
   if (!a->widens_ends || !is_whole || a->attention == PLIM_ATTENTION_FLASH) return;
-  note(p, "reads.wide_ends", "attention",
-       "without adapters, Axolotl keeps embeddings, head and norms in float32 if attention is sdpa "
-       "or eager, so the hidden states are float32, too; with flash_attention_2 they have 16 bits "
-       "and need less memory");
+  note(
+      p, "reads.wide_ends", "attention",
+      "without adapters and with sdpa or eager attention, Axolotl keeps embeddings, head and norms "
+      "in float32, and so the hidden states; attn_implementation: flash_attention_2 keeps them in "
+      "16 bits, which needs less memory");
 }
 
 void project_job_fill_ecosystem(project_job *p, job_args *a) {
@@ -361,9 +362,10 @@ static void note_refused_optimizer(project_job *p, const job_args *a) {
   bool is_sent = a->offload == JOB_OFFLOAD_PARAMETERS;
   if (a->is_fsdp_1 ? !is_sent : !is_of_bitsandbytes) return;
   note(p, "reads.refused_optimizer", "optimizer",
-       "Axolotl refuses %s with %s: the run does not start with these files%s", s->value.text,
+       "Axolotl refuses %s with %s, so the run will not start; %s", s->value.text,
        a->is_fsdp_1 ? "fsdp_config.offload_params" : "FSDP2",
-       a->is_fsdp_1 ? "" : "; use adamw_torch_8bit");
+       a->is_fsdp_1 ? "set offload_params: false, or an optimizer without 8-bit states"
+                    : "set optimizer: adamw_torch_8bit");
 }
 
 // Axolotl's loaders/adapter.py, _build_peft_lora_config: no layers are the default.
@@ -371,8 +373,8 @@ static void note_targets(project_job *p, const job_args *a) {
   bool is_open = p->run.lora_targets.origin == PLIM_ABSENT && !job_is_typed(a, &a->lora_targets);
   if (p->project.dialect != PLIM_DIALECT_AXOLOTL || !a->lora_rank || !is_open) return;
   note(p, "assumed.targets", "lora_targets",
-       "neither lora_target_modules nor lora_target_linear is set, so Axolotl puts no adapters on "
-       "linear layers; predicted with adapters on all of them");
+       "neither lora_target_modules nor lora_target_linear is set, so Axolotl adapts no linear "
+       "layer; predicted as with lora_target_linear: true, which needs more memory");
 }
 
 // loaders/patch_manager.py, _apply_sdpa_varlen_patch; where it does not apply, transformers makes a mask of the positions.
@@ -382,9 +384,9 @@ static void note_packed_sdpa(project_job *p, const job_args *a) {
   bool is_sdpa = r->attention.origin == PLIM_EXPLICIT && strcmp(r->attention.text, "sdpa") == 0;
   if (p->project.dialect != PLIM_DIALECT_AXOLOTL || !is_packed || !is_sdpa || a->attention) return;
   note(p, "unmodelled.packed_sdpa", "attention",
-       "with sdpa, Axolotl separates packed samples with PyTorch's varlen_attn, which copies "
-       "queries, keys and values, or with a mask if the model has sliding windows; neither is "
-       "modelled: the run needs a little more memory than predicted");
+       "with sdpa, Axolotl separates packed samples by PyTorch's varlen_attn, which copies "
+       "queries, keys and values (models with sliding windows: by a mask); neither is modelled: "
+       "the run needs a little more memory than predicted");
 }
 
 static void note_cut_cross_entropy(project_job *p, const job_args *a) {

@@ -42,13 +42,14 @@ static void note_units(project_job *p, const job_args *a) {
   const plim_setting *s = project_job_setting(p, "cls_to_wrap", "cls_to_wrap");
   if (!s) s = project_job_setting(p, "cls_names_to_wrap", "cls_names_to_wrap");
   bool is_sharded = a->strategy == PLIM_SHARD_FSDP2 && a->world > 1;
-  if (!is_sharded || !s || s->value.kind != PLIM_VALUE_TEXT) return;
+  if (!is_sharded || !s || s->value.kind != PLIM_VALUE_TEXT || strchr(s->value.text, ',')) return;
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
     if (strstr(s->value.text, parts[i])) {
-      note(p, "unmodelled.units", "strategy",
-           "%s is a part of a layer, so FSDP gathers the other parts of all layers at once; "
-           "predicted with whole layers as units: the run needs more memory than predicted",
-           s->value.text);
+      note(
+          p, "unmodelled.units", "strategy",
+          "FSDP wraps only %s, a part of each layer, so it gathers the rest of all layers at once; "
+          "predicted with whole layers wrapped: the run needs more memory than predicted",
+          s->value.text);
       return;
     }
 }
@@ -218,8 +219,8 @@ static void note_command(project_job *p, const job_args *a) {
   if (!plim_project_ask_command(&p->project, PLIM_KNOB_MICRO_BATCH, command, sizeof command))
     return;
   note(p, "assumed.command", "micro_batch",
-       "%.160s takes flags from its command line, and none is known: assuming that they set "
-       "nothing; give the launch command: %s",
+       "%.160s reads flags from its command line, which the files do not show; assuming its "
+       "defaults. Give the launch command: %s",
        plim_project_script_with_flags(&p->project), command);
 }
 

@@ -100,11 +100,11 @@ static void fill_trainer(project_job *p, job_args *a) {
   if (is_whole && strcmp(a->optimizer, "apollo") == 0) a->optimizer = "apollo-mini";
   fill_modules(p, a, "optim_target_modules");
   if (!a->projected)
-    note(
-        p, "assumed.projected", "optimizer",
-        "the files do not say which modules' gradients %s projects (optim_target_modules), without "
-        "which transformers refuses it: predicted for all linear layers but the head",
-        a->optimizer);
+    note(p, "assumed.projected", "optimizer",
+         "optim_target_modules is not set, and transformers refuses %s without it; predicted for "
+         "all "
+         "linear layers but the head",
+         a->optimizer);
 }
 
 static const char *name_in_trainer(const project_job *p) {

@@ -215,7 +215,7 @@ static void print_ways_out(const plim_plan_file *plan, const cli_call *call) {
   }
   if (plan->steps.len) print_steps(plan, args, heading, stderr);
   else fprintf(stderr, "%s\n  %s\n", heading, names);
-  fprintf(stderr, "or plan without %s:\n  %s\n", names,
+  fprintf(stderr, "or plan again without %s:\n  %s\n", names,
           plan->replan ? plan->replan : "plimsoll plan FILES --fix KNOB=VALUE --out plan.json");
 }
 

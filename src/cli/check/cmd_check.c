@@ -80,8 +80,8 @@ static const cli_option options[] = {
 static const cli_positional positionals[] = {
     {"FILES",
      "your configuration: training files, launch scripts, DeepSpeed and accelerate files; a "
-     "Makefile, pyproject.toml, justfile, Taskfile.yml or launch.json whose command starts the "
-     "training (Makefile:train for one of several); or the folder that holds them",
+     "Makefile, pyproject.toml, justfile, Taskfile.yml or launch.json that starts the training "
+     "(Makefile:train chooses one of several); or the folder that holds them",
      CLI_FILE, 0, SIZE_MAX, NULL},
     {0},
 };

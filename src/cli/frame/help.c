@@ -58,10 +58,17 @@ static void argument_text(const cli_option *option, char *text, size_t size) {
     snprintf(text, size, "%s", option->argument ? option->argument : "");
 }
 
+static bool describes_choices(const cli_option *option) {
+  size_t i = 0;
+  while (option->choices[i] && strstr(option->help, option->choices[i])) i++;
+  return !option->choices[i];
+}
+
 char *help_option_text(const cli_option *option) {
   char choices[CHOICES_BYTES];
   join_choices(option, "|", choices, sizeof choices);
-  if (strlen(choices) <= MOST_CHOICES) return cli_format("%s", option->help);
+  if (strlen(choices) <= MOST_CHOICES || describes_choices(option))
+    return cli_format("%s", option->help);
   join_choices(option, ", ", choices, sizeof choices);
   return cli_format("%s\none of: %s", option->help, choices);
 }

@@ -594,8 +594,8 @@ static const char *const description[] = {
 static const cli_positional positionals[] = {
     {"FILES",
      "your configuration: training files, launch scripts, DeepSpeed and accelerate files; a "
-     "Makefile, pyproject.toml, justfile, Taskfile.yml or launch.json whose command starts the "
-     "training (Makefile:train for one of several); or the folder that holds them",
+     "Makefile, pyproject.toml, justfile, Taskfile.yml or launch.json that starts the training "
+     "(Makefile:train chooses one of several); or the folder that holds them",
      CLI_FILE, 0, SIZE_MAX, NULL},
     {"COMMAND", "instead of files: the training command, which is run on a simulated GPU",
      CLI_PROGRAM, 0, SIZE_MAX, NULL},

@@ -211,7 +211,7 @@ static const struct {
      "--checkpoint"},
     {projects_shards, "GaLore and APOLLO are not supported with FSDP and DeepSpeed",
      "--strategy ddp, or --optimizer adamw-8bit"},
-    {projects_adapters, "GaLore and APOLLO train all parameters, not adapters",
+    {projects_adapters, "GaLore and APOLLO are not supported with adapters",
      "leave --lora-rank out, or --optimizer adamw-8bit"},
     {chunks_nothing, "a chunked loss needs at least two tokens", "--loss full"},
     {trains_quantised, "quantised weights cannot be trained without adapters", "--lora-rank 16"},
@@ -241,10 +241,9 @@ static const struct {
      "--strategy fsdp2, or --reference adapter with --lora-rank, or run your own program on "
      "simulated GPUs: plimsoll simulate --gpu GPU --gpus N -- torchrun ..."},
     {steps_too_early,
-     "an optimizer step in backward is supported only on one GPU, without accumulation, clipping "
-     "or "
-     "float16 autocast",
-     "--no-clip --accumulate 1, and --amp bf16 instead of fp16"},
+     "stepping the optimizer in backward is supported only on one GPU, without gradient clipping, "
+     "fp16 autocast or (except LOMO) accumulation",
+     "--strategy none, --no-clip, --accumulate 1, --amp bf16 instead of fp16: whichever applies"},
     {passes_over_head,
      "this loss uses the head's weight without its adapter, so an adapter on the head is not "
      "supported with it",

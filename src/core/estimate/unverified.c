@@ -326,16 +326,14 @@ static const struct {
     {orthogonalises,
      "Muon is predicted as torch.optim.Muon for the matrices of the layers and AdamW for the rest; "
      "a trainer's own Muon was not checked against a measurement and may need more or less memory"},
-    {divides_shards, "Adam-mini under FSDP and DeepSpeed is predicted with a second moment per "
-                     "element: the run needs less memory than predicted"},
+    {divides_shards, "Adam-mini under FSDP or DeepSpeed is predicted with a second moment for "
+                     "every element: the run needs less memory than predicted"},
     {steps_by_another_package, "this optimizer was checked against recordings only on one GPU; the "
                                "run may need a little more "
                                "or less memory than predicted"},
     {decomposes_gradients,
-     "GaLore decomposes gradients with cuSOLVER, whose workspace is not documented and not "
-     "included: "
-     "the run may need more memory than predicted, and the time of the decompositions is not "
-     "included either"},
+     "GaLore's decompositions need a cuSOLVER workspace of undocumented size; neither it nor their "
+     "time is included: the run may need more memory and time than predicted"},
     {projects_elsewhere,
      "GaLore and APOLLO were checked against recordings only under Trainer on one GPU"},
     {distils_quantised, "distillation into a model with quantised weights was not checked against "
@@ -354,8 +352,8 @@ static const struct {
     {offloads_with_trainer,
      "activation offload under Trainer was not checked against a measurement"},
     {frees_when_done,
-     "offloaded inputs of layers can be freed only when the GPU is done with them; the prediction "
-     "assumes that it never lags behind, so the run may need more memory than predicted"},
+     "offloaded layer inputs are freed only when the GPU is done with them; the prediction assumes "
+     "that the GPU never lags behind, so the run may need more memory than predicted"},
     {trains_offloaded_layers_under_autocast,
      "checkpoint offload under autocast without adapters was not checked against a measurement"},
     {uses_flash, "the memory of flash-attn's kernels was not measured; other builds (Hugging Face "

@@ -167,7 +167,7 @@ static plim_err compare_names(const plim_model *m, const plim_lora *lora, plim_l
   }
   if (matched) return PLIM_OK;
   plim_err err =
-      plim_fail(error, PLIM_ERR_ARGUMENT, "no layer for adapters is called \"%.128s\"", out->names);
+      plim_fail(error, PLIM_ERR_ARGUMENT, "no layer for adapters is called %.128s", out->names);
   if (out->closest) plim_error_hint(error, "did you mean %s?", out->closest);
   else plim_error_hint(error, "--lora-targets all-linear");
   return err;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "make_variables.h"
+#include "value.h"
 
 typedef struct {
   const char *text;
@@ -161,7 +162,7 @@ static plim_err read_recipe(justfile *j, plim_span name, size_t *at, plim_error 
       put_line(j, body, end, is_script, &script, &first);
   }
   plim_err err = script.is_out ? plim_no_memory(error) : PLIM_OK;
-  char *called = strndup(j->text + name.begin, name.end - name.begin);
+  char *called = plim_copy_of(j->text + name.begin, name.end - name.begin);
   if (!called) err = plim_no_memory(error);
   if (!err && first && plim_launch_trains(j->out, &script))
     err = plim_launch_add(j->out, called, first, &script, NULL, error);

@@ -115,7 +115,7 @@ plim_err plim_launch_add(plim_launch_file *f, const char *name, int line, plim_s
   plim_err err = l.name && !l.script.is_out ? PLIM_OK : plim_no_memory(error);
   for (size_t i = 0; !err && i < f->at.len && !is_known; i++)
     if (strcmp(f->at.at[i].name, name) == 0)
-      f->at.at[i].refusal = l.refusal = "is not the only one of that name";
+      f->at.at[i].refusal = l.refusal = "is defined more than once";
   if (!err && !is_known && vec_push(&f->at, l)) return PLIM_OK;
   plim_launch_clear(&l);
   return err || is_known ? err : plim_no_memory(error);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "make_variables.h"
+#include "value.h"
 
 typedef struct {
   char *name; // its first target
@@ -160,7 +161,7 @@ static size_t read_modifiers(const plim_sourced *line, size_t from, modifiers *o
 // What `override` sets, only `override` sets again.
 static void assign_to_all(makefile *m, const assignment *a, const modifiers *with,
                           const plim_sourced *line, int number) {
-  char *name = strndup(a->name.at, a->name.size);
+  char *name = plim_copy_of(a->name.at, a->name.size);
   plim_make_variable *v = plim_make_variable_of(&m->vars, a->name.at, a->name.size);
   bool is_kept = v && v->is_fixed && !with->is_override;
   if (v) v->is_fixed |= with->is_override && !(a->how == PLIM_MAKE_UNLESS_SET && v->is_set);
@@ -195,7 +196,7 @@ static char *expanded(makefile *m, const plim_sourced *line, size_t begin, size_
   plim_sourced names = {0};
   plim_make_expand(&m->vars, &(plim_make_place){0}, line, begin, end, &names);
   piece all = trimmed(names.bytes.at, names.bytes.len);
-  char *copy = all.at ? strndup(all.at, all.size) : strdup("");
+  char *copy = all.at ? plim_copy_of(all.at, all.size) : strdup("");
   plim_sourced_free(&names);
   return copy;
 }
@@ -231,7 +232,7 @@ static plim_err add_rule(makefile *m, plim_span whole, const plim_sourced *line,
   plim_sourced_append(&words, &r.prerequisites, skipped, skipped + rest.size);
   plim_sourced_free(&r.prerequisites);
   r.prerequisites = words;
-  r.name = strndup(targets, strcspn(targets, " \t"));
+  r.name = plim_copy_of(targets, strcspn(targets, " \t"));
   r.is_vague = strchr(targets, '%') || strpbrk(targets, " \t") || strchr(targets, '$');
   if (strcmp(targets, ".ONESHELL") == 0) m->has_one_shell = true;
   free(targets);
@@ -326,8 +327,8 @@ static plim_err read_statement(makefile *m, plim_span whole, plim_sourced *line,
   size_t from = read_modifiers(line, 0, &with);
   bool sets = read_assignment(line, from, &a);
   if (sets && is_odd_shell(&a, line)) {
-    err =
-        plim_fail(error, PLIM_ERR_UNSUPPORTED, "its recipes are for another program than a shell");
+    err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                    "SHELL is set to a program that is not a shell, which is not supported");
     plim_error_at(error, begin);
     plim_error_hint(error, "give the command that runs: --command \"python train.py ...\"");
     return err;
@@ -472,7 +473,8 @@ static plim_err add_target(makefile *m, const rule *r, plim_error *error) {
   else if (first && (!m->has_one_shell || plim_launch_trains(m->out, &script)))
     err = plim_launch_add(
         m->out, r->name, first, &script,
-        r->is_conditional ? "is under a condition (ifeq, ifdef), which is not evaluated" : NULL,
+        r->is_conditional ? "depends on a condition (ifeq, ifdef), which plimsoll does not evaluate"
+                          : NULL,
         error);
   plim_sourced_free(&script);
   plim_make_variables_clear(&vars);

@@ -1,4 +1,5 @@
 #include "make_variables.h"
+#include "value.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -17,7 +18,7 @@ static plim_make_variable *find(plim_make_variables *m, const char *name, size_t
 plim_make_variable *plim_make_variable_of(plim_make_variables *m, const char *name, size_t size) {
   plim_make_variable *found = find(m, name, size);
   if (found) return found;
-  char *copy = strndup(name, size);
+  char *copy = plim_copy_of(name, size);
   if (copy && vec_push(&m->variables, (plim_make_variable){.name = copy}))
     return &m->variables.at[m->variables.len - 1];
   free(copy);

@@ -6,6 +6,7 @@
 
 #include "formats.h"
 #include "launch_parts.h"
+#include "value.h"
 
 void plim_launch_read_value(const plim_settings *s, const plim_setting *setting,
                             plim_sourced *out) {
@@ -117,7 +118,7 @@ static void put_environment(const task *t, const plim_setting *setting, const ch
 
 static plim_err add_task(const task *t, plim_launch_file *out, plim_error *error) {
   plim_sourced script = {0};
-  char *name = strndup(t->name, t->size);
+  char *name = plim_copy_of(t->name, t->size);
   const char *rest;
   int line = t->s->at.at[t->first].line;
   plim_err err = name ? PLIM_OK : plim_no_memory(error);

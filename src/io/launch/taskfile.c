@@ -6,6 +6,7 @@
 
 #include "formats.h"
 #include "launch_parts.h"
+#include "value.h"
 
 typedef struct {
   const plim_settings *s;
@@ -139,7 +140,7 @@ static plim_err add_task(const task *t, plim_launch_file *out, plim_error *error
     plim_sourced_free(&now);
     plim_sourced_free(&command);
   }
-  char *name = strndup(t->name, t->size);
+  char *name = plim_copy_of(t->name, t->size);
   plim_err err = name && !script.is_out ? PLIM_OK : plim_no_memory(error);
   if (!err && first) err = plim_launch_add(out, name, first, &script, NULL, error);
   plim_sourced_free(&script);

@@ -13,7 +13,7 @@ fsdp_config:
   auto_wrap_policy: TRANSFORMER_BASED_WRAP
   transformer_layer_cls_to_wrap: Qwen2DecoderLayer
   reshard_after_forward: true"
-show() { $PLIMSOLL plan run.yaml --gpu 24GiB "$@" 2>&1 | sed -n '/^note: FSDP 1/,/^now/p; /^note.*shard/,/^now/p; /^planned/p; /^NOTHING/,/^$/p; /^to do by/,/^changes to/p; /^[+-]/p'; }
+show() { $PLIMSOLL plan run.yaml --gpu 24GiB "$@" 2>&1 | sed -n '/^note: FSDP 1/,/^now/p; /^note: offloading/,/^now/p; /^note.*shard/,/^now/p; /^planned/p; /^NOTHING/,/^$/p; /^to do by/,/^changes to/p; /^[+-]/p'; }
 (
 part beside-fsdp
 printf '%s\nactivation_offloading: true\n%s\n' "$base" "$fsdp" > run.yaml
@@ -34,5 +34,5 @@ show --world 8
 # Units of FSDP that are smaller than a layer.
 part units-inside-layers
 printf '%s\n%s\n' "$base" "${fsdp/Qwen2DecoderLayer/Qwen2MLP}" > run.yaml
-$PLIMSOLL plan run.yaml --gpu 24GiB --world 8 2>&1 | grep -A2 'part of a layer'
+$PLIMSOLL plan run.yaml --gpu 24GiB --world 8 2>&1 | grep -A2 'a part of each'
 )

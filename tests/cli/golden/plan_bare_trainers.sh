@@ -1,6 +1,6 @@
 # Trainers without a configuration: their defaults are the settings. A script with flags asks for its command.
 export COLUMNS=80
-said() { sed -n "1p; /^note: not set/,/^now/p; /^note: .* takes flags/,/^now/p; /^error/,\$p" | grep -v "^now\|^$" | uniq; }
+said() { sed -n "1p; /^note: not set/,/^now/p; /^note: .* reads flags/,/^now/p; /^error/,\$p" | grep -v "^now\|^$" | uniq; }
 for trainer in SFT DPO KTO ORPO CPO Reward PRM GRPO; do
   echo "== ${trainer}Trainer"
   printf "from trl import ${trainer}Trainer\n${trainer}Trainer(model=\"Qwen/Qwen2.5-0.5B\", train_dataset=None).train()\n" >train.py

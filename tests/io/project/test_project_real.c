@@ -100,10 +100,10 @@ static const real_file real_files[] = {
      NULL},
     {"llama-factory__megatron_bridge__llama3_sft.yaml", PLIM_DIALECT_LLAMA_FACTORY,
      "lora_rank=8 strategy=zero1 checkpoint=off model=meta-llama/Llama-3.2-1B-Instruct "
-     "dtype=bf16 clip=1",
+     "dtype=auto clip=1",
      NULL},
     {"llama-factory__train_lora__qwen3_lora_sft.yaml", PLIM_DIALECT_LLAMA_FACTORY,
-     "lora_rank=8 lora_targets=all-linear dtype=bf16 micro_batch=1 accumulate=8 quantisation=plain "
+     "lora_rank=8 lora_targets=all-linear dtype=auto micro_batch=1 accumulate=8 quantisation=plain "
      "attention=sdpa liger=off",
      NULL},
     {"llama-factory__v1__train_batching_strategy__train_full_fsdp2_batching_normal.yaml",

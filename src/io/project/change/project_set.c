@@ -373,9 +373,10 @@ static plim_err refuse_launch(const job *j, size_t file, const plim_error *why, 
   uint64_t byte = setting ? plim_source_byte(f, setting->span.begin) : PLIM_UNKNOWN;
   if (byte != PLIM_UNKNOWN)
     snprintf(line, sizeof line, ":%d", plim_launch_line(f->source, (size_t)byte));
-  plim_err err = plim_fail(
-      error, PLIM_ERR_UNSUPPORTED, "%s must become %s in %.96s%s (%.48s), which is not written: %s",
-      plim_knob_table[c->knob].name, value, f->path, line, f->target, why->message);
+  plim_err err =
+      plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                "%s must become %s in %.96s%s (%.48s), which plimsoll cannot edit: %s",
+                plim_knob_table[c->knob].name, value, f->path, line, f->target, why->message);
   if (setting) plim_error_hint(error, "change %.120s there", setting->key);
   else plim_error_hint(error, "add it there");
   return err;

@@ -11,6 +11,7 @@
 #include "conditions.h"
 #include "dialect_values.h"
 #include "key_names.h"
+#include "other_keys.h"
 #include "project_change_impl.h"
 
 // ---- one file ---------------------------------------------------------------------------------------
@@ -173,6 +174,13 @@ static void suppress_one(task *t, const plim_key *key, const plim_setting *setti
     add_edit(t, edits, edit);
 }
 
+// Whether the file's dialect gives a key of its base another meaning, as LLaMA-Factory does with Megatron's mixed_precision.
+static bool means_other(const task *t, plim_dialect at, const plim_setting *setting) {
+  const plim_other_key *row;
+  return at != t->f->recipe.dialect &&
+         plim_key_kind_of(&t->f->settings, setting, t->f->recipe.dialect, &row) == PLIM_KEY_MISSING;
+}
+
 // Appends edits so that all other rows agree with the new value or have no effect.
 static void suppress(task *t, const plim_setting *except, plim_task_edits *edits) {
   plim_dialect at = t->f->recipe.dialect;
@@ -180,7 +188,8 @@ static void suppress(task *t, const plim_setting *except, plim_task_edits *edits
     for (const plim_key *key = plim_dialect_table[at].keys; key->key; key++) {
       const plim_setting *setting =
           key->knob == t->knob ? setting_of(t, key, plim_dialect_table[at].is_nested) : NULL;
-      if (setting && setting != except) suppress_one(t, key, setting, edits);
+      if (setting && setting != except && !means_other(t, at, setting))
+        suppress_one(t, key, setting, edits);
     }
 }
 

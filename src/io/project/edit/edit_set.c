@@ -39,8 +39,7 @@ static const plim_launch *find_launch(const plim_launch_file *f, const char *nam
 }
 
 static plim_err refuse(plim_error *error) {
-  return plim_fail(error, PLIM_ERR_UNSUPPORTED,
-                   "the value there is not a literal of this command alone");
+  return plim_fail(error, PLIM_ERR_UNSUPPORTED, "other commands use this value, or it is computed");
 }
 
 static bool holds(const plim_sourced *script, const char *text, size_t size) {

@@ -36,7 +36,7 @@ static void free_file(plim_project_file *f) {
 }
 
 #define FORMAT_HINT                                                                                \
-  "supported formats, by file extension: YAML, JSON, TOML, Python, notebooks, shell, Dockerfile, " \
+  "supported formats, by file name: YAML, JSON, TOML, Python, notebooks, shell, Dockerfile, "      \
   "Makefile, justfile, Taskfile"
 
 bool plim_is_plan(const char *text, size_t size) {

@@ -36,8 +36,9 @@ static plim_err ask(const char *path, const plim_launch_file *f, plim_error *err
   if (shown < f->at.len)
     sprintf(names + used, "%s%zu more", shown ? " and " : "", f->at.len - shown);
   plim_err err =
-      plim_fail(error, PLIM_ERR_ARGUMENT, "%.60s has %zu trainings: %s", path, f->at.len, names);
-  plim_error_hint(error, "name the one that you mean: \"%.160s:%.60s\"", path, f->at.at[0].name);
+      plim_fail(error, PLIM_ERR_ARGUMENT, "%.60s starts %zu trainings: %s", path, f->at.len, names);
+  plim_error_hint(error, "name the one that you mean, for example \"%.160s:%.60s\"", path,
+                  f->at.at[0].name);
   return err;
 }
 
@@ -54,7 +55,7 @@ static plim_err refuse_name(const char *path, const char *target, const plim_lau
   else if (count) {
     char all[200];
     plim_suggest_list(names, count, NAMED, all, sizeof all);
-    plim_error_hint(error, "these do: %s", all);
+    plim_error_hint(error, "targets that do: %s (type \"%.160s:%.60s\")", all, path, names[0]);
   }
   return err;
 }
@@ -67,9 +68,9 @@ static plim_err refuse_none(const char *path, const plim_launch_file *f, plim_er
   }
   if (*f->entry)
     err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
-                    "it defines an entry point (%s), but no command that starts a training",
+                    "this file defines an entry point (%s), but no command that starts a training",
                     f->entry);
-  else err = plim_fail(error, PLIM_ERR_UNSUPPORTED, "no command in it starts a training");
+  else err = plim_fail(error, PLIM_ERR_UNSUPPORTED, "no command in this file starts a training");
   const char *module = strstr(f->entry, "= ");
   if (module)
     plim_error_hint(error, "give the command with its arguments: --command \"python -m %.*s ...\"",

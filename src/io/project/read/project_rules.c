@@ -27,9 +27,9 @@ typedef struct {
 
 #define LAYERWISE "must be 1 when the optimizer steps during backward"
 #define LATE "LOMO updates the parameters after each micro batch"
-#define ALONE "the optimizer steps before gradients are reduced"
-#define PROJECTED "GaLore and APOLLO need whole parameters"
-#define ADAPTED "GaLore and APOLLO train whole layers"
+#define ALONE "the optimizer steps during backward, before GPUs exchange gradients"
+#define PROJECTED "GaLore and APOLLO do not work on sharded parameters"
+#define ADAPTED "GaLore and APOLLO do not work with adapters"
 
 static const rule rules[] = {
     // transformers 5.17, trainer_optimizer.py: Trainer's keys, and Axolotl's.
@@ -109,10 +109,11 @@ static const rule rules[] = {
      "LLaMA-Factory refuses predict_with_generate with ZeRO-3"},
     // Megatron's keys (train/mca, train/megatron_bridge) replace those of Trainer.
     {FACTORY, "tensor_model_parallel_size", 0, PLIM_KNOB_STRATEGY,
-     "Megatron shards only its optimizer, by use_distributed_optimizer"},
+     "Megatron shards only the optimizer, with use_distributed_optimizer"},
     {FACTORY, "tensor_model_parallel_size", 0, PLIM_KNOB_CHECKPOINT,
-     "Megatron's checkpointing has several keys, with recompute_granularity"},
-    {FACTORY, "tensor_model_parallel_size", 0, PLIM_KNOB_OPTIMIZER, "Megatron has its own"},
+     "Megatron sets checkpointing with recompute_granularity and other keys"},
+    {FACTORY, "tensor_model_parallel_size", 0, PLIM_KNOB_OPTIMIZER,
+     "Megatron uses its own optimizer"},
     {FACTORY, "tensor_model_parallel_size", 0, PLIM_KNOB_QUANTISATION,
      "Megatron's weights are not quantised"},
     {FACTORY, "use_dft_loss", 0, PLIM_KNOB_LIGER, "this loss needs all logits"},
