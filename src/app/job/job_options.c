@@ -426,6 +426,8 @@ static plim_err understand_recipe(const job_args *args, job_request *r, plim_err
   plim_err err = check_count("--batch", args->batch, 1 << 20, error);
   if (!err) err = check_count("--accumulate", args->accumulate, 1 << 16, error);
   if (!err) err = check_count("--steps", args->steps, 1000, error);
+  if (!err && args->projection_rank)
+    err = check_count("--projection-rank", args->projection_rank, 1 << 20, error);
   if (!err) err = check_count("--loss-chunk", chunk_of(args), 1 << 20, error);
   if (!err && (args->target_seq || job_is_typed(args, &args->target_seq)))
     err = check_count("--target-seq", args->target_seq, 1 << 20, error);

@@ -51,6 +51,7 @@ typedef struct {
   bool packs_in_bytes;     // 4-bit weights are stored as uint8 (bnb_4bit_quant_storage)
   bool quantises_on_host;  // and shards the model from there
   bool is_axolotl;         // which leaves some layers out when it quantises
+  bool is_torchtune;       // whose layers are its own
   bool is_factory;         // LLaMA-Factory, which chooses the attention of some architectures
   bool leaves_attention;   // the files leave the kind of attention to it
   bool widens_ends;        // plim_job

@@ -42,10 +42,21 @@ static void fit_to_factory(const job_args *args, job_request *r) {
         family->model_type);
 }
 
+// torchtune/modules/attention.py: k and v are expanded and flattened, which copies them.
+static void mention_copied_heads(const job_args *args, job_request *r) {
+  const plim_config *c = &r->job.model;
+  if (args->is_torchtune && c->kv_heads && c->kv_heads < c->heads)
+    plim_note_add(&r->notes, "unmodelled.copied_heads", "attention",
+                  "torchtune copies keys and values for every query head, which is not modelled; "
+                  "where layers are not checkpointed, the run needs a few percent more memory than "
+                  "predicted");
+}
+
 plim_err job_fit_attention(const job_args *args, job_request *r, plim_error *error) {
   const plim_family *family = r->job.model.family;
   uint16_t release = plim_versions_used(&r->job.versions, PLIM_LIBRARY_TRANSFORMERS);
   fit_to_factory(args, r);
+  mention_copied_heads(args, r);
   if (release >= family->sdpa_from || r->job.recipe.attention != PLIM_ATTENTION_SDPA)
     return PLIM_OK;
   if (job_is_typed(args, &args->attention)) {

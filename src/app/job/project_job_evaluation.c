@@ -49,8 +49,9 @@ static bool has_strategy(const project_job *p) {
 
 static bool runs(const project_job *p) {
   switch (p->project.dialect) {
-  case PLIM_DIALECT_AXOLOTL:
-    return is_on(p, "val_set_size") || project_job_setting(p, "test_datasets", ".path");
+  case PLIM_DIALECT_AXOLOTL: // core/builders/base.py, _configure_save_and_eval_strategy
+    return (is_on(p, "val_set_size") || project_job_setting(p, "test_datasets", ".path")) &&
+           (has_strategy(p) || is_on(p, "eval_steps") || is_on(p, "evals_per_epoch"));
   case PLIM_DIALECT_TORCHTUNE: return is_on(p, "run_val_every_n_steps");
   default: return has_strategy(p) || is_on(p, "do_eval"); // the scripts then evaluate at the end
   }
@@ -82,8 +83,11 @@ static uint64_t logits_bytes(const plim_job *job, int64_t length) {
          (uint64_t)plim_texts_per_sample(&job->recipe);
 }
 
-// Losses that never have all logits also work in evaluation, except Liger's, which is for training alone.
+// Losses that never have all logits also work in evaluation, except Liger's, which is for training alone. Axolotl's plugin
+// for Cut Cross Entropy works in both.
 static bool has_all_logits(const project_job *p, const plim_job *job) {
+  if (job->recipe.loss == PLIM_LOSS_CHUNKED || project_job_setting(p, "cut_cross_entropy", ""))
+    return false;
   bool is_of_files = p->run.liger.origin >= PLIM_DEFAULTED && strcmp(p->run.liger.text, "on") == 0;
   bool is_liger = is_of_files || job->recipe.uses_liger;
   return job->recipe.loss == PLIM_LOSS_FULL || (job->recipe.loss == PLIM_LOSS_FUSED && is_liger);

@@ -155,7 +155,9 @@ static void note_unmodelled(project_job *p, const job_args *a) {
          freezes),
         plim_note_at(&p->notes, freezes, 0);
   if (is_on(p->run.compile))
-    note(p, "unmodelled.compile", "compile", "torch.compile is not modelled: predicted without it");
+    note(p, "unmodelled.compile", "compile",
+         "torch.compile is not modelled: predicted without it; the run takes less time and mostly "
+         "needs less memory than predicted");
   bool empties =
       p->run.empty_cache.origin == PLIM_EXPLICIT || p->run.empty_cache.origin == PLIM_DEFAULTED;
   if (empties && p->run.empty_cache.count > 0)

@@ -165,8 +165,10 @@ static void tune_recipe(const launch *l, const plim_project_file *f, char *name,
   for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
     const char *end = from ? memmem(from, line, ends[i], strlen(ends[i])) : NULL, *begin = end;
     while (begin && begin > from && !strchr(" \t", begin[-1])) begin--;
-    if (end && end > begin)
-      snprintf(name, size, "%.*s_distributed", (int)(end - begin > 40 ? 40 : end - begin), begin);
+    const char *rest = end ? end + strlen(ends[i]) : NULL;
+    if (end && end > begin) // what follows is a part of the name, too: _multi_dataset
+      snprintf(name, size, "%.*s_distributed%.*s", (int)(end - begin), begin,
+               (int)strspn(rest, "_abcdefghijklmnopqrstuvwxyz0123456789"), rest);
     if (end) return;
   }
 }

@@ -486,9 +486,14 @@ static void print_without(const plan_for_card *c, const plan_edits *edits,
   const plim_estimate *e = &edits->as_written;
   plan_why_tight(c, e, tight, sizeof tight);
   list_steps(steps, edits, skipped, sizeof skipped);
-  snprintf(line, sizeof line, "if you %sskip %s, the run needs %s and DOES NOT FIT%s%s",
-           edits->write_count ? "apply only the file changes below and " : "", skipped,
-           units_bytes(estimate_needed_bytes(e)).text, *tight ? ": " : "", tight);
+  const char *only = edits->write_count ? "apply only the file changes below and " : "";
+  if (estimate_needed_bytes(e))
+    snprintf(line, sizeof line, "if you %sskip %s, the run needs %s and DOES NOT FIT%s%s", only,
+             skipped, units_bytes(estimate_needed_bytes(e)).text, *tight ? ": " : "", tight);
+  else
+    snprintf(line, sizeof line,
+             "if you %sskip %s, the files ask for a run that plimsoll cannot predict", only,
+             skipped);
   sentence(line);
   const plim_plan *p = &c->writable;
   if (!p->tried) return;

@@ -22,8 +22,10 @@ static uint32_t blocks_of(const plim_model *m, const plim_parameter_name *n,
                              "attn.proj feed_forward linear mlp";
   const plim_tensor *p = n->tensor;
   if (plim_parameter_is_named(m, n, biases)) return 0;
-  if (plim_parameter_is_named(m, n, heads) && head_elements)
-    return (uint32_t)(plim_numel(&p->shape) / head_elements);
+  if (plim_parameter_is_named(m, n, heads) && head_elements) {
+    int64_t blocks = plim_numel(&p->shape) / head_elements;
+    return blocks ? (uint32_t)blocks : PLIM_ONE_BLOCK;
+  }
   bool has_rows = plim_parameter_is_named(m, n, rows) || n->spot == PLIM_SPOT_UNKNOWN;
   return has_rows && p->shape.n > 1 ? (uint32_t)p->shape.at[0] : PLIM_ONE_BLOCK;
 }

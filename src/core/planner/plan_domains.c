@@ -106,9 +106,17 @@ static void smaller_batches(const plim_plan_request *r, int64_t own, plim_domain
     if (4 * b <= 3 * last && per_gpu(r) % (uint64_t)b == 0) push(d, last = b);
 }
 
+// LOMO and layerwise optimizers step during backward, which another optimizer would not.
+static bool steps_by_name(const plim_job *job) {
+  const plim_optimizer *o = job->recipe.optimizer;
+  return job->recipe.steps_in_backward && (plim_optimizer_lags(o) || plim_optimizer_projects(o));
+}
+
 static void offer(const plim_plan_request *r, plim_knob knob, int64_t own, plim_domain *d) {
   switch (knob) {
-  case PLIM_KNOB_OPTIMIZER: push(d, rounds(own) ? own : implemented(own, ROUNDED)); break;
+  case PLIM_KNOB_OPTIMIZER:
+    push(d, rounds(own) || steps_by_name(&r->job) ? own : implemented(own, ROUNDED));
+    break;
   case PLIM_KNOB_DTYPE: push(d, plim_dtype_offered(r)); break;
   case PLIM_KNOB_MICRO_BATCH: smaller_batches(r, own, d); break;
   case PLIM_KNOB_QUANTISATION: // refused without adapters
@@ -212,6 +220,13 @@ static void checkpoints(const plim_concessions *l, int64_t own, plim_domain *d) 
   if (may_offload) push(d, PLIM_CHECKPOINT_OFFLOADED);
 }
 
+// The states of torch's optimizers have the parameters' type, those of bitsandbytes are float32: with parameters of 16 bits,
+// one cannot stand for the other.
+static bool has_narrow_states(const plim_job *job) {
+  bool has_wide = job->dtype == PLIM_FP32 || (job->lora.rank && !job->lora.keeps_dtype);
+  return !has_wide && job->sharding.strategy <= PLIM_SHARD_DDP;
+}
+
 // Optimizers of the level's kind: with rounded state or without.
 static void optimizers(const plim_concessions *l, int64_t own, plim_domain *d) {
   const plim_domain *all = &l->r->domains[PLIM_KNOB_OPTIMIZER];
@@ -219,11 +234,12 @@ static void optimizers(const plim_concessions *l, int64_t own, plim_domain *d) {
   for (int i = 0; i < all->count; i++)
     if (rounds(all->at[i]) == is_rounded) push(d, all->at[i]);
   if (all->count) return;
-  bool is_held = l->r->holds_others;
+  bool is_narrow = !is_rounded && has_narrow_states(&l->r->job);
+  bool is_held = l->r->holds_others || steps_by_name(&l->r->job) || (is_narrow && is_paged(own));
   if (is_held && rounds(own) == is_rounded) push(d, own);
   else push(d, implemented(own, is_rounded ? ROUNDED : FASTEST));
   if (is_paged(own) && rounds(own) == is_rounded) push(d, own);
-  if (!is_held && l->scope.optimizer && l->r->world == 1)
+  if (!is_held && !is_narrow && l->scope.optimizer && l->r->world == 1)
     push(d, implemented(own, is_rounded ? ROUNDED_PAGED : PAGED));
 }
 
