@@ -102,6 +102,20 @@ static void say_strategy(const change *x, char *text, size_t size) {
              "create TrainingArguments before from_pretrained to save that memory");
 }
 
+static const plim_optimizer *optimizer(int64_t value) {
+  return plim_optimizer_named(name(PLIM_KNOB_OPTIMIZER, value));
+}
+
+static void say_optimizer(const change *x, char *text, size_t size) {
+  const plim_optimizer *to = optimizer(x->to);
+  const plim_job *job = &x->c->asked.job;
+  if (!plim_optimizer_is_bitsandbytes(to) || plim_optimizer_rounds(to)) return;
+  bool has_narrow = job->dtype != PLIM_FP32 && (!job->lora.rank || job->lora.keeps_dtype);
+  if (has_narrow && !plim_optimizer_is_bitsandbytes(optimizer(x->from)))
+    snprintf(text, size,
+             "bitsandbytes keeps its states in fp32, which is more exact than torch's 16 bits");
+}
+
 static void say_cached_batch(const change *x, char *text, size_t size) {
   (void)x;
   snprintf(text, size,
@@ -117,6 +131,7 @@ static const struct {
     {PLIM_KNOB_CHUNKED_LOSS, say_chunks},       {PLIM_KNOB_LIGER, say_liger},
     {PLIM_KNOB_CHECKPOINT, say_checkpoint},     {PLIM_KNOB_ALLOC_CONF, say_alloc_conf},
     {PLIM_KNOB_CACHED_BATCH, say_cached_batch}, {PLIM_KNOB_STRATEGY, say_strategy},
+    {PLIM_KNOB_OPTIMIZER, say_optimizer},
 };
 
 void plan_reason(const plan_for_card *c, plim_knob knob, char *text, size_t size) {

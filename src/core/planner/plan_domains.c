@@ -220,11 +220,12 @@ static void checkpoints(const plim_concessions *l, int64_t own, plim_domain *d) 
   if (may_offload) push(d, PLIM_CHECKPOINT_OFFLOADED);
 }
 
-// The states of torch's optimizers have the parameters' type, those of bitsandbytes are float32: with parameters of 16 bits,
-// one cannot stand for the other.
-static bool has_narrow_states(const plim_job *job) {
-  bool has_wide = job->dtype == PLIM_FP32 || (job->lora.rank && !job->lora.keeps_dtype);
-  return !has_wide && job->sharding.strategy <= PLIM_SHARD_DDP;
+// bitsandbytes keeps states in float32, torch in the parameters' type, so torch's optimizer would keep less of them.
+static bool keeps_wide_states(const plim_job *job, int64_t own) {
+  bool has_wide = job->dtype == PLIM_FP32 || (job->lora.rank && !job->lora.keeps_dtype) ||
+                  job->sharding.strategy > PLIM_SHARD_DDP;
+  const plim_optimizer *o = plim_optimizer_named(plim_optimizer_name((size_t)own));
+  return plim_optimizer_is_bitsandbytes(o) && !plim_optimizer_rounds(o) && !has_wide;
 }
 
 // Optimizers of the level's kind: with rounded state or without.
@@ -234,12 +235,12 @@ static void optimizers(const plim_concessions *l, int64_t own, plim_domain *d) {
   for (int i = 0; i < all->count; i++)
     if (rounds(all->at[i]) == is_rounded) push(d, all->at[i]);
   if (all->count) return;
-  bool is_narrow = !is_rounded && has_narrow_states(&l->r->job);
-  bool is_held = l->r->holds_others || steps_by_name(&l->r->job) || (is_narrow && is_paged(own));
+  bool is_held =
+      l->r->holds_others || steps_by_name(&l->r->job) || keeps_wide_states(&l->r->job, own);
   if (is_held && rounds(own) == is_rounded) push(d, own);
   else push(d, implemented(own, is_rounded ? ROUNDED : FASTEST));
   if (is_paged(own) && rounds(own) == is_rounded) push(d, own);
-  if (!is_held && !is_narrow && l->scope.optimizer && l->r->world == 1)
+  if (!is_held && l->scope.optimizer && l->r->world == 1)
     push(d, implemented(own, is_rounded ? ROUNDED_PAGED : PAGED));
 }
 

@@ -8,7 +8,7 @@ optimizer: adamw_torch_fused
 bf16: true
 attn_implementation: flash_attention_2
 gradient_checkpointing: true"
-with() { $PLIMSOLL plan run.yaml --gpu 80GiB --fix micro_batch=4 --fix offload=activations "$@" 2>&1 | grep -E '^(note: (offload|activation_offloading)|  *now:|plimsoll estimate)'; }
+with() { $PLIMSOLL plan run.yaml --gpu 80GiB --fix micro_batch=4 --fix offload=activations "$@" 2>&1 | grep -E '^(note: (offload|activation_offloading)|now:|plimsoll estimate)'; }
 (
 part axolotl-full
 printf '%s\nactivation_offloading: true\n' "$axolotl" > run.yaml

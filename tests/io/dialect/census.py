@@ -21,7 +21,7 @@ FILES = {
                     "sample_packing: true\noptimizer: adamw_torch\nbf16: true\n",
     "llama_factory.yaml": "model_name_or_path: Qwen/Qwen2.5-0.5B\nstage: sft\ndo_train: true\nfinetuning_type: lora\n"
                           "cutoff_len: 512\nper_device_train_batch_size: 1\nbf16: true\n",
-    "torchtune.yaml": "model:\n  _component_: torchtune.models.qwen2_5.qwen2_5_0_5b\noptimizer:\n"
+    "torchtune.yaml": "model:\n  _component_: torchtune.models.phi3.phi3_mini\noptimizer:\n"
                       "  _component_: torch.optim.AdamW\nbatch_size: 1\ntokenizer:\n  max_seq_len: 512\ndtype: bf16\n"
                       "enable_activation_checkpointing: true\n",
     "trl.yaml": "model_name_or_path: Qwen/Qwen2.5-0.5B\nper_device_train_batch_size: 1\nmax_length: 512\nuse_peft: false\n"
@@ -47,10 +47,11 @@ SAID = [
     ("axolotl.yaml", "llama4_linearized_experts: true\n", "a checkpoint with linear experts that is not from axolotl-quants"),
     ("axolotl.yaml", "gptq: true\n", "quantised with GPTQ is not modelled; the run needs less"),
     ("axolotl.yaml", "do_causal_lm_eval: true\n", "generating text during evaluation is not modelled; the run may need"),
-    ("axolotl.yaml", "val_set_size: 0.1\neval_batch_size: 64\n", "evaluation does not fit: a batch of 64 x 512 tokens has 27.8 GiB of logits"),
-    ("axolotl.yaml", "val_set_size: 0.1\neval_batch_size: 44\n", "evaluation is not modelled: a batch of 44 x 512"),
-    ("axolotl.yaml", "val_set_size: 0.1\neval_batch_size: 4\n", None),
-    ("axolotl.yaml", "val_set_size: 0.1\neval_sequence_len: 22528\n", "evaluation is not modelled: a batch of 1 x 22528"),
+    ("axolotl.yaml", "val_set_size: 0.1\neval_strategy: epoch\neval_batch_size: 64\n", "evaluation does not fit: a batch of 64 x 512 tokens has 27.8 GiB of logits"),
+    ("axolotl.yaml", "val_set_size: 0.1\neval_steps: 20\neval_batch_size: 44\n", "evaluation is not modelled: a batch of 44 x 512"),
+    ("axolotl.yaml", "val_set_size: 0.1\nevals_per_epoch: 2\neval_batch_size: 4\n", None),
+    ("axolotl.yaml", "val_set_size: 0.1\neval_batch_size: 64\n", None),
+    ("axolotl.yaml", "val_set_size: 0.1\nevals_per_epoch: 2\neval_sequence_len: 22528\n", "evaluation is not modelled: a batch of 1 x 22528"),
     ("llama_factory.yaml", "use_asft_loss: true\n", "ASFT) is not supported yet"),
     ("llama_factory.yaml", "use_badam: true\n", "predicted as adamw, which needs more memory than the run"),
     ("torchtune.yaml", "loss:\n  _component_: torchtune.rlhf.loss.DPOLoss\n", "DPO as in torchtune's recipe"),
