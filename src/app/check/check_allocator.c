@@ -279,9 +279,9 @@ static void compare_places(check *c, const variables *v) {
 
 static void report_unset(check *c, bool has_unexported) {
   const char *state = has_unexported ? "exported" : "set";
-  if (c->files.project.dialect == PLIM_DIALECT_TORCHTUNE) {
-    check_add(c, "allocator", CHECK_OK, "%s: torchtune sets expandable_segments:True itself",
-              names[OLDER_NAME]);
+  if (c->files.conf_by) {
+    check_add(c, "allocator", CHECK_OK, "%s: %s sets expandable_segments:True itself",
+              names[OLDER_NAME], c->files.conf_by);
     return;
   }
   if (c->machine.is_wsl) {

@@ -14,7 +14,7 @@ typedef struct {
   char *targets;        // owned
   char *projected;      // owned: expressions for the modules whose gradients are projected; or NULL
   char *trained;        // owned: expressions for the names of trained parameters; or NULL
-  bool has_own_conf;    // the library sets the allocator's configuration
+  const char *conf_by;  // the program that sets the allocator's configuration; NULL: none
   char teacher[128];    // of distillation
   bool holds_precision; // it is not modelled; the planner must not change it
   bool is_megatron;     // Megatron trains, with its own models and losses
@@ -165,8 +165,10 @@ uint64_t project_job_batch(const project_job *p);
 // The same, or micro batch x accumulation x GPUs; the number of GPUs in the files takes precedence over `world`.
 uint64_t project_job_own_batch(const project_job *p, uint64_t world);
 
-// Whether llamafactory-cli starts the run. Its launcher gives torchrun's processes this configuration of the allocator.
-bool project_is_started_by_factory(const plim_project *p);
-#define PROJECT_CONF_OF_FACTORY "expandable_segments:True"
+// Whether the program that starts the files' training sets the allocator's configuration, to this value, and whether it
+// replaces any other value when it starts several processes (llamafactory-cli does).
+#define PROJECT_LAUNCHER_CONF "expandable_segments:True"
+bool project_launcher_sets_conf(const plim_project *p);
+bool project_launcher_forces_conf(const plim_project *p);
 
 #endif

@@ -2,7 +2,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "alloc_conf.h"
 #include "key_names.h"
 #include "project_job.h"
 
@@ -447,53 +446,4 @@ void project_job_note_ecosystem(project_job *p, const job_args *a) {
   note_packed_sdpa(p, a);
   note_cut_cross_entropy(p, a);
   note_open(p, a);
-}
-
-// Settings that PyTorch refuses are ignored here; the check command reports them.
-static const char *valid_conf(const char *name) {
-  plim_alloc_conf conf;
-  const char *text = getenv(name);
-  return text && *text && !plim_alloc_conf_parse(text, &conf, NULL) ? text : NULL;
-}
-
-// torchtune/__init__.py sets it unless the environment has one.
-static const char *conf_of_tune(project_job *p) {
-  if (p->project.dialect != PLIM_DIALECT_TORCHTUNE) return NULL;
-  plim_note_add(&p->notes, "assumed.alloc_conf", "alloc_conf",
-                "torchtune sets PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True itself");
-  p->has_own_conf = true;
-  return "expandable_segments:True";
-}
-
-// accelerate and a script's own command start the processes without llamafactory-cli.
-bool project_is_started_by_factory(const plim_project *p) {
-  plim_dialect d = p->dialect;
-  if (d != PLIM_DIALECT_LLAMA_FACTORY && d != PLIM_DIALECT_LLAMA_FACTORY_V1) return false;
-  for (size_t i = 0; i < p->files.len; i++) {
-    const plim_project_file *f = p->files.at[i];
-    bool is_command = f->settings.format == PLIM_FORMAT_SHELL;
-    if (f->is.dialect == PLIM_DIALECT_ACCELERATE) return false;
-    if (is_command && !memmem(f->text, f->size, "llamafactory-cli", 16)) return false;
-  }
-  return true;
-}
-
-// It sets the variable for torchrun's processes, whatever it was before (launcher.py, v1/launcher.py).
-static const char *conf_of_factory(project_job *p, const job_args *a) {
-  if (a->world < 2 || !project_is_started_by_factory(&p->project)) return NULL;
-  plim_note_add(&p->notes, "assumed.alloc_conf", "alloc_conf",
-                "llamafactory-cli sets PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True itself on "
-                "several GPUs (unless OPTIM_TORCH=0)");
-  p->has_own_conf = true;
-  return PROJECT_CONF_OF_FACTORY;
-}
-
-void project_job_fill_allocator(project_job *p, job_args *a) {
-  static const char *const names[] = {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"};
-  if (!a->alloc_conf) a->alloc_conf = conf_of_factory(p, a);
-  if (!a->alloc_conf && p->run.alloc_conf.origin == PLIM_EXPLICIT)
-    a->alloc_conf = p->run.alloc_conf.text;
-  for (size_t i = 0; !a->alloc_conf && i < sizeof names / sizeof *names; i++)
-    a->alloc_conf = valid_conf(names[i]);
-  if (!a->alloc_conf) a->alloc_conf = conf_of_tune(p);
 }

@@ -142,8 +142,8 @@ static plim_err add_sharing(const plim_project *p, const plan_for_card *c, const
 
 // LLaMA-Factory's launcher sets it for every run that torchrun starts.
 bool plan_launcher_sets_conf(const plim_project *p, const plan_for_card *c, const plim_choice *to) {
-  return to->at[PLIM_KNOB_STRATEGY] != PLIM_SHARD_NONE && project_is_started_by_factory(p) &&
-         strcmp(plim_choice_conf(&c->asked, to), PROJECT_CONF_OF_FACTORY) == 0;
+  return to->at[PLIM_KNOB_STRATEGY] != PLIM_SHARD_NONE && project_launcher_forces_conf(p) &&
+         strcmp(plim_choice_conf(&c->asked, to), PROJECT_LAUNCHER_CONF) == 0;
 }
 
 plim_err plan_edits_of(const plim_project *project, const plan_for_card *c, const plim_rung *rung,

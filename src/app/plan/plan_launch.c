@@ -129,6 +129,14 @@ static void torchrun_line(const launch *l, const char *deepspeed, FILE *out) {
           deepspeed);
 }
 
+// Axolotl's command starts torchrun and gives it what follows "--".
+static void axolotl_line(const launch *l, const char *deepspeed, FILE *out) {
+  fprintf(out, "axolotl train ");
+  plim_shell_quote(out, plan_file_of(project_of(l), PLIM_DIALECT_AXOLOTL));
+  fprintf(out, "%s --launcher torchrun -- --nnodes %d --nproc_per_node %d%s", deepspeed, l->nodes,
+          l->per_node, l->nodes > 1 ? " --rdzv_backend c10d --rdzv_endpoint $HEAD:29500" : "");
+}
+
 // The variable that selects another part of LLaMA-Factory, which alone knows the keys of the file (hparams/parser.py,
 // launcher.py). Keys of Megatron Bridge's arguments that those of Megatron's other adapter do not have:
 static const char *part_of_factory(const launch *l, plim_dialect dialect) {
@@ -223,14 +231,17 @@ static bool only_line(const launch *l, FILE *out) {
 }
 
 // The command for programs that start their own processes; false: this is not one.
-static bool own_line(const launch *l, FILE *out) {
+static bool own_line(const launch *l, const char *deepspeed, FILE *out) {
   const plim_project *p = project_of(l);
   plim_dialect dialect = p ? p->dialect : PLIM_DIALECTS;
   bool is_factory = dialect == PLIM_DIALECT_LLAMA_FACTORY && plan_file_of(p, dialect);
   bool is_lightning = dialect == PLIM_DIALECT_LIGHTNING && l->nodes == 1;
+  bool is_axolotl =
+      dialect == PLIM_DIALECT_AXOLOTL && project_launcher_sets_conf(p) && plan_file_of(p, dialect);
+  if (is_axolotl) axolotl_line(l, deepspeed, out);
   if (is_factory) factory_line(l, dialect, out);
   if (is_lightning) fprintf(out, "python %s", l->script);
-  return is_factory || is_lightning;
+  return is_axolotl || is_factory || is_lightning;
 }
 
 static bool names_file(const plim_project_file *f, const char *name) {
@@ -317,7 +328,7 @@ static void write_line(const launch *l, FILE *out) {
       strncmp(l->script, "-m ", 3) == 0; // the deepspeed launcher has a different flag for modules
   if (only_line(l, out)) return;
   if (config && !is_new) accelerate_line(l, config, out);
-  else if (own_line(l, out)) return;
+  else if (own_line(l, deepspeed, out)) return;
   else if (is_new && has_accelerator(l)) accelerate_zero_line(l, out);
   else if (is_zero(l) && !l->own_sharding && l->nodes == 1 && !is_module)
     fprintf(out, "deepspeed --num_gpus %d %s%s", l->per_node, l->script, deepspeed);

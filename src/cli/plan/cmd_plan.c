@@ -248,7 +248,7 @@ static bool has_batch_norm(const plim_project_file *f) {
 static void note_environment(const plan_args *args, project_job *files) {
   const char *conf = args->job.alloc_conf;
   bool is_typed = job_is_typed(&args->job, &args->job.alloc_conf);
-  bool is_of_files = files->run.alloc_conf.origin == PLIM_EXPLICIT || files->has_own_conf;
+  bool is_of_files = files->run.alloc_conf.origin == PLIM_EXPLICIT || files->conf_by;
   if (conf && !is_typed && !is_of_files)
     plim_note_add(&files->notes, "assumed.alloc_conf", "alloc_conf",
                   "PYTORCH_CUDA_ALLOC_CONF is taken from this environment: %s", conf);

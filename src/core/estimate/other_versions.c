@@ -39,15 +39,12 @@ static void widen(plim_estimate *e, const plim_estimate *other) {
 
 plim_err plim_predict_other_versions(const plim_job *job, const plim_target *target,
                                      plim_estimate *e, plim_version_needs *out, plim_error *error) {
-  plim_target any = *target;
   *out = (plim_version_needs){0};
-  any.limit_bytes = any.budget_bytes = PLIM_UNKNOWN;
-  any.limit_is_card = false;
   for (size_t i = 0; i < PLIM_VERSION_NEEDS; i++) {
     plim_job other = *job;
     plim_estimate need;
     if (!replace(&other, &in_use[i])) continue;
-    plim_err err = plim_estimate_make(&other, &any, &need, NULL);
+    plim_err err = plim_estimate_make(&other, target, &need, NULL);
     if (err == PLIM_ERR_NOMEM) return plim_fail(error, err, "out of memory");
     if (err) continue;
     out->at[out->count++] = (plim_version_need){other.versions, need.device_bytes};

@@ -88,7 +88,9 @@ static void put_command(const task *t, const plim_sourced *text, plim_sourced *o
     bool is_variable = *name == '.';
     name += is_variable;
     while (isalnum((unsigned char)name[length]) || name[length] == '_') length++;
-    is_variable &= name + length + strspn(name + length, " ") == end;
+    const char *rest = name + length;
+    while (*rest == ' ') rest++;
+    is_variable &= rest == end;
     if (is_variable) put_variable(t, name, length, out);
     else plim_launch_put_open(out, name, length);
     i = (size_t)(end - at) + 1;

@@ -33,7 +33,7 @@ for file in hf/launch.sh flags/launch.sh args.yaml args.json axolotl.yaml; do
     echo "== $file, offload $offload"
     $PLIMSOLL plan $file $hold --fix offload=$offload --out ../plan.json >../plan.txt
     grep -E "^planned|^to do by hand" ../plan.txt | cut -c1-24
-    sed -n '/^to do by hand/,/^changes to/p' ../plan.txt | grep -E "^ *(torchrun|accelerate|deepspeed|distributed_type|transformers)"
+    sed -n '/^to do by hand/,/^changes to/p' ../plan.txt | grep -E "^ *(torchrun|axolotl|accelerate|deepspeed|distributed_type|transformers)"
     $PLIMSOLL apply ../plan.json --dry-run >../plan.diff && grep -E "^[-+]" ../plan.diff
     git init -q . && git apply --check ../plan.diff && $PLIMSOLL apply ../plan.json >/dev/null
     $PLIMSOLL plan $file --world 8 --seq 2048 --gpu 80GiB --try alloc_conf=default | grep "^now:" | cut -c1-18

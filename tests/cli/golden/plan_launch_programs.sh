@@ -4,7 +4,7 @@ part launch_programs
 # A plan is launched by the program that the files are for: LLaMA-Factory's and Axolotl's, Lightning's own processes, and
 # a module as in the user's command.
 held="--gpu 80GiB --fix checkpoint=on --fix micro_batch=1 --fix liger=off --fix chunked_loss=0 --fix alloc_conf=default"
-todo() { grep -E "^ *(torchrun|tune|USE|accelerate|deepspeed|python|FORCE|fsdp|in your own|export HEAD)"; }
+todo() { grep -E "^ *(torchrun|axolotl|tune|USE|accelerate|deepspeed|python|FORCE|fsdp|in your own|export HEAD)"; }
 cat > sft.yaml <<'END'
 model_name_or_path: Qwen/Qwen2.5-1.5B
 stage: sft

@@ -79,5 +79,5 @@ $PLIMSOLL plan -m sentence-transformers/all-MiniLM-L6-v2 --loss contrastive -b 1
 $PLIMSOLL estimate -m sentence-transformers/all-MiniLM-L6-v2 --loss contrastive -b 16 -s 128 | grep -c logits || true
 # A file that was cut off is noticed by its missing settings.
 printf 'base_model: NousResearch/Meta-Llama-3-8B\nload_in_8bit: false\n' >cut.yaml
-HF_HOME=nowhere $PLIMSOLL plan cut.yaml -g 80GiB | grep -A1 "not set in the files\|files do not set"
+HF_HOME=nowhere $PLIMSOLL plan cut.yaml -g 80GiB | grep --no-group-separator -A1 "not set in the files\|files do not set"
 ) 2>&1 || echo "exit $?"

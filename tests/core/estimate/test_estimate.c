@@ -70,6 +70,22 @@ TEST(the_interval_holds_versions_that_are_not_pinned) {
   }
 }
 
+// Near the limit PyTorch frees what it keeps, which other versions do as well.
+TEST(other_versions_run_under_the_same_limit) {
+  plim_job job = job_of("smollm2-135m");
+  plim_target target = plim_target_any();
+  plim_version_needs all;
+  plim_estimate e, own;
+  job.recipe.length = 1024;
+  CHECK(!estimate(&job, PLIM_UNKNOWN, &e, NULL), "without a limit");
+  target.limit_bytes = (e.p.peak_allocated_bytes + e.p.peak_reserved_bytes) / 2;
+  CHECK(!plim_predict_other_versions(&job, &target, &e, &all, NULL), "predicted");
+  job.versions = all.at[all.count - 1].versions;
+  CHECK(!estimate(&job, target.limit_bytes, &own, NULL) && own.fits,
+        "fits by freeing what is kept");
+  CHECK_U64(all.at[all.count - 1].device_bytes, own.device_bytes);
+}
+
 TEST(what_is_pinned_stays) {
   plim_job job = job_of("qwen3-0.6b"); // since transformers 4.51
   plim_target target = plim_target_any();
