@@ -65,8 +65,7 @@ typedef struct check {
   job_request request;
   plim_estimate estimate;
   plim_error no_estimate; // why there is none
-  char fit
-      [128]; // the fit in a few words, for the verdict; empty: not known, or there is nothing to say
+  char fit[192]; // in a few words, for the verdict; empty: not known, or there is nothing to say
   // "plimsoll does not understand the value of bf16 (train.yaml:3)", for the verdict; empty: every value in force is clear
   char unread[256];
 

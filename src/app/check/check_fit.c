@@ -239,13 +239,17 @@ static void report_tight(check *c) {
 
 static void report_fits(check *c) {
   const plim_estimate *e = &c->estimate;
-  char card[136];
+  char card[136], more[96] = "";
+  bool errs_low = plim_notes_err_low(&c->files.notes) || plim_notes_err_low(&c->request.notes);
   print_card(c, card, sizeof card);
-  check_add(c, "fit", *c->unread ? CHECK_NOTE : CHECK_OK, "%s: %s of %s%s",
-            *c->unread ? "would fit with the values assumed below" : "fits",
+  if (errs_low)
+    snprintf(more, sizeof more, " if what is not modelled (see below) needs at most %s",
+             units_bytes(e->budget_bytes - e->device_bytes).text);
+  check_add(c, "fit", *c->unread || errs_low ? CHECK_NOTE : CHECK_OK, "%s%s: %s of %s%s",
+            *c->unread ? "would fit with the values assumed below" : "fits", more,
             units_bytes(e->device_bytes).text, units_bytes(e->budget_bytes).text, card);
-  snprintf(c->fit, sizeof c->fit, "fits (%s of %s)", units_bytes(e->device_bytes).text,
-           units_bytes(e->budget_bytes).text);
+  snprintf(c->fit, sizeof c->fit, "fits (%s of %s)%s", units_bytes(e->device_bytes).text,
+           units_bytes(e->budget_bytes).text, more);
 }
 
 static void report_verdict(check *c) {

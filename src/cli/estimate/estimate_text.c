@@ -26,11 +26,12 @@ static void print_subject(const estimate_result *r) {
   notes_print(stdout, &r->request.notes);
 }
 
-static void print_fit(const plim_estimate *e, const char *card) {
+static void print_fit(const plim_estimate *e, const char *card, bool errs_low) {
   char text[384], spare[128] = "", tight[96] = "";
   if (e->budget_bytes > e->device_bytes)
-    snprintf(spare, sizeof spare, ", %s to spare",
-             units_bytes(e->budget_bytes - e->device_bytes).text);
+    snprintf(spare, sizeof spare, ", %s to spare%s",
+             units_bytes(e->budget_bytes - e->device_bytes).text,
+             errs_low ? " for what is not modelled (see the notes)" : "");
   if (e->budget_bytes <
       e->device_bytes) // only with --limit, which PyTorch compares before rounding
     snprintf(spare, sizeof spare,
@@ -84,7 +85,7 @@ static void print_verdict(const estimate_result *r) {
   if (!e->has_verdict)
     printf("needs %s; to see whether it fits, name a GPU: --gpu 4090\n",
            units_bytes(e->device_bytes).text);
-  else if (e->fits) print_fit(e, card);
+  else if (e->fits) print_fit(e, card, plim_notes_err_low(&r->request.notes));
   else print_misfit(r);
 }
 

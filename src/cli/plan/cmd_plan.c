@@ -229,6 +229,8 @@ static plim_err plan_card(const plan_args *args, const project_job *files, const
     c->asked.refused_count = plim_project_refused(&files->project, c->asked.refused);
   if (!err && files) hold_unmodelled(files, &c->request, &c->asked);
   if (!err && files) mark_by_hand(&files->project, &c->asked);
+  c->asked.errs_low =
+      plim_notes_err_low(&c->request.notes) || (files && plim_notes_err_low(&files->notes));
   plim_plan_request first = c->asked;
   first.known = &c->known;
   if (!err) err = plim_plan_make(&first, &c->plan, error);

@@ -154,35 +154,56 @@ static void print_nothing_fits(const plan_for_card *c) {
   sentence(line);
 }
 
+// "FITS", or what the memory must suffice for besides.
+static const char *fits_text(const plan_for_card *c, const plim_estimate *e, char *text,
+                             size_t size) {
+  uint64_t budget = e->budget_bytes;
+  if (!c->asked.errs_low || budget == PLIM_UNKNOWN || budget < e->device_bytes) return "FITS";
+  snprintf(text, size, "FITS if what is not modelled (see the notes) needs at most %s",
+           units_bytes(budget - e->device_bytes).text);
+  return text;
+}
+
+// The first word is printed already, in colour.
+static void print_planned(const plan_for_card *c) {
+  const plim_rung *best = &c->plan.rungs.at[0];
+  char line[320], fits[120];
+  int used = snprintf(line, sizeof line, "%s: %s", units_bytes(best->e.device_bytes).text,
+                      fits_text(c, &best->e, fits, sizeof fits));
+  if (!isnan(best->step_seconds))
+    snprintf(line + used, sizeof line - (size_t)used, ", %s per step, %s tokens per second",
+             units_seconds(best->step_seconds).text,
+             units_count((uint64_t)best->tokens_per_second).text);
+  term_wrap(stdout, line, 10, 10, (size_t)term_width(stdout));
+}
+
 static void print_verdict(const plan_for_card *c) {
   const plim_plan *p = &c->plan;
   const plim_estimate *now = &p->before;
-  char needs[ESTIMATE_NEEDS_SIZE], line[384], tight[PLAN_TIGHT_SIZE];
+  char needs[ESTIMATE_NEEDS_SIZE], line[512], tight[PLAN_TIGHT_SIZE], fits[120];
   estimate_needs(now, needs, sizeof needs);
   plan_why_tight(c, now, tight, sizeof tight);
   if (*p->own_refusal) {
     snprintf(line, sizeof line, "\nnow:      cannot run: %s", p->own_refusal);
     sentence(line);
   }
-  const char *start = *p->own_refusal ? "          with sdpa attention: " : "\nnow:      ";
+  const char *start = *p->own_refusal ? "          with sdpa attention: " : "now:      ";
+  if (!*p->own_refusal) printf("\n");
+  bool is_sure = now->has_verdict && !*tight;
   if (now->has_verdict && !now->fits)
     snprintf(line, sizeof line, "%sneeds %s: DOES NOT FIT", start, needs);
   else
-    snprintf(line, sizeof line, "%s%s%s, %s per step%s%s", start,
-             units_bytes(now->device_bytes).text, now->has_verdict && !*tight ? ": FITS" : "",
+    snprintf(line, sizeof line, "%s%s%s%s, %s per step%s%s", start,
+             units_bytes(now->device_bytes).text, is_sure ? ": " : "",
+             is_sure ? fits_text(c, now, fits, sizeof fits) : "",
              units_seconds(now->step_seconds).text, *tight ? "; it may not fit: " : "", tight);
-  sentence(line);
+  term_wrap(stdout, line, 0, 10, (size_t)term_width(stdout));
   if (!p->rungs.len) {
     print_nothing_fits(c);
     return;
   }
-  const plim_rung *best = &p->rungs.at[0];
-  term_print(stdout, TERM_GREEN, "planned:");
-  printf("  %s: FITS", units_bytes(best->e.device_bytes).text);
-  if (!isnan(best->step_seconds))
-    printf(", %s per step, %s tokens per second", units_seconds(best->step_seconds).text,
-           units_count((uint64_t)best->tokens_per_second).text);
-  printf("\n");
+  term_print(stdout, TERM_GREEN, "planned:  ");
+  print_planned(c);
   plan_print_preference(c);
   if (c->request.is_known_by_size)
     sentence("times are for an H200; name your GPU (--gpu 4090) to get its times");
@@ -274,7 +295,9 @@ static void print_no_changes(const plan_for_card *c) {
   if (c->plan.passed) printf("none\n");
   else if (c->asked.holds_others)
     sentence("none: of the values you gave with --try, your current ones are the fastest that fit");
-  else printf("none: your settings are already the fastest that fit\n");
+  else
+    printf("none: your settings are already the fastest that fit%s\n",
+           c->plan.is_held ? " without more memory" : "");
 }
 
 static void print_changes(const plan_for_card *c) {

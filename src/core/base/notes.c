@@ -54,12 +54,23 @@ void plim_note_at(plim_notes *notes, const char *file, int line) {
   if (!last->file) notes->has_no_memory = true;
 }
 
+void plim_note_errs_low(plim_notes *notes) {
+  if (notes->list.len && !notes->has_no_memory) notes->list.at[notes->list.len - 1].errs_low = true;
+}
+
+bool plim_notes_err_low(const plim_notes *notes) {
+  for (size_t i = 0; i < notes->list.len; i++)
+    if (notes->list.at[i].errs_low) return true;
+  return false;
+}
+
 void plim_notes_append(plim_notes *notes, const plim_notes *more) {
   notes->has_no_memory = notes->has_no_memory || more->has_no_memory;
   for (size_t i = 0; i < more->list.len; i++) {
     const plim_note *note = &more->list.at[i];
     plim_note_add(notes, note->code, note->knob, "%s", note->message);
     plim_note_at(notes, note->file, note->line);
+    if (note->errs_low) plim_note_errs_low(notes);
   }
 }
 

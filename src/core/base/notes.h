@@ -15,6 +15,7 @@ typedef struct {
   char *message;    // one sentence for people; owned
   char *file;       // the file it refers to, or NULL; owned
   int line;         // line in that file; 0: none
+  bool errs_low;    // the run needs more memory than predicted, and it is not known how much more
 } plim_note;
 
 typedef struct {
@@ -29,6 +30,9 @@ void plim_note_reword(plim_notes *notes, const char *code, const char *format, .
     __attribute__((format(printf, 3, 4)));
 // Sets the location of the note added last. `file` may be NULL.
 void plim_note_at(plim_notes *notes, const char *file, int line);
+// Marks the note added last: the run needs more memory than predicted, and it is not known how much more.
+void plim_note_errs_low(plim_notes *notes);
+bool plim_notes_err_low(const plim_notes *notes); // whether any is marked
 // Appends copies of all notes in `more`.
 void plim_notes_append(plim_notes *notes, const plim_notes *more);
 void plim_notes_clear(plim_notes *notes);

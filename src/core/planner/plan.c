@@ -155,6 +155,14 @@ static void search(plim_search *s) {
   if (!s->r->only_first) compare(s);
 }
 
+// What needs more memory than predicted gets no more than the user's own settings, if they fit.
+static void hold_memory(plim_search *s, plim_plan_request *r) {
+  const plim_estimate *own = &s->before.e;
+  bool fits = own->has_verdict && plim_is_safe(r, own) && plim_own_is_candidate(s);
+  s->plan->is_held = r->errs_low && fits;
+  if (s->plan->is_held) r->most_bytes = own->device_bytes;
+}
+
 static plim_err no_way(const plim_plan_request *r, plim_error *error) {
   const plim_domain *strategy = &r->domains[PLIM_KNOB_STRATEGY];
   const plim_domain *offload = &r->domains[PLIM_KNOB_OFFLOAD];
@@ -180,11 +188,15 @@ static plim_err check_ways(const plim_plan_request *r, plim_error *error) {
 plim_err plim_plan_make(const plim_plan_request *request, plim_plan *out, plim_error *error) {
   *out = (plim_plan){.before_choice = plim_plan_own_choice(request),
                      .effective_batch = request->effective_batch};
-  plim_search s = {.r = request, .plan = out, .error = error};
+  plim_plan_request held = *request;
+  plim_search s = {.r = &held, .plan = out, .error = error};
   plim_err err = check_request(request, error);
   if (!err) err = check_checkpoints(request, error);
   if (!err) err = check_ways(request, error);
-  if (!err && look_at_own(&s)) search(&s);
+  if (!err && look_at_own(&s)) {
+    hold_memory(&s, &held);
+    search(&s);
+  }
   vec_free(&s.tried);
   vec_free(&s.shown);
   vec_free(&s.refused);

@@ -64,6 +64,10 @@ typedef struct {
   uint64_t effective_batch; // sequences per optimizer step; 0: any, for the most tokens per second
   int world;                // number of GPUs
   double margin;            // fraction of the memory to leave free; negative: use the interval
+  bool
+      errs_low; // runs need more memory than predicted: if the user's settings fit, no candidate may need more than they
+  uint64_t
+      most_bytes; // the most that a candidate may need for that reason; 0: not limited. Set by plim_plan_make.
   plim_domain domains[PLIM_KNOBS]; // the values of --fix and --try
   bool allowed[PLIM_KNOBS];        // for knobs that change what the model learns
   // Whether the user would have to set up this sharding manually; indexed by the values of strategy and offload.
@@ -171,6 +175,7 @@ typedef struct {
   plim_rung smallest; // of all candidates tried, fitting or not
   bool is_tight;      // the smallest would fit, but only within the error margin
   bool concedes;      // the plan uses allowed changes of what the model learns
+  bool is_held;       // no candidate was to need more memory than the user's settings (errs_low)
   bool is_beyond;     // nothing fits, not even with everything that could be allowed
   size_t tried;
   uint64_t effective_batch;

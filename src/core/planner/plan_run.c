@@ -19,10 +19,15 @@ static uint64_t usable_bytes(const plim_plan_request *r) {
   return (uint64_t)((double)budget * (1 - r->margin));
 }
 
+static bool is_over_own(const plim_plan_request *r, const plim_estimate *e) {
+  return r->most_bytes && e->device_bytes > r->most_bytes;
+}
+
 bool plim_is_safe(const plim_plan_request *r, const plim_estimate *e) {
   if (!e->has_verdict) return true;
   uint64_t bytes = r->margin < 0 ? e->interval_bytes[1] : e->device_bytes;
-  return e->fits && (r->target.budget_bytes == PLIM_UNKNOWN || bytes <= usable_bytes(r));
+  if (!e->fits || is_over_own(r, e)) return false;
+  return r->target.budget_bytes == PLIM_UNKNOWN || bytes <= usable_bytes(r);
 }
 
 bool plim_is_hopeless(const plim_plan_request *r, const plim_estimate *e) {
@@ -230,7 +235,7 @@ const plim_rung *plim_search_below(plim_search *s, const plim_choice *choice, ui
   const plim_rung *x = search_run(s, choice, most_of(s, below));
   if (!x) return NULL;
   keep_smallest(s->plan, x);
-  bool is_tight = x->e.has_verdict && x->e.fits && !plim_is_safe(s->r, &x->e);
+  bool is_tight = x->e.has_verdict && x->e.fits && !plim_is_safe(s->r, &x->e) && !s->r->errs_low;
   bool is_plain = plim_worth(s->r, choice) >= 1;
   if (is_tight && is_plain && x->tokens_per_second > s->plan->tight.tokens_per_second)
     s->plan->tight = *x;

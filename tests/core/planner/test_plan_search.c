@@ -426,6 +426,26 @@ TEST(a_margin_is_left_free) {
     CHECK(plim_plan_check(&r, &wrong, NULL), "wrong after " #change);                              \
   } while (0)
 
+// A run that needs more memory than predicted must not be planned closer to the end of the card than it is.
+TEST(a_prediction_that_errs_low_gets_no_more_memory) {
+  plim_plan_request r = small(8, 1);
+  r.job.recipe.checkpoint = PLIM_CHECKPOINT_ON;
+  plim_plan free, held, asked;
+  CHECK(make(&r, &free) && free.rungs.len, "planned");
+  CHECK(!free.is_held && free.rungs.at[0].e.device_bytes > free.before.device_bytes,
+        "memory is used for speed");
+  r.errs_low = true;
+  CHECK(make(&r, &held) && held.rungs.len, "planned");
+  CHECK(held.is_held && held.rungs.at[0].e.device_bytes <= held.before.device_bytes,
+        "no more memory than before");
+  CHECK(!held.tight.e.device_bytes, "nothing faster is offered");
+  r.domains[PLIM_KNOB_CHECKPOINT] = only(PLIM_CHECKPOINT_OFF);
+  CHECK(make(&r, &asked) && asked.rungs.len && !asked.is_held, "unless the user asks for it");
+  plim_plan_clear(&free);
+  plim_plan_clear(&held);
+  plim_plan_clear(&asked);
+}
+
 TEST(the_independent_check_finds_a_wrong_plan) {
   plim_plan_request r = small(8, 1);
   plim_plan plan;
