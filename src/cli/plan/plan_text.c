@@ -143,9 +143,14 @@ static void print_nothing_fits(const plan_for_card *c) {
   char needs[160];
   estimate_needs(e, needs, sizeof needs);
   plan_why_tight(c, e, tight, sizeof tight);
-  snprintf(line, sizeof line, "%s %s: the smallest of %zu candidates needs %s%s%s",
-           p->is_tight ? "NO SAFE PLAN" : "NOTHING FITS", how, p->tried, needs, *tight ? "; " : "",
-           tight);
+  char without[224] = "";
+  if (p->least.e.device_bytes) {
+    snprintf(without, sizeof without, "; without --allow, %s", needs);
+    estimate_needs(&p->least.e, needs, sizeof needs);
+  }
+  snprintf(line, sizeof line, "%s %s: the smallest of %zu candidates needs %s%s%s%s",
+           p->is_tight ? "NO SAFE PLAN" : "NOTHING FITS", how, p->tried, needs, without,
+           *tight ? "; " : "", tight);
   sentence(line);
   estimate_loading(e, &job, loading, sizeof loading);
   if (!*loading) return;

@@ -62,7 +62,7 @@ static void look_below(plim_search *s, const plim_concessions *concessions) {
 
 // If nothing fits: finds how much memory is missing with everything that is allowed and can go to the host.
 static void look_for_smallest(plim_search *s) {
-  plim_concessions concessions = plim_concession_of(s), all = plim_concession_of_all(s);
+  plim_concessions concessions = plim_concession_of(s), all = plim_concession_of_all(s, false);
   look_below(s, &concessions);
   concessions.scope = plim_offload_scope_of(s);
   look_below(s, &concessions);
@@ -77,6 +77,9 @@ static void show_what_is_told(plim_search *s) {
               own = plan->own_sharding.choice;
   if (!plan->rungs.len && plan->smallest.e.device_bytes)
     plim_search_show(s, &smallest, &plan->smallest);
+  if (!plan->rungs.len && plim_own_is_possible(s) &&
+      plim_needed_bytes(&s->before.e) < plim_needed_bytes(&plan->smallest.e))
+    plan->smallest = s->before; // which the search did not run in full
   if (plan->tight.e.device_bytes) plim_search_show(s, &tight, &plan->tight);
   if (!plan->tight.e.fits || plim_is_safe(s->r, &plan->tight.e)) plan->tight = (plim_rung){0};
   if (plan->own_sharding.e.device_bytes) plim_search_show(s, &own, &plan->own_sharding);
@@ -158,7 +161,7 @@ static void search(plim_search *s) {
 // What needs more memory than predicted gets no more than the user's own settings, if they fit.
 static void hold_memory(plim_search *s, plim_plan_request *r) {
   const plim_estimate *own = &s->before.e;
-  bool fits = own->has_verdict && plim_is_safe(r, own) && plim_own_is_candidate(s);
+  bool fits = own->has_verdict && plim_own_is_candidate(s);
   s->plan->is_held = r->errs_low && fits;
   if (s->plan->is_held) r->most_bytes = own->device_bytes;
 }

@@ -173,10 +173,12 @@ typedef struct {
   // The fastest with the user's own sharding, if the first rung shards differently; or empty.
   plim_rung own_sharding;
   plim_rung smallest; // of all candidates tried, fitting or not
-  bool is_tight;      // the smallest would fit, but only within the error margin
-  bool concedes;      // the plan uses allowed changes of what the model learns
-  bool is_held;       // no candidate was to need more memory than the user's settings (errs_low)
-  bool is_beyond;     // nothing fits, not even with everything that could be allowed
+  plim_rung
+      least; // the smallest with everything that could be allowed, if that does not fit either; or empty
+  bool is_tight;  // the smallest would fit, but only within the error margin
+  bool concedes;  // the plan uses allowed changes of what the model learns
+  bool is_held;   // no candidate was to need more memory than the user's settings (errs_low)
+  bool is_beyond; // nothing fits, not even with everything that could be allowed
   size_t tried;
   uint64_t effective_batch;
 } plim_plan;

@@ -99,8 +99,8 @@ plim_concessions plim_concession_of(const plim_search *s) {
   return concessions_at(&x, &(point){0});
 }
 
-plim_concessions plim_concession_of_all(const plim_search *s) {
-  space x = space_of(s, false);
+plim_concessions plim_concession_of_all(const plim_search *s, bool is_offered) {
+  space x = space_of(s, is_offered);
   point most = {.on_host = true, .cost = STEP};
   for (size_t i = 0; i < plim_conceded_knob_count; i++)
     if (x.values[i].count) most.step[i] = x.values[i].count - 1;

@@ -166,9 +166,9 @@ typedef struct {
 } plim_concession_kind;
 bool plim_find_concessions(plim_search *s, plim_concession_kind kind, size_t *from,
                            plim_concessions *out);
-// The level without concessions, and the one with everything that is allowed.
+// The level without concessions, and the one with everything that is allowed, or that could be (is_offered).
 plim_concessions plim_concession_of(const plim_search *s);
-plim_concessions plim_concession_of_all(const plim_search *s);
+plim_concessions plim_concession_of_all(const plim_search *s, bool is_offered);
 plim_offload_scope plim_offload_scope_of(const plim_search *s); // everything that would help
 void plim_list_concessions(plim_search *s);                     // plan_offers.c
 // Explains why none of the candidates that may be tried can run (plan_refusal.c). Fills the error.
@@ -196,7 +196,9 @@ double plim_surest(const plim_search *s, uint64_t most, double no_faster);
 
 // Whether the user's attention cannot run on this card (the error says why) and PyTorch's can.
 bool plim_attention_is_refused(const plim_plan_request *r, plim_error *error);
-bool plim_own_is_candidate(const plim_search *s); // the user's own settings are allowed and fit
+bool plim_own_is_possible(
+    const plim_search *s); // the user's own settings are among those asked for
+bool plim_own_is_candidate(const plim_search *s); // the same, and they fit
 void plim_build_ladder(plim_search *s, const plim_concessions *concessions);
 
 // ---- effects of changes (plan_changes.c) ------------------------------------------------------------

@@ -150,6 +150,16 @@ static bool offer_several(plim_search *s, const plim_rung *without) {
   return fits;
 }
 
+// How much is missing with everything that could be allowed.
+static void look_beyond(plim_search *s) {
+  plim_concessions all = plim_concession_of_all(s, true);
+  plim_rung least;
+  plim_plan *plan = s->plan;
+  plim_concession_smallest(s, &all, plim_needed_bytes(&plan->smallest.e), &least);
+  plim_choice choice = least.choice;
+  if (least.e.device_bytes) plim_search_show(s, &choice, &plan->least);
+}
+
 void plim_list_concessions(plim_search *s) {
   plim_concessions base = plim_concession_of(s);
   plim_rung smallest = s->plan->smallest, tight = s->plan->tight;
@@ -164,6 +174,7 @@ void plim_list_concessions(plim_search *s) {
   }
   if (!s->plan->rungs.len && !fits && !s->failed) fits = offer_several(s, &smallest);
   s->plan->is_beyond = !s->plan->rungs.len && !fits;
+  if (s->plan->is_beyond && !s->failed) look_beyond(s);
   s->plan->smallest = smallest;
   s->plan->tight = tight;
 }

@@ -6,7 +6,7 @@
 
 static bool has_splits(const plim_search *s) {
   plim_split_list alone, passes;
-  plim_concessions concessions = plim_concession_of_all(s);
+  plim_concessions concessions = plim_concession_of_all(s, false);
   plim_splits_of(&concessions, true, &alone);
   plim_splits_of(&concessions, false, &passes);
   return alone.count || passes.count;

@@ -39,6 +39,7 @@ TEST(the_smallest_choice_counts_allowed_concessions) {
   for (int i = 0; i < 4; i++) r.allowed[allowed[i]] = true;
   CHECK(make(&r, &all) && !all.rungs.len && all.is_beyond, "nor with all that is allowed");
   CHECK(all.smallest.e.device_bytes < strict.smallest.e.device_bytes, "which takes less");
+  CHECK_U64(strict.least.e.device_bytes, all.smallest.e.device_bytes);
   r.target = plim_target_size(all.smallest.e.device_bytes + 256 * PLIM_MIB);
   uint64_t least = all.smallest.e.device_bytes;
   plim_plan_clear(&strict);
