@@ -30,10 +30,11 @@ static void note_upcast(project_job *p, const job_args *a) {
 }
 
 static void note_version_1(project_job *p, const job_args *a) {
-  if (a->is_fsdp_1 && a->strategy == PLIM_SHARD_FSDP2 && a->world > 1)
-    note(p, "unmodelled.fsdp_1", "strategy",
-         "FSDP 1 is predicted as FSDP2; accelerate runs it under autocast and converts the logits "
-         "to float32, which needs more memory than predicted");
+  if (!a->is_fsdp_1 || a->strategy != PLIM_SHARD_FSDP2 || a->world < 2) return;
+  note(p, "unmodelled.fsdp_1", "strategy",
+       "FSDP 1 is predicted as FSDP2; accelerate runs it under autocast and converts the logits "
+       "to float32, which needs more memory than predicted");
+  plim_note_errs_low(&p->notes);
 }
 
 // Units of FSDP that are a part of a layer leave the rest of each layer to the root, which is gathered as a whole.
@@ -50,6 +51,7 @@ static void note_units(project_job *p, const job_args *a) {
           "FSDP wraps only %s, a part of each layer, so it gathers the rest of all layers at once; "
           "predicted with whole layers wrapped: the run needs more memory than predicted",
           s->value.text);
+      plim_note_errs_low(&p->notes);
       return;
     }
 }
