@@ -8,7 +8,6 @@ typedef struct {
   plim_rung *smallest;
   uint64_t below; // what needs as much is of no interest; 0: everything is
   bool fits;
-  bool has_sent; // everything saved for backward went to the host: nothing else is smaller
 } smallest_search;
 
 static void look_at(smallest_search *w, const plim_choice *candidate, plim_split at) {
@@ -35,14 +34,10 @@ static void look_at_batches(const plim_candidate_search *rows, const plim_choice
 }
 
 static void look_at_row(const plim_candidate_search *rows, const plim_choice *candidate) {
-  smallest_search *w = (smallest_search *)(void *)rows;
-  int64_t offload = candidate->at[PLIM_KNOB_OFFLOAD];
-  bool is_larger = w->has_sent && !candidate->at[PLIM_KNOB_STRATEGY] && !offload;
-  size_t refused = rows->s->refused.len;
-  if (w->fits || is_larger) return; // one that fits is enough
+  const smallest_search *w = (const smallest_search *)(const void *)rows;
+  if (w->fits) return; // one that fits is enough
   if (rows->concessions->is_easy && plim_is_last(rows, candidate)) return;
   plim_visit_whole(rows, candidate, true, look_at_batches);
-  if (offload == PLIM_OFFLOAD_ACTIVATIONS && refused == rows->s->refused.len) w->has_sent = true;
 }
 
 bool plim_concession_fits(plim_search *s, const plim_concessions *concessions) {

@@ -271,6 +271,45 @@ static int64_t planned_batch(const plim_plan_request *r) {
   return batch;
 }
 
+// What needs least is different for each class that offloads, and for weights that autograd saves beside its hooks.
+TEST(what_fits_when_fixed_is_found_when_free) {
+  static const struct {
+    plim_saving how;
+    plim_weights_kind weights;
+  } cases[] = {{PLIM_SAVED_HERE, PLIM_WEIGHTS_PLAIN},   {PLIM_SAVED_INPUTS, PLIM_WEIGHTS_PLAIN},
+               {PLIM_SAVED_BY_TRL, PLIM_WEIGHTS_PLAIN}, {PLIM_SAVED_HERE, PLIM_WEIGHTS_INT8},
+               {PLIM_SAVED_INPUTS, PLIM_WEIGHTS_INT8},  {PLIM_SAVED_BY_AXOLOTL, PLIM_WEIGHTS_INT8}};
+  static const int64_t checkpoints[] = {PLIM_CHECKPOINT_ON, PLIM_CHECKPOINT_OFFLOADED};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    plim_plan_request r = request("qwen2", "qwen2.5-0.5b", 2, 2, 2048);
+    r.margin = 0;
+    r.job.model.layers /= 2;
+    r.job.weights = cases[i].weights;
+    r.job.lora = (plim_lora){.rank = 8, .targets = PLIM_ALL_LINEAR};
+    r.job.recipe.offloading = cases[i].how;
+    r.domains[PLIM_KNOB_LIGER] = only(0);
+    r.domains[PLIM_KNOB_MICRO_BATCH] = only(1);
+    r.domains[PLIM_KNOB_OPTIMIZER] = only(named(PLIM_KNOB_OPTIMIZER, "adamw"));
+    uint64_t least = UINT64_MAX;
+    for (int k = 0; k < 4; k++) {
+      plim_plan_request fixed = r;
+      plim_plan plan;
+      fixed.domains[PLIM_KNOB_CHECKPOINT] = only(checkpoints[k & 1]);
+      fixed.domains[PLIM_KNOB_OFFLOAD] =
+          only(named(PLIM_KNOB_OFFLOAD, k >> 1 ? "activations" : "none"));
+      if (!make(&fixed, &plan)) continue;
+      for (size_t n = 0; n < plan.rungs.len; n++)
+        if (plan.rungs.at[n].e.device_bytes < least) least = plan.rungs.at[n].e.device_bytes;
+      plim_plan_clear(&plan);
+    }
+    plim_plan plan;
+    r.target = plim_target_size(least);
+    CHECK(make(&r, &plan) && plan.rungs.len, "case %zu: nothing in %llu bytes", i,
+          (unsigned long long)least);
+    plim_plan_clear(&plan);
+  }
+}
+
 TEST(a_batch_that_must_not_be_split_stays) {
   plim_plan_request r = small(48, 1);
   r.target = plim_target_size(4 * PLIM_GIB);
