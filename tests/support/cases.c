@@ -141,6 +141,7 @@ static plim_loss_kind loss_of(const json_t *c) {
   return case_is(c, "loss", "chunked")         ? PLIM_LOSS_LOOP
          : case_is(c, "loss", "chunked-model") ? PLIM_LOSS_CHUNKED
          : case_is(c, "loss", "fused")         ? PLIM_LOSS_FUSED
+         : case_is(c, "loss", "eighths")       ? PLIM_LOSS_EIGHTHS
                                                : PLIM_LOSS_FULL;
 }
 
@@ -329,6 +330,10 @@ bool case_job(const json_t *c, const json_t *config, plim_job *job) {
                                  .peft = version_of(c, "peft")}};
   for (int i = 0; i < PLIM_WEIGHTS_COUNT; i++)
     if (case_is(c, "weights", plim_weights_names[i])) job->weights = (plim_weights_kind)i;
+  for (int i = 0; i < PLIM_QAT_COUNT; i++)
+    if (case_is(c, "qat", plim_qat_table[i].name))
+      job->qat = (plim_qat){(plim_qat_kind)i, case_integer(c, "group", 0)};
+  job->rounds_tied_head = case_flag(c, "rounds_tied_head");
   job->prepares_kbit = case_flag(c, "prepare");
   if (job->recipe.loss == PLIM_LOSS_CONTRASTIVE) {
     contrast_of(c, &job->recipe);
@@ -351,7 +356,7 @@ bool case_job(const json_t *c, const json_t *config, plim_job *job) {
 void case_begin(const plim_job *job, plim_tape *t) {
   plim_tensor *epsilon = NULL;
   bool is_sharded = job->sharding.strategy != PLIM_SHARD_NONE;
-  bool is_plain = job->recipe.method == PLIM_METHOD_TEXTS && !job->recipe.distils;
+  bool is_plain = job->recipe.method == PLIM_METHOD_TEXTS && !job->recipe.distils && !job->qat.kind;
   if (is_sharded && job->load == PLIM_LOAD_INIT && is_plain)
     set(t, &epsilon, empty(t, (plim_dims){0}, PLIM_FP32));
 }

@@ -196,6 +196,12 @@ static bool trains_quantised(const plim_job *job) {
   return job->weights != PLIM_WEIGHTS_PLAIN && !job->lora.rank;
 }
 
+static bool rounds_quantised(const plim_job *job) {
+  return job->qat.kind && job->weights != PLIM_WEIGHTS_PLAIN;
+}
+
+static bool rounds_decomposed(const plim_job *job) { return job->qat.kind && job->lora.uses_dora; }
+
 static const struct {
   bool (*applies)(const plim_job *job);
   const char *message, *hint;
@@ -217,6 +223,11 @@ static const struct {
     {trains_quantised, "quantised weights cannot be trained without adapters", "--lora-rank 16"},
     {decomposes_quantised, "DoRA on quantised weights is not supported yet",
      "--weights plain, or leave --dora out"},
+    {rounds_quantised,
+     "weights that are already quantised are not supported with quantisation-aware training",
+     "--weights plain, or leave --qat out"},
+    {rounds_decomposed, "DoRA is not supported with quantisation-aware training",
+     "leave --dora out, or leave --qat out"},
     {has_no_causal_head, "chunked and fused losses are supported only for causal language models",
      "--loss full is supported for all architectures"},
     {contrasts_encoder_decoder, "contrastive losses are not supported yet for encoder-decoders",
@@ -355,6 +366,45 @@ static void leave_plain(plim_model *m, const char *name) {
   }
 }
 
+// A layer with that weight, and with `bias` unless that is NULL, takes the place of the plain one. It is created with
+// parameters of its own, which are dropped at once.
+static void round_layer(plim_tape *t, plim_tensor *weight, const plim_tensor *bias, plim_qat how) {
+  if (!plim_tape_is_on_host(t) && !weight->storage->is_waiting) {
+    plim_tensor *created = plim_empty(t, weight->shape, (plim_dtype)weight->dtype);
+    plim_tensor *beside = bias ? plim_empty(t, bias->shape, (plim_dtype)bias->dtype) : NULL;
+    plim_consume(t, created);
+    plim_consume(t, beside);
+  }
+  plim_fake_quantise(t, weight, how);
+}
+
+// Adapters follow the last parameter of their layer.
+static bool has_adapter(const plim_model *m, const plim_tensor *last) {
+  for (size_t i = 0; i < m->parameters.len; i++)
+    if (m->parameters.at[i]->is_adapter && m->parameters.at[i]->behind == last) return true;
+  return false;
+}
+
+static bool is_rounded(const plim_model *m, const plim_job *job, const plim_tensor *weight,
+                       const plim_tensor *last) {
+  bool is_head = weight == m->head, is_linear = weight->is_projection && !weight->is_flipped;
+  if (!is_head && !is_linear) return false;
+  if (weight->shape.at[1] % job->qat.group) return false;
+  if (job->lora.rank) return has_adapter(m, last);
+  return !is_head || !job->model.ties_embeddings || job->rounds_tied_head;
+}
+
+static void round_layers(plim_tape *t, plim_model *m, const plim_job *job) {
+  for (size_t i = 0; i < m->names.len; i++) {
+    plim_tensor *weight = m->names.at[i].tensor;
+    bool has_next = i + 1 < m->names.len;
+    const char *path = m->names.at[i].path, *next = has_next ? m->names.at[i + 1].path : NULL;
+    bool has_bias = path && next && strcmp(path, next) == 0;
+    const plim_tensor *bias = has_bias ? m->names.at[i + 1].tensor : NULL;
+    if (is_rounded(m, job, weight, bias ? bias : weight)) round_layer(t, weight, bias, job->qat);
+  }
+}
+
 static void put_on_device(plim_tape *t, plim_model *m, const plim_job *job) {
   bool is_plain = job->weights == PLIM_WEIGHTS_PLAIN;
   if (plim_job_loads_in_parts(job)) {
@@ -392,6 +442,7 @@ static plim_model *build(plim_tape *t, const plim_job *job) {
   else if (m && job->trained.names) plim_train_named(t, m, &job->trained);
   if (m && job->narrows_on_card) plim_each_parameter(m, narrow, &(narrowing){t, job->dtype});
   if (m && moves_late) put_on_device(t, m, job);
+  if (m && job->qat.kind) round_layers(t, m, job);
   for (size_t i = 0; m && i < m->parameters.len; i++)
     m->trainable += (uint64_t)plim_numel(&m->parameters.at[i]->shape);
   if (m && c.heads) m->head_elements = c.hidden * c.hidden / c.heads;

@@ -1,6 +1,7 @@
 // The forward of linear layers and of the LoRA adapters on them.
 #include <string.h>
 
+#include "fake_quant.h"
 #include "kernels.h"
 #include "modules.h"
 #include "ops.h"
@@ -89,7 +90,7 @@ static plim_tensor *base_forward(plim_tape *t, const plim_linear *p, plim_tensor
   plim_tensor *out = p->weight->quant ? plim_quantised_linear(t, x, p->weight, p->bias)
                      : p->is_conv1d   ? conv1d(t, p, x)
                      : p->is_product  ? product(t, p, x)
-                                      : linear(t, x, p->weight, p->bias);
+                                      : plim_weight_linear(t, x, p->weight, p->bias);
   return plim_module_leave(t, p->weight, out);
 }
 

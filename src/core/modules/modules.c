@@ -1,6 +1,7 @@
 #include "modules.h"
 
 #include "attention.h"
+#include "fake_quant.h"
 #include "flash_attention.h"
 #include "liger.h"
 #include "loss.h"
@@ -323,7 +324,7 @@ plim_tensor *plim_embed_scaled(plim_tape *t, const plim_batch *batch, plim_tenso
 // ---- heads ----------------------------------------------------------------------------------------
 
 static plim_tensor *head_module(plim_tape *t, const plim_model *m, plim_tensor *x) {
-  if (!m->head_a) return linear(t, x, m->head, m->head_bias);
+  if (!m->head_a) return plim_weight_linear(t, x, m->head, m->head_bias);
   plim_linear head = {m->head,
                       m->head_bias,
                       m->head_a,

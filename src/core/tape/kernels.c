@@ -248,6 +248,15 @@ plim_tensor *k_any_row(plim_tape *t, const plim_tensor *x) {
   return out;
 }
 
+plim_tensor *k_extreme_last(plim_tape *t, const plim_tensor *x) {
+  plim_dims shape = {.n = x->shape.n - 1};
+  for (int i = 0; i < shape.n; i++) shape.at[i] = x->shape.at[i];
+  plim_tensor *out = empty(t, shape, (plim_dtype)x->dtype);
+  plim_work_sum(t, x, true, out);
+  take_scratch(t, plan_reduction(t->gpu, x, 1u << shape.n, plim_dtype_bytes[x->dtype]));
+  return out;
+}
+
 // The result is allocated first, then a copy of the mask in the result's dtype.
 plim_tensor *k_count_rows(plim_tape *t, const plim_tensor *mask) {
   plim_tensor *out = empty(t, dims(mask->shape.at[0]), PLIM_I32);

@@ -30,6 +30,7 @@ plim_tensor *k_sum(plim_tape *t, const plim_tensor *x, uint32_t dim_mask, bool k
 plim_tensor *k_all(plim_tape *t, const plim_tensor *x);     // x.all(), or x.any()
 plim_tensor *k_any_row(plim_tape *t, const plim_tensor *x); // x.any(dim=0) of a matrix
 plim_tensor *k_reduce(plim_tape *t, const plim_tensor *x, plim_dtype dtype); // x.min(), x.max()
+plim_tensor *k_extreme_last(plim_tape *t, const plim_tensor *x);  // x.amin(-1), x.amax(-1)
 plim_tensor *k_count_rows(plim_tape *t, const plim_tensor *mask); // mask.sum(-1, dtype=int32)
 // nonzero of n elements, `found` of which are not zero: an index per dimension for each of them.
 plim_tensor *k_nonzero(plim_tape *t, int64_t n, int64_t dimensions, int64_t found);

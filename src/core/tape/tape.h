@@ -109,6 +109,7 @@ struct plim_tensor {
   plim_tensor *grad;        // of a leaf: its gradient, or NULL
   plim_tensor *base;        // of a view: the tensor it is a view of
   struct plim_quant *quant; // of a packed weight; NULL: not quantised
+  struct plim_fake_quant *fake_quant; // of a weight that is rounded while it is trained; or NULL
   // Of an adapter: the last parameter of the module it wraps; model.parameters() lists the adapter after it.
   const plim_tensor *behind;
   plim_grad_node *accumulator; // of a leaf: its AccumulateGrad node, while one exists; not owned
