@@ -330,6 +330,7 @@ bool case_job(const json_t *c, const json_t *config, plim_job *job) {
   for (int i = 0; i < PLIM_WEIGHTS_COUNT; i++)
     if (case_is(c, "weights", plim_weights_names[i])) job->weights = (plim_weights_kind)i;
   job->prepares_kbit = case_flag(c, "prepare");
+  job->is_torchtune = case_is(c, "layers", "torchtune");
   if (job->recipe.loss == PLIM_LOSS_CONTRASTIVE) {
     contrast_of(c, &job->recipe);
     job->load = PLIM_LOAD_PRETRAINED;
@@ -337,7 +338,8 @@ bool case_job(const json_t *c, const json_t *config, plim_job *job) {
   }
   if (json_object_get(c, "arguments")) arguments_of(json_object_get(c, "arguments"), &job->recipe);
   if (json_object_get(c, "prompt")) preferences_of(c, job);
-  else if (json_object_get(c, "method") && !case_is(c, "method", "texts") && !two_models_of(c, job))
+  else if (json_object_get(c, "method") && !case_is(c, "method", "texts") && !job->is_torchtune &&
+           !two_models_of(c, job))
     return false;
   if (job->sharding.strategy == PLIM_STRATEGIES) return false;
   if (!config_of(config, &job->model) || !job->recipe.optimizer) return false;
