@@ -335,6 +335,7 @@ bool case_job(const json_t *c, const json_t *config, plim_job *job) {
       job->qat = (plim_qat){(plim_qat_kind)i, case_integer(c, "group", 0)};
   job->rounds_tied_head = case_flag(c, "rounds_tied_head");
   job->prepares_kbit = case_flag(c, "prepare");
+  job->is_torchtune = case_is(c, "layers", "torchtune");
   if (job->recipe.loss == PLIM_LOSS_CONTRASTIVE) {
     contrast_of(c, &job->recipe);
     job->load = PLIM_LOAD_PRETRAINED;
@@ -342,7 +343,8 @@ bool case_job(const json_t *c, const json_t *config, plim_job *job) {
   }
   if (json_object_get(c, "arguments")) arguments_of(json_object_get(c, "arguments"), &job->recipe);
   if (json_object_get(c, "prompt")) preferences_of(c, job);
-  else if (json_object_get(c, "method") && !case_is(c, "method", "texts") && !two_models_of(c, job))
+  else if (json_object_get(c, "method") && !case_is(c, "method", "texts") && !job->is_torchtune &&
+           !two_models_of(c, job))
     return false;
   if (job->sharding.strategy == PLIM_STRATEGIES) return false;
   if (!config_of(config, &job->model) || !job->recipe.optimizer) return false;

@@ -236,6 +236,8 @@ static const struct {
      "--loss contrastive"},
     {"pooling", is_contrastive, "only contrastive losses use pooled embeddings",
      "--loss contrastive"},
+    {"torchtune", NULL, NULL, NULL},
+    {"rope-tables", NULL, NULL, NULL},
     {"liger", has_liger, "Liger-Kernel is not supported yet for this architecture", "leave it out",
      "Liger-Kernel's modules are not modelled for this architecture; if Liger-Kernel has them, the "
      "run needs less memory than predicted"},

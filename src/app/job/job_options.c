@@ -320,6 +320,7 @@ static void understand_sharding(const job_args *args, job_request *r) {
       .offloads_parameters = offloads || (is_fsdp && args->offload == JOB_OFFLOAD_OPTIMIZER)};
   r->job.load = load_of(args, by_accelerate);
   r->job.quantises_on_host = args->quantises_on_host;
+  r->job.is_torchtune = args->is_torchtune;
   leave_plain(args, r);
   note_own_code(args, r);
   if (is_fsdp && args->offload == JOB_OFFLOAD_OPTIMIZER)
@@ -449,6 +450,7 @@ plim_err job_understand(const job_args *args, const job_args *typed, job_request
   if (!err) err = job_fit_attention(args, out, error);
   if (!err) err = job_understand_contrast(args, typed, out, error);
   if (!err) err = job_understand_method(args, out, error);
+  if (!err) err = job_understand_tables(args, out, error);
   if (!err) err = job_understand_trained(args, out, error);
   if (!err) err = job_understand_target(args, out, source, error);
   if (!err) err = job_understand_link(args, out, error);

@@ -4,6 +4,7 @@
 
 #include "estimate.h"
 #include "model_config.h"
+#include "model_names.h"
 #include "notes.h"
 #include "options.h"
 #include "other_versions.h"
@@ -51,7 +52,9 @@ typedef struct {
   bool packs_in_bytes;     // 4-bit weights are stored as uint8 (bnb_4bit_quant_storage)
   bool quantises_on_host;  // and shards the model from there
   bool is_axolotl;         // which leaves some layers out when it quantises
-  bool is_torchtune;       // whose layers are its own
+  bool is_torchtune;       // plim_job
+  const char *rope_tables; // as typed: "36x40MiB,64MiB"; NULL: those of the builders
+  plim_builder_tables tables[PLIM_MODELS]; // of the model and of the teacher
   bool is_factory;         // LLaMA-Factory, which chooses the attention of some architectures
   bool leaves_attention;   // the files leave the kind of attention to it
   bool widens_ends;        // plim_job
@@ -212,6 +215,10 @@ extern const char *const job_heads[]; // "default", then plim_head_names
    "precomputed: computed once, before training", job_references},                                 \
   {"answer-seq", 0, "N", CLI_UINT, AT(answer_seq),                                                 \
    "tokens of each answer of a pair; the rest of --seq is its prompt (default: all)", NULL},       \
+  {"torchtune", 0, NULL, CLI_FLAG, AT(is_torchtune),                                              \
+   "linear layers with adapters and 4-bit weights are torchtune's and torchao's, not peft's and bitsandbytes'", NULL}, \
+  {"rope-tables", 0, "LIST", CLI_STRING, AT(rope_tables),                                          \
+   "tables of rotary positions that stay on every GPU, as torchtune's models have them: number and size, 36x40MiB (default: none)", NULL}, \
   {"liger", 0, NULL, CLI_FLAG, AT(liger), "use Liger-Kernel's norms, rotary embeddings and MLPs", NULL}, \
   {"weights", 0, "KIND", CLI_CHOICE, AT(weights),                                                  \
    "quantisation of the frozen weights by bitsandbytes (default: plain, not quantised)", plim_weights_names, true}, \
@@ -296,6 +303,10 @@ uint16_t job_release(const job_args *args, plim_library library);
 bool job_release_is_typed(const job_args *args, plim_library library); // by --versions
 // Refuses a model that this version of transformers does not have yet.
 plim_err job_check_release(const job_request *r, plim_error *error);
+// Tables of rotary positions: typed, or those of torchtune's builders (job_tables.c).
+plim_err job_understand_tables(const job_args *args, job_request *r, plim_error *error);
+// The same as the option's value.
+void job_describe_tables(const plim_job *job, char *text, size_t size);
 // Attention of a model that had no PyTorch attention in this version: eager, unless sdpa was asked for.
 plim_err job_fit_attention(const job_args *args, job_request *r, plim_error *error);
 // "transformers 4.57 (requirements.txt:3), torch 2.11 (not pinned)"; where a version comes from: "--versions",

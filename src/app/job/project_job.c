@@ -9,7 +9,6 @@
 
 #include "job_contrast.h"
 #include "job_method.h"
-#include "model_names.h"
 #include "plan.h"
 #include "quoting.h"
 
@@ -634,43 +633,8 @@ static const char *text_of(const plim_setting *s) {
   return s && s->value.kind == PLIM_VALUE_TEXT ? s->value.text : "";
 }
 
-// The teacher of a distillation: the model that its function builds, or the folder of its checkpoint.
-static void fill_teacher(project_job *p, job_args *a) {
-  const char *builder = text_of(project_job_setting(p, "teacher_model.", "._component_"));
-  const char *folder = text_of(project_job_setting(p, "teacher_checkpointer.", ".checkpoint_dir"));
-  if (!*builder || job_is_typed(a, &a->teacher)) return;
-  bool is_known = plim_model_of_builder(builder, p->teacher, sizeof p->teacher);
-  a->teacher = is_known ? p->teacher : *folder ? folder : builder;
-  note(p, "assumed.method", NULL, "distillation with %s as the teacher, a second, frozen model",
-       a->teacher);
-}
-
-// The step in backward is modelled on one GPU.
-static void fill_in_backward(project_job *p, job_args *a) {
-  const plim_setting *s = project_job_setting(p, "optimizer_in_bwd", "optimizer_in_bwd");
-  bool is_on = s && s->value.kind == PLIM_VALUE_BOOL && s->value.flag;
-  if (!is_on || job_is_typed(a, &a->in_backward)) return;
-  a->in_backward = a->world <= 1;
-  if (a->world > 1)
-    note(p, "unmodelled.in_backward", NULL,
-         "optimizer_in_bwd is not modelled on several GPUs: the run needs less memory than "
-         "predicted");
-}
-
-// torchtune's recipes: DPO by its loss, distillation by its teacher.
-static void fill_recipe_of_tune(project_job *p, job_args *a) {
-  const char *loss = text_of(project_job_setting(p, "loss._component_", "._component_"));
-  const char *name = strrchr(loss, '.');
-  fill_teacher(p, a);
-  fill_in_backward(p, a);
-  if (!name || strcmp(name, ".DPOLoss") != 0 || job_is_typed(a, &a->method)) return;
-  a->method = PLIM_METHOD_DPO_TUNE;
-  note(p, "assumed.method", NULL, "DPO as in torchtune's recipe; the reference is %s",
-       a->lora_rank ? "the model without its adapters" : "a second, frozen model");
-}
-
 static void fill_method(project_job *p, job_args *a) {
-  if (p->project.dialect == PLIM_DIALECT_TORCHTUNE) fill_recipe_of_tune(p, a);
+  project_job_fill_tune(p, a);
   plim_project_method found = plim_project_trains(&p->project);
   if (found.method == PLIM_METHOD_TEXTS || job_is_typed(a, &a->method)) return;
   a->method = (int)found.method;

@@ -105,6 +105,9 @@ void project_job_note_fixed(project_job *p);
 // kind of training, parallelism), then an unknown name (project_job_model.c).
 plim_err project_job_take_model(project_job *p, job_args *args, plim_error *error);
 
+// Part of project_job_fill: what only torchtune's recipes and models have (project_job_tune.c).
+void project_job_fill_tune(project_job *p, job_args *args);
+
 // Part of project_job_fill: what GaLore and APOLLO project (project_job_projection.c).
 void project_job_fill_projection(project_job *p, job_args *args);
 

@@ -157,16 +157,6 @@ static void fill_packing(project_job *p, job_args *a) {
       p->project.dialect == PLIM_DIALECT_TORCHTUNE || (a->is_patched && loads_on_one_host(p));
 }
 
-// torchao's NF4Tensor.get_original_weight: about ten operators with 64-bit indices, in forward and again in backward.
-static void note_torchao(project_job *p, const job_args *a) {
-  if (a->weights && p->project.dialect == PLIM_DIALECT_TORCHTUNE)
-    note(
-        p, "unmodelled.torchao_unpacking", "quantisation",
-        "torchtune unpacks 4-bit weights with several operators of torchao; predicted with the one "
-        "kernel of bitsandbytes: without torch.compile, the run takes longer and may need more "
-        "memory than predicted, by up to 14 bytes per element of the largest weight");
-}
-
 static void note_packing(project_job *p, const job_args *a) {
   if (!a->weights || a->strategy != PLIM_SHARD_FSDP2) return;
   if (p->project.dialect == PLIM_DIALECT_AXOLOTL && !a->is_fsdp_1)
@@ -438,7 +428,6 @@ void project_job_note_ecosystem(project_job *p, const job_args *a) {
   note_loss(p, a);
   note_kbit(p, a);
   note_packing(p, a);
-  note_torchao(p, a);
   note_ends(p, a);
   note_lora_kernels(p, a);
   note_refused_optimizer(p, a);

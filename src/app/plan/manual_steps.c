@@ -92,16 +92,33 @@ static bool is_axolotl(const maker *m) {
   return m->r->files && m->r->files->project.dialect == PLIM_DIALECT_AXOLOTL;
 }
 
+// The framework's own file sets everything, and its code is not the user's.
+static bool is_tune(const maker *m) {
+  const plim_project *p = m->r->files ? &m->r->files->project : NULL;
+  bool is = p && p->dialect == PLIM_DIALECT_TORCHTUNE;
+  for (size_t i = 0; is && i < p->files.len; i++)
+    is = p->files.at[i]->settings.format != PLIM_FORMAT_PYTHON;
+  return is;
+}
+
+// torchtune's 4-bit weights are torchao's, without which torchtune does not start.
+static plim_choice as_installed(const maker *m, const plim_choice *x) {
+  plim_choice out = *x;
+  if (is_tune(m)) out.at[PLIM_KNOB_QUANTISATION] = PLIM_WEIGHTS_PLAIN;
+  return out;
+}
+
 // Packages that the plan needs and the present run does not. Megatron shards on its own.
 static plim_err add_packages(const maker *m) {
   bool shards_itself = m->r->files && m->r->files->is_megatron;
+  plim_choice now = as_installed(m, present(m)), next = as_installed(m, planned(m));
   char line[128] = "pip install";
   size_t bare = strlen(line);
   for (size_t i = 0; i < sizeof packages / sizeof *packages; i++) {
     size_t used = strlen(line);
     if (shards_itself && packages[i].is_taken == plan_takes_deepspeed) continue;
     if (packages[i].is_of_axolotl && is_axolotl(m)) continue;
-    if (packages[i].is_taken(planned(m)) && !packages[i].is_taken(present(m)))
+    if (packages[i].is_taken(&next) && !packages[i].is_taken(&now))
       snprintf(line + used, sizeof line - used, " %s", packages[i].name);
   }
   if (strlen(line) == bare) return PLIM_OK;
@@ -140,15 +157,6 @@ static const char axolotl_liger[] = "plugins:\n"
 static const char axolotl_cut[] = "plugins:\n"
                                   "  - axolotl.integrations.cut_cross_entropy."
                                   "CutCrossEntropyPlugin\n";
-
-// The framework's own file sets everything, and its code is not the user's.
-static bool is_tune(const maker *m) {
-  const plim_project *p = m->r->files ? &m->r->files->project : NULL;
-  bool is = p && p->dialect == PLIM_DIALECT_TORCHTUNE;
-  for (size_t i = 0; is && i < p->files.len; i++)
-    is = p->files.at[i]->settings.format != PLIM_FORMAT_PYTHON;
-  return is;
-}
 
 // Lines to paste for a setting: into a file of the framework, or into a script.
 static bool lines_for(const maker *m, plim_knob knob, const plim_value *value, const char **where,

@@ -129,7 +129,11 @@ static void take_sharding(const plim_job *job, const job_args *own, job_args *a)
   a->reduce_dtype = is_own && amp_of(job) && s->reduce_dtype == PLIM_BF16;
 }
 
-static job_args args_of(const plan_result *r, const plan_for_card *c, const plim_rung *x) {
+enum { TABLES_BYTES = 96 };
+
+// `tables` has TABLES_BYTES for a text that the arguments refer to.
+static job_args args_of(const plan_result *r, const plan_for_card *c, const plim_rung *x,
+                        char *tables) {
   plim_job job = plim_choice_job(&c->asked, &x->choice);
   const char *conf = plim_choice_conf(&c->asked, &x->choice);
   job_args a = JOB_DEFAULTS;
@@ -149,6 +153,9 @@ static job_args args_of(const plan_result *r, const plan_for_card *c, const plim
   take_adapters(&job, r->args, &c->request, &a);
   take_trained(&job, r->args, &a);
   take_sharding(&job, r->args, &a);
+  a.is_torchtune = job.is_torchtune && job.lora.rank;
+  job_describe_tables(&job, tables, TABLES_BYTES);
+  a.rope_tables = *tables ? tables : NULL;
   return a;
 }
 
@@ -256,7 +263,8 @@ static plim_err check_reproduces(const plim_plan_request *asked, const job_args 
 plim_err plan_reproduce(const plan_result *r, plan_for_card *c, plim_error *error) {
   if (!c->plan.rungs.len) return PLIM_OK;
   plim_rung *x = &c->plan.rungs.at[0];
-  job_args a = args_of(r, c, x);
+  char tables[TABLES_BYTES];
+  job_args a = args_of(r, c, x, tables);
   plim_err err = check_reproduces(&c->asked, &a, x);
   if (!err && !(c->reproduce = command_of(&a))) err = PLIM_ERR_NOMEM;
   if (err == PLIM_ERR_NOMEM) return plim_no_memory(error);

@@ -189,7 +189,7 @@ static bool flashes_wide_heads(const plim_job *job) {
 }
 
 static bool decomposes_quantised(const plim_job *job) {
-  return job->lora.uses_dora && job->weights != PLIM_WEIGHTS_PLAIN;
+  return job->lora.uses_dora && job->weights != PLIM_WEIGHTS_PLAIN && !job->is_torchtune;
 }
 
 static bool trains_quantised(const plim_job *job) {
@@ -427,6 +427,7 @@ static plim_model *build(plim_tape *t, const plim_job *job) {
   bool is_plain = job->weights == PLIM_WEIGHTS_PLAIN;
   plim_tape_set_sdpa(t, job->sdpa);
   plim_state(t)->versions = job->versions;
+  plim_state(t)->is_torchtune = job->is_torchtune;
   plim_tape_set_liger(t, job->recipe.uses_liger);
   if (job->load != PLIM_LOAD_INIT || !is_plain) plim_tape_begin_host(t);
   plim_config c = job->model;
@@ -543,10 +544,19 @@ static void add_reference(plim_tape *t, const plim_job *job, plim_model *m) {
   m->failed |= !m->reference;
 }
 
+// They live as long as the tape.
+static void add_rope_tables(plim_tape *t, const plim_rope_tables *tables) {
+  for (int64_t i = 0; i < tables->count; i++) {
+    plim_tensor *table = NULL;
+    plim_set(t, &table, plim_empty(t, (plim_dims){1, {(int64_t)tables->bytes / 4}}, PLIM_FP32));
+  }
+}
+
 plim_model *plim_job_load(plim_tape *t, const plim_job *job) {
   plim_tape_set_phase(t, PLIM_PHASE_LOAD, 0);
   plim_tape_purpose(t, PLIM_FOR_WEIGHTS);
   plim_model *m = sharded(t, job, build(t, job));
+  for (int i = 0; i < PLIM_MODELS; i++) add_rope_tables(t, &job->rope_tables[i]);
   bool has_reference = job->recipe.distils || (plim_method_has_reference(job->recipe.method) &&
                                                job->recipe.reference == PLIM_REFERENCE_OWN);
   if (m && has_reference) {

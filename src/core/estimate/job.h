@@ -19,6 +19,15 @@ typedef enum {
   PLIM_LOAD_SHARDED // like PRETRAINED, but under zero.Init: with ZeRO 3 no card ever holds it whole
 } plim_load;
 
+// Tables with cos and sin of all positions, float32 buffers that are not sharded, as torchtune's models have them for the
+// longest text that they accept. count 0: none.
+typedef struct {
+  int64_t count;
+  uint64_t bytes; // of each
+} plim_rope_tables;
+
+enum { PLIM_MODELS = 2 }; // that one job can have
+
 typedef struct {
   plim_config model;
   plim_dtype dtype; // of the parameters
@@ -36,8 +45,11 @@ typedef struct {
   // Axolotl: embeddings, head, norms and routers become float32 when all parameters are trained without flash-attn.
   bool widens_ends;
   bool quantises_on_host; // and shards what is quantised, so that no card ever holds it whole
-  bool narrows_on_card;   // DeepSpeed casts what is beside quantised weights, on the card
-  plim_sdpa_kernel sdpa;  // the kernel that the card prefers
+  bool
+      is_torchtune; // linear layers with adapters and 4-bit weights are torchtune's (linear.c, quantised.c)
+  plim_rope_tables rope_tables[PLIM_MODELS]; // of the model, and of a second one
+  bool narrows_on_card;  // DeepSpeed casts what is beside quantised weights, on the card
+  plim_sdpa_kernel sdpa; // the kernel that the card prefers
   plim_sharding sharding;
   plim_recipe recipe;
   // The lengths of the samples, of which recipe.length is the longest; NULL: all have that length. Not owned.

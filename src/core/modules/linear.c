@@ -147,7 +147,9 @@ plim_tensor *plim_dora_magnitude(plim_tape *t, const plim_linear *p) {
   plim_dims shape = dims(p->lora_b->shape.at[0], p->lora_a->shape.at[1]);
   plim_tensor *product = empty(t, shape, (plim_dtype)p->lora_a->dtype);
   if (!p->weight->storage->is_waiting) k_cublas(t);
-  plim_tensor *weight = p->is_conv1d ? k_transpose(t, p->weight, 0, 1) : p->weight;
+  plim_tensor *weight = p->weight->quant ? plim_unpack(t, p->weight)
+                        : p->is_conv1d   ? k_transpose(t, p->weight, 0, 1)
+                                         : p->weight;
   plim_tensor *sum = dora_sum(t, weight, product), *norm = dora_norm(t, sum);
   consume_all(t, product, sum, weight);
   return norm;
@@ -194,13 +196,73 @@ static plim_tensor *dora(plim_tape *t, const plim_linear *p, plim_tensor *x) {
   return out;
 }
 
+// ---- torchtune's layers ---------------------------------------------------------------------------
+
+// The weight that has adapters belongs to the layer itself (torchtune/modules/peft/lora.py and dora.py).
+static plim_tensor *tune_base(plim_tape *t, const plim_linear *p, plim_tensor *x) {
+  if (!p->weight->quant || !p->bias) return base_forward(t, p, x);
+  plim_linear unbiased = *p;
+  unbiased.bias = NULL;
+  return add(t, base_forward(t, &unbiased, x), p->bias);
+}
+
+static plim_tensor *tune_lora(plim_tape *t, const plim_linear *p, plim_tensor *x) {
+  plim_tensor *base = NULL, *delta = NULL;
+  bool was = hold(x);
+  set(t, &base, tune_base(t, p, x));
+  set(t, &delta, adapter(t, dropout(t, x, p->dropout), p->lora_a));
+  set(t, &delta, mul_scalar(t, adapter(t, delta, p->lora_b)));
+  plim_tensor *out = add(t, base, delta);
+  drop_all(t, &base, &delta);
+  let_go(t, x, was);
+  return out;
+}
+
+// DoRALinear.forward. The norm is computed without gradients.
+static plim_tensor *tune_dora(plim_tape *t, const plim_linear *p, plim_tensor *x) {
+  plim_tensor *base = NULL, *input = NULL, *lora = NULL, *eye = NULL, *product = NULL;
+  plim_tensor *weight = NULL, *norm = NULL, *scale = NULL, *delta = NULL;
+  int64_t in = p->lora_a->shape.at[1];
+  bool was = hold(x);
+  set(t, &base, tune_base(t, p, x));
+  set(t, &input, dropout(t, x, p->dropout));
+  set(t, &lora, adapter(t, adapter(t, input, p->lora_a), p->lora_b));
+  set(t, &eye, empty(t, dims(in, in), (plim_dtype)x->dtype));
+  plim_work_map(t, NULL, NULL, eye);
+  set(t, &product, transpose(t, adapter(t, adapter(t, eye, p->lora_a), p->lora_b), 0, 1));
+  set(t, &weight, p->weight->quant ? plim_unpack(t, p->weight) : p->weight);
+  plim_tensor *sum = dora_sum(t, weight, product);
+  set(t, &norm, dora_norm(t, sum));
+  plim_consume(t, sum);
+  set(t, &scale, view(t, divide(t, p->magnitude, norm), dims(1, -1)));
+  plim_tensor *left = mul(t, add_scalar(t, scale), base);
+  set(t, &delta, add(t, left, mul_scalar(t, mul(t, scale, lora))));
+  plim_tensor *out = add(t, delta, base);
+  drop_all(t, &input, &base, &lora, &eye);
+  drop_graph(t, product);
+  drop_all(t, &product, &weight, &norm, &scale, &delta);
+  let_go(t, x, was);
+  return out;
+}
+
+enum { MODULES_OF_TUNE = 4 }; // the layer, dropout and both matrices
+
+static plim_tensor *tune_forward(plim_tape *t, const plim_linear *p, plim_tensor *x) {
+  plim_work_modules(t, MODULES_OF_TUNE);
+  return p->magnitude ? tune_dora(t, p, x) : tune_lora(t, p, x);
+}
+
+// ---- a linear layer -------------------------------------------------------------------------------
+
 // peft's layer, the layer it wraps, dropout and both matrices are modules.
 enum { MODULES_OF_LORA = 5 };
 
 plim_tensor *plim_linear_forward(plim_tape *t, const plim_linear *p, plim_tensor *x) {
   plim_tape_at(t, p->name);
+  bool is_plain = !p->lora_a || plim_const_state(t)->skips_adapters;
+  if (!is_plain && plim_const_state(t)->is_torchtune) return tune_forward(t, p, x);
   plim_work_modules(t, p->lora_a ? MODULES_OF_LORA : 1);
-  if (!p->lora_a || plim_const_state(t)->skips_adapters) return base_forward(t, p, x);
+  if (is_plain) return base_forward(t, p, x);
   if (p->magnitude) return dora(t, p, x);
   if (p->weight->quant) return quantised_lora(t, p, x);
   plim_tensor *result = NULL, *input = NULL;

@@ -9,6 +9,7 @@
 #include "modules.h"
 #include "quantised.h"
 #include "suggest.h"
+#include "tape_state.h"
 
 #include "op_names.h"
 
@@ -284,6 +285,14 @@ static void train(plim_model *m, plim_tensor *p) {
   if (!vec_push(&m->parameters, p)) m->failed = true;
 }
 
+// torchtune's layer has the magnitude itself, so it comes before the matrices, which are in modules of the layer.
+static void put_before_matrices(plim_model *m) {
+  plim_tensor **last = &m->parameters.at[m->parameters.len - 3], *magnitude = last[2];
+  last[2] = last[1];
+  last[1] = last[0];
+  last[0] = magnitude;
+}
+
 // Its memory is the norm's, so no further one is allocated.
 static void add_magnitude(plim_tape *t, plim_model *m, plim_linear *l) {
   set(t, &l->magnitude, plim_dora_magnitude(t, l));
@@ -293,6 +302,7 @@ static void add_magnitude(plim_tape *t, plim_model *m, plim_linear *l) {
   plim_tape_move_behind(l->magnitude, l->magnitude->behind, 3);
   m->elements += (uint64_t)plim_numel(&l->magnitude->shape);
   if (!vec_push(&m->parameters, l->magnitude)) m->failed = true;
+  else if (plim_state(t)->is_torchtune) put_before_matrices(m);
 }
 
 static void add_adapter(plim_tape *t, plim_model *m, const plim_lora *lora, plim_linear *l) {

@@ -92,7 +92,7 @@ void plim_quantise(plim_tape *t, plim_tensor *weight, plim_weights_kind kind) {
   weight->storage = packed->storage;
   weight->dtype = PLIM_U8;
   weight->quant = q;
-  plim_state(t)->has_bitsandbytes = true;
+  plim_state(t)->has_bitsandbytes |= !plim_state(t)->is_torchtune;
   packed->storage = old;
   plim_consume(t, flipped);
   plim_consume(t, packed); // also frees the old storage
@@ -100,16 +100,64 @@ void plim_quantise(plim_tape *t, plim_tensor *weight, plim_weights_kind kind) {
 
 // ---- 4 bits ---------------------------------------------------------------------------------------
 
+// torchao's nf4_tensor.py. The indices of one half of the weights: (packed >> 4).to(torch.long)
+static plim_tensor *indices_of_half(plim_tape *t, const plim_tensor *weight) {
+  plim_dims half = dims(plim_numel(&weight->shape) / 2);
+  plim_tensor *narrow = k_map(t, half, PLIM_U8, weight, NULL);
+  plim_tensor *wide = k_map(t, half, PLIM_I64, narrow, NULL);
+  plim_consume(t, narrow);
+  return wide;
+}
+
+// dequantize_scalers: scales / factor + mean
+static plim_tensor *scales_of(plim_tape *t, const plim_tensor *weight) {
+  plim_dims blocks = dims(block_count(&weight->shape));
+  plim_dtype compute = weight->quant->compute;
+  plim_tensor *divided = k_map(t, blocks, compute, weight->quant->scales, NULL);
+  plim_tensor *scales = k_map(t, blocks, compute, divided, NULL);
+  plim_consume(t, divided);
+  return scales;
+}
+
+// values * scales.unsqueeze(-1).expand(...).flatten()
+static plim_tensor *scaled_half(plim_tape *t, const plim_tensor *values,
+                                const plim_tensor *scales) {
+  plim_tensor *spread = k_map(t, values->shape, (plim_dtype)values->dtype, scales, NULL);
+  plim_tensor *scaled = k_map(t, values->shape, (plim_dtype)values->dtype, values, spread);
+  plim_consume(t, spread);
+  return scaled;
+}
+
+enum { OPERATORS_OF_UNPACKING = 22 }; // counted in get_original_weight
+
+// get_original_weight: both halves of each byte apart, with an index of 64 bits for each weight, whose variables live to
+// the end of the function.
+static plim_tensor *unpacked_by_torchao(plim_tape *t, const plim_tensor *weight) {
+  plim_dtype compute = weight->quant->compute;
+  plim_dims half = dims(plim_numel(&weight->shape) / 2);
+  plim_tensor *indices[2] = {NULL}, *values[2] = {NULL}, *scaled[2] = {NULL}, *scales = NULL;
+  for (int i = 0; i < OPERATORS_OF_UNPACKING; i++) plim_work_operator(t);
+  for (int i = 0; i < 2; i++) set(t, &indices[i], indices_of_half(t, weight));
+  for (int i = 0; i < 2; i++) set(t, &values[i], k_map(t, half, compute, indices[i], NULL));
+  set(t, &scales, scales_of(t, weight));
+  for (int i = 0; i < 2; i++) set(t, &scaled[i], scaled_half(t, values[i], scales));
+  plim_tensor *full = k_map(t, weight->shape, compute, scaled[0], scaled[1]);
+  drop_all(t, &indices[0], &indices[1], &values[0], &values[1], &scales, &scaled[0], &scaled[1]);
+  return full;
+}
+
 // Unpacks the whole weight for one product. With fewer than 5 to 512 rows, depending on the card, a kernel avoids this;
 // training steps have more.
 static plim_tensor *dequantised(plim_tape *t, const plim_tensor *weight) {
+  if (plim_state(t)->is_torchtune) return unpacked_by_torchao(t, weight);
   plim_tensor *full = empty(t, weight->shape, weight->quant->compute);
   plim_work_map(t, weight, NULL, full);
   return full;
 }
 
-static bool is_nested(const plim_tensor *weight) {
-  return weight->quant->kind == PLIM_WEIGHTS_NF4_DOUBLE;
+// bitsandbytes unpacks scales of 8 bits before the weight.
+static bool has_nested_scales(const plim_tape *t, const plim_tensor *weight) {
+  return weight->quant->kind == PLIM_WEIGHTS_NF4_DOUBLE && !plim_const_state(t)->is_torchtune;
 }
 
 // (N,H); a copy only where a view is not possible.
@@ -121,7 +169,7 @@ static plim_tensor *rows_of(plim_tape *t, plim_tensor *x) {
 static void matmul4_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
   const plim_tensor *weight = n->constant;
   plim_tensor *scales =
-      is_nested(weight) ? empty(t, dims(block_count(&weight->shape)), PLIM_FP32) : NULL;
+      has_nested_scales(t, weight) ? empty(t, dims(block_count(&weight->shape)), PLIM_FP32) : NULL;
   plim_tensor *full = dequantised(t, weight);
   plim_consume(t, scales);
   plim_dims shape = in[0]->shape;
@@ -162,7 +210,7 @@ static plim_tensor *packed_product(plim_tape *t, plim_tensor *x, plim_tensor *we
 static plim_tensor *unpacked_product(plim_tape *t, plim_tensor *x, plim_tensor *weight,
                                      plim_tensor *bias) {
   plim_dims blocks = dims(block_count(&weight->shape));
-  plim_tensor *raw = is_nested(weight) ? empty(t, blocks, PLIM_FP32) : NULL;
+  plim_tensor *raw = has_nested_scales(t, weight) ? empty(t, blocks, PLIM_FP32) : NULL;
   plim_tensor *scales = raw ? empty(t, blocks, PLIM_FP32) : NULL, *full = NULL;
   set(t, &full, dequantised(t, weight));
   plim_tensor *out = linear(t, x, full, bias);
@@ -178,9 +226,10 @@ static plim_tensor *matmul4(plim_tape *t, plim_tensor *x, plim_tensor *weight, p
   bool was = set_grad_mode(t, false);
   int64_t out_width = weight->shape.at[0], in_width = weight->shape.at[1];
   int64_t tokens = plim_numel(&x->shape) / in_width;
-  plim_tensor *out = multiplies_packed(plim_tape_gpu(t), tokens, out_width, in_width)
-                         ? packed_product(t, x, weight)
-                         : unpacked_product(t, x, weight, bias);
+  bool is_packed = !plim_state(t)->is_torchtune &&
+                   multiplies_packed(plim_tape_gpu(t), tokens, out_width, in_width);
+  plim_tensor *out =
+      is_packed ? packed_product(t, x, weight) : unpacked_product(t, x, weight, bias);
   set_grad_mode(t, was);
   if (n) node_output(t, n, out);
   return out;
@@ -337,6 +386,8 @@ static plim_tensor *linear8(plim_tape *t, plim_tensor *x, plim_tensor *weight, p
   if (bias && bias->dtype != x->dtype) plim_retype(t, bias, (plim_dtype)x->dtype);
   return matmul8(t, x, weight);
 }
+
+plim_tensor *plim_unpack(plim_tape *t, const plim_tensor *weight) { return dequantised(t, weight); }
 
 plim_tensor *plim_quantised_linear(plim_tape *t, plim_tensor *x, plim_tensor *weight,
                                    plim_tensor *bias) {

@@ -26,6 +26,9 @@ typedef struct plim_quant {
 // Replaces the weight's storage by the packed one and sets its `quant`.
 void plim_quantise(plim_tape *t, plim_tensor *weight, plim_weights_kind kind);
 
+// A 4-bit weight in the dtype of its products, floating: weight.to(dtype) of torchao's tensors.
+plim_tensor *plim_unpack(plim_tape *t, const plim_tensor *weight);
+
 // x @ weight.T + bias; bias may be NULL.
 plim_tensor *plim_quantised_linear(plim_tape *t, plim_tensor *x, plim_tensor *weight,
                                    plim_tensor *bias);

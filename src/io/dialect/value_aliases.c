@@ -84,7 +84,9 @@ WORDS(bits, {"4", "nf4"}, {"8", "int8"}, {"null", "?plain"});
 WORDS(bits_double, {"4", "nf4-double"}, {"8", "int8"}, {"null", "?plain"});
 WORDS(bnb, {"bnb.nf4", "nf4"}, {"bnb.nf4-dq", "nf4-double"}, {"bnb.int8-training", "int8"},
       {"bnb.int8", "int8"}, {"bnb.fp4", "nf4"}, {"bnb.fp4-dq", "nf4-double"}, {"null", "?plain"});
+// torchtune's qlora_* functions are lora_* with quantize_base=True, which an argument replaces.
 WORDS(qlora_builder, {"*.qlora_*", "nf4-double"}, {"*", "?plain"});
+WORDS(quantize_base, {"true", "nf4-double"}, {"false", "plain"}, {"null", "?plain"});
 
 // ---- adapters: keys without which the rank has no effect
 WORDS(no_adapter, {"null", "0"}, {"", "0"}, {"*", "-"});

@@ -1,6 +1,7 @@
 #include "model_names.h"
 
 #include <ctype.h>
+#include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -198,11 +199,56 @@ static const char *renamed_model(const char *builder) {
   return NULL;
 }
 
+// max_seq_len in torchtune/models/*/_model_builders.py, and the class of positions in _component_builders.py: most have
+// pairs of cos and sin, those of phi3 and qwen2 both for every element of a head. Functions for adapters make them in each
+// call of lora_*_self_attention, except where lora_llama3_attention is given those of all layers.
+static const struct {
+  const char *functions; // behind "torchtune.models."
+  plim_builder_tables tables;
+  bool is_shared_by_adapters;
+} tables_of[] = {
+    {"llama2.*", {4096, 1}, false},
+    {"llama3.*", {8192, 1}, false},
+    {"llama3_1.*", {131072, 1}, true},
+    {"llama3_2.*", {131072, 1}, true},
+    {"llama3_3.*", {131072, 1}, true},
+    {"llama3_2_vision.*", {131072, 1}, true},
+    {"llama4.*scout*", {10485760, 1}, true},
+    {"llama4.*maverick*", {1048576, 1}, true},
+    {"smol.*", {8192, 1}, true},
+    {"gemma.*", {8192, 1}, false},
+    {"gemma2.*", {8192, 1}, false},
+    {"mistral.*", {32768, 1}, false},
+    {"phi3.*", {4096, 2}, false},
+    {"phi4.*", {16384, 2}, false},
+    {"qwen2.*", {32768, 2}, false},
+    {"qwen2_5.*_base", {131072, 2}, false},
+    {"qwen2_5.*", {32768, 2}, false},
+    {"qwen3.*_base", {32768, 2}, false},
+    {"qwen3.*", {40960, 2}, false},
+};
+
+static const char builders_start[] = "torchtune.models.";
+
+void plim_tables_of_builder(const char *function, plim_builder_tables *out) {
+  *out = (plim_builder_tables){0};
+  size_t n = sizeof builders_start - 1;
+  if (strncmp(function, builders_start, n) != 0) return;
+  const char *dot = strchr(function + n, '.');
+  for (size_t i = 0; dot && i < sizeof tables_of / sizeof *tables_of; i++) {
+    if (fnmatch(tables_of[i].functions, function + n, 0) != 0) continue;
+    bool has_adapters = without_adapter(dot + 1) != dot + 1;
+    *out = tables_of[i].tables;
+    out->is_of_each_layer = has_adapters && !tables_of[i].is_shared_by_adapters;
+    return;
+  }
+}
+
 bool plim_model_of_builder(const char *function, char *out, size_t size) {
-  static const char start[] = "torchtune.models.";
+  size_t start = sizeof builders_start - 1;
   *out = 0;
-  if (strncmp(function, start, sizeof start - 1) != 0) return false;
-  const char *family = function + sizeof start - 1, *dot = strchr(family, '.');
+  if (strncmp(function, builders_start, start) != 0) return false;
+  const char *family = function + start, *dot = strchr(family, '.');
   if (!dot) return false;
   size_t n = (size_t)(dot - family);
   const char *name = without_adapter(dot + 1), *other = renamed_model(name);

@@ -27,4 +27,12 @@ bool plim_model_has_digits(const char *name, const char *typed);
 // "llama3.1-8b". Returns false if it is not such a function, or if it can build any size.
 bool plim_model_of_builder(const char *function, char *out, size_t size);
 
+// The tables of cos and sin that the model of such a function keeps, float32 buffers.
+typedef struct {
+  int64_t positions;     // 0: none
+  int64_t widths;        // numbers per position for each element of a head
+  bool is_of_each_layer; // every layer has one
+} plim_builder_tables;
+void plim_tables_of_builder(const char *function, plim_builder_tables *out);
+
 #endif

@@ -1,6 +1,7 @@
 """The loops of torchtune 0.7's recipes: DPO (lora_dpo_single_device.py, full_dpo_distributed.py) and
 distillation (knowledge_distillation_single_device.py), and optimizers that step in backward. The losses are torchtune's, the models transformers', which is how
-torchtune's are predicted. Two layers, two steps. TORCHTUNE is the folder of torchtune, torchao and what they need.
+torchtune's are predicted. `layers-*`: its linear layers with adapters (torchtune/modules/peft), also on NF4 weights of torchao, in a model of
+transformers; recording starts when the model is loaded. Two layers, two steps. TORCHTUNE is the folder of torchtune, torchao and what they need.
 
 usage: TORCHTUNE=FOLDER plimsoll simulate --gpu h200 --steps 0 --writable OUTDIR -- python tune.py OUTDIR [part of a name]
 """
@@ -36,7 +37,22 @@ BASE = {"batch": 2, "seq": 200, "steps": 2, "bare": False, "method": "dpo"}
 KD = {"method": "distillation", "teacher": "wide", "loss": "eighths-listed"}
 FSDP = {"strategy": "fsdp2", "world": 4}
 IN_BACKWARD = {"method": "texts", "in_backward": True, "clip": False}
+LAYERS = {"method": "layers", "layers": "torchtune"}
+DORA = {"lora": LORA["lora"] | {"options": {"use_dora": True}}}
+NF4 = {"weights": "nf4-double"}
 CASES = {
+    "layers-llama-lora": ("llama", LORA | LAYERS),
+    "layers-llama-lora-dropout": ("llama", {"lora": LORA["lora"] | {"dropout": 0.05}} | LAYERS),
+    "layers-llama-lora-wrapped": ("llama", LORA | LAYERS | {"fsdp_ckpt": True, "accum": 2}),
+    "layers-llama-dora": ("llama", DORA | LAYERS),
+    "layers-llama-dora-dropout": ("llama", {"lora": DORA["lora"] | {"dropout": 0.05}} | LAYERS),
+    "layers-llama-dora-wrapped": ("llama", DORA | LAYERS | {"fsdp_ckpt": True, "accum": 2}),
+    "layers-llama-nf4": ("llama", LORA | LAYERS | NF4),
+    "layers-llama-nf4-wrapped": ("llama", LORA | LAYERS | NF4 | {"fsdp_ckpt": True, "accum": 2}),
+    "layers-llama-nf4-dora": ("llama", DORA | LAYERS | NF4),
+    "layers-llama-nf4-dora-wrapped": ("llama", DORA | LAYERS | NF4 | {"fsdp_ckpt": True}),
+    "layers-qwen2-lora": ("qwen2", LORA | LAYERS),
+    "layers-qwen2-nf4": ("qwen2", LORA | LAYERS | NF4),
     "dpo-tune-llama": ("llama", {"ckpt": True}),
     "dpo-tune-llama-plain": ("llama", {}),
     "dpo-tune-llama-fp32": ("llama", {"param_dtype": "fp32"}),
@@ -217,6 +233,29 @@ def train_in_backward(case, model, config):
         l.backward()
 
 
+def use_layers(case, model):
+    """Replaces linear layers by torchtune's, of which only the adapters are trained."""
+    from torchtune.modules.peft import DoRALinear, LoRALinear
+    wanted = case["lora"]
+    kind = DoRALinear if wanted.get("options", {}).get("use_dora") else LoRALinear
+    for p in model.parameters():
+        p.requires_grad = False
+    torch.set_default_dtype(torch.bfloat16)
+    for name, old in list(model.named_modules()):
+        parent, _, last = name.rpartition(".")
+        if last not in wanted["targets"]:
+            continue
+        with torch.device("cuda"):
+            new = kind(old.in_features, old.out_features, rank=wanted["r"], alpha=16, dropout=wanted["dropout"],
+                       use_bias=old.bias is not None, quantize_base=case.get("weights") == "nf4-double")
+        for key, p in new.named_parameters():
+            p.requires_grad = key in new.adapter_params()
+        if kind is DoRALinear:
+            new.initialize_dora_magnitude()
+        setattr(model.get_submodule(parent), last, new)
+    torch.set_default_dtype(torch.float32)
+
+
 def second_model(case, about):
     plain = {k: v for k, v in case.items() if k not in ("lora", "ckpt", "fsdp_ckpt")}
     model = versions.build(plain, about)[0]
@@ -233,8 +272,13 @@ def record(name, case, about, out):
     import_torchtune()
     torch.cuda.init()
     context = None if case.get("ckpt") or case.get("fsdp_ckpt") else "all"
-    torch.cuda.memory._record_memory_history(enabled="all", context=context, stacks="python", max_entries=2_000_000)
-    model, config, _ = versions.build(case, about)
+    has_layers = "layers" in case
+    start = functools.partial(torch.cuda.memory._record_memory_history, enabled="all", context=context, stacks="python", max_entries=2_000_000)
+    if not has_layers:
+        start()
+    model, config, kind = versions.build({k: v for k, v in case.items() if k != "lora" or not has_layers}, about)
+    if has_layers:
+        use_layers(case, model)
     if case.get("fsdp_ckpt"):  # as torchtune checkpoints layers
         layers = {type(m) for m in model.modules() if type(m).__name__.endswith("DecoderLayer")}
         set_activation_checkpointing(model, auto_wrap_policy=layers)
@@ -242,7 +286,10 @@ def record(name, case, about, out):
         from torch.testing._internal.distributed.fake_pg import FakeStore
         torch.distributed.init_process_group("fake", rank=0, world_size=case["world"], store=FakeStore())
         shard(case, model)
-    if case["method"] == "texts":
+    if has_layers:
+        start()
+        versions.loop(case, model, config, kind)
+    elif case["method"] == "texts":
         train_in_backward(case, model, config)
     else:
         (train_pairs if case["method"] == "dpo" else train_distilled)(case, model, config.vocab_size)

@@ -57,8 +57,6 @@ static const rule rules[] = {
      "must be 1 when the optimizer steps during backward"},
     {TUNE, "ac_mode", 0, PLIM_KNOB_CHECKPOINT,
      "torchtune ignores enable_activation_checkpointing while ac_mode is set"},
-    {TUNE, "enable_activation_offloading", 0, PLIM_KNOB_CHECKPOINT,
-     "torchtune offloads activations only with checkpointing"},
 
     // Axolotl 0.19, utils/schemas/validation.py.
     {AXOLOTL, "activation_offloading", 0, PLIM_KNOB_CHECKPOINT,

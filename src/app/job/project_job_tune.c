@@ -1,0 +1,72 @@
+// What only torchtune's recipes and models have.
+#include <string.h>
+
+#include "model_names.h"
+#include "project_job.h"
+
+#define note(p, ...) plim_note_add(&(p)->notes, __VA_ARGS__)
+
+static const char *text_of(const plim_setting *s) {
+  return s && s->value.kind == PLIM_VALUE_TEXT ? s->value.text : "";
+}
+
+// The setting with this whole path; NULL: none.
+static const plim_setting *setting_at(const project_job *p, const char *path) {
+  const plim_setting *s = NULL;
+  for (size_t i = 0; i < p->project.files.len && !s; i++)
+    if (p->project.files.at[i]->is.dialect == PLIM_DIALECT_TORCHTUNE)
+      s = plim_settings_find(&p->project.files.at[i]->settings, path);
+  return s;
+}
+
+// The teacher of a distillation: the model that its function builds, or the folder of its checkpoint.
+static void fill_teacher(project_job *p, job_args *a) {
+  const char *builder = text_of(project_job_setting(p, "teacher_model.", "._component_"));
+  const char *folder = text_of(project_job_setting(p, "teacher_checkpointer.", ".checkpoint_dir"));
+  if (!*builder || job_is_typed(a, &a->teacher)) return;
+  bool is_known = plim_model_of_builder(builder, p->teacher, sizeof p->teacher);
+  a->teacher = is_known ? p->teacher : *folder ? folder : builder;
+  note(p, "assumed.method", NULL, "distillation with %s as the teacher, a second, frozen model",
+       a->teacher);
+}
+
+// The step in backward is modelled on one GPU.
+static void fill_in_backward(project_job *p, job_args *a) {
+  const plim_setting *s = project_job_setting(p, "optimizer_in_bwd", "optimizer_in_bwd");
+  bool is_on = s && s->value.kind == PLIM_VALUE_BOOL && s->value.flag;
+  if (!is_on || job_is_typed(a, &a->in_backward)) return;
+  a->in_backward = a->world <= 1;
+  if (a->world > 1)
+    note(p, "unmodelled.in_backward", NULL,
+         "optimizer_in_bwd is not modelled on several GPUs: the run needs less memory than "
+         "predicted");
+}
+
+// torchtune's recipes: DPO by its loss, distillation by its teacher.
+static void fill_recipe(project_job *p, job_args *a) {
+  const char *loss = text_of(project_job_setting(p, "loss._component_", "._component_"));
+  const char *name = strrchr(loss, '.');
+  fill_teacher(p, a);
+  fill_in_backward(p, a);
+  if (!name || strcmp(name, ".DPOLoss") != 0 || job_is_typed(a, &a->method)) return;
+  a->method = PLIM_METHOD_DPO_TUNE;
+  note(p, "assumed.method", NULL, "DPO as in torchtune's recipe; the reference is %s",
+       a->lora_rank ? "the model without its adapters" : "a second, frozen model");
+}
+
+// Functions that build models of any size are given max_seq_len.
+static void fill_tables(const project_job *p, const char *builder, const char *length,
+                        plim_builder_tables *out) {
+  const plim_setting *s = setting_at(p, length);
+  plim_tables_of_builder(text_of(setting_at(p, builder)), out);
+  if (out->positions && s && s->value.kind == PLIM_VALUE_INTEGER && s->value.integer > 0)
+    out->positions = s->value.integer;
+}
+
+void project_job_fill_tune(project_job *p, job_args *a) {
+  if (p->project.dialect != PLIM_DIALECT_TORCHTUNE) return;
+  fill_recipe(p, a);
+  if (job_is_typed(a, &a->rope_tables) || job_is_typed(a, &a->model)) return;
+  fill_tables(p, "model._component_", "model.max_seq_len", &a->tables[0]);
+  fill_tables(p, "teacher_model._component_", "teacher_model.max_seq_len", &a->tables[1]);
+}
