@@ -296,7 +296,8 @@ static void preferences_of(const json_t *c, plim_job *job) {
       r->method = (plim_method)i;
   bool labels = case_is(c, "method", "prm"); // of three steps of equal length
   if (labels) r->length = prompt + case_integer(c, "chosen", 0) / 3 * 3;
-  r->loss = scores || labels || case_is(c, "loss", "full") ? PLIM_LOSS_FULL : PLIM_LOSS_CHUNKED;
+  bool is_full = scores || labels || plim_method_is_of_factory(r->method);
+  r->loss = is_full || case_is(c, "loss", "full") ? PLIM_LOSS_FULL : PLIM_LOSS_CHUNKED;
   r->reference = case_is(c, "reference", "precomputed") ? PLIM_REFERENCE_PRECOMPUTED
                  : job->lora.rank                       ? PLIM_REFERENCE_ADAPTER
                                                         : PLIM_REFERENCE_OWN;

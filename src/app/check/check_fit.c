@@ -288,6 +288,9 @@ static void report_evaluation(check *c) {
   if (v.logits_bytes) check_fix(f, "%s: %lld", v.key, (long long)c->request.job.recipe.batch);
 }
 
+// What the files ask for, and a framework refuses.
+static bool stops(const plim_note *note) { return strncmp(note->code, "stops.", 6) == 0; }
+
 // A note may end in an option of `plan`, which check does not have: "...: add --loss full", "... (--columns N to
 // change)".
 static void report_note(check *c, const plim_note *note) {
@@ -296,7 +299,9 @@ static void report_note(check *c, const plim_note *note) {
   bool is_change = !add && end && has_foreign_option(change);
   const char *option = add ? add + strlen(": add ") : is_change ? change + strlen(" (") : NULL;
   int length = (int)((add ? add : is_change ? change : strchr(note->message, 0)) - note->message);
-  check_finding *f = check_add(c, "fit.assumed", CHECK_NOTE, "%.*s", length, note->message);
+  check_finding *f = stops(note)
+                         ? check_add(c, note->code, CHECK_FAILS, "%.*s", length, note->message)
+                         : check_add(c, "fit.assumed", CHECK_NOTE, "%.*s", length, note->message);
   check_at_note(f, note);
   if (!option) return;
   int size = (int)(is_change ? (size_t)(end - option) : strlen(option));

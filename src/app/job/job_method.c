@@ -14,7 +14,9 @@ static plim_reference reference_of(const job_args *args) {
 // from them in one kernel from 1.14 on, which the recipe calls chunked as well.
 static plim_loss_kind loss_of(const job_args *args, plim_method method) {
   uint16_t release = job_release(args, PLIM_LIBRARY_TRL);
-  if (method == PLIM_METHOD_REWARD || method == PLIM_METHOD_PRM) return PLIM_LOSS_FULL;
+  bool is_full = method == PLIM_METHOD_REWARD || method == PLIM_METHOD_PRM ||
+                 plim_method_is_of_factory(method);
+  if (is_full) return PLIM_LOSS_FULL;
   if (job_is_typed(args, &args->loss)) return (plim_loss_kind)args->loss;
   uint16_t first = plim_method_has_reference(method) ? PLIM_RELEASE(1, 15) : PLIM_RELEASE(1, 14);
   bool is_old = release ? release < first : args->holds_logits;
@@ -54,6 +56,15 @@ static plim_err understand_tune(const job_args *args, plim_recipe *c, plim_error
   return understand_answers(args, c, error);
 }
 
+static plim_err check_reference(const plim_recipe *c, plim_error *error) {
+  if (c->method != PLIM_METHOD_DPO_FACTORY || c->reference != PLIM_REFERENCE_PRECOMPUTED)
+    return PLIM_OK;
+  plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                           "LLaMA-Factory's trainer does not precompute the reference");
+  plim_error_hint(error, "--reference own, or --method dpo");
+  return err;
+}
+
 // torchtune's recipe: its loop keeps neither outputs nor a mask.
 static plim_err understand_teacher(const job_args *args, job_request *r, plim_error *error) {
   plim_model_source source;
@@ -73,6 +84,8 @@ plim_err job_understand_method(const job_args *args, job_request *r, plim_error 
   if (c->method == PLIM_METHOD_TEXTS) return PLIM_OK;
   c->reference = reference_of(args);
   if (c->method == PLIM_METHOD_DPO_TUNE) return understand_tune(args, c, error);
+  plim_err err = check_reference(c, error);
+  if (err) return err;
   c->is_trainer = true;
   c->is_bare = c->uses_accelerator = false;
   c->loss = loss_of(args, c->method);
@@ -90,15 +103,13 @@ plim_err job_understand_method(const job_args *args, job_request *r, plim_error 
 }
 
 const char *job_method_name(plim_method method) {
-  static const char *const names[PLIM_METHODS] = {[PLIM_METHOD_TEXTS] = "fine-tuning",
-                                                  [PLIM_METHOD_DPO] = "DPO",
-                                                  [PLIM_METHOD_DPO_TUNE] = "DPO",
-                                                  [PLIM_METHOD_ORPO] = "ORPO",
-                                                  [PLIM_METHOD_CPO] = "CPO",
-                                                  [PLIM_METHOD_SIMPO] = "SimPO",
-                                                  [PLIM_METHOD_KTO] = "KTO",
-                                                  [PLIM_METHOD_REWARD] = "reward model",
-                                                  [PLIM_METHOD_PRM] = "process reward model"};
+  static const char *const names[PLIM_METHODS] = {
+      [PLIM_METHOD_TEXTS] = "fine-tuning",   [PLIM_METHOD_DPO] = "DPO",
+      [PLIM_METHOD_DPO_TUNE] = "DPO",        [PLIM_METHOD_DPO_FACTORY] = "DPO",
+      [PLIM_METHOD_ORPO_FACTORY] = "ORPO",   [PLIM_METHOD_SIMPO_FACTORY] = "SimPO",
+      [PLIM_METHOD_ORPO] = "ORPO",           [PLIM_METHOD_CPO] = "CPO",
+      [PLIM_METHOD_SIMPO] = "SimPO",         [PLIM_METHOD_KTO] = "KTO",
+      [PLIM_METHOD_REWARD] = "reward model", [PLIM_METHOD_PRM] = "process reward model"};
   return names[method];
 }
 

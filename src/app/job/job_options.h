@@ -205,6 +205,7 @@ extern const char *const job_heads[]; // "default", then plim_head_names
    "sft: texts, or whatever --loss names\n"                                                        \
    "dpo, orpo, cpo, simpo: pairs of answers, as TRL trains them (--loss full: as older TRL does)\n" \
    "dpo-torchtune: DPO as in torchtune's recipes\n"                                                \
+   "dpo-llamafactory, orpo-llamafactory, simpo-llamafactory: as in LLaMA-Factory's stage dpo\n"    \
    "kto: single answers, each marked good or bad; reward: a model that scores answers\n"           \
    "prm: a model that scores the steps of an answer", plim_method_names},                           \
   {"teacher", 0, "MODEL", CLI_STRING, AT(teacher),                                                 \

@@ -599,11 +599,10 @@ static void note_known_trl(project_job *p, const plim_project_method *found, uin
 static void note_trl(project_job *p, const job_args *a, const plim_project_method *found) {
   const char *name = job_method_name(found->method);
   uint16_t trl = job_release(a, PLIM_LIBRARY_TRL);
-  if (found->is_another_trainer)
-    note(p, "unmodelled.trainer", NULL,
-         "predicted as %s with TRL 1.9; LLaMA-Factory has its own trainer for it, which also keeps "
-         "the log-probabilities of the whole vocabulary, so the run needs more memory than "
-         "predicted",
+  if (plim_method_is_of_factory(found->method))
+    note(p, "assumed.method", NULL,
+         "%s as in LLaMA-Factory's own trainer, which holds all logits and the log-probabilities "
+         "of the whole vocabulary at once",
          name);
   else if (found->method == PLIM_METHOD_REWARD)
     note(p, "assumed.trl", NULL, "predicted as a reward model with TRL's RewardTrainer");

@@ -361,7 +361,7 @@ static void note_refused_optimizer(project_job *p, const job_args *a) {
       strcmp(s->value.text, "adamw_8bit") == 0 || strcmp(s->value.text, "adamw_bnb_8bit") == 0;
   bool is_sent = a->offload == JOB_OFFLOAD_PARAMETERS;
   if (a->is_fsdp_1 ? !is_sent : !is_of_bitsandbytes) return;
-  note(p, "reads.refused_optimizer", "optimizer",
+  note(p, "stops.optimizer", "optimizer",
        "Axolotl refuses %s with %s, so the run will not start; %s", s->value.text,
        a->is_fsdp_1 ? "fsdp_config.offload_params" : "FSDP2",
        a->is_fsdp_1 ? "set offload_params: false, or an optimizer without 8-bit states"

@@ -114,12 +114,29 @@ static const char *name_in_trainer(const project_job *p) {
 
 // ---- LLaMA-Factory --------------------------------------------------------------------------------------
 
-// Its keys begin with the optimizer's name. `optim` then chooses the algorithm (train/trainer_utils.py).
+// train/trainer_utils.py, _create_galore_optimizer and _create_apollo_optimizer: other optimizers raise NotImplementedError.
+// Trainer's default is adamw_torch_fused since torch 2.8 (training_args.py).
+static void note_algorithm(project_job *p, const job_args *a, bool is_galore) {
+  static const char *const those[] = {"adamw_torch", "adamw_8bit", "adamw_bnb_8bit",
+                                      "paged_adamw_8bit", "adafactor"};
+  const plim_setting *s = one(p, "optim");
+  uint16_t torch = job_release(a, PLIM_LIBRARY_TORCH);
+  const char *name = s ? text_of(s) : "adamw_torch_fused";
+  size_t count = is_galore ? sizeof those / sizeof *those : 1;
+  if (!s && torch && torch < PLIM_RELEASE(2, 8)) return;
+  for (size_t i = 0; i < count; i++)
+    if (strcmp(name, those[i]) == 0) return;
+  note(p, "stops.optimizer", "optimizer",
+       "LLaMA-Factory stops with NotImplementedError: %s does not work with optim %s%s; set optim: "
+       "adamw_torch%s",
+       is_galore ? "use_galore" : "use_apollo", name,
+       s ? "" : ", the default of transformers with torch 2.8 and newer",
+       is_galore ? " (or adamw_8bit, whose states have 8 bits)" : "");
+}
+
+// Its keys begin with the optimizer's name.
 static void fill_factory(project_job *p, job_args *a, bool is_galore) {
-  const char *algorithm = plim_optimizer_own_name(text_of(one(p, "optim")));
-  const plim_optimizer *o = algorithm ? plim_optimizer_named(algorithm) : NULL;
-  if (is_galore && o && plim_optimizer_rounds(o)) a->optimizer = "galore-8bit";
-  if (is_galore && o && strcmp(algorithm, "adafactor") == 0) a->optimizer = "galore-adafactor";
+  note_algorithm(p, a, is_galore);
   if (strcmp(text_of(one(p, "apollo_scale_type")), "tensor") == 0 && !is_galore)
     a->optimizer = "apollo-mini";
   if (!job_is_typed(a, &a->projection_rank))

@@ -237,6 +237,7 @@ plim_tensor *plim_preference_loss(plim_tape *t, plim_model *m, const plim_recipe
                                   const plim_batch *batch) {
   if (r->method == PLIM_METHOD_REWARD) return prefer_reward_loss(t, m, r, batch);
   if (r->method == PLIM_METHOD_KTO) return prefer_kto_loss(t, m, r, batch);
+  if (plim_method_is_of_factory(r->method)) return prefer_factory_loss(t, m, r, batch);
   if (r->method != PLIM_METHOD_DPO) return prefer_free_loss(t, m, r, batch);
   return r->loss == PLIM_LOSS_FULL ? prefer_full_loss(t, m, r, batch)
                                    : chunked_loss(t, m, r, batch);
@@ -264,7 +265,10 @@ static plim_batch texts_new(plim_tape *t, const plim_recipe *r, bool has_referen
   switch (r->method) {
   case PLIM_METHOD_REWARD: return prefer_scored_new(t, r);
   case PLIM_METHOD_KTO: return prefer_answers_new(t, r, has_reference);
-  case PLIM_METHOD_DPO: return pairs_new(t, r);
+  case PLIM_METHOD_DPO:
+  case PLIM_METHOD_DPO_FACTORY:
+  case PLIM_METHOD_ORPO_FACTORY:
+  case PLIM_METHOD_SIMPO_FACTORY: return pairs_new(t, r);
   default: return prefer_texts_new(t, r);
   }
 }

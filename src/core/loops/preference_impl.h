@@ -70,6 +70,9 @@ plim_tensor *prefer_kto_loss(plim_tape *t, plim_model *m, const plim_recipe *r,
 plim_batch prefer_texts_new(plim_tape *t, const plim_recipe *r);
 plim_tensor *prefer_free_loss(plim_tape *t, plim_model *m, const plim_recipe *r,
                               const plim_batch *batch);
+// LLaMA-Factory's DPO, ORPO and SimPO.
+plim_tensor *prefer_factory_loss(plim_tape *t, plim_model *m, const plim_recipe *r,
+                                 const plim_batch *batch);
 // Parts of the losses of TRL before 1.15, which hold all logits.
 void prefer_call_full(plim_tape *t, plim_model *m, const plim_recipe *r, const plim_batch *b,
                       prefer_logits *out);

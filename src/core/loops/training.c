@@ -29,6 +29,9 @@ const char *const plim_method_names[PLIM_METHODS + 1] = {
     [PLIM_METHOD_REWARD] = "reward",
     [PLIM_METHOD_PRM] = "prm",
     [PLIM_METHOD_DPO_TUNE] = "dpo-torchtune",
+    [PLIM_METHOD_DPO_FACTORY] = "dpo-llamafactory",
+    [PLIM_METHOD_ORPO_FACTORY] = "orpo-llamafactory",
+    [PLIM_METHOD_SIMPO_FACTORY] = "simpo-llamafactory",
 };
 
 const char *const plim_reference_names[PLIM_REFERENCES + 1] = {
@@ -54,8 +57,14 @@ void plim_recipe_offload(plim_recipe *r, bool on) {
     r->checkpoint = PLIM_CHECKPOINT_ON;
 }
 
+bool plim_method_is_of_factory(plim_method method) {
+  return method == PLIM_METHOD_DPO_FACTORY || method == PLIM_METHOD_ORPO_FACTORY ||
+         method == PLIM_METHOD_SIMPO_FACTORY;
+}
+
 bool plim_method_has_reference(plim_method method) {
-  return method == PLIM_METHOD_DPO || method == PLIM_METHOD_DPO_TUNE || method == PLIM_METHOD_KTO;
+  return method == PLIM_METHOD_DPO || method == PLIM_METHOD_DPO_TUNE ||
+         method == PLIM_METHOD_DPO_FACTORY || method == PLIM_METHOD_KTO;
 }
 
 // loss.backward(): the initial gradient of 1 lives until it returns; the engine runs in its own thread.

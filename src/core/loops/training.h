@@ -13,6 +13,10 @@ typedef enum {
   // pairs of a chosen and a rejected answer (preference.h)
   PLIM_METHOD_DPO,
   PLIM_METHOD_DPO_TUNE, // as torchtune's recipes (two_models.h)
+  // as LLaMA-Factory's stage dpo (factory_pairs.c)
+  PLIM_METHOD_DPO_FACTORY,
+  PLIM_METHOD_ORPO_FACTORY,
+  PLIM_METHOD_SIMPO_FACTORY,
   PLIM_METHOD_ORPO,
   PLIM_METHOD_CPO,
   PLIM_METHOD_SIMPO,  // CPO without the loss of the chosen texts
@@ -35,6 +39,8 @@ extern const char *const plim_reference_names[PLIM_REFERENCES + 1]; // "own", ..
 
 // Whether a method learns from preferences: pairs, or answers that are good or bad.
 bool plim_method_compares(plim_method method);
+// Whether LLaMA-Factory's trainer of pairs computes it.
+bool plim_method_is_of_factory(plim_method method);
 // Whether a method compares the model with a reference.
 bool plim_method_has_reference(plim_method method);
 

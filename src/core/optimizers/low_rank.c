@@ -186,7 +186,9 @@ void step_low_rank_8bit(plim_tape *t, const plim_optimizer *o, const update *u) 
       continue;
     }
     set(t, &grad, plim_project(t, o, p->grad, p->blocks, &state[PROJECTION]));
+    plim_purpose was = plim_tape_purpose(t, PLIM_FOR_WEIGHTS);
     set(t, &saved, k_like(t, p));
+    plim_tape_purpose(t, was);
     set(t, &low, k_like(t, grad));
     plim_set_data(t, p, saved); // the old one goes
     set(t, &p->grad, grad);

@@ -30,6 +30,7 @@ static const struct {
 } algorithms[] = {
     {{"adamw", "paged-adamw", "adamw-8bit", "paged-adamw-8bit"}, {"adamw-foreach", "adamw-loop"}},
     {{"lion", "paged-lion", "lion-8bit", "paged-lion-8bit"}, {"lion-bnb"}},
+    {{"galore", "galore", "galore-8bit", "galore-8bit"}, {NULL}}, // galore-torch pages nothing
 };
 
 static int64_t place_of(const char *name) {
@@ -106,17 +107,9 @@ static void smaller_batches(const plim_plan_request *r, int64_t own, plim_domain
     if (4 * b <= 3 * last && per_gpu(r) % (uint64_t)b == 0) push(d, last = b);
 }
 
-// LOMO and layerwise optimizers step during backward, which another optimizer would not.
-static bool steps_by_name(const plim_job *job) {
-  const plim_optimizer *o = job->recipe.optimizer;
-  return job->recipe.steps_in_backward && (plim_optimizer_lags(o) || plim_optimizer_projects(o));
-}
-
 static void offer(const plim_plan_request *r, plim_knob knob, int64_t own, plim_domain *d) {
   switch (knob) {
-  case PLIM_KNOB_OPTIMIZER:
-    push(d, rounds(own) || steps_by_name(&r->job) ? own : implemented(own, ROUNDED));
-    break;
+  case PLIM_KNOB_OPTIMIZER: push(d, rounds(own) ? own : implemented(own, ROUNDED)); break;
   case PLIM_KNOB_DTYPE: push(d, plim_dtype_offered(r)); break;
   case PLIM_KNOB_MICRO_BATCH: smaller_batches(r, own, d); break;
   case PLIM_KNOB_QUANTISATION: // refused without adapters
@@ -235,8 +228,7 @@ static void optimizers(const plim_concessions *l, int64_t own, plim_domain *d) {
   for (int i = 0; i < all->count; i++)
     if (rounds(all->at[i]) == is_rounded) push(d, all->at[i]);
   if (all->count) return;
-  bool is_held =
-      l->r->holds_others || steps_by_name(&l->r->job) || keeps_wide_states(&l->r->job, own);
+  bool is_held = l->r->holds_others || keeps_wide_states(&l->r->job, own);
   if (is_held && rounds(own) == is_rounded) push(d, own);
   else push(d, implemented(own, is_rounded ? ROUNDED : FASTEST));
   if (is_paged(own) && rounds(own) == is_rounded) push(d, own);

@@ -219,6 +219,14 @@ static void set_batch(plim_recipe *c, const plim_choice *choice) {
   c->cached_batch = choice->at[PLIM_KNOB_CACHED_BATCH];
 }
 
+// GaLore, APOLLO and LOMO step during backward by settings of their own, which other optimizers do not follow.
+static void set_optimizer(plim_recipe *c, const plim_optimizer *o) {
+  bool is_by_own = plim_optimizer_lags(c->optimizer) || plim_optimizer_projects(c->optimizer);
+  if (is_by_own && !plim_optimizer_lags(o) && !plim_optimizer_projects(o))
+    c->steps_in_backward = false;
+  c->optimizer = o;
+}
+
 plim_job plim_choice_job(const plim_plan_request *r, const plim_choice *choice) {
   plim_job job = r->job;
   plim_recipe *c = &job.recipe;
@@ -226,8 +234,8 @@ plim_job plim_choice_job(const plim_plan_request *r, const plim_choice *choice) 
   c->accumulate = (int)choice->at[PLIM_KNOB_ACCUMULATE];
   c->checkpoint = (plim_checkpoint_kind)choice->at[PLIM_KNOB_CHECKPOINT];
   c->attention = (plim_attention_kind)choice->at[PLIM_KNOB_ATTENTION];
-  c->optimizer = plim_optimizer_named(
-      plim_knob_value_name(PLIM_KNOB_OPTIMIZER, choice->at[PLIM_KNOB_OPTIMIZER]));
+  set_optimizer(c, plim_optimizer_named(
+                       plim_knob_value_name(PLIM_KNOB_OPTIMIZER, choice->at[PLIM_KNOB_OPTIMIZER])));
   c->length = choice->at[PLIM_KNOB_SEQUENCE];
   set_loss(c, choice->at[PLIM_KNOB_CHUNKED_LOSS]);
   set_liger(c, choice->at[PLIM_KNOB_LIGER]);

@@ -504,9 +504,10 @@ static const plim_key llama_factory[] = {
   WORDS("fp16", PRECISION, fp16, NULL, ADDABLE),
   WORDS("fp8", PRECISION, fp8, NULL),
   WORDS("pure_bf16", PRECISION, pure_bf16, NULL), // no autocast
+  WORDS("use_galore", OPTIMIZER, galore, NULL, LAST),
+  WORDS("use_apollo", OPTIMIZER, apollo, NULL, LAST),
+  REFINES("optim", OPTIMIZER, "galore", galore_algorithm, NULL, ADDABLE),
   NAMES("optim", "adamw", ADDABLE),
-  WORDS("use_galore", OPTIMIZER, galore, NULL),
-  WORDS("use_apollo", OPTIMIZER, apollo, NULL),
   WORDS("use_badam", OPTIMIZER, badam, NULL),
   WORDS("use_adam_mini", OPTIMIZER, adam_mini, NULL),
   WORDS("use_muon", OPTIMIZER, muon, NULL),

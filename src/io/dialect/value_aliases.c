@@ -182,6 +182,9 @@ WORDS(offload_layers, {"true", "parameters"}, {"false", "?none"}, {"null", "?non
 WORDS(offloaded_flag, {"true", "offloaded"}, {"false", "-"});
 WORDS(pure_bf16, {"true", "none"}, {"false", "-"});
 WORDS(galore, {"true", "galore"}, {"false", "-"});
+// LLaMA-Factory's optim beside use_galore: the algorithm (train/trainer_utils.py, _create_galore_optimizer)
+WORDS(galore_algorithm, {"adamw_8bit", "galore-8bit"}, {"adamw_bnb_8bit", "galore-8bit"},
+      {"paged_adamw_8bit", "galore-8bit"}, {"adafactor", "galore-adafactor"}, {"adamw_torch", "galore"}, {"*", "-"});
 WORDS(apollo, {"true", "apollo"}, {"false", "-"});
 WORDS(badam, {"true", "badam"}, {"false", "-"});
 WORDS(adam_mini, {"true", "adam-mini"}, {"false", "-"});

@@ -18,6 +18,13 @@ $PLIMSOLL plan galore.yaml --gpu 24GiB | lines
 echo "== all linear layers, in 8 bits, after the backward pass"
 sed '/layerwise/d; s/mlp,self_attn/all/; s/^stage/optim: adamw_8bit\nstage/' galore.yaml >all.yaml
 $PLIMSOLL plan all.yaml --gpu 24GiB | grep -E "^optimizer|^now|^plimsoll estimate" -A2
+echo "== optim decides the algorithm, and its default stops LLaMA-Factory"
+$PLIMSOLL plan galore.yaml --gpu 24GiB --fix optimizer=galore-8bit | grep -E "^optimizer|^weights|^[-+][a-z]|^plimsoll estimate"
+$PLIMSOLL plan galore.yaml --gpu 4500MiB | grep -E "^--allow optimizer" -A1
+$PLIMSOLL check galore.yaml --gpu 24GiB | grep -E "NotImplementedError" -A3
+$PLIMSOLL plan galore.yaml --gpu 24GiB --versions torch=2.7 | grep -c NotImplementedError
+sed 's/galore/apollo/; s/^stage/optim: adamw_8bit\nstage/' galore.yaml >apollo.yaml
+$PLIMSOLL plan apollo.yaml --gpu 24GiB | grep -E "NotImplementedError" -A1
 echo "== APOLLO with one factor for each gradient, and Adam-mini"
 sed 's/galore/apollo/; s/^stage/apollo_scale_type: tensor\nstage/' galore.yaml >apollo.yaml
 $PLIMSOLL plan apollo.yaml --gpu 24GiB | grep -E "^note: apollo|^optimizer|^now|^unverified|^plimsoll estimate" -A2

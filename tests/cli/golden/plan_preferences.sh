@@ -34,3 +34,10 @@ short run.yaml
 part trl-several
 printf '%s\nbeta: 0.1\n' "$trl" > run.yaml
 $PLIMSOLL plan run.yaml --gpu 24GiB --world 2 | sed -n '/^now/,/^changes/p'
+for loss in sigmoid orpo simpo; do
+  part llama-factory-$loss
+  printf 'model_name_or_path: Qwen/Qwen2.5-0.5B\nstage: dpo\ndo_train: true\nfinetuning_type: lora\npref_loss: %s\ncutoff_len: 1024\nper_device_train_batch_size: 2\ngradient_accumulation_steps: 4\nbf16: true\n' $loss > run.yaml
+  $PLIMSOLL plan run.yaml --gpu 24GiB | sed -n '/^note: [DOS]/,/^note/p; /^now/p; /^logits/p; /^plimsoll estimate/p'
+done
+$PLIMSOLL estimate --model qwen2.5-0.5b --method dpo-llamafactory --reference precomputed
+true

@@ -108,9 +108,10 @@ static bool recorded(const char *name, stream *out) {
 }
 
 // Whether only the end of the program follows in the recording: frees, and one number per rank if Trainer adds up the
-// operations (store_flos).
+// operations (store_flos). LLaMA-Factory's trainer of pairs logs the averages of up to 12 numbers of the steps.
 static bool only_end_follows(const stream *s, size_t from, const plim_job *job) {
-  uint64_t most = job->recipe.is_trainer ? 4 * (uint64_t)job->sharding.world : 0;
+  uint64_t logged = plim_method_is_of_factory(job->recipe.method) ? 12 : 1;
+  uint64_t most = job->recipe.is_trainer ? 4 * logged * (uint64_t)job->sharding.world : 0;
   for (size_t i = from; i < s->len; i++)
     if (s->at[i].kind == PLIM_STREAM_ALLOC && s->at[i].bytes > most) return false;
   return true;

@@ -1,9 +1,12 @@
 """Training from preferences with TRL's trainers: DPO, reward models, KTO, ORPO, CPO. Two layers, two steps.
 The recordings *-full-* were made with TRL 1.9 on PYTHONPATH, which holds all logits.
 
+The recordings *-factory-* are of LLaMA-Factory's own trainer (July 2026) with TRL 0.24, both on PYTHONPATH.
+
 usage: plimsoll simulate --gpu h200 --steps 0 --writable OUTDIR -- python preferences.py OUTDIR [part of a name]
 """
 
+import importlib
 import json
 import lzma
 import os
@@ -41,6 +44,7 @@ REWARD, KTO, ORPO, CPO = {"method": "reward"}, {"method": "kto"}, {"method": "or
 # Process reward models; TRL has no trainer for them since 1.14.
 PRM = {"method": "prm"}
 SIMPO = {"method": "simpo", "keys": {"loss_type": "simpo", "cpo_alpha": 0.0}}
+FACTORY = {"method": "dpo-llamafactory", "reentrant": True}
 # The head of a classification model, which peft otherwise leaves as it is.
 SCORED = {"lora": {"r": 8, "dropout": 0.05, "targets": LINEAR, "saved": ["score"]}}
 OFFLOAD = {"keys": {"activation_offloading": True}}
@@ -120,6 +124,17 @@ CASES = {
     "simpo-llama": ("llama", SIMPO),
     "simpo-llama-plain": ("llama", SIMPO | PLAIN),
     "simpo-llama-lora": ("llama", SIMPO | LORA),
+    "dpo-factory-llama": ("llama", FACTORY),
+    "dpo-factory-llama-plain": ("llama", FACTORY | PLAIN),
+    "dpo-factory-llama-fp32": ("llama", FACTORY | FP32 | PLAIN),
+    "dpo-factory-llama-accum": ("llama", FACTORY | {"accum": 2}),
+    "dpo-factory-llama-lora": ("llama", FACTORY | LORA),
+    "dpo-factory-llama-lora-plain": ("llama", FACTORY | LORA | PLAIN),
+    "dpo-factory-tied-lora-accum": ("tied", FACTORY | LORA | {"accum": 2}),
+    "dpo-factory-qwen2-lora": ("qwen2", FACTORY | LORA | {"batch": 1}),
+    "orpo-factory-llama-lora": ("llama", FACTORY | LORA | {"method": "orpo-llamafactory"}),
+    "orpo-factory-llama-plain": ("llama", FACTORY | PLAIN | {"method": "orpo-llamafactory"}),
+    "simpo-factory-llama-lora": ("llama", FACTORY | LORA | {"method": "simpo-llamafactory"}),
 }
 
 
@@ -141,6 +156,39 @@ def build(case, about, kind=AutoModelForCausalLM, **keys):
         return kind.from_config(config, dtype=versions.DTYPES[case.get("param_dtype", "bf16")])
 
 
+def pairs(features):
+    both = [f[key] for key in ("chosen", "rejected") for f in features]
+    ids = torch.tensor(both)
+    return {"input_ids": ids, "attention_mask": torch.ones_like(ids), "labels": ids.clone()}
+
+
+# Checkpoints as LLaMA-Factory's model/model_utils/checkpointing.py turns them on.
+def factory_trainer(case, about, keys, adapters):
+    from types import SimpleNamespace
+
+    checks = importlib.import_module("trl.import_utils")
+    for name, value in list(vars(checks).items()):  # TRL 0.24 takes transformers 5's pairs of availability and version for true
+        if name.endswith("_available") and isinstance(value, tuple):
+            setattr(checks, name, value[0])
+    from llamafactory.model.model_utils.checkpointing import prepare_model_for_training
+    from llamafactory.train.dpo.trainer import CustomDPOTrainer
+    loss = {"dpo": "sigmoid"}.get(case["method"].split("-")[0], case["method"].split("-")[0])
+    about_model = SimpleNamespace(upcast_layernorm=False, disable_gradient_checkpointing=not case["ckpt"], use_reentrant_gc=True, use_unsloth_gc=False, use_kt=False,
+                                  upcast_lmhead_output=False)
+    about_tuning = SimpleNamespace(pref_beta=0.1, pref_loss=loss, pref_ftx=0.0, pref_bco_weight=0.0, dpo_label_smoothing=0.0, simpo_gamma=0.5, ld_alpha=None,
+                                   use_badam=False, use_ref_model=loss not in ("orpo", "simpo"), disable_shuffling=True, use_galore=False, use_apollo=False,
+                                   loraplus_lr_ratio=None, use_adam_mini=False, use_muon=False)
+    length, count = case["prompt"] + case["chosen"] + 1, case["batch"] * case.get("accum", 1) * case["steps"]
+    rows = [{key: [(i * 7919 + j) % 32000 for j in range(length)] for key in ("chosen", "rejected")} for i in range(count)]
+    model = build(case, about)
+    prepare_model_for_training(model, about_model)
+    model = peft.get_peft_model(model, adapters) if adapters else model
+    reference = build(case, about) if about_tuning.use_ref_model and not adapters else None
+    keys = keys | {"gradient_checkpointing": False, "remove_unused_columns": False}
+    return CustomDPOTrainer(model=model, ref_model=reference, finetuning_args=about_tuning, processor=None, args=transformers.Seq2SeqTrainingArguments(**keys),
+                            train_dataset=Dataset.from_list(rows), data_collator=pairs, tokenizer=tokenizer())
+
+
 def trainer_of(case, about, folder):
     method, count = case.get("method", "dpo"), case["batch"] * case.get("accum", 1) * case["steps"]
     keys = dict(
@@ -153,6 +201,8 @@ def trainer_of(case, about, folder):
     wanted = case.get("lora")
     adapters = peft.LoraConfig(r=wanted["r"], lora_alpha=16, lora_dropout=wanted["dropout"], target_modules=wanted["targets"], modules_to_save=wanted.get("saved"),
                                task_type={"reward": "SEQ_CLS", "prm": "TOKEN_CLS"}.get(method, "CAUSAL_LM")) if wanted else None
+    if method.endswith("-llamafactory"):
+        return factory_trainer(case, about, keys, adapters)
     common = dict(processing_class=tokenizer(), peft_config=adapters)
     if method == "dpo":
         keys["precompute_ref_log_probs"] = case.get("reference") == "precomputed"
@@ -195,7 +245,7 @@ def record(name, case, about, out):
         trainer.train()
     torch.cuda.synchronize()
     stats = torch.cuda.memory_stats()
-    if tuple(map(int, trl.__version__.split(".")[:2])) < (1, 15):
+    if tuple(map(int, trl.__version__.split(".")[:2])) < (1, 15) and "factory" not in name:
         name, case = name.replace("-", "-full-", 1), case | {"loss": "full"}
     result = {"id": name, "case": case, "config": about, "peak_alloc": stats["allocated_bytes.all.peak"],
               "peak_reserved": stats["reserved_bytes.all.peak"], "torch": torch.__version__, "transformers": transformers.__version__,

@@ -209,13 +209,12 @@ const char *plim_project_tune_command(const plim_project_file *f, size_t *size, 
 
 // How the files train, where it is not by texts and is modelled (project_unmodelled.c).
 typedef struct {
-  plim_method method;      // PLIM_METHOD_TEXTS: by texts, or it is not supported
-  bool holds_logits;       // as TRL before 1.15
-  bool is_another_trainer; // not TRL's own
-  bool is_precomputed;     // the reference's log-probabilities are computed before training
-  bool centres_rewards;    // a reward model's center_rewards_coefficient is set
-  bool skips_divergence;   // KTO's loss_type is apo_zero_unpaired
-  const char *loss;        // loss_type, if it is not the method's own; NULL otherwise
+  plim_method method;    // PLIM_METHOD_TEXTS: by texts, or it is not supported
+  bool holds_logits;     // as TRL before 1.15
+  bool is_precomputed;   // the reference's log-probabilities are computed before training
+  bool centres_rewards;  // a reward model's center_rewards_coefficient is set
+  bool skips_divergence; // KTO's loss_type is apo_zero_unpaired
+  const char *loss;      // loss_type, if it is not the method's own; NULL otherwise
 } plim_project_method;
 plim_project_method plim_project_trains(const plim_project *p);
 

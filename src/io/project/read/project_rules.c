@@ -26,6 +26,7 @@ typedef struct {
 #define FACTORY PLIM_DIALECT_LLAMA_FACTORY
 
 #define LAYERWISE "must be 1 when the optimizer steps during backward"
+#define BY_NAME "it steps during backward, and no other optimizer would"
 #define LATE "LOMO updates the parameters after each micro batch"
 #define ALONE "the optimizer steps during backward, before GPUs exchange gradients"
 #define PROJECTED "GaLore and APOLLO do not work on sharded parameters"
@@ -37,6 +38,8 @@ static const rule rules[] = {
     {ANY, "optimizer", 0, PLIM_KNOB_ACCUMULATE, LAYERWISE, "*_layerwise"},
     {ANY, "optim", 0, PLIM_KNOB_STRATEGY, PROJECTED, "galore_* apollo_*"},
     {ANY, "optimizer", 0, PLIM_KNOB_STRATEGY, PROJECTED, "galore_* apollo_*"},
+    {ANY, "optim", 0, PLIM_KNOB_OPTIMIZER, BY_NAME, "*_layerwise"},
+    {ANY, "optimizer", 0, PLIM_KNOB_OPTIMIZER, BY_NAME, "*_layerwise"},
     {ANY, "optim", 0, PLIM_KNOB_ACCUMULATE, LATE, "lomo adalomo"},
     {ANY, "optim", 0, PLIM_KNOB_STRATEGY, ALONE, "*_layerwise lomo adalomo"},
     {ANY, "optimizer", 0, PLIM_KNOB_STRATEGY, ALONE, "*_layerwise"},
@@ -84,7 +87,6 @@ static const rule rules[] = {
     {FACTORY, "use_badam", 0, PLIM_KNOB_OPTIMIZER, "BAdam is the optimizer"},
     {FACTORY, "use_badam", 0, PLIM_KNOB_STRATEGY,
      "LLaMA-Factory shares BAdam between GPUs only with ZeRO-3 and badam_mode: layer"},
-    {FACTORY, "use_galore", 0, PLIM_KNOB_OPTIMIZER, "GaLore is the optimizer"},
     {FACTORY, "use_badam", 0, PLIM_KNOB_LORA_RANK, "LLaMA-Factory refuses adapters with BAdam"},
     {FACTORY, "use_galore", 0, PLIM_KNOB_LORA_RANK, "LLaMA-Factory refuses adapters with GaLore"},
     {FACTORY, "use_apollo", 0, PLIM_KNOB_LORA_RANK, "LLaMA-Factory refuses adapters with APOLLO"},

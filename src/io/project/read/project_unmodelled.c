@@ -411,16 +411,15 @@ static bool is_of_older_trl(const plim_project *p) {
   return false;
 }
 
-// LLaMA-Factory's stage dpo also has losses without a reference. Its trainer for pairs computes what TRL's do, and keeps
-// more.
+// LLaMA-Factory's stage dpo also has losses without a reference.
 static plim_method method_of_factory(const plim_project *p, plim_method method) {
   const plim_setting *loss = setting_named(p, "pref_loss");
   if (method != PLIM_METHOD_DPO) return PLIM_METHOD_TEXTS;
-  if (!loss) return PLIM_METHOD_DPO;
+  if (!loss) return PLIM_METHOD_DPO_FACTORY;
   if (loss->value.kind != PLIM_VALUE_TEXT) return PLIM_METHOD_TEXTS;
-  return strcmp(loss->value.text, "orpo") == 0    ? PLIM_METHOD_ORPO
-         : strcmp(loss->value.text, "simpo") == 0 ? PLIM_METHOD_SIMPO
-                                                  : PLIM_METHOD_DPO;
+  return strcmp(loss->value.text, "orpo") == 0    ? PLIM_METHOD_ORPO_FACTORY
+         : strcmp(loss->value.text, "simpo") == 0 ? PLIM_METHOD_SIMPO_FACTORY
+                                                  : PLIM_METHOD_DPO_FACTORY;
 }
 
 plim_project_method plim_project_trains(const plim_project *p) {
@@ -429,7 +428,7 @@ plim_project_method plim_project_trains(const plim_project *p) {
   plim_method method = methods[f.method].method;
   bool is_factory = p->dialect == PLIM_DIALECT_LLAMA_FACTORY;
   // Axolotl 0.19 requires TRL 1.9.
-  bool is_older = is_factory || p->dialect == PLIM_DIALECT_AXOLOTL || is_of_older_trl(p);
+  bool is_older = p->dialect == PLIM_DIALECT_AXOLOTL || is_of_older_trl(p);
   if (is_factory) method = method_of_factory(p, method);
   bool is_known = p->dialect == PLIM_DIALECT_TRL || p->dialect == PLIM_DIALECT_HF ||
                   p->dialect == PLIM_DIALECT_AXOLOTL || is_factory;
@@ -442,7 +441,6 @@ plim_project_method plim_project_trains(const plim_project *p) {
                   strcmp(kind, "simpo") == 0;
   return (plim_project_method){.method = is_known ? method : PLIM_METHOD_TEXTS,
                                .holds_logits = is_older,
-                               .is_another_trainer = is_factory,
                                .centres_rewards = centres && centres->value.kind != PLIM_VALUE_NULL,
                                .skips_divergence = skips,
                                .loss = is_usual ? NULL : kind,
