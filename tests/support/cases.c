@@ -223,6 +223,7 @@ static plim_recipe recipe_of(const json_t *c) {
                                                       : PLIM_CHECKPOINT_ON,
       .wraps_layers = case_flag(c, "fsdp_ckpt"),
       .checkpoints_trained = case_is(c, "ckpt", "trained"),
+      .adds_noise = json_object_get(json_object_get(c, "arguments"), "neftune_noise_alpha") != NULL,
       .saving = saving_of(c),
       .loss = loss_of(c),
       .loss_chunk = case_integer(c, "chunk", 0),

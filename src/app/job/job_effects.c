@@ -221,6 +221,7 @@ static const struct {
     {"accumulate", NULL, NULL, NULL},
     {"no-clip", NULL, NULL, NULL},
     {"in-backward", NULL, NULL, NULL},
+    {"neftune", NULL, NULL, NULL},
     {"loss", computes_own_loss, "training from preferences has losses of its own",
      "--loss chunked (TRL from 1.15 on), or --loss full (older TRL)"},
     {"method", NULL, NULL, NULL},

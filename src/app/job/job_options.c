@@ -414,6 +414,7 @@ static plim_err understand_recipe(const job_args *args, job_request *r, plim_err
                     .is_trainer = args->loop == LOOP_TRAINER,
                     .uses_accelerator = args->through_accelerate && args->loop != LOOP_TRAINER,
                     .is_bare = is_bare(args),
+                    .adds_noise = args->noise,
                     .skips_clipping = args->no_clip || is_layerwise(args),
                     .steps_in_backward = args->in_backward || is_layerwise(args),
                     .projection = {args->projected, (int64_t)args->projection_rank},

@@ -35,7 +35,7 @@ typedef struct {
   bool holds_logits;     // DPO of TRL before 1.15
   bool centres_rewards;  // RewardConfig's center_rewards_coefficient
   bool skips_divergence; // KTOConfig's loss_type apo_zero_unpaired
-  bool dora, checkpoint, reentrant, no_clip, delete_outputs, liger, no_reshard, bucket_views;
+  bool dora, checkpoint, reentrant, no_clip, noise, delete_outputs, liger, no_reshard, bucket_views;
   bool through_accelerate;    // accelerate shards the model (with Trainer it always does)
   bool wraps_layers;          // activation checkpointing is FSDP's, around each layer
   bool scores_again;          // plim_recipe
@@ -184,6 +184,7 @@ extern const char *const job_heads[]; // "default", then plim_head_names
   {"in-backward", 0, NULL, CLI_FLAG, AT(in_backward),                                              \
    "step the optimizer during backward and free each gradient (torchtune's optimizer_in_bwd)", NULL}, \
   {"no-clip", 0, NULL, CLI_FLAG, AT(no_clip), "do not clip gradients (no clip_grad_norm_)", NULL}, \
+  {"neftune", 0, NULL, CLI_FLAG, AT(noise), "add NEFTune's noise to the embedded tokens", NULL},     \
   {"loss", 0, "KIND", CLI_CHOICE, AT(loss),                                                        \
    "how the loss is computed (default: full)\n"                                                    \
    "full: all logits at once, as transformers does\n"                                              \

@@ -719,9 +719,10 @@ static void hold_optimizer(project_job *p) {
 static void fill_optimizer(project_job *p, job_args *a) {
   if (strcmp(a->optimizer, "adamw") != 0 || job_is_typed(a, &a->optimizer)) return;
   if (!is_known(p->run.optimizer.origin)) return;
-  bool rotates = strcmp(p->run.optimizer.text, "badam") == 0 && project_job_rotates(p);
-  if (rotates && !a->lora_rank) return;
-  if (plim_optimizer_named(p->run.optimizer.text)) a->optimizer = p->run.optimizer.text;
+  bool is_badam = strcmp(p->run.optimizer.text, "badam") == 0;
+  bool is_followed = !is_badam || (project_job_rotates(p) && !a->lora_rank);
+  if (is_followed && plim_optimizer_named(p->run.optimizer.text))
+    a->optimizer = p->run.optimizer.text;
   else {
     note(p, "unmodelled.value", "optimizer",
          "the optimizer %s is not modelled: predicted as adamw%s", p->run.optimizer.text,
@@ -729,6 +730,13 @@ static void fill_optimizer(project_job *p, job_args *a) {
     note_place(p, PLIM_KNOB_OPTIMIZER);
     hold_optimizer(p);
   }
+}
+
+// NEFTune, whatever its strength. Axolotl knows two names for it.
+static void fill_noise(const project_job *p, job_args *a) {
+  const plim_setting *s = project_job_setting(p, "neftune_noise_alpha", "");
+  if (!s) s = project_job_setting(p, "noisy_embedding_alpha", "");
+  if (s && s->value.kind != PLIM_VALUE_NULL) a->noise = true;
 }
 
 // If everything has the same dtype, there is no autocast.
@@ -822,6 +830,7 @@ static plim_err fill(project_job *p, job_args *a, plim_error *error) {
   project_job_fill_allocator(p, a);
   if (is_known(r->clip.origin) && r->clip.number == 0) a->no_clip = true;
   project_job_fill_projection(p, a);
+  fill_noise(p, a);
   return p->notes.has_no_memory ? plim_no_memory(error) : PLIM_OK;
 }
 

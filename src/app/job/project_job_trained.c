@@ -188,15 +188,14 @@ bool project_job_rotates(const project_job *p) {
 }
 
 // One layer at a time is trained. The first one needs most memory: its backward pass goes through all others, of which
-// LLaMA-Factory checkpoints none. badam 1.4 keeps the layer in float32 beside the model's 16 bits.
+// LLaMA-Factory checkpoints none.
 static void fill_badam(project_job *p, job_args *a, text *t) {
   put_text(t, "\\.0\\.");
   a->trained_by = JOB_TRAINED_BY_FACTORY;
   if (!job_is_typed(a, &a->dtype)) a->dtype = DTYPE_BF16;
   note(p, "assumed.badam", "optimizer",
        "BAdam trains one layer at a time: predicted for the first layer, whose backward pass goes "
-       "through all others; the run needs up to 12 bytes more for each parameter of that layer "
-       "(its copy, gradients and states in float32)");
+       "through all others");
 }
 
 // ---- all of it --------------------------------------------------------------------------------------------

@@ -80,6 +80,7 @@ static void take_recipe(const plim_job *job, const job_args *own, job_args *a) {
   if (c->distils) a->teacher = own->teacher;
   a->liger = c->uses_liger;
   a->no_clip = c->skips_clipping;
+  a->noise = c->adds_noise;
   a->in_backward = c->steps_in_backward;
   a->projected = c->projection.names;
   a->projection_rank = (uint64_t)c->projection.rank;

@@ -498,6 +498,7 @@ bool plim_train(plim_tape *t, plim_model *m, const plim_recipe *recipe) {
   plim_state(t)->has_bitsandbytes |= plim_optimizer_is_bitsandbytes(recipe->optimizer);
   plim_state(t)->partly = m->is_partly_trained ? m : NULL;
   plim_state(t)->asks_for_inputs = recipe->asks_for_inputs;
+  plim_state(t)->adds_noise = recipe->adds_noise;
   plim_state(t)->checkpoints_trained = recipe->checkpoints_trained;
   if (ok && recipe->is_trainer) ok = train_with_trainer(t, m, recipe, state, grouped);
   else if (ok) train_manually(t, m, recipe, state);

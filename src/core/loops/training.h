@@ -58,6 +58,7 @@ typedef struct {
   plim_checkpoint_kind checkpoint;
   bool asks_for_inputs;     // enable_input_require_grads of a model that is trained in part
   bool checkpoints_trained; // of such a model: only layers with trained parameters
+  bool adds_noise;          // NEFTune
   bool wraps_layers;        // checkpoints are FSDP's CheckpointWrappers, not the model's own
   plim_loss_kind loss;
   int64_t loss_chunk; // tokens per chunk of a chunked loss

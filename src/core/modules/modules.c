@@ -289,8 +289,21 @@ static bool asks_for_inputs(const plim_tape *t, const plim_batch *batch) {
          (is_own && !s->checkpoints_trained && plim_transformers_from(t, 5, 0));
 }
 
+// transformers/integrations/neftune.py: output + zeros_like(output).uniform_()
+static plim_tensor *add_noise(plim_tape *t, plim_tensor *x) {
+  plim_tensor *noise = plim_empty(t, x->shape, (plim_dtype)x->dtype);
+  plim_work_map(t, NULL, NULL, noise); // zeros
+  plim_work_map(t, NULL, NULL, noise);
+  plim_tensor *embedded = NULL; // Python holds it until the sum replaces it
+  set(t, &embedded, x);
+  plim_tensor *sum = add(t, embedded, noise);
+  drop(t, &embedded);
+  return sum;
+}
+
 plim_tensor *plim_embed_leave(plim_tape *t, const plim_batch *batch, plim_tensor *out) {
   if (asks_for_inputs(t, batch)) out->requires_grad = true;
+  if (plim_state(t)->adds_noise) out = add_noise(t, out);
   return plim_part_leave(t, PLIM_PART_EMBEDDING, out);
 }
 

@@ -84,6 +84,8 @@ plim_tensor *plim_project(plim_tape *t, const plim_optimizer *o, plim_tensor *gr
 plim_tensor *plim_project_back(plim_tape *t, const plim_tensor *low, const plim_tensor *projection);
 
 void step_adam_mini(plim_tape *t, const plim_optimizer *o, const update *u);
+void step_badam(plim_tape *t, const plim_optimizer *o, const update *u);
+void begin_badam(plim_tape *t, plim_tensor *const *parameters, size_t count, plim_tensor **state);
 void step_came(plim_tape *t, const plim_optimizer *o, const update *u);
 void step_grokadamw(plim_tape *t, const plim_optimizer *o, const update *u);
 void step_optimi(plim_tape *t, const plim_optimizer *o, const update *u);

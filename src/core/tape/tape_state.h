@@ -32,6 +32,7 @@ typedef struct {
   struct plim_shards *shards; // NULL if the model is not sharded; not owned
   struct plim_model *partly;  // the model, if only a part of it is trained (trained.h); or NULL
   bool asks_for_inputs;       // the output of its embedding needs a gradient
+  bool adds_noise;            // NEFTune, to what the embedding of tokens returns
   bool checkpoints_trained;   // only its layers with trained parameters are checkpointed
   bool wraps_layers;          // checkpoints are CheckpointWrappers, not the model's own
   bool reduces_gradients;     // this backward is not under no_sync

@@ -68,7 +68,7 @@ static const plim_other_key axolotl[] = {
   MORE("peft_trainable_token_indices.*", "training these rows of the embedding"),
   MORE("peft_layer_replication.*", "replicating layers"),
   MORE("qat.*", "quantisation-aware training"),
-  MORE("neftune_noise_alpha noisy_embedding_alpha", "the noise that NEFTune adds to the embeddings"),
+  READ("project_job.c", "neftune_noise_alpha noisy_embedding_alpha"),
   MORE("grokfast_*", "Grokfast's moving average of the gradients"),
   MORE("fp32_norms fp32_norm_classes.*", "norms in float32"),
   MORE("float32", "weights in float32"),
@@ -310,7 +310,7 @@ static const plim_other_key training_arguments[] = {
   READ("project_job_evaluation.c", "do_train do_eval do_predict do_test do_export eval_strategy evaluation_strategy per_device_eval_batch_size per_gpu_eval_batch_size eval_accumulation_steps prediction_loss_only predict_with_generate"),
   READ("FSDP 1 is predicted as FSDP2, with a note", "fsdp_config.*limit_all_gathers fsdp_config.*backward_prefetch fsdp_config.*forward_prefetch fsdp_config.*sharding_strategy"),
 
-  MORE("neftune_noise_alpha", "the noise that NEFTune adds to the embeddings"),
+  READ("project_job.c", "neftune_noise_alpha"),
   MORE("label_smoothing_factor", "label smoothing, which needs the logits again,"),
   MORE("use_cache", "keeping keys and values for generation"),
   MORE("batch_eval_metrics include_for_metrics.*", "what evaluation keeps for metrics"),

@@ -85,7 +85,7 @@ SAID = [
      "GRPOTrainer(model=model, args=GRPOConfig(num_generations=8)).train()\n", "not supported yet (GRPOTrainer)"),
     ("script.py", 'model = get_peft_model(model, LoraConfig(r=8, use_dora=True))\nTrainer(model=model, '
      'args=TrainingArguments("o", per_device_train_batch_size=1, neftune_noise_alpha=5, frobnicate=1)).train()\n',
-     "the noise that NEFTune adds to the embeddings is not modelled; the run needs more"),
+     "--neftune"),
     ("axolotl.yaml", "plugins:\n  - axolotl.integrations.liger.LigerPlugin\n  - my.own.Plugin\n", "a plugin that does not come with Axolotl is not modelled"),
     ("axolotl.yaml", "plugins:\n  - axolotl.integrations.swanlab.SwanLabPlugin\n", None),
     ("axolotl.yaml", "lora_model_dir: ./old\n", "whose own rank and modules count, is not modelled"),
@@ -118,7 +118,7 @@ SAID = [
     ("hf.yaml", "model_name_or_path: Qwen/Qwen2.5-0.5B\nper_device_train_batch_size: 1\nlearning_rate: 1.0e-5\noutput_dir: o\nbf16: true\n",
      "the files set no dtype: assuming transformers 5"),
     ("script.py", "SFTTrainer(model=model, args=SFTConfig(per_device_train_batch_size=1, neftune_noise_alpha=5)).train()\n",
-     "the noise that NEFTune adds to the embeddings is not modelled"),
+     "--neftune"),
     ("script.py", "SFTTrainer(model=model, args=SFTConfig(per_device_train_batch_size=1, loss_type='dft')).train()\n",
      "this loss, which needs probabilities of all tokens, is not modelled"),
     ("script.py", 'model = get_peft_model(model, LoraConfig(r=8), autocast_adapter_dtype=False)\nTrainer(model=model, '

@@ -84,6 +84,22 @@ CASES = {
 }
 
 
+# NEFTune, by Trainer.
+def noisy(**options):
+    return {"loop": "trainer", "arguments": {"optim": "adamw_torch_fused", "neftune_noise_alpha": 5}} | options
+
+
+CASES |= {
+    "llama-noise": ("llama", noisy()),
+    "llama-noise-ckpt": ("llama", noisy(ckpt=True, amp="bf16")),
+    "llama-noise-fp32": ("llama", noisy(**AMP)),
+    "llama-noise-lora": ("llama", noisy(amp="bf16") | lora()),
+    "llama-noise-lora-ckpt": ("llama", noisy(ckpt=True, amp="bf16", accum=2) | lora()),
+    "gemma2-noise-lora-ckpt": ("gemma2", noisy(ckpt=True, amp="bf16") | lora()),
+    "gpt2-noise": ("gpt2", noisy()),
+}
+
+
 def checkpoint_trained_layers(model, reentrant):
     """As LLaMA-Factory: only layers with trained parameters, whose input is made to need a gradient."""
 

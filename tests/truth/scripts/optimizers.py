@@ -1,6 +1,6 @@
 """What optimizers allocate: two layers, three steps, in the loops of versions.py. The folders PACKAGES
 have bitsandbytes 0.50, schedulefree 1.4, galore-torch 1.0, apollo-torch 1.0.3, adam-mini 1.1.1, came-pytorch 0.1.3,
-torch-optimi 0.3.3, grokadamw 0.1.2 and lomo-optim 0.1.1, installed with pip --no-deps --target.
+torch-optimi 0.3.3, grokadamw 0.1.2, lomo-optim 0.1.1 and badam 1.4, installed with pip --no-deps --target.
 
 usage: PACKAGES=FOLDER:FOLDER plimsoll simulate --gpu h200 --steps 0 --writable OUTDIR -- python optimizers.py OUTDIR [part of a name]
 """
@@ -52,6 +52,17 @@ def adam_mini(model):
                      n_kv_heads=config.num_key_value_heads, verbose=False)
 
 
+def badam(model):
+    """BAdam for the first layer, around fused AdamW, as LLaMA-Factory makes it for badam_mode: layer."""
+    from badam import BlockOptimizer
+    from transformers import Trainer
+    decay = Trainer.get_decay_parameter_names(None, model)
+    groups = [{"params": [p for n, p in model.named_parameters() if (n in decay) == is_decayed], "weight_decay": 0.0}
+              for is_decayed in (False, True)]
+    return BlockOptimizer(torch.optim.AdamW(groups, lr=1e-5, fused=True), list(model.named_parameters()), switch_block_every=50,
+                          switch_mode="ascending", verbose=0)
+
+
 def warm_radam(model):
     """Past its first steps, in which it only collects moments."""
     optimizer = of("schedulefree", "RAdamScheduleFree")(model)
@@ -89,6 +100,7 @@ OPTIMIZERS = {
     "stable-adamw": of("optimi", "StableAdamW"),
     "optimi-adamw": of("optimi", "AdamW", foreach=False),
     "grokadamw": of("grokadamw", "GrokAdamW"),
+    "badam": badam,
 }
 
 # By Trainer, which makes the optimizer itself. Layers are those that Axolotl's and LLaMA-Factory's examples name.
@@ -109,6 +121,7 @@ TRAINED = {
     "stable-adamw-trainer": {"optim": "stable_adamw"},
     "adam-mini-trainer": {},
     "came-trainer": {},
+    "badam-trainer": {},
 }
 
 
@@ -157,6 +170,8 @@ def main():
     os.makedirs(out, exist_ok=True)
     for optimizer in [*OPTIMIZERS, *TRAINED]:
         case = {"batch": 2, "seq": 128, "steps": 3, "optim": optimizer}
+        if "badam" in optimizer:
+            case["trained"] = [r"layers\.0\."]
         if optimizer in TRAINED:
             arguments = TRAINED[optimizer]
             case |= {"loop": "trainer", "optim": arguments.get("optim", optimizer.removesuffix("-trainer")), "arguments": arguments}
