@@ -279,11 +279,8 @@ static void compare_places(check *c, const variables *v) {
 
 static void report_unset(check *c, bool has_unexported) {
   const char *state = has_unexported ? "exported" : "set";
-  if (c->files.conf_by) {
-    check_add(c, "allocator", CHECK_OK, "%s: %s sets expandable_segments:True itself",
-              names[OLDER_NAME], c->files.conf_by);
-    return;
-  }
+  uint64_t world = check_is_single(c) ? 1 : check_world(c) > 1 ? (uint64_t)check_world(c) : 2;
+  if (project_launcher_sets_conf_on(&c->files.project, world)) return; // a note says so
   if (c->machine.is_wsl) {
     check_add(c, "allocator", CHECK_OK, "%s is not %s: PyTorch's default allocator settings",
               names[OLDER_NAME], state);

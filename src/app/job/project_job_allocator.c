@@ -46,26 +46,41 @@ static const launcher *launcher_of(const plim_project *p) {
 
 bool project_launcher_sets_conf(const plim_project *p) { return launcher_of(p) != NULL; }
 
+bool project_launcher_sets_conf_on(const plim_project *p, uint64_t world) {
+  const launcher *l = launcher_of(p);
+  return l && world >= l->from_world;
+}
+
 bool project_launcher_forces_conf(const plim_project *p) {
   const launcher *l = launcher_of(p);
   return l && l->is_forced;
 }
 
-// Axolotl's for a PyTorch before 2.9 also rounds.
-static const char *conf_of(const launcher *l, const job_args *a) {
+static bool is_before_2_9(const job_args *a) {
   uint16_t torch = job_release(a, PLIM_LIBRARY_TORCH);
-  bool is_older = l->dialect == PLIM_DIALECT_AXOLOTL && torch && torch < PLIM_RELEASE(2, 9);
+  return torch && torch < PLIM_RELEASE(2, 9);
+}
+
+// Axolotl's set_pytorch_cuda_alloc_conf (utils/__init__.py): for a PyTorch before 2.9 it also rounds, and the variable has
+// the older name.
+static const char *conf_of(const launcher *l, const job_args *a) {
+  bool is_older = l->dialect == PLIM_DIALECT_AXOLOTL && is_before_2_9(a);
   return is_older ? PROJECT_LAUNCHER_CONF ",roundup_power2_divisions:16" : PROJECT_LAUNCHER_CONF;
+}
+
+static const char *variable_of(const launcher *l, const job_args *a) {
+  bool is_newer = l->dialect == PLIM_DIALECT_AXOLOTL && !is_before_2_9(a);
+  return is_newer ? "PYTORCH_ALLOC_CONF" : "PYTORCH_CUDA_ALLOC_CONF";
 }
 
 // NULL: it sets none for this run.
 static const char *launched_conf(project_job *p, const job_args *a, bool is_forced) {
   const launcher *l = launcher_of(&p->project);
-  uint64_t world = a->world ? (uint64_t)a->world : 1;
-  if (!l || l->is_forced != is_forced || world < l->from_world) return NULL;
+  bool is_set = project_launcher_sets_conf_on(&p->project, a->world ? (uint64_t)a->world : 1);
+  if (!is_set || l->is_forced != is_forced) return NULL;
   const char *conf = conf_of(l, a);
-  plim_note_add(&p->notes, "assumed.alloc_conf", "alloc_conf",
-                "%s sets PYTORCH_CUDA_ALLOC_CONF=%s itself%s", l->name, conf, l->when);
+  plim_note_add(&p->notes, "assumed.alloc_conf", "alloc_conf", "%s sets %s=%s itself%s", l->name,
+                variable_of(l, a), conf, l->when);
   p->conf_by = l->name;
   return conf;
 }

@@ -59,6 +59,14 @@ static void read_checkpoint_on(plim_plan_request *r) {
     if (d->at[i] == PLIM_CHECKPOINT_ON) d->at[i] = PLIM_CHECKPOINT_REENTRANT;
 }
 
+// The allocator settings that a run has already are called unchanged.
+static void read_own_conf(plim_plan_request *r) {
+  plim_domain *d = &r->domains[PLIM_KNOB_ALLOC_CONF], named = *d;
+  int64_t unchanged = plim_plan_own_choice(r).at[PLIM_KNOB_ALLOC_CONF];
+  if (!named.count || !plim_plan_has_expandable(r)) return;
+  *d = (plim_domain){1, {unchanged}};
+}
+
 static void keep_own(plim_plan_request *r, plim_knob knob) {
   if (!r->domains[knob].count && !r->allowed[knob])
     r->domains[knob] = (plim_domain){1, {plim_plan_own_choice(r).at[knob]}};
@@ -221,6 +229,7 @@ static plim_err plan_card(const plan_args *args, const project_job *files, const
   }
   if (!err) err = plan_read_options(args, &c->asked, error);
   if (!err) read_checkpoint_on(&c->asked);
+  if (!err) read_own_conf(&c->asked);
   if (!err && files) hold_fixed(&files->project, &c->asked);
   if (!err && files) hold_types(files, &c->asked);
   if (!err && files) offer_losses(files, &args->job, &c->asked);

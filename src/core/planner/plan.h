@@ -104,6 +104,9 @@ bool plim_plan_compares_batch(const plim_plan_request *r);
 // Whether it fits and leaves the margin free.
 bool plim_is_safe(const plim_plan_request *r, const plim_estimate *e);
 
+// Whether the run's own allocator settings are expandable_segments:True: then "unchanged" is the only name for them.
+bool plim_plan_has_expandable(const plim_plan_request *r);
+
 // Whether this sharding may be tried, not considering by_hand.
 bool plim_plan_may_share(const plim_plan_request *r, int64_t strategy, int64_t offload);
 

@@ -1,6 +1,7 @@
 // The values of each knob that the planner may try: those that do not change what the model learns, and those that do.
 #include <string.h>
 
+#include "alloc_conf.h"
 #include "family.h"
 #include "liger.h"
 #include "plan_impl.h"
@@ -273,6 +274,14 @@ bool plim_attention_is_refused(const plim_plan_request *r, plim_error *error) {
   return plim_job_check(&own, error) && !plim_job_check(&other, NULL);
 }
 
+bool plim_plan_has_expandable(const plim_plan_request *r) {
+  plim_alloc_conf own, expandable;
+  return r->alloc_conf && !plim_alloc_conf_parse(r->alloc_conf, &own, NULL) &&
+         !plim_alloc_conf_parse(plim_knob_value_name(PLIM_KNOB_ALLOC_CONF, PLIM_CONF_EXPANDABLE),
+                                &expandable, NULL) &&
+         plim_alloc_conf_equal(&own, &expandable);
+}
+
 plim_domain plim_concession_domain(const plim_concessions *l, plim_knob knob) {
   const plim_plan_request *r = l->r;
   plim_domain d = {0};
@@ -293,7 +302,8 @@ plim_domain plim_concession_domain(const plim_concessions *l, plim_knob knob) {
   bool is_eager = own == PLIM_ATTENTION_EAGER && r->job.model.attention_softcap == 0;
   bool is_replaced = (is_eager && !is_held) || plim_attention_is_refused(r, NULL);
   if (knob == PLIM_KNOB_ATTENTION) push(&d, is_replaced ? PLIM_ATTENTION_SDPA : own);
-  if (knob == PLIM_KNOB_ALLOC_CONF && !is_held) push(&d, PLIM_CONF_EXPANDABLE);
+  if (knob == PLIM_KNOB_ALLOC_CONF && !is_held && !plim_plan_has_expandable(r))
+    push(&d, PLIM_CONF_EXPANDABLE);
   if (knob != PLIM_KNOB_ATTENTION) push(&d, own);
   if (!is_held) free_values(l, knob, own, &d);
   return d;
