@@ -329,7 +329,10 @@ bool case_job(const json_t *c, const json_t *config, plim_job *job) {
                                  .peft = version_of(c, "peft")}};
   for (int i = 0; i < PLIM_WEIGHTS_COUNT; i++)
     if (case_is(c, "weights", plim_weights_names[i])) job->weights = (plim_weights_kind)i;
-  job->prepares_kbit = case_flag(c, "prepare");
+  job->returns_ends = case_is(c, "prepare", "axolotl");
+  job->leaves_tables = case_flag(c, "leaves_tables");
+  job->prepares_kbit = case_flag(c, "prepare") || job->returns_ends;
+  if (json_object_get(c, "skipped")) job->left_plain = "out_proj"; // scripts/axolotl_loading.py
   if (job->recipe.loss == PLIM_LOSS_CONTRASTIVE) {
     contrast_of(c, &job->recipe);
     job->load = PLIM_LOAD_PRETRAINED;
