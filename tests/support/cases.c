@@ -336,8 +336,11 @@ bool case_job(const json_t *c, const json_t *config, plim_job *job) {
     if (case_is(c, "qat", plim_qat_table[i].name))
       job->qat = (plim_qat){(plim_qat_kind)i, case_integer(c, "group", 0)};
   job->rounds_tied_head = case_flag(c, "rounds_tied_head");
-  job->prepares_kbit = case_flag(c, "prepare");
   job->is_torchtune = case_is(c, "layers", "torchtune");
+  job->returns_ends = case_is(c, "prepare", "axolotl");
+  job->leaves_tables = case_flag(c, "leaves_tables");
+  job->prepares_kbit = case_flag(c, "prepare") || job->returns_ends;
+  if (json_object_get(c, "skipped")) job->left_plain = "out_proj"; // scripts/axolotl_loading.py
   if (job->recipe.loss == PLIM_LOSS_CONTRASTIVE) {
     contrast_of(c, &job->recipe);
     job->load = PLIM_LOAD_PRETRAINED;

@@ -47,6 +47,7 @@ plim_err job_understand_lora(const job_args *args, job_request *r, plim_error *e
                             .is_axolotls = args->is_axolotl};
   plim_lora_unmatched other;
   plim_err err = plim_lora_check(&r->job.model, &r->job.lora, &other, error);
+  r->unmatched_targets = other.count;
   if (err || !other.count) return err;
   const char *meant = other.count == 1 ? other.closest : NULL;
   plim_note_add(&r->notes, "reads.lora_targets", "lora-targets",

@@ -95,6 +95,7 @@ plim_err job_understand_method(const job_args *args, job_request *r, plim_error 
     r->job.model.labels = args->labels ? (int64_t)args->labels : 2;
     r->job.model.drops_no_scores = true;
   }
+  c->empties_cache = args->is_axolotl && c->method == PLIM_METHOD_DPO;
   c->centres_rewards = args->centres_rewards;
   c->skips_divergence = args->skips_divergence;
   r->job.lora.dropout = 0;

@@ -24,7 +24,7 @@ const char *const job_offloaders[] = {
     "axolotl-inline", "hidden-states", NULL};
 _Static_assert(sizeof job_offloaders / sizeof *job_offloaders == PLIM_SAVINGS,
                "one name for each way but PLIM_SAVED_HERE");
-const char *const job_prepares[] = {"default", "peft", "none", NULL};
+const char *const job_prepares[] = {"default", "peft", "none", "axolotl", NULL};
 const char *const job_heads[] = {"default", "causal",  "masked",  "none", "sequence",
                                  "tokens",  "answers", "choices", NULL};
 const char *const job_trained_by[] = {"loop", "inputs", "llama-factory", NULL};
@@ -123,16 +123,23 @@ static void understand_stored_weights(const job_args *args, job_request *r) {
 }
 
 // bitsandbytes replaces nn.Linear alone (transformers' replace_with_bnb_linear); stacked experts are parameters.
-static void mention_experts(job_request *r) {
+static void mention_experts(const job_args *args, job_request *r) {
+  bool is_skipped = r->job.returns_ends &&
+                    (args->strategy == PLIM_SHARD_FSDP2 || args->strategy == PLIM_SHARD_ZERO3);
+  bool is_widened = r->job.prepares_kbit && !is_skipped;
   uint64_t experts = plim_config_expert_parameters(&r->job.model);
-  if (r->job.weights == PLIM_WEIGHTS_PLAIN || !experts) return;
+  if (r->job.weights == PLIM_WEIGHTS_PLAIN || !experts || args->quantises_experts) return;
+  const char *cure =
+      args->is_axolotl ? "quantize_moe_experts: true quantises them" : "--prepare none: without it";
+  char then[128];
+  if (is_widened)
+    snprintf(then, sizeof then, "become float32 in peft's prepare_model_for_kbit_training (%s)",
+             cure);
+  else snprintf(then, sizeof then, "stay %s", dtype_name(r->job.dtype));
   plim_note_add(&r->notes, "reads.quantisation", "quantisation",
                 "bitsandbytes quantises linear layers, not stacked experts: their %.1f billion "
-                "parameters stay %s%s",
-                (double)experts / 1e9, dtype_name(r->job.dtype),
-                r->job.prepares_kbit ? ", and peft's prepare_model_for_kbit_training makes them "
-                                       "float32 (--prepare none: without it)"
-                                     : "");
+                "parameters %s",
+                (double)experts / 1e9, then);
 }
 
 // A quantised checkpoint stays quantised, whatever the other settings are.
@@ -240,7 +247,7 @@ static plim_err understand_optimizer(const job_args *args, job_request *r, plim_
 
 // Indices in job_loops.
 enum { LOOP_TRAINER = 1, LOOP_BARE, LOOP_LOSS_ONLY = JOB_LOOP_LOSS_ONLY };
-enum { PREPARE_PEFT = 1 }; // in job_prepares
+enum { PREPARE_PEFT = 1, PREPARE_AXOLOTL = 3 }; // in job_prepares
 
 static plim_checkpoint_kind checkpoint_of(const job_args *args, const plim_family *f) {
   bool is_refused = args->is_axolotl && f->axolotl_avoids_reentrant;
@@ -272,11 +279,14 @@ static void leave_plain(const job_args *args, job_request *r) {
   if (!args->is_axolotl || !name) return;
   r->job.left_plain = name;
   if (!args->weights) return;
+  bool is_widened = r->job.prepares_kbit && r->job.returns_ends && args->strategy <= PLIM_SHARD_DDP;
   plim_note_add(&r->notes, "unmodelled.skipped", "quantisation",
-                "in this architecture, Axolotl leaves %s in 16 bits%s", name,
+                "in this architecture, Axolotl does not quantise %s: it is in %s%s", name,
+                is_widened ? "float32, which peft's prepare_model_for_kbit_training makes it"
+                           : "16 bits",
                 r->job.model.ties_embeddings
                     ? ""
-                    : " and quantises the head instead, which is predicted in 16 bits, too: the "
+                    : "; Axolotl quantises the head instead, which is predicted in 16 bits: the "
                       "run needs a little less memory than predicted");
 }
 
@@ -421,9 +431,12 @@ static plim_err understand_recipe(const job_args *args, job_request *r, plim_err
                     .keeps_only_loss = args->loop == LOOP_LOSS_ONLY,
                     .deletes_outputs = args->delete_outputs};
   plim_recipe_offload(recipe, args->offload == JOB_OFFLOAD_ACTIVATIONS);
-  r->job.prepares_kbit = args->prepare ? args->prepare == PREPARE_PEFT : !args->leaves_kbit;
+  r->job.returns_ends = args->prepare ? args->prepare == PREPARE_AXOLOTL : args->returns_ends;
+  r->job.leaves_tables = r->job.returns_ends && args->leaves_tables;
+  r->job.prepares_kbit =
+      args->prepare ? args->prepare == PREPARE_PEFT || r->job.returns_ends : !args->leaves_kbit;
   r->job.widens_ends = args->widens_ends;
-  mention_experts(r);
+  mention_experts(args, r);
   understand_sharding(args, r);
   plim_err err = check_count("--batch", args->batch, 1 << 20, error);
   if (!err) err = check_count("--accumulate", args->accumulate, 1 << 16, error);
@@ -518,7 +531,11 @@ void job_describe_model(const job_request *r, const job_args *args, char *text, 
   used += snprintf(text + used, size - (size_t)used, ", %s rank %d on ",
                    r->job.lora.uses_dora ? "DoRA" : "LoRA", (int)r->job.lora.rank);
   if (used >= (int)size) return;
-  if (commas > 2) used += snprintf(text + used, size - (size_t)used, "%d module types", commas + 1);
+  if (r->unmatched_targets)
+    used += snprintf(text + used, size - (size_t)used, "%d of %d named module types",
+                     commas + 1 - r->unmatched_targets, commas + 1);
+  else if (commas > 2)
+    used += snprintf(text + used, size - (size_t)used, "%d module types", commas + 1);
   else used += snprintf(text + used, size - (size_t)used, "%s", job_lora_targets(args, r));
   if (r->job.lora.saved && used < (int)size)
     snprintf(text + used, size - (size_t)used, " (%s trained in full)", r->job.lora.saved);

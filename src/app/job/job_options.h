@@ -44,16 +44,20 @@ typedef struct {
   bool widens_trained;        // of parameters trained by name, those that are trained are float32
   plim_zero_sizes zero_sizes; // DeepSpeed's, from files; JOB_AUTO_SIZE: computed from the model
   bool overlaps;              // overlap_comm
+  bool returns_ends, leaves_tables; // plim_job
+  bool quantises_experts;           // Axolotl's quantize_moe_experts
   bool leaves_kbit; // the files do not call prepare_model_for_kbit_training; --prepare overrides it
   bool
       loads_whole; // before ZeRO-3 shards it: zero3_init_flag is off, or the script loads too early
-  bool is_observed;        // the model's configuration was written down by a running program
-  bool is_fsdp_1;          // the strategy is FSDP 1, which is predicted as FSDP2
-  bool packs_in_bytes;     // 4-bit weights are stored as uint8 (bnb_4bit_quant_storage)
-  bool quantises_on_host;  // and shards the model from there
-  bool is_axolotl;         // which leaves some layers out when it quantises
-  bool is_torchtune;       // plim_job
-  const char *rope_tables; // as typed: "36x40MiB,64MiB"; NULL: those of the builders
+  bool is_observed;           // the model's configuration was written down by a running program
+  bool is_fsdp_1;             // the strategy is FSDP 1, which is predicted as FSDP2
+  bool packs_in_bytes;        // 4-bit weights are stored as uint8 (bnb_4bit_quant_storage)
+  bool quantises_on_host;     // and shards the model from there
+  bool is_axolotl;            // which leaves some layers out when it quantises
+  unsigned lora_kernels;      // Axolotl's: JOB_KERNELS_... (job_kernels.c)
+  const char *attention_word; // the files' kind of attention, if it is not modelled; NULL: it is
+  bool is_torchtune;          // plim_job
+  const char *rope_tables;    // as typed: "36x40MiB,64MiB"; NULL: those of the builders
   plim_builder_tables tables[PLIM_MODELS]; // of the model and of the teacher
   bool is_factory;         // LLaMA-Factory, which chooses the attention of some architectures
   bool leaves_attention;   // the files leave the kind of attention to it
@@ -90,6 +94,9 @@ enum { JOB_LOAD_SHARDED = 3 };
     .batch = count, .world = count, .nodes = 1, .accumulate = count, .steps = 3,                   \
     .optimizer = "adamw", .loss_chunk = PLIM_UNKNOWN, .limit_bytes = PLIM_UNKNOWN                  \
   }
+
+// Axolotl's LoRA kernels, as its files set them: those that are on, and whether it turns them on by itself.
+enum { JOB_KERNELS_ATTENTION = 1, JOB_KERNELS_MLP = 2, JOB_KERNELS_BY_ITSELF = 4 };
 
 // The choices of options; the other options use core's tables of names.
 extern const char *const job_dtypes[], *const job_amps[], *const job_lora_dtypes[];
@@ -228,7 +235,8 @@ extern const char *const job_heads[]; // "default", then plim_head_names
    "with quantised weights (--weights): whether prepare_model_for_kbit_training is called\n"       \
    "(default: what plan finds in your files, otherwise peft)\n"                                     \
    "peft: called; what is not quantised becomes float32\n"                                         \
-   "none: not called; what is not quantised keeps its dtype",                                      \
+   "none: not called; what is not quantised keeps its dtype\n"                                     \
+   "axolotl: as peft, but the embedding, the head and norms become bf16 again afterwards",                                      \
    job_prepares},                                                                                  \
   {"offload", 0, "WHAT", CLI_CHOICE, AT(offload),                                                  \
    "offload to host memory; parameters includes the optimizer (default: none)", job_offloads},     \
@@ -286,6 +294,7 @@ typedef struct {
   char card[128];        // in words: "RTX 4090", "24.0 GiB"; empty: no card was given or found
   char card_note[160];   // how its name or size was interpreted; empty: nothing to say
   bool is_known_by_size; // only its size is known; kernels and rates are those of an H200
+  int unmatched_targets; // names for adapters that no layer has
   double trained_share;  // of the parameters, if only a part is trained by name; 0: all are
   plim_notes notes;      // assumptions, and what is not modelled
 } job_request;
@@ -321,7 +330,12 @@ const char *job_version_origin(const job_args *args, plim_library library, char 
 
 // Adds the assumptions of every prediction to the notes (job_assumptions.c).
 void job_note_assumptions(const job_args *args, job_request *r);
-void job_note_family(job_request *r);
+void job_note_family(const job_args *args, job_request *r);
+// Axolotl's LoRA kernels (job_kernels.c): why a run with them stops; NULL: it does not.
+const char *job_kernels_stop(const job_args *args, const plim_job *job);
+// The keys that turn them off.
+#define JOB_KERNELS_OFF "lora_qkv_kernel: false\nlora_o_kernel: false\nlora_mlp_kernel: false\n"
+void job_note_kernels(const job_args *args, job_request *r);
 // Says that samples are packed, instead of that each has the full length.
 void job_note_packed_length(job_request *r);
 // States the length that a plan chose, where it is not the run's own.

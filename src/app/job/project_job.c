@@ -319,7 +319,8 @@ static void fill_precision(project_job *p, job_args *a) {
   }
   while (strcmp(job_amps[a->amp], "bf16") != 0) a->amp++;
   note(p, "unmodelled.value", name_of(PLIM_KNOB_PRECISION),
-       "precision fp8 is not modelled: predicted with bf16; the run may need more or less memory");
+       "precision fp8 is not modelled: predicted with bf16; the run may need more or less memory "
+       "and take more or less time");
   note_place(p, PLIM_KNOB_PRECISION);
   p->holds_precision = true;
 }
@@ -796,6 +797,14 @@ static bool keeps_loaded_type(const project_job *p) {
          project_job_setting(p, "Model", ".pretrained_model_name_or_path");
 }
 
+// The word for attention that is none of those that are modelled; NULL: there is none.
+static const char *unknown_attention(const project_job *p, plim_known_text attention) {
+  size_t i = 0;
+  while (plim_attention_names[i] && strcmp(plim_attention_names[i], attention.text) != 0) i++;
+  bool is_set = is_known(attention.origin) && *attention.text;
+  return is_set && !plim_attention_names[i] ? p->run.attention.text : NULL;
+}
+
 static plim_err fill(project_job *p, job_args *a, plim_error *error) {
   const plim_run_settings *r = &p->run;
   plim_known_text attention = r->attention;
@@ -814,6 +823,7 @@ static plim_err fill(project_job *p, job_args *a, plim_error *error) {
   fill_precision(p, a);
   if (!keeps_loaded_type(p)) fill_choice(p, a, PLIM_KNOB_DTYPE, r->dtype, job_dtypes, &a->dtype);
   fill_choice(p, a, PLIM_KNOB_ATTENTION, attention, plim_attention_names, &a->attention);
+  a->attention_word = unknown_attention(p, attention);
   fill_choice(p, a, PLIM_KNOBS, r->loop, job_loops, &a->loop);
   fill_choice(p, a, PLIM_KNOBS, r->mask, plim_mask_names, &a->mask);
   fill_checkpoint(p, a);

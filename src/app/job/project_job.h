@@ -81,6 +81,7 @@ typedef struct {
   int64_t
       moves_after; // batches after which they go to the host (eval_accumulation_steps); 0: never
   bool generates;  // it generates text
+  bool lacks_fused_loss; // training's loss has no logits, evaluation's has
   uint64_t logits_bytes; // of one batch; 0: they are never all in memory
 } job_evaluation;
 job_evaluation project_job_evaluation(const project_job *p, const plim_job *job);
@@ -94,6 +95,10 @@ void project_job_note_batches(const project_job *p, job_request *r);
 // estimate, or with those of a plan.
 void project_job_note_evaluation(const project_job *p, const plim_job *job, const plim_estimate *e,
                                  bool is_planned, plim_notes *notes);
+
+// Adds a note if the plan (or the run, if there is none) checkpoints with fp8 and FSDP2 in Axolotl, which can be slow.
+void project_job_note_fp8(const project_job *p, const plim_job *own, const plim_job *planned,
+                          plim_notes *notes);
 
 // Ignores --lengths, with a note, if batches do not depend on the lengths of samples.
 void project_job_drop_lengths(project_job *p, job_args *args);
@@ -127,6 +132,8 @@ void project_job_narrow_releases(project_job *p, job_args *args);
 // Whether the files load a model without saying in which dtype; then the version of transformers decides.
 bool project_job_leaves_dtype(const project_job *p, const job_args *args);
 void project_job_fill_ecosystem(project_job *p, job_args *args);
+// Whether Axolotl's plugin replaces the loss by Cut Cross Entropy, which never has all logits.
+bool project_job_cuts_loss(const project_job *p);
 // Whether the loss is left to TRL, and its version is known and computes all logits at once.
 bool project_job_is_before_chunks(const project_job *p, const job_args *args);
 // The same for checkpointing, which TRL turns on by default since 0.22 (sft_config.py).

@@ -9,6 +9,14 @@
 
 enum { DTYPE_AUTO, DTYPE_FP32 = 3 }; // of job_dtypes
 
+static bool is_flag(const plim_setting *s, bool flag) {
+  return s && s->value.kind == PLIM_VALUE_BOOL && s->value.flag == flag;
+}
+
+static bool is_true(const project_job *p, const char *key) {
+  return is_flag(project_job_setting(p, key, key), true);
+}
+
 // Also for LLaMA-Factory's files with Megatron's keys.
 static bool is_megatron(const project_job *p) {
   plim_dialect dialect = p->project.dialect;
@@ -65,14 +73,12 @@ static void fill_factory(project_job *p, job_args *a) {
 // ---- quantised weights ------------------------------------------------------------------------------
 
 // Ecosystems that quantise on their own and keep the dtype of the other parameters: TRL since 0.27 (sft_trainer.py; the
-// prepare_peft_model of 0.26 called peft's function); Axolotl (loaders/model.py: peft's function, after which
-// _convert_embedding_modules_dtype converts norms, embeddings and head back to 16 bits); LLaMA-Factory (model_utils/
+// prepare_peft_model of 0.26 called peft's function); LLaMA-Factory (model_utils/
 // checkpointing.py: only norms, if upcast_layernorm is set); torchtune (NF4 tensors of torchao, no cast); Unsloth (its
 // own function, unsloth_zoo's prepare_model_for_training, converts only adapters and norms to float32).
 static const plim_dialect leaving[] = {
-    PLIM_DIALECT_TRL,           PLIM_DIALECT_AXOLOTL,
-    PLIM_DIALECT_LLAMA_FACTORY, PLIM_DIALECT_LLAMA_FACTORY_V1,
-    PLIM_DIALECT_TORCHTUNE,     PLIM_DIALECT_UNSLOTH,
+    PLIM_DIALECT_TRL,       PLIM_DIALECT_LLAMA_FACTORY, PLIM_DIALECT_LLAMA_FACTORY_V1,
+    PLIM_DIALECT_TORCHTUNE, PLIM_DIALECT_UNSLOTH,
 };
 
 static bool leaves_by_itself(const project_job *p, const job_args *a) {
@@ -102,6 +108,17 @@ static void fill_kbit(project_job *p, job_args *a) {
   a->leaves_kbit = !is_called && is_left && !upcasts_norms(p);
 }
 
+// Axolotl (loaders/model.py, _prepare_model_for_quantization) calls it, and converts norms, embeddings and head back; not
+// for experts that it quantised itself, nor with LoftQ.
+static void fill_axolotl_kbit(const project_job *p, job_args *a) {
+  if (p->project.dialect != PLIM_DIALECT_AXOLOTL) return;
+  bool has_loftq = project_job_setting(p, "loftq_bits", "loftq_bits") != NULL;
+  a->returns_ends = true;
+  a->leaves_tables = is_true(p, "embeddings_skip_upcast");
+  a->quantises_experts = is_true(p, "quantize_moe_experts");
+  a->leaves_kbit = a->quantises_experts || has_loftq;
+}
+
 static void note_kbit(project_job *p, const job_args *a) {
   if (!a->weights || a->prepare) return;
   if (upcasts_norms(p))
@@ -113,7 +130,8 @@ static void note_kbit(project_job *p, const job_args *a) {
     note(p, "assumed.trl_version", NULL,
          "assuming TRL 0.27 or newer; older versions convert unquantised parameters to float32, "
          "which needs more memory: add --prepare peft");
-  else if (p->project.dialect != PLIM_DIALECT_TRL && !leaves_by_itself(p, a) && !has_script(p))
+  else if (p->project.dialect != PLIM_DIALECT_TRL && p->project.dialect != PLIM_DIALECT_AXOLOTL &&
+           !leaves_by_itself(p, a) && !has_script(p))
     note(p, "assumed.prepare_kbit", NULL,
          "the files do not show whether prepare_model_for_kbit_training is called: predicted with "
          "it (--prepare none predicts without)");
@@ -207,10 +225,6 @@ static void fill_old_dtype(project_job *p, job_args *a) {
 
 // ---- adapters ---------------------------------------------------------------------------------------
 
-static bool is_flag(const plim_setting *s, bool flag) {
-  return s && s->value.kind == PLIM_VALUE_BOOL && s->value.flag == flag;
-}
-
 // peft's autocast_adapter_dtype=False, which Axolotl calls peft_autocast_adapter_dtype, leaves adapters in the dtype of
 // the weights.
 static void fill_adapter_type(const project_job *p, job_args *a) {
@@ -244,17 +258,17 @@ static void fill_targets(const project_job *p, job_args *a) {
     a->target_seq = (uint64_t)s->value.integer;
 }
 
-static bool is_true(const project_job *p, const char *key) {
-  return is_flag(project_job_setting(p, key, key), true);
-}
-
-// The plugin that replaces the loss; its backward has neither logits nor chunks of them.
+// The plugin that replaces the loss; its backward has neither logits nor chunks of them. Its key is true unless the file says
+// otherwise (integrations/cut_cross_entropy/args.py).
 static const plim_setting *cut_cross_entropy(const project_job *p) {
   const plim_project_knob *k = &p->project.knobs[PLIM_KNOB_CHUNKED_LOSS];
   const plim_setting *s = k->place_count ? k->places[0].setting : NULL;
   bool is_cut = s && s->value.kind == PLIM_VALUE_TEXT && strstr(s->value.text, "cut_cross_entropy");
-  return p->project.dialect == PLIM_DIALECT_AXOLOTL && is_cut ? s : NULL;
+  bool is_off = is_flag(project_job_setting(p, "cut_cross_entropy", "cut_cross_entropy"), false);
+  return p->project.dialect == PLIM_DIALECT_AXOLOTL && is_cut && !is_off ? s : NULL;
 }
+
+bool project_job_cuts_loss(const project_job *p) { return cut_cross_entropy(p) != NULL; }
 
 // Axolotl converts embeddings, head and norms to float32, and back to 16 bits only for adapters, Cut Cross Entropy and
 // attention other than these two (_configure_embedding_dtypes of loaders/model.py, ATTN_IMPLS_WITHOUT_DTYPE_CAST).
@@ -275,6 +289,27 @@ static void note_ends(project_job *p, const job_args *a) {
       "16 bits, which needs less memory");
 }
 
+// Axolotl's check_auto_enable_lora_kernels (utils/schemas/config.py) turns its fused kernels on if none of these keys is set,
+// unless the model brings its own code or nvfp4_merge_aware is on. job_kernels.c has the conditions of the job.
+static void fill_lora_kernels(const project_job *p, job_args *a) {
+  static const struct {
+    const char *key;
+    unsigned kernels;
+  } keys[] = {{"lora_mlp_kernel", JOB_KERNELS_MLP},
+              {"lora_qkv_kernel", JOB_KERNELS_ATTENTION},
+              {"lora_o_kernel", JOB_KERNELS_ATTENTION},
+              {"lora_embedding_kernel", 0}};
+  bool is_set = false;
+  if (p->project.dialect != PLIM_DIALECT_AXOLOTL) return;
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+    const plim_setting *s = project_job_setting(p, keys[i].key, "");
+    is_set |= s && s->value.kind != PLIM_VALUE_NULL;
+    if (is_flag(s, true)) a->lora_kernels |= keys[i].kernels;
+  }
+  if (!is_set && !is_true(p, "trust_remote_code") && !is_true(p, "nvfp4_merge_aware"))
+    a->lora_kernels = JOB_KERNELS_ATTENTION | JOB_KERNELS_MLP | JOB_KERNELS_BY_ITSELF;
+}
+
 void project_job_fill_ecosystem(project_job *p, job_args *a) {
   a->trusts_code = is_true(p, "trust_remote_code");
   a->is_of_trl = p->project.dialect == PLIM_DIALECT_TRL;
@@ -289,9 +324,26 @@ void project_job_fill_ecosystem(project_job *p, job_args *a) {
   fill_stage_3(p, a);
   fill_attention(p, a);
   fill_kbit(p, a);
+  fill_axolotl_kbit(p, a);
   fill_packing(p, a);
   fill_ends(p, a);
   fill_old_dtype(p, a);
+  fill_lora_kernels(p, a);
+}
+
+// Axolotl's check_fp8_config (utils/schemas/validation.py).
+void project_job_note_fp8(const project_job *p, const plim_job *own, const plim_job *planned,
+                          plim_notes *notes) {
+  bool has_now = own->recipe.checkpoint != PLIM_CHECKPOINT_OFF;
+  bool has_then = planned->recipe.checkpoint != PLIM_CHECKPOINT_OFF;
+  bool is_theirs = p->project.dialect == PLIM_DIALECT_AXOLOTL &&
+                   strcmp(p->run.precision.text, "fp8") == 0 &&
+                   planned->sharding.strategy == PLIM_SHARD_FSDP2;
+  if (!is_theirs || !has_then) return;
+  plim_note_add(notes, "reads.fp8", "checkpoint",
+                "%s: Axolotl warns that with fp8 and FSDP2 this may be slower than bf16, which the "
+                "times do not include",
+                has_now ? "checkpointing is on" : "the plan turns checkpointing on");
 }
 
 // The number of GPUs is set by the launch command, which is not in these files.
@@ -324,32 +376,6 @@ static void note_open(project_job *p, const job_args *a) {
   if (p->run.world.origin == PLIM_ABSENT && a->world == 1 && !job_is_typed(a, &a->world))
     note(p, "assumed.gpus", "world",
          "assuming one GPU; torchtune's distributed recipes shard with FSDP2 (--world N)");
-}
-
-// Axolotl's check_auto_enable_lora_kernels (utils/schemas/config.py) leaves its fused kernels off if the weights have 8 bits,
-// the model brings its own code, several GPUs share it with FSDP 1, answers are compared, or nvfp4_merge_aware is on.
-static bool leaves_kernels_off(const project_job *p, const job_args *a) {
-  bool is_8_bit = a->weights && strcmp(plim_weights_names[a->weights], "int8") == 0;
-  bool shares_by_version_1 = a->strategy == PLIM_SHARD_FSDP2 && a->is_fsdp_1 && a->world > 1;
-  return is_8_bit || shares_by_version_1 || a->method != PLIM_METHOD_TEXTS ||
-         is_true(p, "trust_remote_code") || is_true(p, "nvfp4_merge_aware");
-}
-
-// It turns them on by itself if none of these keys is set. They keep fewer activations.
-static void note_lora_kernels(project_job *p, const job_args *a) {
-  static const char *const keys[] = {"lora_mlp_kernel", "lora_qkv_kernel", "lora_o_kernel",
-                                     "lora_embedding_kernel"};
-  if (p->project.dialect != PLIM_DIALECT_AXOLOTL || !a->lora_rank) return;
-  bool is_set = false, is_on = false;
-  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-    const plim_setting *key = project_job_setting(p, keys[i], "");
-    is_set |= key && key->value.kind != PLIM_VALUE_NULL;
-    is_on |= is_flag(key, true);
-  }
-  if (is_on || (!is_set && !leaves_kernels_off(p, a)))
-    note(p, "unmodelled.lora_kernels", NULL,
-         "Axolotl's LoRA kernels%s are not modelled; the run needs less memory than predicted",
-         is_on ? "" : ", which it turns on by itself,");
 }
 
 // Axolotl's check_fsdp2_w_8bit_optimizer and check_fsdp_offload_w_8bit_optimizer (utils/schemas/validation.py).
@@ -429,7 +455,6 @@ void project_job_note_ecosystem(project_job *p, const job_args *a) {
   note_kbit(p, a);
   note_packing(p, a);
   note_ends(p, a);
-  note_lora_kernels(p, a);
   note_refused_optimizer(p, a);
   note_targets(p, a);
   note_packed_sdpa(p, a);

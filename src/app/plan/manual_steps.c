@@ -158,6 +158,29 @@ static const char axolotl_cut[] = "plugins:\n"
                                   "  - axolotl.integrations.cut_cross_entropy."
                                   "CutCrossEntropyPlugin\n";
 
+// Adapters of a file that has none, with the weights below them; lora_alpha does not affect memory.
+static bool adds_adapters(const maker *m) {
+  return is_axolotl(m) && planned(m)->at[PLIM_KNOB_LORA_RANK] &&
+         !present(m)->at[PLIM_KNOB_LORA_RANK] && !is_written(m, PLIM_KNOB_LORA_RANK);
+}
+
+static plim_err add_adapters(const maker *m) {
+  int64_t kind = planned(m)->at[PLIM_KNOB_QUANTISATION];
+  int rank = (int)planned(m)->at[PLIM_KNOB_LORA_RANK];
+  bool is_new = changes(m, PLIM_KNOB_QUANTISATION) && !is_written(m, PLIM_KNOB_QUANTISATION);
+  bool is_8_bit = kind == PLIM_WEIGHTS_INT8, is_4_bit = kind != PLIM_WEIGHTS_PLAIN && !is_8_bit;
+  char lines[160];
+  snprintf(lines, sizeof lines,
+           "adapter: %s\n%slora_r: %d\nlora_alpha: %d\nlora_target_linear: true\n",
+           is_4_bit ? "qlora" : "lora",
+           !is_new    ? ""
+           : is_8_bit ? "load_in_8bit: true\n"
+                      : "load_in_4bit: true\n",
+           rank, rank);
+  return manual_step_add(m->out, "setting", PLIM_KNOB_LORA_RANK, lines, m->error,
+                         "lora_rank %d: add to your Axolotl file", rank);
+}
+
 // Lines to paste for a setting: into a file of the framework, or into a script.
 static bool lines_for(const maker *m, plim_knob knob, const plim_value *value, const char **where,
                       char *lines, size_t size) {
@@ -183,6 +206,8 @@ static plim_err add_setting(const maker *m, plim_knob knob, const plim_value *va
                            "%s %s: the accelerate.yaml below turns it on", name, text);
   plim_err err = PLIM_OK;
   bool is_plugin = knob == PLIM_KNOB_LIGER && is_axolotl(m);
+  if (knob == PLIM_KNOB_LORA_RANK && adds_adapters(m)) return add_adapters(m);
+  if (knob == PLIM_KNOB_QUANTISATION && adds_adapters(m)) return PLIM_OK; // they are one step
   if (knob == PLIM_KNOB_CHUNKED_LOSS && is_axolotl(m))
     return manual_step_add(m->out, "setting", knob, axolotl_cut, m->error,
                            "for %s %s, turn on Cut Cross Entropy, which needs no more memory: "
@@ -217,7 +242,8 @@ static bool has_code(const maker *m, size_t i) {
   const char *where;
   char lines[LINES_BYTES];
   plim_knob knob = m->edits->by_hand[i].knob;
-  return (knob == PLIM_KNOB_LIGER && is_axolotl(m)) ||
+  bool is_of_adapters = knob == PLIM_KNOB_LORA_RANK || knob == PLIM_KNOB_QUANTISATION;
+  return (knob == PLIM_KNOB_LIGER && is_axolotl(m)) || (is_of_adapters && adds_adapters(m)) ||
          lines_for(m, knob, &m->edits->by_hand[i].value, &where, lines, sizeof lines);
 }
 
@@ -243,6 +269,15 @@ static plim_err add_settings(const maker *m) {
   if (!err && !m->edits && chunk && changes(m, PLIM_KNOB_CHUNKED_LOSS))
     err = add_setting(m, PLIM_KNOB_CHUNKED_LOSS, &tokens, NULL);
   return err;
+}
+
+// Axolotl turns them on by itself, also for adapters that only the plan has.
+static plim_err add_kernels(const maker *m) {
+  plim_job job = plim_choice_job(&m->c->asked, planned(m));
+  const char *why = job_kernels_stop(m->r->args, &job);
+  if (!why) return PLIM_OK;
+  return manual_step_add(m->out, "setting", PLIM_KNOBS, JOB_KERNELS_OFF, m->error,
+                         "set in your Axolotl file, because its LoRA kernels %s", why);
 }
 
 // ---- versions ---------------------------------------------------------------------------------------
@@ -280,6 +315,7 @@ plim_err manual_steps_of(const plan_result *r, const plan_for_card *c, size_t ru
   plim_err err = add_packages(&m);
   if (!err) err = add_environment(&m);
   if (!err) err = add_settings(&m);
+  if (!err) err = add_kernels(&m);
   if (!err) err = add_version(&m);
   if (!err) err = plan_launch_steps(r, &from_rung, edits, out, error);
   if (err) manual_steps_clear(out);

@@ -148,7 +148,9 @@ static job_args args_of(const plan_result *r, const plan_for_card *c, const plim
   a.amp = amp_of(&job);
   a.weights = (int)job.weights;
   a.load = load_of(&job);
-  if (job.weights && !job.prepares_kbit) a.prepare = place_of(job_prepares, "none");
+  const char *prepares = job.returns_ends ? "axolotl" : "none";
+  if (job.weights && (job.returns_ends || !job.prepares_kbit))
+    a.prepare = place_of(job_prepares, prepares);
   take_recipe(&job, r->args, &a);
   a.lengths = r->args->lengths;
   take_adapters(&job, r->args, &c->request, &a);
@@ -210,9 +212,12 @@ static char *command_of(const job_args *a) {
 static const char *without_option(const job_args *own, const plim_job *job) {
   static const plim_zero_sizes usual = {0};
   bool has_sizes = memcmp(&own->zero_sizes, &usual, sizeof usual) != 0;
+  if (job->recipe.empties_cache) return "the cache that Axolotl's DPO empties after each pass";
   if (own->through_accelerate && own->strategy == PLIM_SHARD_FSDP2) return "accelerate's FSDP";
   if (job->left_plain && job->weights != PLIM_WEIGHTS_PLAIN)
     return "layers that are not quantised with the others";
+  if (job->leaves_tables && job->weights != PLIM_WEIGHTS_PLAIN) return "embeddings_skip_upcast";
+  if (own->quantises_experts && job->returns_ends) return "quantize_moe_experts";
   if (own->widens_ends && !own->lora_rank) return "Axolotl's float32 embeddings";
   if (has_sizes) return "DeepSpeed's bucket sizes";
   if (own->overlaps) return "DeepSpeed's overlap_comm";

@@ -201,6 +201,13 @@ static void note_evaluation(const project_job *files, plan_for_card *c) {
     project_job_note_evaluation(files, &planned, &first->e, true, &c->request.notes);
 }
 
+static void note_fp8(const project_job *files, plan_for_card *c) {
+  bool has_plan = c->plan.rungs.len;
+  plim_job planned =
+      has_plan ? plim_choice_job(&c->asked, &c->plan.rungs.at[0].choice) : c->request.job;
+  project_job_note_fp8(files, &c->request.job, &planned, &c->request.notes);
+}
+
 static plim_err plan_card(const plan_args *args, const project_job *files, const char *gpu,
                           plan_for_card *c, const char **source, plim_error *error) {
   job_args job = args->job;
@@ -245,6 +252,7 @@ static plim_err plan_card(const plan_args *args, const project_job *files, const
   if (!err) err = plim_plan_make(&first, &c->plan, error);
   if (!err) note_length(c);
   if (!err && files) note_evaluation(files, c);
+  if (!err && files) note_fp8(files, c);
   if (!err && c->request.notes.has_no_memory) err = plim_no_memory(error);
   if (gpu) snprintf(c->gpu, sizeof c->gpu, "%s", gpu);
   return err;

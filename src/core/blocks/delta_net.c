@@ -42,8 +42,10 @@ static void put_last(plim_model *m, plim_tensor *p) {
 static plim_tensor *build_own(plim_tape *t, plim_model *m, int64_t heads, plim_delta_net *n,
                               plim_dtype d) {
   n->dt_bias = plim_model_parameter(t, m, dims(heads), d);
+  plim_model_name(m, "linear_attn.dt_bias", "");
   plim_tensor *a = empty(t, dims(heads), d);
   n->a_log = plim_model_parameter(t, m, dims(heads), d);
+  plim_model_name(m, "linear_attn.A_log", "");
   n->a_log->decay = PLIM_DECAY_ALWAYS;
   return a;
 }
@@ -59,6 +61,7 @@ static void build(plim_tape *t, plim_model *m, const plim_config *c, void *mixer
   widths w = widths_of(c);
   int64_t h = c->hidden, heads = c->linear_value_heads;
   n->conv1d = plim_model_parameter(t, m, dims(w.mixed, 1, c->linear_kernel), d);
+  plim_model_name(m, "linear_attn.conv1d", "weight");
   plim_tensor *a = build_own(t, m, heads, n, d);
   put_last(m, n->conv1d);
   n->norm = plim_model_parameter(t, m, dims(c->linear_value_dim), d);
@@ -77,6 +80,7 @@ static void build_joined(plim_tape *t, plim_model *m, const plim_config *c, void
   widths w = widths_of(c);
   int64_t h = c->hidden, heads = c->linear_value_heads;
   n->conv1d = plim_model_parameter(t, m, dims(w.mixed, 1, c->linear_kernel), d);
+  plim_model_name(m, "linear_attn.conv1d", "weight");
   n->in_proj_qkvz =
       plim_linear_new(t, m, "linear_attn.in_proj_qkvz", w.mixed + w.value, h, false, d);
   n->in_proj_ba = plim_linear_new(t, m, "linear_attn.in_proj_ba", 2 * heads, h, false, d);

@@ -56,33 +56,52 @@ static void move_own_behind(const plim_state_space *n) {
   plim_tape_move_behind(n->skip, last, 5);
 }
 
-static void build_at(plim_tape *t, plim_model *m, const plim_config *c, const char *in,
-                     const char *out, plim_state_space *n, plim_dtype d) {
+// Names in a layer.
+typedef struct {
+  const char *in, *out, *conv1d, *step_bias, *rate_log, *skip;
+} paths;
+
+static plim_tensor *own(plim_tape *t, plim_model *m, const char *path, int64_t size, plim_dtype d) {
+  plim_tensor *p = plim_model_parameter(t, m, dims(size), d);
+  plim_model_name(m, path, "");
+  return p;
+}
+
+static void build_at(plim_tape *t, plim_model *m, const plim_config *c, const paths *at,
+                     plim_state_space *n, plim_dtype d) {
   int64_t channels = channels_of(c), heads = c->state_heads;
   size_t first = m->parameters.len;
   n->conv1d = plim_model_parameter(t, m, dims(channels, 1, c->state_kernel), d);
-  if (c->has_conv_bias) n->conv_bias = plim_model_parameter(t, m, dims(channels), d);
-  n->in_proj =
-      plim_linear_new(t, m, in, c->state_width + channels + heads, c->hidden, c->has_state_bias, d);
-  n->step_bias = plim_model_parameter(t, m, dims(heads), d);
-  n->rate_log = plim_model_parameter(t, m, dims(heads), d);
+  plim_model_name(m, at->conv1d, "weight");
+  if (c->has_conv_bias) {
+    n->conv_bias = plim_model_parameter(t, m, dims(channels), d);
+    plim_model_name(m, at->conv1d, "bias");
+  }
+  n->in_proj = plim_linear_new(t, m, at->in, c->state_width + channels + heads, c->hidden,
+                               c->has_state_bias, d);
+  n->step_bias = own(t, m, at->step_bias, heads, d);
+  n->rate_log = own(t, m, at->rate_log, heads, d);
   if (c->has_state_norm) n->norm = plim_model_parameter(t, m, dims(c->state_width), d);
-  n->skip = plim_model_parameter(t, m, dims(heads), d);
+  n->skip = own(t, m, at->skip, heads, d);
   n->rate_log->decay = n->skip->decay = PLIM_DECAY_ALWAYS;
   if (!plim_tape_is_on_host(t) && !c->family->has_only_mixers) initialise_rates(t, c);
   bool has_output_bias = c->family->scales_states ? c->has_projector_bias : c->has_state_bias;
-  n->out_proj = plim_linear_new(t, m, out, c->hidden, c->state_width, has_output_bias, d);
+  n->out_proj = plim_linear_new(t, m, at->out, c->hidden, c->state_width, has_output_bias, d);
   list_own_first(m, n, first);
   move_own_behind(n);
 }
 
 static void build(plim_tape *t, plim_model *m, const plim_config *c, void *mixer, plim_dtype d) {
-  build_at(t, m, c, "mamba.in_proj", "mamba.out_proj", mixer, d);
+  static const paths at = {"mamba.in_proj", "mamba.out_proj", "mamba.conv1d",
+                           "mamba.dt_bias", "mamba.A_log",    "mamba.D"};
+  build_at(t, m, c, &at, mixer, d);
 }
 
 static void build_block(plim_tape *t, plim_model *m, const plim_config *c, void *mixer,
                         plim_dtype d) {
-  build_at(t, m, c, "mixer.in_proj", "mixer.out_proj", mixer, d);
+  static const paths at = {"mixer.in_proj", "mixer.out_proj", "mixer.conv1d",
+                           "mixer.dt_bias", "mixer.A_log",    "mixer.D"};
+  build_at(t, m, c, &at, mixer, d);
 }
 
 // torch.log(torch.arange(1, heads + 1))

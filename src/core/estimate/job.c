@@ -422,6 +422,23 @@ static bool has_wide_ends(const plim_job *job) {
          job->weights == PLIM_WEIGHTS_PLAIN && job->sharding.strategy <= PLIM_SHARD_DDP;
 }
 
+// Axolotl's _configure_embedding_dtypes (loaders/model.py) with adapters. Under FSDP it converts nothing if the weights have
+// 4 bits; with 8 bits, what it converts then is left out. With ZeRO 3 it does not prepare the model.
+static bool returns_ends(const plim_job *job) {
+  return job->returns_ends && job->lora.rank && job->weights != PLIM_WEIGHTS_PLAIN &&
+         job->sharding.strategy != PLIM_SHARD_FSDP2;
+}
+
+static void prepare_kbit(plim_tape *t, plim_model *m, const plim_job *job) {
+  bool returns = returns_ends(job), ties = job->model.ties_embeddings;
+  bool is_skipped = job->returns_ends && (!returns || job->sharding.strategy == PLIM_SHARD_ZERO3);
+  unsigned tables = job->leaves_tables && job->weights != PLIM_WEIGHTS_INT8 ? 0 : PLIM_END_TABLE;
+  if (returns) plim_retype_ends(t, m, ties, tables | PLIM_END_NORM | PLIM_END_GATE, PLIM_FP32);
+  if (job->prepares_kbit && !is_skipped) plim_prepare_kbit(t, m, job->leaves_tables, ties);
+  if (returns) plim_retype_ends(t, m, ties, tables | PLIM_END_NORM, job->dtype);
+  else if (job->prepares_kbit && !is_skipped) plim_tape_empty_cache(t);
+}
+
 // Quantised weights always come from a checkpoint.
 static plim_model *build(plim_tape *t, const plim_job *job) {
   bool is_plain = job->weights == PLIM_WEIGHTS_PLAIN;
@@ -437,9 +454,11 @@ static plim_model *build(plim_tape *t, const plim_job *job) {
   // Trainer moves the model after adapters are added; a manual loop moves it before.
   bool moves_late = is_built_on_host(job) && job->recipe.is_trainer && is_plain;
   if (m && !moves_late) put_on_device(t, m, job);
-  if (m && job->prepares_kbit && !is_plain) plim_prepare_kbit(t, m);
-  if (m && has_wide_ends(job)) plim_widen_ends(t, m, job->model.ties_embeddings);
+  if (m && !is_plain) prepare_kbit(t, m, job);
+  if (m && has_wide_ends(job))
+    plim_retype_ends(t, m, job->model.ties_embeddings, PLIM_ENDS, PLIM_FP32);
   if (m && job->lora.rank) add_adapters(t, m, &job->lora);
+  if (m && returns_ends(job)) plim_tape_empty_cache(t); // _apply_post_lora_load_setup
   else if (m && job->trained.names) plim_train_named(t, m, &job->trained);
   if (m && job->narrows_on_card) plim_each_parameter(m, narrow, &(narrowing){t, job->dtype});
   if (m && moves_late) put_on_device(t, m, job);

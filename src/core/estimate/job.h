@@ -42,6 +42,9 @@ typedef struct {
   const char *left_plain; // a layer that is not quantised with the others; NULL: none
   // peft's prepare_model_for_kbit_training: parameters beside the quantised weights become float32.
   bool prepares_kbit;
+  // Axolotl: embeddings, head, norms and routers become float32 beforehand, and 16 bits again afterwards, but for routers;
+  // with `leaves_tables` (embeddings_skip_upcast) not embeddings and head.
+  bool returns_ends, leaves_tables;
   // Axolotl: embeddings, head, norms and routers become float32 when all parameters are trained without flash-attn.
   bool widens_ends;
   bool quantises_on_host; // and shards what is quantised, so that no card ever holds it whole

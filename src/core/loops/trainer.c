@@ -173,6 +173,17 @@ static void training_step(plim_tape *t, plim_model *m, const plim_recipe *r, tra
   set(t, &v->loss, detached);
 }
 
+// gc.collect takes 0.35 s on one core of a server with the 424,000 objects of a process that has imported torch,
+// transformers, peft, trl and datasets.
+#define COLLECT_SECONDS 0.35
+
+// cudaFree waits for the card.
+static void empty_cache(plim_tape *t) {
+  plim_work_cpu(t, COLLECT_SECONDS);
+  plim_work_synchronize(t);
+  plim_tape_empty_cache(t);
+}
+
 // isnan and isinf of the loss, which Python reads; then the loss is added to the total, since 5.3 in place.
 static void check_loss(plim_tape *t, const plim_tensor *loss, plim_tensor **total) {
   plim_consume(t, empty(t, (plim_dims){0}, PLIM_BOOL));
@@ -219,6 +230,7 @@ bool train_with_trainer(plim_tape *t, plim_model *m, const plim_recipe *r, plim_
       plim_tape_set_phase(t, PLIM_PHASE_FORWARD, i);
       plim_begin_pass(t);
       training_step(t, m, r, &v, k);
+      if (r->empties_cache) empty_cache(t);
       check_loss(t, v.loss, &v.total_loss);
       k = train_next_pass(t, r, k);
     }

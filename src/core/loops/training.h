@@ -94,6 +94,8 @@ typedef struct {
   bool drops_batch;     // no variable keeps the batch: model(**next_batch())
   // LLaMA-Factory v1: the loss is taken from the logits, beside the model's own, which is computed and not used.
   bool scores_again;
+  // Axolotl's AxolotlDPOTrainer.training_step (core/trainers/dpo/trainer.py): gc.collect and empty_cache after each pass.
+  bool empties_cache;
   bool deletes_outputs; // `del out` after backward frees the logits before the optimizer step
 } plim_recipe;
 

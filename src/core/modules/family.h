@@ -52,6 +52,15 @@ typedef enum {
   PLIM_OLD_ROTARY_MODEL   // the model; layers have none
 } plim_old_rotary;
 
+// What Axolotl's LoRA kernels do with a family's code (monkeypatch/lora_kernels.py with transformers 5.14, the release it
+// pins; found by running its functions on a model of every family, tests/truth/lora_kernels.json).
+typedef enum {
+  PLIM_LORA_KERNELS_WORK,
+  PLIM_LORA_KERNELS_FAIL_IN_ATTENTION, // patch_self_attn_lora finds no such class, or other code in it
+  PLIM_LORA_KERNELS_FAIL,              // and get_layers does not find the layers
+  PLIM_LORA_KERNELS_OFF                // model_support/ declares them unsupported
+} plim_lora_kernels;
+
 typedef struct plim_mixture plim_mixture; // core/blocks/experts.h
 struct plim_towers;                       // core/blocks/towers.h
 
@@ -109,6 +118,7 @@ struct plim_family {
   bool lacks_sdpa;             // its class lacks _supports_sdpa: attention is eager by default
   bool
       lacks_flash; // its class has no code for the flash-attn package, or one of its own, which is not modelled
+  bool lists_attention;   // its layers look the kind of attention up in a dictionary of their own
   bool cannot_checkpoint; // its class lacks supports_gradient_checkpointing
   plim_text_head text_head;
   bool has_inline_loss; // heads for labels do not call a function of loss_utils.py for their loss
@@ -205,6 +215,7 @@ struct plim_family {
   // Axolotl has neither Liger-Kernel nor Cut Cross Entropy for it (model_support/, Unsupported). Its generic patch
   // (integrations/cut_cross_entropy) calls self.model, which older models name otherwise.
   bool axolotl_has_no_loss;
+  plim_lora_kernels axolotl_lora_kernels;
   // LLaMA-Factory's own choice of attention (model/model_utils/attention.py): eager if flash-attn is not installed, and a
   // kernel of the Hub.
   bool factory_is_eager, factory_has_kernel;

@@ -76,28 +76,38 @@ static bool is_called(const char *name, const char *const *names) {
 }
 
 // get_linear_embedding_layers of Axolotl's loaders/utils.py; a tied embedding of another name is the head's weight, too.
-static bool is_at_an_end(const plim_parameter_name *n, bool ties_embeddings) {
-  static const char *const ends[] = {"embed_tokens", "lm_head", "embed_in",
-                                     "embed_out",    "gate",    NULL};
+static unsigned end_of(const plim_parameter_name *n, bool ties_embeddings) {
+  static const char *const ends[] = {"embed_tokens", "lm_head", "embed_in", "embed_out", NULL};
   static const char *const tied[] = {"wte", "word_embeddings", NULL};
-  if (n->spot == PLIM_SPOT_UNKNOWN) return false;
-  if (!n->path || strstr(n->path, "norm")) return true;
+  if (n->spot == PLIM_SPOT_UNKNOWN) return 0;
+  if (!n->path || strstr(n->path, "norm")) return PLIM_END_NORM;
   const char *dot = strrchr(n->path, '.'), *name = dot ? dot + 1 : n->path;
-  return is_called(name, ends) || (ties_embeddings && is_called(name, tied));
+  if (strcmp(name, "gate") == 0) return PLIM_END_GATE;
+  bool is_table = is_called(name, ends) || (ties_embeddings && is_called(name, tied));
+  return is_table ? PLIM_END_TABLE : 0;
 }
 
-void plim_widen_ends(plim_tape *t, plim_model *m, bool ties_embeddings) {
+void plim_retype_ends(plim_tape *t, plim_model *m, bool ties_embeddings, unsigned kinds,
+                      plim_dtype dtype) {
   for (size_t i = 0; i < m->names.len; i++) {
     plim_tensor *p = m->names.at[i].tensor;
-    bool is_narrow = p->dtype == PLIM_BF16 || p->dtype == PLIM_FP16;
-    if (is_narrow && is_at_an_end(&m->names.at[i], ties_embeddings)) plim_retype(t, p, PLIM_FP32);
+    bool is_number = p->dtype == PLIM_BF16 || p->dtype == PLIM_FP16 || p->dtype == PLIM_FP32;
+    bool is_asked = end_of(&m->names.at[i], ties_embeddings) & kinds;
+    if (is_asked && is_number && !p->quant && p->dtype != dtype) plim_retype(t, p, dtype);
   }
 }
 
-void plim_prepare_kbit(plim_tape *t, plim_model *m) {
+static bool is_table(const plim_model *m, const plim_tensor *p, bool ties_embeddings) {
+  for (size_t i = 0; i < m->names.len; i++)
+    if (m->names.at[i].tensor == p)
+      return end_of(&m->names.at[i], ties_embeddings) & PLIM_END_TABLE;
+  return false;
+}
+
+void plim_prepare_kbit(plim_tape *t, plim_model *m, bool leaves_tables, bool ties_embeddings) {
   for (size_t i = 0; i < m->parameters.len; i++) {
     plim_tensor *p = m->parameters.at[i];
-    if (!p->quant && p->dtype != PLIM_FP32) plim_retype(t, p, PLIM_FP32);
+    if (p->quant || p->dtype == PLIM_FP32) continue;
+    if (!leaves_tables || !is_table(m, p, ties_embeddings)) plim_retype(t, p, PLIM_FP32);
   }
-  plim_tape_empty_cache(t);
 }

@@ -16,12 +16,14 @@ void plim_load_to_device(plim_tape *t, plim_model *m, plim_weights_kind kind);
 // Quantises the projections of a model that is still on the host.
 void plim_quantise_on_host(plim_tape *t, plim_model *m, plim_weights_kind kind);
 
-// peft.prepare_model_for_kbit_training: casts every parameter that is not quantised to float32, then empties the
-// cache.
-void plim_prepare_kbit(plim_tape *t, plim_model *m);
+// peft.prepare_model_for_kbit_training: casts every parameter that is not quantised to float32; with `leaves_tables`, as
+// Axolotl patches it, all but the embedding and the head. Since 0.20 peft then empties the cache.
+void plim_prepare_kbit(plim_tape *t, plim_model *m, bool leaves_tables, bool ties_embeddings);
 
-// Axolotl's _convert_embedding_modules_dtype (loaders/model.py): the embedding of tokens, the head, norms and routers
-// become float32, and with them the hidden states.
-void plim_widen_ends(plim_tape *t, plim_model *m, bool ties_embeddings);
+// Axolotl's _convert_embedding_modules_dtype (loaders/model.py): casts the embedding of tokens and the head, norms and
+// routers, and with them the hidden states.
+enum { PLIM_END_TABLE = 1, PLIM_END_NORM = 2, PLIM_END_GATE = 4, PLIM_ENDS = 7 };
+void plim_retype_ends(plim_tape *t, plim_model *m, bool ties_embeddings, unsigned kinds,
+                      plim_dtype dtype);
 
 #endif

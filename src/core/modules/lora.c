@@ -154,11 +154,11 @@ static bool can_adapt_head(const plim_model *m, const plim_lora *lora) {
 static plim_err compare_names(const plim_model *m, const plim_lora *lora, plim_lora_unmatched *out,
                               plim_error *error) {
   const char *list = lora->targets, *start;
-  size_t length, matched = 0;
+  size_t length;
   while (next_name(&list, &start, &length)) {
     char name[PATH_BYTES];
     snprintf(name, sizeof name, "%.*s", (int)length, start);
-    if (is_of_model(m, name) || (is_one_of(name, heads) && can_adapt_head(m, lora))) matched++;
+    if (is_of_model(m, name) || (is_one_of(name, heads) && can_adapt_head(m, lora))) out->matched++;
     else if (is_outside(name)) return refuse_outside(name, error);
     else {
       size_t used = strlen(out->names);
@@ -166,7 +166,7 @@ static plim_err compare_names(const plim_model *m, const plim_lora *lora, plim_l
       if (!out->count++) out->closest = closest(m, name);
     }
   }
-  if (matched) return PLIM_OK;
+  if (out->matched) return PLIM_OK;
   plim_err err =
       plim_fail(error, PLIM_ERR_ARGUMENT, "no layer for adapters is called %.128s", out->names);
   if (out->closest) plim_error_hint(error, "did you mean %s?", out->closest);
@@ -247,6 +247,31 @@ plim_err plim_lora_check(const plim_config *c, const plim_lora *lora, plim_lora_
   plim_model_delete(m);
   plim_tape_delete(t);
   return err;
+}
+
+static bool adapts(const plim_model *m, const plim_lora *lora, const char *name) {
+  char path[PATH_BYTES];
+  snprintf(path, sizeof path, "%s%s%s", m->place ? m->place : "", m->place ? ".0." : "", name);
+  for (size_t i = 0; i < m->linear_names.len; i++)
+    if (strcmp(m->linear_names.at[i], name) == 0) return is_target(lora, 0, path);
+  return false;
+}
+
+unsigned plim_lora_adapts(const plim_config *c, const plim_lora *lora, const plim_paths *sets,
+                          size_t count) {
+  plim_lora anywhere = *lora;
+  unsigned found = 0;
+  anywhere.layers = NULL;
+  plim_tape *t = plim_tape_new((plim_tape_sink){.event = ignore});
+  plim_model *m = t ? c->family->build(t, c, PLIM_BF16) : NULL;
+  for (size_t i = 0; m && i < count; i++) {
+    size_t k = 0;
+    while (k < PLIM_PATHS && sets[i][k] && adapts(m, &anywhere, sets[i][k])) k++;
+    if (k == PLIM_PATHS || !sets[i][k]) found |= 1u << i;
+  }
+  plim_model_delete(m);
+  plim_tape_delete(t);
+  return found;
 }
 
 // ---- parameters ---------------------------------------------------------------------------------------

@@ -50,13 +50,19 @@ bool plim_lora_is_everywhere(const plim_lora *lora); // PLIM_ALL_LINEAR
 // Whether a target is this name, or a path that ends in it.
 bool plim_lora_names(const plim_lora *lora, const char *name);
 bool plim_lora_names_head(const plim_lora *lora); // lm_head, or what it is called elsewhere
+// A set of linear layers: the ends of their paths in a layer, "self_attn.o_proj", and NULL for the rest.
+enum { PLIM_PATHS = 3 };
+typedef const char *plim_paths[PLIM_PATHS];
+// Bit i: a layer of such a model has all linear layers of set i, and they are targets. 0 if memory runs out.
+unsigned plim_lora_adapts(const plim_config *c, const plim_lora *lora, const plim_paths *sets,
+                          size_t count);
 // Makes a name known to plim_lora_check that no linear layer has, but an adapter may. It must outlive the model.
 void plim_lora_allow_name(plim_model *m, const char *path);
 
 // Names among the targets that no layer has. peft passes over them if another name fits.
 typedef struct {
-  char names[160]; // separated by commas; "" if there are none
-  int count;
+  char names[160];     // separated by commas; "" if there are none
+  int count, matched;  // and how many names fit a layer
   const char *closest; // a layer's name that may be meant by the first; NULL: none
 } plim_lora_unmatched;
 

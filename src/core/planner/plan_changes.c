@@ -74,7 +74,9 @@ static void add_change(plim_search *s, plim_knob knob) {
   change.costs_seconds = compares ? chosen.step_seconds - without.step_seconds : NAN;
   change.gains_tokens = chosen.tokens_per_second - without.tokens_per_second;
   change.is_asked = !plim_has_its_batch(s->r, &back);
-  change.is_needed = !plim_is_safe(s->r, &without.e) && !is_other_way_of_it(plan, knob);
+  bool is_possible = plim_choice_is_sound(s->r, &back) || !plim_choice_is_sound(s->r, own);
+  change.is_needed =
+      !is_possible || (!plim_is_safe(s->r, &without.e) && !is_other_way_of_it(plan, knob));
   if (!vec_push(&plan->changes, change)) s->failed = true;
   if (s->failed || change.with == PLIM_KNOBS) return;
   plim_plan_change other = {.knob = change.with,

@@ -109,22 +109,29 @@ plim_concessions plim_concession_of_all(const plim_search *s, bool is_offered) {
 
 // ---- finding one ------------------------------------------------------------------------------------
 
+// Whether the own optimizer rounds its state: another one then needs more memory, unless its state is on the host.
+static bool is_rounded(const space *x) {
+  return plim_optimizer_rounds(x->s->r->job.recipe.optimizer);
+}
+
 // Whether p concedes no more than `most` in any knob; then it cannot fit better.
-static bool is_within(const point *p, const point *most) {
-  for (size_t i = 0; i < plim_conceded_knob_count; i++)
-    if (p->step[i] > most->step[i]) return false;
+static bool is_within(const space *x, const point *p, const point *most) {
+  for (size_t i = 0; i < plim_conceded_knob_count; i++) {
+    bool is_other = plim_conceded_knobs[i] == PLIM_KNOB_OPTIMIZER && is_rounded(x);
+    if (p->step[i] > most->step[i] || (is_other && p->step[i] != most->step[i])) return false;
+  }
   return p->on_host <= most->on_host;
 }
 
-static bool is_known_to_fail(const point_list *failed, const point *p) {
+static bool is_known_to_fail(const space *x, const point_list *failed, const point *p) {
   for (size_t i = 0; i < failed->len; i++)
-    if (is_within(p, &failed->at[i])) return true;
+    if (is_within(x, p, &failed->at[i])) return true;
   return false;
 }
 
 static bool fits(plim_search *s, const space *x, const point *p, point_list *failed) {
   plim_concessions concessions = concessions_at(x, p);
-  if (is_known_to_fail(failed, p)) return false;
+  if (is_known_to_fail(x, failed, p)) return false;
   if (plim_concession_fits(s, &concessions)) return true;
   if (!vec_push(failed, *p)) s->failed = true;
   return false;

@@ -61,6 +61,13 @@ static bool is_paged(int64_t optimizer) {
   return plim_optimizer_is_paged(plim_optimizer_named(plim_optimizer_name((size_t)optimizer)));
 }
 
+// AdamW or Lion without rounded state: what a sharded run can keep on the host, where those with rounded state have no step.
+static int64_t exact(int64_t optimizer) {
+  int64_t other = implemented(optimizer, FASTEST);
+  bool is_torchao = strcmp(plim_optimizer_name((size_t)optimizer), "adamw-torchao-8bit") == 0;
+  return is_torchao ? place_of("adamw") : other;
+}
+
 int64_t plim_optimizer_on_card(int64_t optimizer) {
   if (!is_paged(optimizer)) return optimizer;
   return implemented(optimizer, rounds(optimizer) ? ROUNDED : FASTEST);
@@ -108,9 +115,15 @@ static void smaller_batches(const plim_plan_request *r, int64_t own, plim_domain
     if (4 * b <= 3 * last && per_gpu(r) % (uint64_t)b == 0) push(d, last = b);
 }
 
+static void offer_optimizer(const plim_plan_request *r, int64_t own, plim_domain *d) {
+  bool is_sharded = r->job.sharding.strategy > PLIM_SHARD_DDP && !r->job.lora.rank;
+  if (!rounds(own)) push(d, implemented(own, ROUNDED));
+  else push(d, is_sharded ? exact(own) : own);
+}
+
 static void offer(const plim_plan_request *r, plim_knob knob, int64_t own, plim_domain *d) {
   switch (knob) {
-  case PLIM_KNOB_OPTIMIZER: push(d, rounds(own) ? own : implemented(own, ROUNDED)); break;
+  case PLIM_KNOB_OPTIMIZER: offer_optimizer(r, own, d); break;
   case PLIM_KNOB_DTYPE: push(d, plim_dtype_offered(r)); break;
   case PLIM_KNOB_MICRO_BATCH: smaller_batches(r, own, d); break;
   case PLIM_KNOB_QUANTISATION: // refused without adapters
@@ -231,7 +244,7 @@ static void optimizers(const plim_concessions *l, int64_t own, plim_domain *d) {
   if (all->count) return;
   bool is_held = l->r->holds_others || keeps_wide_states(&l->r->job, own);
   if (is_held && rounds(own) == is_rounded) push(d, own);
-  else push(d, implemented(own, is_rounded ? ROUNDED : FASTEST));
+  else push(d, is_rounded ? implemented(own, ROUNDED) : exact(own));
   if (is_paged(own) && rounds(own) == is_rounded) push(d, own);
   if (!is_held && l->scope.optimizer && l->r->world == 1)
     push(d, implemented(own, is_rounded ? ROUNDED_PAGED : PAGED));

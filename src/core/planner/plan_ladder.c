@@ -49,7 +49,8 @@ static void revert(plim_search *s, plim_rung *rung, plim_knob knob, standard by)
   if (is_free || rung->choice.at[knob] == own->at[knob]) return;
   if (plim_follows(own, &rung->choice, knob)) return;
   plim_choice back = plim_reverted(s, &rung->choice, knob);
-  const plim_rung *x = may_be(s->r, &back) ? plim_search_run(s, &back) : NULL;
+  bool is_possible = may_be(s->r, &back) && plim_choice_is_sound(s->r, &back);
+  const plim_rung *x = is_possible ? plim_search_run(s, &back) : NULL;
   if (x && knob == PLIM_KNOB_ALLOC_CONF && wants_pages(s, x, rung)) return;
   if (x && is_met(s, x, by)) *rung = *x;
 }

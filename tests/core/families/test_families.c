@@ -143,4 +143,26 @@ TEST(width_of_heads_follows_the_family) {
   }
 }
 
+// Those that model_support/ switches off were not run.
+TEST(lora_kernels_do_what_axolotl_does) {
+  static const struct {
+    const char *word;
+    plim_lora_kernels is;
+  } words[] = {{"works", PLIM_LORA_KERNELS_WORK},
+               {"attention", PLIM_LORA_KERNELS_FAIL_IN_ATTENTION},
+               {"layers", PLIM_LORA_KERNELS_FAIL}};
+  json_t *ran = json_loads(truth_json("lora_kernels"), 0, NULL);
+  json_t *all = json_object_get(ran, "families");
+  size_t seen = 0;
+  for (size_t i = 0; i < plim_family_count; i++) {
+    const char *type = plim_families[i]->model_type;
+    const char *word = json_string_value(json_object_get(all, type));
+    for (size_t k = 0; word && k < sizeof words / sizeof *words; k++)
+      if (strcmp(words[k].word, word) == 0 && ++seen)
+        CHECK(plim_families[i]->axolotl_lora_kernels == words[k].is, "%s", type);
+  }
+  CHECK_U64(seen, json_object_size(all));
+  json_decref(ran);
+}
+
 TEST_MAIN

@@ -8,11 +8,31 @@
 #include "test.h"
 #include "truth.h"
 
-static const char *const folders[] = {
-    "accelerate", "adapters",   "bare",        "contrastive", "decoders", "encoders",
-    "experts",    "families",   "flash",       "heads",       "kernels",  "more",
-    "offloading", "optimizers", "preferences", "programs",    "qat",      "quantised_shards",
-    "saving",     "sharded",    "simulated",   "two_models",  "versions", "zoo"};
+static const char *const folders[] = {"accelerate",
+                                      "adapters",
+                                      "bare",
+                                      "contrastive",
+                                      "decoders",
+                                      "encoders",
+                                      "experts",
+                                      "families",
+                                      "flash",
+                                      "heads",
+                                      "kernels",
+                                      "loading",
+                                      "more",
+                                      "offloading",
+                                      "optimizers",
+                                      "preferences",
+                                      "programs",
+                                      "qat",
+                                      "quantised_shards",
+                                      "saving",
+                                      "sharded",
+                                      "simulated",
+                                      "two_models",
+                                      "versions",
+                                      "zoo"};
 
 // Recordings that the tape does not support, or not to the last event.
 static const test_exception exceptions[] = {

@@ -140,4 +140,5 @@ const plim_family plim_family_bloom = {
     .lacks_heads = 1u << PLIM_HEAD_TEXTS | 1u << PLIM_HEAD_TOKENS | 1u << PLIM_HEAD_ANSWERS,
     .recorded = PLIM_RECORDED_TRAINING,
     .axolotl_has_no_loss = true,
+    .axolotl_lora_kernels = PLIM_LORA_KERNELS_FAIL,
 };

@@ -68,6 +68,7 @@ const plim_family plim_family_cohere = {
     .turns_neighbours_wide = true,
     .lacks_heads = 1u << PLIM_HEAD_TEXTS | 1u << PLIM_HEAD_TOKENS | 1u << PLIM_HEAD_ANSWERS,
     .recorded = PLIM_RECORDED_TRAINING,
+    .axolotl_lora_kernels = PLIM_LORA_KERNELS_FAIL_IN_ATTENTION,
 };
 
 // Windows in three of four layers, which alone have rotary positions.

@@ -285,9 +285,11 @@ const plim_family plim_family_falcon = {
     .unfollowed = unfollowed,
     .divides_width = true,
     .lacks_flash = true,
+    .lists_attention = true,
     .lora_targets = "query_key_value",
     .lacks_heads = 1u << PLIM_HEAD_TEXTS | 1u << PLIM_HEAD_TOKENS | 1u << PLIM_HEAD_ANSWERS,
     .ships_code = true,
     .recorded = PLIM_RECORDED_TRAINING,
     .axolotl_has_no_loss = true,
+    .axolotl_lora_kernels = PLIM_LORA_KERNELS_FAIL,
 };

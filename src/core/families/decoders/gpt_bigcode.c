@@ -138,4 +138,5 @@ const plim_family plim_family_gpt_bigcode = {
     .lacks_heads = 1u << PLIM_HEAD_TEXTS | 1u << PLIM_HEAD_TOKENS | 1u << PLIM_HEAD_ANSWERS,
     .recorded = PLIM_RECORDED_TRAINING,
     .axolotl_has_no_loss = true,
+    .axolotl_lora_kernels = PLIM_LORA_KERNELS_FAIL,
 };

@@ -153,4 +153,5 @@ const plim_family plim_family_mpt = {
     .ships_code = true,
     .recorded = PLIM_RECORDED_TRAINING,
     .axolotl_has_no_loss = true,
+    .axolotl_lora_kernels = PLIM_LORA_KERNELS_FAIL,
 };

@@ -27,4 +27,5 @@ const plim_family plim_family_olmo2 = {
     .first_release = PLIM_RELEASE(4, 47),
     .lacks_heads = 1u << PLIM_HEAD_TOKENS | 1u << PLIM_HEAD_ANSWERS,
     .recorded = PLIM_RECORDED_TRAINING,
+    .axolotl_lora_kernels = PLIM_LORA_KERNELS_FAIL_IN_ATTENTION,
 };

@@ -31,4 +31,5 @@ const plim_family plim_family_olmo3 = {
     .passes_positions_first = true,
     .keeps_mask_arguments = true,
     .recorded = PLIM_RECORDED_TRAINING,
+    .axolotl_lora_kernels = PLIM_LORA_KERNELS_FAIL_IN_ATTENTION,
 };

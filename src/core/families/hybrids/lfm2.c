@@ -20,7 +20,11 @@ static void build(plim_tape *t, plim_model *m, const plim_config *c, void *mixer
   int64_t h = c->hidden;
   bool biased = c->has_conv_bias;
   s->conv = plim_model_parameter(t, m, dims(h, 1, c->conv_kernel), d);
-  if (biased) s->conv_bias = plim_model_parameter(t, m, dims(h), d);
+  plim_model_name(m, "conv.conv", "weight");
+  if (biased) {
+    s->conv_bias = plim_model_parameter(t, m, dims(h), d);
+    plim_model_name(m, "conv.conv", "bias");
+  }
   s->in_proj = plim_linear_new(t, m, "conv.in_proj", 3 * h, h, biased, d);
   s->out_proj = plim_linear_new(t, m, "conv.out_proj", h, h, biased, d);
 }
@@ -124,6 +128,7 @@ const plim_family plim_family_lfm2 = {
     .keeps_mask_arguments = true,
     .faster_packages = "causal-conv1d",
     .recorded = PLIM_RECORDED_TRAINING,
+    .axolotl_lora_kernels = PLIM_LORA_KERNELS_FAIL_IN_ATTENTION,
 };
 
 // ---- with experts -----------------------------------------------------------------------------------
@@ -182,4 +187,5 @@ const plim_family plim_family_lfm2_moe = {
     .faster_packages = "causal-conv1d",
     .first_release = PLIM_RELEASE(4, 57),
     .recorded = PLIM_RECORDED_TRAINING,
+    .axolotl_lora_kernels = PLIM_LORA_KERNELS_FAIL_IN_ATTENTION,
 };

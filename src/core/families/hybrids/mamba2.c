@@ -74,4 +74,5 @@ const plim_family plim_family_mamba2 = {
     .faster_packages = "mamba-ssm and causal-conv1d",
     .recorded = PLIM_RECORDED_TRAINING | PLIM_RECORDED_QUANTISED,
     .axolotl_has_no_loss = true,
+    .axolotl_lora_kernels = PLIM_LORA_KERNELS_FAIL,
 };

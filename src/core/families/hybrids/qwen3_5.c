@@ -115,6 +115,7 @@ const plim_family plim_family_qwen3_5_text = {
     .left_out = "the vision tower (AutoModelForCausalLM leaves it out)",
     .faster_packages = "flash-linear-attention and causal-conv1d",
     .recorded = PLIM_RECORDED_TRAINING,
+    .axolotl_lora_kernels = PLIM_LORA_KERNELS_FAIL_IN_ATTENTION,
 };
 
 // ---- with experts ---------------------------------------------------------------------------------------
@@ -162,6 +163,7 @@ const plim_family plim_family_qwen3_5_moe_text = {
     .left_out = "the vision tower (AutoModelForCausalLM leaves it out)",
     .faster_packages = "flash-linear-attention and causal-conv1d",
     .recorded = PLIM_RECORDED_TRAINING,
+    .axolotl_lora_kernels = PLIM_LORA_KERNELS_FAIL_IN_ATTENTION,
 };
 
 // ---- Qwen3-Next -----------------------------------------------------------------------------------------

@@ -34,4 +34,5 @@ const plim_family plim_family_deepseek_v2 = {
     .has_complex_rotary = true,
     .ships_code = true,
     .recorded = PLIM_RECORDED_TRAINING,
+    .axolotl_lora_kernels = PLIM_LORA_KERNELS_FAIL_IN_ATTENTION,
 };

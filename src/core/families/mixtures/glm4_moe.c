@@ -38,4 +38,5 @@ const plim_family plim_family_glm4_moe = {
     .qk_norm = PLIM_QK_NORM_ASKED,
     .has_unbiased_output = true,
     .recorded = PLIM_RECORDED_TRAINING,
+    .axolotl_lora_kernels = PLIM_LORA_KERNELS_FAIL_IN_ATTENTION,
 };

@@ -40,4 +40,5 @@ const plim_family plim_family_glm4_moe_lite = {
     .mixture = &mixture,
     .has_latent_attention = true,
     .recorded = PLIM_RECORDED_TRAINING,
+    .axolotl_lora_kernels = PLIM_LORA_KERNELS_FAIL_IN_ATTENTION,
 };

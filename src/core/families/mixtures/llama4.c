@@ -244,6 +244,8 @@ const plim_family plim_family_llama4_text = {
     .lora_targets = "q_proj,v_proj",
     .left_out = "the vision tower",
     .recorded = PLIM_RECORDED_TRAINING | PLIM_RECORDED_QUANTISED,
+    .lacks_flash = true,
+    .axolotl_lora_kernels = PLIM_LORA_KERNELS_FAIL_IN_ATTENTION,
 };
 
 // ---- the tower ----------------------------------------------------------------------------------------
@@ -336,4 +338,6 @@ const plim_family plim_family_llama4 = {
                             .projector_output = 4096}},
     .first_release = PLIM_RELEASE(5, 0),
     .recorded = PLIM_RECORDED_TRAINING,
+    .lacks_flash = true,
+    .axolotl_lora_kernels = PLIM_LORA_KERNELS_FAIL,
 };

@@ -40,4 +40,5 @@ const plim_family plim_family_mistral4 = {
     .has_latent_attention = true,
     .keeps_latent_apart = true,
     .scales_queries = true,
+    .axolotl_lora_kernels = PLIM_LORA_KERNELS_FAIL_IN_ATTENTION,
 };

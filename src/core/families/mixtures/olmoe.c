@@ -27,4 +27,5 @@ const plim_family plim_family_olmoe = {
     .mixture = &mixture,
     .qk_norm = PLIM_QK_NORM_WIDTH,
     .recorded = PLIM_RECORDED_TRAINING,
+    .axolotl_lora_kernels = PLIM_LORA_KERNELS_FAIL_IN_ATTENTION,
 };

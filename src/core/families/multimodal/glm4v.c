@@ -44,6 +44,7 @@ const plim_family plim_family_glm4v_text = {
     .masks_lack_positions = true,
     .layers_lack_positions = true,
     .left_out = "the vision tower",
+    .axolotl_lora_kernels = PLIM_LORA_KERNELS_FAIL_IN_ATTENTION,
 };
 
 // ---- with images ----------------------------------------------------------------------------------------
@@ -107,4 +108,5 @@ const plim_family plim_family_glm4v = {
                  .merged_patches = 2},
     .first_release = PLIM_RELEASE(4, 53),
     .recorded = PLIM_RECORDED_TRAINING | PLIM_RECORDED_QUANTISED,
+    .axolotl_lora_kernels = PLIM_LORA_KERNELS_FAIL_IN_ATTENTION,
 };

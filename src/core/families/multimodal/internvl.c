@@ -84,4 +84,5 @@ const plim_family plim_family_internvl = {
                  .shrinking = 0.5},
     .first_release = PLIM_RELEASE(4, 52),
     .recorded = PLIM_RECORDED_TRAINING | PLIM_RECORDED_QUANTISED,
+    .axolotl_lora_kernels = PLIM_LORA_KERNELS_FAIL_IN_ATTENTION,
 };

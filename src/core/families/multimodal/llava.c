@@ -58,6 +58,7 @@ const plim_family plim_family_llava = {
     .unfollowed = unfollowed,
     .defaults = TOWER_DEFAULTS,
     .recorded = PLIM_RECORDED_TRAINING | PLIM_RECORDED_QUANTISED,
+    .axolotl_lora_kernels = PLIM_LORA_KERNELS_FAIL_IN_ATTENTION,
 };
 
 const plim_family plim_family_llava_next = {
@@ -68,4 +69,5 @@ const plim_family plim_family_llava_next = {
     .unfollowed = unfollowed,
     .defaults = TOWER_DEFAULTS,
     .recorded = PLIM_RECORDED_TRAINING,
+    .axolotl_lora_kernels = PLIM_LORA_KERNELS_FAIL_IN_ATTENTION,
 };

@@ -68,6 +68,7 @@ const plim_family plim_family_mllama_text_model = {
     .passes_positions_first = true,
     .has_cross_layers = true,
     .more_tokens = 8,
+    .axolotl_lora_kernels = PLIM_LORA_KERNELS_FAIL_IN_ATTENTION,
 };
 
 // ---- the tower ----------------------------------------------------------------------------------------
@@ -158,4 +159,5 @@ const plim_family plim_family_mllama = {
                             .tiles = 4,
                             .output = 7680}},
     .recorded = PLIM_RECORDED_TRAINING | PLIM_RECORDED_QUANTISED,
+    .axolotl_lora_kernels = PLIM_LORA_KERNELS_FAIL_IN_ATTENTION,
 };

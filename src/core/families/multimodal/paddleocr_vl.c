@@ -37,6 +37,7 @@ const plim_family plim_family_paddleocr_vl_text = {
     .masks_lack_positions = true,
     .layers_lack_positions = true,
     .left_out = "the vision tower",
+    .axolotl_lora_kernels = PLIM_LORA_KERNELS_FAIL_IN_ATTENTION,
 };
 
 static void add_tower(plim_tape *t, plim_towers *w, const plim_config *c, plim_dtype d) {
@@ -82,4 +83,5 @@ const plim_family plim_family_paddleocr_vl = {
                  .ties_embeddings = true},
     .first_release = PLIM_RELEASE(5, 0),
     .recorded = PLIM_RECORDED_TRAINING | PLIM_RECORDED_QUANTISED,
+    .axolotl_lora_kernels = PLIM_LORA_KERNELS_OFF,
 };

@@ -36,6 +36,7 @@ const plim_family plim_family_qwen2_vl_text = {
     .masks_lack_positions = true,
     .layers_lack_positions = true,
     .left_out = "the vision tower",
+    .axolotl_lora_kernels = PLIM_LORA_KERNELS_FAIL_IN_ATTENTION,
 };
 
 const plim_family plim_family_qwen2_5_vl_text = {
@@ -53,6 +54,7 @@ const plim_family plim_family_qwen2_5_vl_text = {
     .layers_lack_positions = true,
     .first_release = PLIM_RELEASE(4, 49),
     .left_out = "the vision tower",
+    .axolotl_lora_kernels = PLIM_LORA_KERNELS_FAIL_IN_ATTENTION,
 };
 
 // ---- with images ----------------------------------------------------------------------------------------
@@ -87,6 +89,7 @@ const plim_family plim_family_qwen2_vl = {
                             .frames = 2},
                  .merged_patches = 2},
     .recorded = PLIM_RECORDED_TRAINING,
+    .axolotl_lora_kernels = PLIM_LORA_KERNELS_FAIL_IN_ATTENTION,
 };
 
 const plim_family plim_family_qwen2_5_vl = {
@@ -105,4 +108,5 @@ const plim_family plim_family_qwen2_5_vl = {
                  .merged_patches = 2},
     .first_release = PLIM_RELEASE(4, 49),
     .recorded = PLIM_RECORDED_TRAINING,
+    .axolotl_lora_kernels = PLIM_LORA_KERNELS_FAIL_IN_ATTENTION,
 };

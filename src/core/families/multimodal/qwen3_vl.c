@@ -37,6 +37,7 @@ const plim_family plim_family_qwen3_vl_text = {
     .replaces_mask_argument = true,
     .first_release = PLIM_RELEASE(4, 57),
     .left_out = "the vision tower",
+    .axolotl_lora_kernels = PLIM_LORA_KERNELS_FAIL_IN_ATTENTION,
 };
 
 // Published checkpoints have the matrices transposed: while one is turned, loading needs it twice, which is far below
@@ -67,6 +68,7 @@ const plim_family plim_family_qwen3_vl_moe_text = {
     .replaces_mask_argument = true,
     .first_release = PLIM_RELEASE(4, 57),
     .left_out = "the vision tower",
+    .axolotl_lora_kernels = PLIM_LORA_KERNELS_FAIL_IN_ATTENTION,
 };
 
 // ---- with images ----------------------------------------------------------------------------------------
@@ -115,4 +117,5 @@ const plim_family plim_family_qwen3_vl_moe = {
     .defaults = TOWER_DEFAULTS,
     .first_release = PLIM_RELEASE(4, 57),
     .recorded = PLIM_RECORDED_TRAINING,
+    .axolotl_lora_kernels = PLIM_LORA_KERNELS_FAIL_IN_ATTENTION,
 };

@@ -37,6 +37,7 @@ const plim_family plim_family_smolvlm = {
     .defaults = TOWER_DEFAULTS,
     .first_release = PLIM_RELEASE(4, 50),
     .recorded = PLIM_RECORDED_TRAINING | PLIM_RECORDED_QUANTISED,
+    .axolotl_lora_kernels = PLIM_LORA_KERNELS_FAIL,
 };
 
 const plim_family plim_family_idefics3 = {
@@ -46,4 +47,5 @@ const plim_family plim_family_idefics3 = {
     .add_towers = add_towers,
     .defaults = TOWER_DEFAULTS,
     .recorded = PLIM_RECORDED_TRAINING,
+    .axolotl_lora_kernels = PLIM_LORA_KERNELS_FAIL,
 };

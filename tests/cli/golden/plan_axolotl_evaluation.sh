@@ -1,0 +1,32 @@
+# Logits of evaluation: in 16 bits, in float32 and their log_softmax. Liger-Kernel's fused loss works only in training, Cut Cross
+# Entropy's plugin in both.
+base="base_model: Qwen/Qwen2.5-0.5B
+sequence_len: 2048
+micro_batch_size: 2
+gradient_accumulation_steps: 1
+optimizer: adamw_torch_fused
+bf16: true
+gradient_checkpointing: true
+val_set_size: 0.1
+evals_per_epoch: 1"
+show() { $PLIMSOLL plan run.yaml --gpu 80GiB "$@" 2>&1 | grep -A4 -E "^note.*evaluation|^now|^planned" | grep -v -E "^(times|-|$)"; }
+(
+part larger-batch
+printf '%s\neval_batch_size: 16\n' "$base" > run.yaml
+show
+)
+(
+part liger-of-the-plan
+printf '%s\nadapter: lora\nlora_r: 8\nlora_target_linear: true\n' "$base" > run.yaml
+show --fix liger=on --fix micro_batch=2
+)
+(
+part cut-cross-entropy-and-liger
+printf '%s\neval_batch_size: 16\nplugins:\n  - axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin\n  - axolotl.integrations.liger.LigerPlugin\nliger_rms_norm: true\n' "$base" > run.yaml
+show
+)
+(
+part cut-cross-entropy-off
+printf '%s\neval_batch_size: 16\ncut_cross_entropy: false\nplugins:\n  - axolotl.integrations.liger.LigerPlugin\nliger_fused_linear_cross_entropy: true\n' "$base" > run.yaml
+show
+)
