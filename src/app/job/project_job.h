@@ -16,6 +16,7 @@ typedef struct {
   char *trained;        // owned: expressions for the names of trained parameters; or NULL
   const char *conf_by;  // the program that sets the allocator's configuration; NULL: none
   char teacher[128];    // of distillation
+  char qat[48];         // job_args
   bool holds_precision; // it is not modelled; the planner must not change it
   bool is_megatron;     // Megatron trains, with its own models and losses
 } project_job;
@@ -104,6 +105,9 @@ void project_job_note_fixed(project_job *p);
 // Part of project_job_fill: the model, unless one was typed. First refuses what no option can fix (architecture,
 // kind of training, parallelism), then an unknown name (project_job_model.c).
 plim_err project_job_take_model(project_job *p, job_args *args, plim_error *error);
+
+// Part of project_job_fill: layers that round while they are trained (project_job_qat.c).
+void project_job_fill_qat(project_job *p, job_args *args);
 
 // Part of project_job_fill: what GaLore and APOLLO project (project_job_projection.c).
 void project_job_fill_projection(project_job *p, job_args *args);

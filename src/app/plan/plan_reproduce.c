@@ -142,6 +142,7 @@ static job_args args_of(const plan_result *r, const plan_for_card *c, const plim
   a.dtype = place_of(job_dtypes, type_name(job.dtype));
   a.amp = amp_of(&job);
   a.weights = (int)job.weights;
+  a.qat = r->args->qat;
   a.load = load_of(&job);
   if (job.weights && !job.prepares_kbit) a.prepare = place_of(job_prepares, "none");
   take_recipe(&job, r->args, &a);

@@ -259,7 +259,8 @@ static const plim_other_key torchtune[] = {
 
   REFUSED("model.decoder_trainable", "training only the part that sees images", ONLY "False"),
 
-  MORE("quantizer._component_", "quantisation-aware training", ONLY "*QAT*"),
+  {.keys = "quantizer._component_", .effect = PLIM_EFFECT_READ, .what = "project_job_qat.c", ONLY "*Int8DynActInt4WeightQATQuantizer* *Int4WeightOnlyQATQuantizer*"},
+  MORE("quantizer._component_", "quantisation-aware training of this kind", ONLY "*QAT*"),
   MORE("model.use_dora", "DoRA, which also computes the norms of the adapted weights,"),
   MORE("model.encoder_trainable model.fusion_trainable", "training the part that sees images", OFF "frozen"),
   EITHER("model._component_", "torchtune's own implementation of experts and their adapters", ONLY "*.llama4.lora_* *.llama4.qlora_*"),
