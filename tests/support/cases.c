@@ -333,7 +333,6 @@ bool case_job(const json_t *c, const json_t *config, plim_job *job) {
   for (int i = 0; i < PLIM_QAT_COUNT; i++)
     if (case_is(c, "qat", plim_qat_table[i].name))
       job->qat = (plim_qat){(plim_qat_kind)i, case_integer(c, "group", 0)};
-  job->rounds_tied_head = case_flag(c, "rounds_tied_head");
   job->prepares_kbit = case_flag(c, "prepare");
   if (job->recipe.loss == PLIM_LOSS_CONTRASTIVE) {
     contrast_of(c, &job->recipe);

@@ -49,8 +49,59 @@ static void fill_torchtune(project_job *p, job_args *a) {
       take(p, a, quantizers[i].kind, count_of(project_job_setting(p, "quantizer.groupsize", "")));
 }
 
+// ---- Axolotl ----------------------------------------------------------------------------------------
+
+// get_quantization_config and _make_qat_config of utils/quantization.py, with torchao 0.17. `kind`: of plim_qat_table;
+// NULL: the run does not start if `stops` says why, otherwise it is not modelled.
+static const struct {
+  const char *input, *weight, *kind, *stops, *effect;
+} pairs[] = {
+    {"int8", "int4", "axolotl-int8-int4", NULL, NULL},
+    {"", "int8", NULL, "Axolotl refuses 8-bit weights without an activation_dtype", NULL},
+    {"int8", "int8", NULL, "Axolotl refuses weights and activations in 8 bits", NULL},
+    {"int4", "int4", NULL, "Axolotl refuses weights and activations in 4 bits", NULL},
+    {"*", "nvfp4", NULL,
+     "torchao 0.17 refuses what Axolotl makes of nvfp4 (\"Unexpected base config: "
+     "NVFP4WeightOnlyConfig\")",
+     NULL},
+    {"*", "mxfp4", NULL, NULL,
+     "it keeps inputs and weights in 4 bits for backward: the run may need more or less memory"},
+    {"*", "*", NULL, NULL, "the run needs more memory"},
+};
+
+static void note_pair(project_job *p, size_t i) {
+  if (pairs[i].stops)
+    note(p, "reads.refused_qat", NULL,
+         "%s, so the run will not start; predicted without qat. "
+         "activation_dtype: int8 with weight_dtype: int4 is possible",
+         pairs[i].stops);
+  else if (pairs[i].effect)
+    note(p, "unmodelled.qat", NULL,
+         "quantisation-aware training of this kind is not modelled; %s than predicted",
+         pairs[i].effect);
+}
+
+// QATConfig of utils/schemas/quantization.py: weights of 8 bits and groups of 32 are its defaults.
+static void fill_axolotl(project_job *p, job_args *a) {
+  if (!project_job_setting(p, "qat.", "")) return;
+  const char *input = text_of(project_job_setting(p, "qat.activation_dtype", ""));
+  const char *weight = text_of(project_job_setting(p, "qat.weight_dtype", ""));
+  int64_t group = count_of(project_job_setting(p, "qat.group_size", ""));
+  size_t i = 0;
+  if (!*weight) weight = "int8";
+  while (fnmatch(pairs[i].input, input, 0) != 0 || fnmatch(pairs[i].weight, weight, 0) != 0) i++;
+  if (pairs[i].kind) take(p, a, pairs[i].kind, group);
+  note_pair(p, i);
+  const plim_setting *embeds = project_job_setting(p, "qat.quantize_embedding", "");
+  if (a->qat && embeds && embeds->value.kind == PLIM_VALUE_BOOL && embeds->value.flag)
+    note(p, "unmodelled.qat_embedding", NULL,
+         "rounding the embedding (qat.quantize_embedding) is not modelled; the run needs more "
+         "memory than predicted");
+}
+
 void project_job_fill_qat(project_job *p, job_args *a) {
   if (a->qat || job_is_typed(a, &a->qat)) return;
   if (p->project.dialect == PLIM_DIALECT_TORCHTUNE) fill_torchtune(p, a);
+  if (p->project.dialect == PLIM_DIALECT_AXOLOTL) fill_axolotl(p, a);
   if (a->qat) note_start(p);
 }

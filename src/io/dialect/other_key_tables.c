@@ -67,7 +67,7 @@ static const plim_other_key axolotl[] = {
   MORE("lora_target_parameters.*", "an adapter on these parameters"),
   MORE("peft_trainable_token_indices.*", "training these rows of the embedding"),
   MORE("peft_layer_replication.*", "replicating layers"),
-  MORE("qat.*", "quantisation-aware training"),
+  READ("project_job_qat.c", "qat.*"),
   MORE("neftune_noise_alpha noisy_embedding_alpha", "the noise that NEFTune adds to the embeddings"),
   MORE("grokfast_*", "Grokfast's moving average of the gradients"),
   MORE("fp32_norms fp32_norm_classes.*", "norms in float32"),

@@ -74,6 +74,9 @@ static const rule rules[] = {
      "Axolotl offloads activations only with checkpointing"},
     {AXOLOTL, "selective_checkpointing", 0, PLIM_KNOB_CHECKPOINT,
      "selective_checkpointing needs checkpointing"},
+    // utils/schemas/config.py, check_qat_config
+    {AXOLOTL, "qat.weight_dtype", 0, PLIM_KNOB_QUANTISATION,
+     "Axolotl refuses quantised weights with qat", "*", WITH},
     // utils/distributed.py, _get_parallel_config_kwargs
     {AXOLOTL, "dp_shard_size", 1, PLIM_KNOB_STRATEGY, "it needs FSDP"},
     {AXOLOTL, "fp8_enable_fsdp_float8_all_gather", 0, PLIM_KNOB_STRATEGY, "it needs FSDP2"},
