@@ -243,6 +243,7 @@ static const struct {
      "Liger-Kernel's modules are not modelled for this architecture; if Liger-Kernel has them, the "
      "run needs less memory than predicted"},
     {"weights", NULL, NULL, NULL},
+    {"qat", NULL, NULL, NULL},
     {"prepare", is_quantised, "the weights are not quantised",
      "--weights nf4-double --lora-rank 16"},
     {"offload", offloads_what_it_can,

@@ -466,6 +466,7 @@ plim_err job_understand(const job_args *args, const job_args *typed, job_request
   if (!err) err = job_understand_method(args, out, error);
   if (!err) err = job_understand_tables(args, out, error);
   if (!err) err = job_understand_trained(args, out, error);
+  if (!err) err = job_understand_qat(args, out, error);
   if (!err) err = job_understand_target(args, out, source, error);
   if (!err) err = job_understand_link(args, out, error);
   if (!err) err = job_check_effects(args, typed, out, error);
@@ -522,6 +523,9 @@ void job_describe_model(const job_request *r, const job_args *args, char *text, 
   if (r->job.weights != PLIM_WEIGHTS_PLAIN && used < (int)size)
     used += snprintf(text + used, size - (size_t)used, ", %s weights",
                      plim_weights_names[r->job.weights]);
+  if (r->job.qat.kind && used < (int)size)
+    used += snprintf(text + used, size - (size_t)used, ", quantisation-aware (%s, groups of %d)",
+                     plim_qat_table[r->job.qat.kind].name, (int)r->job.qat.group);
   if (r->trained_share > 0 && used < (int)size)
     snprintf(text + used, size - (size_t)used, ", %.3g %% of the parameters trained",
              100 * r->trained_share);

@@ -16,6 +16,7 @@ typedef struct {
   const char *model, *lora_targets, *optimizer, *gpu, *alloc_conf;
   const char *lengths; // a file; NULL: every sample has the same length
   const char *teacher; // of distillation; NULL: none
+  const char *qat; // how layers round while they are trained: "int8-int4:256"; NULL: they do not
   const char
       *projected; // expressions for the modules whose gradients are projected; NULL: the default
   const char *trained; // expressions for the names of the trained parameters; NULL: all
@@ -231,6 +232,12 @@ extern const char *const job_heads[]; // "default", then plim_head_names
   {"liger", 0, NULL, CLI_FLAG, AT(liger), "use Liger-Kernel's norms, rotary embeddings and MLPs", NULL}, \
   {"weights", 0, "KIND", CLI_CHOICE, AT(weights),                                                  \
    "quantisation of the frozen weights by bitsandbytes (default: plain, not quantised)", plim_weights_names, true}, \
+  {"qat", 0, "KIND[:GROUP]", CLI_STRING, AT(qat),                                                  \
+   "quantisation-aware training with torchao: layers round their inputs and weights, GROUP weights " \
+   "of a row at a time (default: none)\n"                                                          \
+   "int8-int4: inputs in 8 bits, weights in 4; Int8DynActInt4WeightQATQuantizer, GROUP 256\n"      \
+   "int4: weights alone; Int4WeightOnlyQATQuantizer, GROUP 256\n"                                 \
+   "axolotl-int8-int4: as Axolotl does it, with a tied head too, GROUP 32", NULL},                 \
   {"prepare", 0, "HOW", CLI_CHOICE, AT(prepare),                                                   \
    "with quantised weights (--weights): whether prepare_model_for_kbit_training is called\n"       \
    "(default: what plan finds in your files, otherwise peft)\n"                                     \
@@ -343,6 +350,8 @@ void job_note_planned_length(job_request *r, int64_t length);
 
 // The part of job_understand for adapters; and the layers that get them: "q_proj,v_proj", "all-linear".
 plim_err job_understand_lora(const job_args *args, job_request *r, plim_error *error);
+// The part for layers that round while they are trained (job_qat.c).
+plim_err job_understand_qat(const job_args *args, job_request *r, plim_error *error);
 // The part for parameters that are trained by name (job_lora.c).
 plim_err job_understand_trained(const job_args *args, job_request *r, plim_error *error);
 const char *job_lora_targets(const job_args *args, const job_request *r);

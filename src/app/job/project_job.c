@@ -744,6 +744,7 @@ static void fill_noise(const project_job *p, job_args *a) {
 static void fill_types(project_job *p, job_args *a) {
   plim_dialect dialect = p->project.dialect;
   project_job_fill_ecosystem(p, a);
+  project_job_fill_qat(p, a);
   if (dialect == PLIM_DIALECTS || !plim_dialect_table[dialect].has_one_type) return;
   p->holds_precision = true;
   if (a->lora_rank) a->lora_dtype = 1; // the dtype of the parameters

@@ -16,6 +16,7 @@ typedef struct {
   char *trained;        // owned: expressions for the names of trained parameters; or NULL
   const char *conf_by;  // the program that sets the allocator's configuration; NULL: none
   char teacher[128];    // of distillation
+  char qat[48];         // job_args
   bool holds_precision; // it is not modelled; the planner must not change it
   bool is_megatron;     // Megatron trains, with its own models and losses
 } project_job;
@@ -112,6 +113,8 @@ plim_err project_job_take_model(project_job *p, job_args *args, plim_error *erro
 
 // Part of project_job_fill: what only torchtune's recipes and models have (project_job_tune.c).
 void project_job_fill_tune(project_job *p, job_args *args);
+// Part of project_job_fill: layers that round while they are trained (project_job_qat.c).
+void project_job_fill_qat(project_job *p, job_args *args);
 
 // Part of project_job_fill: what GaLore and APOLLO project (project_job_projection.c).
 void project_job_fill_projection(project_job *p, job_args *args);

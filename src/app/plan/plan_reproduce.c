@@ -147,6 +147,7 @@ static job_args args_of(const plan_result *r, const plan_for_card *c, const plim
   a.dtype = place_of(job_dtypes, type_name(job.dtype));
   a.amp = amp_of(&job);
   a.weights = (int)job.weights;
+  a.qat = r->args->qat;
   a.load = load_of(&job);
   const char *prepares = job.returns_ends ? "axolotl" : "none";
   if (job.weights && (job.returns_ends || !job.prepares_kbit))

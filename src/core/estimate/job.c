@@ -385,15 +385,20 @@ static bool has_adapter(const plim_model *m, const plim_tensor *last) {
   return false;
 }
 
+static bool rounds_all(const plim_job *job) { return plim_qat_table[job->qat.kind].rounds_all; }
+
+// torchtune's tied head is no nn.Linear.
 static bool is_rounded(const plim_model *m, const plim_job *job, const plim_tensor *weight,
                        const plim_tensor *last) {
   bool is_head = weight == m->head, is_linear = weight->is_projection && !weight->is_flipped;
   if (!is_head && !is_linear) return false;
   if (weight->shape.at[1] % job->qat.group) return false;
+  if (rounds_all(job)) return true;
   if (job->lora.rank) return has_adapter(m, last);
-  return !is_head || !job->model.ties_embeddings || job->rounds_tied_head;
+  return !is_head || !job->model.ties_embeddings;
 }
 
+// In the order of the modules: the head is the last, also if its weight is the embedding's.
 static void round_layers(plim_tape *t, plim_model *m, const plim_job *job) {
   for (size_t i = 0; i < m->names.len; i++) {
     plim_tensor *weight = m->names.at[i].tensor;
@@ -401,8 +406,11 @@ static void round_layers(plim_tape *t, plim_model *m, const plim_job *job) {
     const char *path = m->names.at[i].path, *next = has_next ? m->names.at[i + 1].path : NULL;
     bool has_bias = path && next && strcmp(path, next) == 0;
     const plim_tensor *bias = has_bias ? m->names.at[i + 1].tensor : NULL;
-    if (is_rounded(m, job, weight, bias ? bias : weight)) round_layer(t, weight, bias, job->qat);
+    bool is_next = weight != m->head && is_rounded(m, job, weight, bias ? bias : weight);
+    if (is_next) round_layer(t, weight, bias, job->qat);
   }
+  if (m->head && is_rounded(m, job, m->head, m->head_bias ? m->head_bias : m->head))
+    round_layer(t, m->head, m->head_bias, job->qat);
 }
 
 static void put_on_device(plim_tape *t, plim_model *m, const plim_job *job) {
@@ -457,12 +465,13 @@ static plim_model *build(plim_tape *t, const plim_job *job) {
   if (m && !is_plain) prepare_kbit(t, m, job);
   if (m && has_wide_ends(job))
     plim_retype_ends(t, m, job->model.ties_embeddings, PLIM_ENDS, PLIM_FP32);
+  if (m && job->qat.kind && rounds_all(job)) round_layers(t, m, job);
   if (m && job->lora.rank) add_adapters(t, m, &job->lora);
   if (m && returns_ends(job)) plim_tape_empty_cache(t); // _apply_post_lora_load_setup
   else if (m && job->trained.names) plim_train_named(t, m, &job->trained);
   if (m && job->narrows_on_card) plim_each_parameter(m, narrow, &(narrowing){t, job->dtype});
   if (m && moves_late) put_on_device(t, m, job);
-  if (m && job->qat.kind) round_layers(t, m, job);
+  if (m && job->qat.kind && !rounds_all(job)) round_layers(t, m, job);
   for (size_t i = 0; m && i < m->parameters.len; i++)
     m->trainable += (uint64_t)plim_numel(&m->parameters.at[i]->shape);
   if (m && c.heads) m->head_elements = c.hidden * c.hidden / c.heads;

@@ -35,10 +35,9 @@ typedef struct {
   plim_lora lora;            // rank 0: no adapters
   plim_trained trained;      // without adapters: which parameters are trained
   plim_weights_kind weights; // of the frozen projections; all kinds but plain require adapters
-  // Layers that round while they are trained: all linear layers whose inputs are whole groups, or those under adapters. A
-  // head that is tied to the embedding rounds only if rounds_tied_head.
+  // Layers that round while they are trained: all linear layers whose inputs are whole groups; unless its row of
+  // plim_qat_table says all, no head that is tied to the embedding and, with adapters, only the layers that have them.
   plim_qat qat;
-  bool rounds_tied_head;
   const char *left_plain; // a layer that is not quantised with the others; NULL: none
   // peft's prepare_model_for_kbit_training: parameters beside the quantised weights become float32.
   bool prepares_kbit;

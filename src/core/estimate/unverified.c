@@ -241,6 +241,14 @@ static bool distils_quantised(const plim_job *job) {
   return job->recipe.distils && is_quantised(job);
 }
 
+// tests/truth/qat: one GPU and FSDP2.
+static bool rounds_elsewhere(const plim_job *job) {
+  plim_strategy strategy = job->sharding.strategy;
+  bool is_recorded = strategy == PLIM_SHARD_NONE ||
+                     (strategy == PLIM_SHARD_FSDP2 && !plim_is_accelerates(&job->sharding));
+  return job->qat.kind && (!is_recorded || job->recipe.uses_liger);
+}
+
 static bool has_another_loss(const plim_job *job) {
   bool is_plain = !job->recipe.is_trainer && job->sharding.strategy == PLIM_SHARD_NONE;
   return job->model.head == PLIM_HEAD_NONE && !is_plain && !is_contrastive(job);
@@ -336,6 +344,8 @@ static const struct {
      "time is included: the run may need more memory and time than predicted"},
     {projects_elsewhere,
      "GaLore and APOLLO were checked against recordings only under Trainer on one GPU"},
+    {rounds_elsewhere, "quantisation-aware training was checked against recordings only on one GPU "
+                       "and with fully_shard, without Liger-Kernel"},
     {distils_quantised, "distillation into a model with quantised weights was not checked against "
                         "a measurement"},
     {compares_narrow_logits,

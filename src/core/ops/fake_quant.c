@@ -7,9 +7,10 @@
 #include "op_names.h"
 
 const plim_qat_info plim_qat_table[PLIM_QAT_COUNT] = {
-    [PLIM_QAT_NONE] = {"none", 0},
-    [PLIM_QAT_INT8_INT4] = {"int8-int4", 256}, // torchao's Int8DynActInt4WeightQATQuantizer
-    [PLIM_QAT_INT4] = {"int4", 256},           // its Int4WeightOnlyQATQuantizer
+    [PLIM_QAT_NONE] = {"none", 0, false},
+    [PLIM_QAT_INT8_INT4] = {"int8-int4", 256, false}, // torchao's Int8DynActInt4WeightQATQuantizer
+    [PLIM_QAT_INT4] = {"int4", 256, false},           // its Int4WeightOnlyQATQuantizer
+    [PLIM_QAT_AXOLOTL] = {"axolotl-int8-int4", 32, true}, // Axolotl's utils/quantization.py
 };
 
 void plim_fake_quantise(plim_tape *t, plim_tensor *weight, plim_qat how) {
@@ -43,10 +44,10 @@ static plim_tensor *converted(plim_tape *t, plim_tensor *x, plim_dtype dtype) {
   return out;
 }
 
-// Both in the wanted type. The function's variables are freed when it returns: first `locals`, which end in NULL.
-static parameters as_type(plim_tape *t, plim_tensor *scale, plim_tensor *zero, plim_dtype dtype,
-                          plim_tensor *const *locals) {
-  parameters out = {k_to(t, scale, dtype), k_to(t, zero, dtype)};
+// Both in the wanted types. The function's variables are freed when it returns: first `locals`, which end in NULL.
+static parameters as_types(plim_tape *t, plim_tensor *scale, plim_tensor *zero,
+                           const plim_dtype types[2], plim_tensor *const *locals) {
+  parameters out = {k_to(t, scale, types[0]), k_to(t, zero, types[1])};
   for (; *locals; locals++) plim_consume(t, *locals);
   if (out.scale != scale) plim_consume(t, scale);
   if (out.zero != zero) plim_consume(t, zero);
@@ -54,43 +55,43 @@ static parameters as_type(plim_tape *t, plim_tensor *scale, plim_tensor *zero, p
 }
 
 // choose_qparams_affine(ASYMMETRIC): scale = clamp((max - min) / range), zero = clamp(least - round(min / scale))
-static parameters asymmetric(plim_tape *t, const plim_tensor *x, plim_dtype dtype) {
+static parameters asymmetric(plim_tape *t, const plim_tensor *x, const plim_dtype types[2]) {
   plim_tensor *least = k_extreme_last(t, x), *most = k_extreme_last(t, x);
   plim_tensor *low = beyond_zero(t, least), *high = beyond_zero(t, most);
   plim_tensor *scale = then(t, then(t, k_binary(t, high, low)));
   plim_tensor *zero = then(t, then(t, then(t, k_binary(t, low, scale))));
-  return as_type(t, scale, zero, dtype, (plim_tensor *[]){least, most, low, high, NULL});
+  return as_types(t, scale, zero, types, (plim_tensor *[]){least, most, low, high, NULL});
 }
 
 // choose_qparams_affine(SYMMETRIC): scale = clamp(max(-min, max) / range), zero = 0
-static parameters symmetric(plim_tape *t, const plim_tensor *x, plim_dtype dtype) {
+static parameters symmetric(plim_tape *t, const plim_tensor *x, const plim_dtype types[2]) {
   plim_tensor *least = k_extreme_last(t, x), *most = k_extreme_last(t, x);
   plim_tensor *low = beyond_zero(t, least), *above = beyond_zero(t, most);
   plim_tensor *negated = k_unary(t, low), *high = k_binary(t, negated, above);
   consume_all(t, negated, above);
   plim_tensor *raw = k_unary(t, high), *zero = k_like(t, raw), *scale = then(t, raw);
-  return as_type(t, scale, zero, dtype, (plim_tensor *[]){least, most, low, high, NULL});
+  return as_types(t, scale, zero, types, (plim_tensor *[]){least, most, low, high, NULL});
 }
 
 // _choose_qparams_affine_tinygemm: scale = clamp((max - min) / range), zero = min + scale * middle
-static parameters around_middle(plim_tape *t, const plim_tensor *x, plim_dtype dtype) {
+static parameters around_middle(plim_tape *t, const plim_tensor *x, const plim_dtype types[2]) {
   plim_tensor *low = k_extreme_last(t, x), *high = k_extreme_last(t, x);
   plim_tensor *scale = then(t, then(t, k_binary(t, high, low)));
   plim_tensor *shift = k_unary(t, scale), *zero = k_binary(t, low, shift);
   plim_consume(t, shift);
-  zero = converted(t, zero, dtype);
-  scale = converted(t, scale, dtype);
+  zero = converted(t, zero, types[1]);
+  scale = converted(t, scale, types[0]);
   consume_all(t, low, high);
   return (parameters){scale, zero};
 }
 
-typedef parameters chooser(plim_tape *t, const plim_tensor *x, plim_dtype dtype);
+typedef parameters chooser(plim_tape *t, const plim_tensor *x, const plim_dtype types[2]);
 
 // Puts them where the layer keeps them, and returns them with a dimension of 1 in place of the reduced one.
-static void choose(plim_tape *t, chooser *how, const plim_tensor *x, plim_dtype dtype,
+static void choose(plim_tape *t, chooser *how, const plim_tensor *x, const plim_dtype types[2],
                    plim_tensor **scale, plim_tensor **zero) {
   bool was = set_grad_mode(t, false);
-  parameters made = how(t, x, dtype);
+  parameters made = how(t, x, types);
   set_grad_mode(t, was);
   set(t, scale, made.scale);
   set(t, zero, made.zero);
@@ -137,29 +138,59 @@ static plim_tensor *by_middle(plim_tape *t, plim_tensor *x, plim_tensor *scale, 
   return back;
 }
 
+// Int4WeightFakeQuantizer, in float32 and with gradients of the scales: round((w - min) / scale), between its bounds,
+// less their middle, times scale, plus the zero point.
+static plim_tensor *by_extremes(plim_tape *t, plim_tensor *weight, plim_dims shape) {
+  plim_tensor *groups = NULL, *high = NULL, *low = NULL, *scale = NULL, *zero = NULL, *q = NULL;
+  plim_dtype dtype = (plim_dtype)weight->dtype;
+  set(t, &groups, view(t, to(t, weight, PLIM_FP32), shape));
+  set(t, &high, plim_op_extreme_last(t, groups));
+  set(t, &low, plim_op_extreme_last(t, groups));
+  set(t, &scale, div_scalar(t, clamp(t, sub(t, high, low), 1)));
+  set(t, &zero, add(t, low, mul_scalar(t, scale)));
+  plim_tensor *steps = divide_both(t, sub(t, groups, low), scale);
+  set(t, &q, clamp(t, add_scalar(t, steps), 2));
+  set(t, &q, add_scalar(t, q));
+  set(t, &q, add(t, mul(t, q, scale), zero));
+  plim_tensor *out = NULL;
+  set(t, &out, to(t, view(t, q, weight->shape), dtype));
+  drop_all(t, &groups, &high, &low, &scale, &zero, &q);
+  return give(t, &out);
+}
+
 // ---- layers -----------------------------------------------------------------------------------------
 
 static plim_tensor *rounded_input(plim_tape *t, plim_fake_quant *q, plim_tensor *x) {
+  static const plim_dtype wide[2] = {PLIM_FP32, PLIM_FP32}, usual[2] = {PLIM_FP32, PLIM_I32};
   plim_tensor *rows = NULL;
   set(t, &rows, view(t, x, x->shape));
-  choose(t, asymmetric, rows, PLIM_FP32, &q->input_scale, &q->input_zero);
+  choose(t, asymmetric, rows, q->how.kind == PLIM_QAT_AXOLOTL ? usual : wide, &q->input_scale,
+         &q->input_zero);
   plim_tensor *out = by_integers(t, rows, q->input_scale, q->input_zero);
   drop(t, &rows);
   return out;
 }
 
-static plim_tensor *rounded_weight(plim_tape *t, plim_fake_quant *q, plim_tensor *weight) {
-  plim_tensor *groups = NULL;
-  int64_t out_width = weight->shape.at[0], in_width = weight->shape.at[1], group = q->how.group;
+static plim_tensor *by_groups(plim_tape *t, plim_fake_quant *q, plim_tensor *weight,
+                              plim_dims shape) {
+  static const plim_dtype wide[2] = {PLIM_FP32, PLIM_FP32}, narrow[2] = {PLIM_BF16, PLIM_BF16};
   bool is_symmetric = q->how.kind == PLIM_QAT_INT8_INT4;
-  plim_dims shape = group < in_width ? dims(out_width, in_width / group, group) : weight->shape;
+  plim_tensor *groups = NULL;
   set(t, &groups, view(t, weight, shape));
-  choose(t, is_symmetric ? symmetric : around_middle, groups, is_symmetric ? PLIM_FP32 : PLIM_BF16,
+  choose(t, is_symmetric ? symmetric : around_middle, groups, is_symmetric ? wide : narrow,
          &q->scale, &q->zero);
   plim_tensor *rounded = is_symmetric ? by_integers(t, groups, q->scale, q->zero)
                                       : by_middle(t, groups, q->scale, q->zero);
   drop(t, &groups);
   return view(t, rounded, weight->shape);
+}
+
+// torchao's other fake quantisers do not divide a row into one group.
+static plim_tensor *rounded_weight(plim_tape *t, plim_fake_quant *q, plim_tensor *weight) {
+  int64_t out_width = weight->shape.at[0], in_width = weight->shape.at[1], group = q->how.group;
+  plim_dims shape = dims(out_width, in_width / group, group);
+  if (q->how.kind == PLIM_QAT_AXOLOTL) return by_extremes(t, weight, shape);
+  return by_groups(t, q, weight, group < in_width ? shape : weight->shape);
 }
 
 // FakeQuantizedLinear.forward

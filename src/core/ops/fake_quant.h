@@ -9,12 +9,15 @@ typedef enum {
   PLIM_QAT_NONE,
   PLIM_QAT_INT8_INT4, // inputs in 8 bits for each token, weights in 4 bits for each group
   PLIM_QAT_INT4,      // weights alone, in 4 bits for each group
+  PLIM_QAT_AXOLOTL, // as INT8_INT4, with other operators for the weights, whose scales have gradients
   PLIM_QAT_COUNT
 } plim_qat_kind;
 
 typedef struct {
   const char *name;
   int64_t group; // the default
+  bool
+      rounds_all; // also a head that is tied to the embedding and, with adapters, layers without one
 } plim_qat_info;
 
 extern const plim_qat_info plim_qat_table[PLIM_QAT_COUNT];

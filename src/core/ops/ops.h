@@ -65,6 +65,8 @@ plim_tensor *plim_op_sum_dim(plim_tape *t, plim_tensor *x, int dim, bool keep, p
 plim_tensor *plim_op_clamp(plim_tape *t, plim_tensor *x, int bounds); // 1: min or max; 2: both
 // The same with both bounds. Saves a copy of what x was.
 plim_tensor *plim_op_clamp_in_place(plim_tape *t, plim_tensor *x);
+// amax and amin over the last dimension, with keepdim=True. Where several elements are equal, they share the gradient.
+plim_tensor *plim_op_extreme_last(plim_tape *t, plim_tensor *x);
 plim_tensor *plim_op_max_last(plim_tape *t,
                               plim_tensor *x); // over the last dimension, with keepdim=True
 

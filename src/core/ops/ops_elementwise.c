@@ -429,6 +429,32 @@ plim_tensor *sum_numbers(plim_tape *t, plim_tensor *x) {
   return finish(t, n, k_sum(t, x, (1u << x->shape.n) - 1, false, PLIM_FP32), x, NULL);
 }
 
+// grad / mask.sum(-1, keepdim=True) * mask, where the mask says which elements are the extreme ones. The sum is
+// computed from a copy of the mask in 64 bits.
+static void extreme_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
+  plim_tensor *mask = k_binary_as(t, n->saved[0], n->saved[1], PLIM_BOOL);
+  plim_tensor *count = empty(t, in[0]->shape, PLIM_I64),
+              *wide = empty(t, n->saved[0]->shape, PLIM_I64);
+  plim_work_map(t, mask, NULL, wide);
+  plim_work_sum(t, wide, true, count);
+  plim_consume(t, wide);
+  plim_tensor *share = k_binary_as(t, in[0], count, (plim_dtype)in[0]->dtype);
+  out[0] = k_binary_as(t, mask, share, (plim_dtype)in[0]->dtype);
+  consume_all(t, share, count, mask);
+}
+
+plim_tensor *plim_op_extreme_last(plim_tape *t, plim_tensor *x) {
+  plim_grad_node *n = node1(t, extreme_backward, x);
+  if (n) node_save(t, n, x);
+  plim_dims shape = x->shape;
+  shape.at[shape.n - 1] = 1;
+  plim_tensor *row = k_extreme_last(t, x),
+              *out = alias_of(t, row, shape, plim_contiguous_strides(&shape));
+  plim_consume(t, row);
+  if (n) node_save_output(t, n, out);
+  return finish(t, n, out, x, NULL);
+}
+
 // Zeros of the source's shape, into which the gradient is scattered.
 static void max_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
   out[0] = empty(t, n->shape, (plim_dtype)in[0]->dtype);

@@ -196,6 +196,7 @@ static bool has_causal_head(const plim_job *job) {
 // Whether there are logits to save: the loss is computed from all of them.
 static bool has_logits(const plim_job *job) {
   if (job->recipe.scores_again) return false; // the loop needs all of them
+  if (job->qat.kind) return false;            // other losses take the head's weight unrounded
   return job->recipe.loss == PLIM_LOSS_FULL && has_causal_head(job) &&
          job->recipe.method == PLIM_METHOD_TEXTS && !job->recipe.distils;
 }

@@ -67,7 +67,7 @@ static const plim_other_key axolotl[] = {
   MORE("lora_target_parameters.*", "an adapter on these parameters"),
   MORE("peft_trainable_token_indices.*", "training these rows of the embedding"),
   MORE("peft_layer_replication.*", "replicating layers"),
-  MORE("qat.*", "quantisation-aware training"),
+  READ("project_job_qat.c", "qat.*"),
   READ("project_job.c", "neftune_noise_alpha noisy_embedding_alpha"),
   MORE("grokfast_*", "Grokfast's moving average of the gradients"),
   MORE("fp32_norms fp32_norm_classes.*", "norms in float32"),
@@ -259,7 +259,8 @@ static const plim_other_key torchtune[] = {
 
   REFUSED("model.decoder_trainable", "training only the part that sees images", ONLY "False"),
 
-  MORE("quantizer._component_", "quantisation-aware training", ONLY "*QAT*"),
+  {.keys = "quantizer._component_", .effect = PLIM_EFFECT_READ, .what = "project_job_qat.c", ONLY "*Int8DynActInt4WeightQATQuantizer* *Int4WeightOnlyQATQuantizer*"},
+  MORE("quantizer._component_", "quantisation-aware training of this kind", ONLY "*QAT*"),
   MORE("model.encoder_trainable model.fusion_trainable", "training the part that sees images", OFF "frozen"),
   EITHER("model._component_", "torchtune's own implementation of experts and their adapters", ONLY "*.llama4.lora_* *.llama4.qlora_*"),
   EITHER("model._component_", "torchtune's own implementation of experts", ONLY "*.llama4.*"),

@@ -66,11 +66,11 @@ static const plim_value *value_of(const plim_setting *setting) {
   return is_computed ? &setting->computed : &setting->value;
 }
 
-// Whether the row says something about the value; a row without effect is about all values.
+// Whether the row says something about the value; a row without effect is about all values unless it names some.
 static bool is_about(const plim_other_key *row, const plim_setting *setting) {
   char text[256], found[PLIM_KEY_BYTES];
   const plim_value *value = value_of(setting);
-  if (row->effect <= PLIM_EFFECT_READ) return true;
+  if (row->effect <= PLIM_EFFECT_READ && !row->only) return true;
   plim_value_print(value, text, sizeof text);
   if (row->only) return fits_any(row->only, fits_value, text, found);
   return !turns_nothing_on(value) && !fits_any(row->off, fits_value, text, found);

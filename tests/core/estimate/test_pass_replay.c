@@ -40,6 +40,19 @@ TEST(a_pass_sent_again_is_the_same_to_the_byte) {
   compare(&job, "manual loop");
 }
 
+// Layers that round keep their scales until the next pass.
+TEST(a_pass_of_rounding_layers_is_the_same) {
+  plim_job job = job_of("qwen2.5-0.5b");
+  job.qat = (plim_qat){PLIM_QAT_INT8_INT4, 128};
+  compare(&job, "Trainer");
+  job.recipe.is_trainer = false;
+  job.recipe.loss = PLIM_LOSS_EIGHTHS;
+  job.recipe.checkpoint = PLIM_CHECKPOINT_ON;
+  compare(&job, "manual loop");
+  job.qat.kind = PLIM_QAT_AXOLOTL;
+  compare(&job, "as Axolotl");
+}
+
 // Recurrences are folded inside of the passes.
 TEST(a_pass_with_folded_loops_is_the_same) {
   plim_job job = job_of("qwen3.5-27b");

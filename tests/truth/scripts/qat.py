@@ -1,5 +1,6 @@
 """Quantisation-aware training: transformers' models whose linear layers torchao has replaced by fake-quantised ones, as torchtune's
-and Axolotl's trainings do it. Two layers, three steps. TORCHAO is the folder of torchao 0.18.
+and Axolotl's trainings do it. Two layers, three steps. TORCHAO is the folder of torchao 0.18
+(axolotl-*: 0.17, which Axolotl requires).
 
 usage: TORCHAO=FOLDER plimsoll simulate --gpu h200 --steps 0 --writable OUTDIR -- python qat.py OUTDIR [part of a name]
 """
@@ -29,6 +30,7 @@ MODELS = {
 }
 LORA = {"lora": {"r": 8, "dropout": 0.0, "targets": LINEAR, "fp32_adapters": False}}
 BASE = {"batch": 2, "seq": 200, "steps": 3, "qat": "int8-int4", "group": 256}
+AXOLOTL = {"qat": "axolotl-int8-int4", "group": 32}
 EIGHTHS = {"loss": "eighths"}
 FSDP = {"strategy": "fsdp2", "world": 4}
 CASES = {
@@ -56,7 +58,25 @@ CASES = {
     "qat-tied-fsdp-accum": ("tied", FSDP | {"accum": 2}),
     "qat-llama-weights": ("llama", {"qat": "int4"}),
     "qat-llama-weights-ckpt": ("llama", {"qat": "int4", "group": 32, "ckpt": True}),
+    "axolotl-llama": ("llama", AXOLOTL),
+    "axolotl-llama-256": ("llama", AXOLOTL | {"group": 256}),
+    "axolotl-llama-fp32": ("llama", AXOLOTL | {"param_dtype": "fp32"}),
+    "axolotl-llama-amp": ("llama", AXOLOTL | {"param_dtype": "fp32", "amp": "bf16", "ckpt": True}),
+    "axolotl-llama-reentrant": ("llama", AXOLOTL | {"ckpt": True, "reentrant": True}),
+    "axolotl-tied-trainer": ("tied", AXOLOTL | {"loop": "trainer", "ckpt": True}),
+    "axolotl-qwen3-fsdp": ("qwen3", AXOLOTL | FSDP | {"ckpt": True}),
+    "axolotl-llama-lora": ("llama", AXOLOTL | LORA | {"ckpt": True}),
 }
+
+
+def prepare_as_axolotl(case, model):
+    """prepare_model_for_qat of its utils/quantization.py: all linear layers, also a tied head."""
+    from torchao.quantization import quantize_
+    from torchao.quantization.qat import IntxFakeQuantizeConfig, QATConfig
+    from torchao.quantization.qat.fake_quantize_config import Int4WeightFakeQuantizeConfig
+    weight = Int4WeightFakeQuantizeConfig(group_size=case["group"], activation_dtype=torch.bfloat16)
+    inputs = IntxFakeQuantizeConfig(dtype=torch.int8, granularity="per_token", is_symmetric=False)
+    quantize_(model, QATConfig(weight_config=weight, activation_config=inputs))
 
 
 def prepare(case, model):
@@ -72,6 +92,29 @@ def prepare(case, model):
     for layer in model.modules():  # as QATLoRALinear: the layers under adapters alone
         if isinstance(layer, peft.tuners.lora.Linear):
             layer.base_layer = FakeQuantizedLinear.from_linear(layer.base_layer, *configs)
+    return model
+
+
+def build(case, about):
+    if case["qat"].startswith("axolotl"):  # before adapters
+        model, config, kind = versions.build({k: v for k, v in case.items() if k != "lora"}, about)
+        prepare_as_axolotl(case, model)
+        return (add_adapters(case, model) if case.get("lora") else model), config, kind
+    model, config, kind = versions.build(case, about)
+    if about["tie_word_embeddings"]:
+        head, model.lm_head = model.lm_head, None
+    model = prepare(case, model)
+    if about["tie_word_embeddings"]:
+        model.lm_head = head
+    return model, config, kind
+
+
+def add_adapters(case, model):
+    lora = case["lora"]
+    wanted = peft.LoraConfig(r=lora["r"], lora_alpha=2 * lora["r"], lora_dropout=lora["dropout"], target_modules=lora["targets"], bias="none")
+    model = peft.get_peft_model(model, wanted, autocast_adapter_dtype=lora.get("fp32_adapters", True))
+    if case.get("ckpt"):
+        model.enable_input_require_grads()
     return model
 
 
@@ -127,12 +170,7 @@ def record(name, case, about, out):
     if case.get("world"):
         from torch.testing._internal.distributed.fake_pg import FakeStore
         torch.distributed.init_process_group("fake", rank=0, world_size=case["world"], store=FakeStore())
-    model, config, kind = versions.build(case, about)
-    if about["tie_word_embeddings"]:
-        head, model.lm_head = model.lm_head, None
-    model = prepare(case, model)
-    if about["tie_word_embeddings"]:
-        model.lm_head = head
+    model, config, kind = build(case, about)
     if case.get("loss"):
         in_eighths(model)
     if case.get("world"):

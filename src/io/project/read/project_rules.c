@@ -17,7 +17,8 @@ typedef struct {
   int64_t limit;
   plim_knob knob;
   const char *reason;
-  const char *values; // separated by blanks; or NULL
+  const char *values;                          // separated by blanks; or NULL
+  enum { EITHER_WAY, WITH, WITHOUT } adapters; // whether the files have adapters
 } rule;
 
 #define ANY PLIM_DIALECTS
@@ -61,11 +62,22 @@ static const rule rules[] = {
     {TUNE, "ac_mode", 0, PLIM_KNOB_CHECKPOINT,
      "torchtune ignores enable_activation_checkpointing while ac_mode is set"},
 
+    // recipes/qat_distributed.py trains all parameters; QATLoRALinear (modules/peft/lora.py) takes plain weights alone.
+    {TUNE, "quantizer._component_", 0, PLIM_KNOB_LORA_RANK,
+     "this recipe of torchtune trains all parameters; with adapters it is "
+     "qat_lora_finetune_distributed",
+     "*QAT*", WITHOUT},
+    {TUNE, "quantizer._component_", 0, PLIM_KNOB_QUANTISATION,
+     "torchtune's quantisation-aware training takes plain weights alone", "*QAT*", WITH},
+
     // Axolotl 0.19, utils/schemas/validation.py.
     {AXOLOTL, "activation_offloading", 0, PLIM_KNOB_CHECKPOINT,
      "Axolotl offloads activations only with checkpointing"},
     {AXOLOTL, "selective_checkpointing", 0, PLIM_KNOB_CHECKPOINT,
      "selective_checkpointing needs checkpointing"},
+    // utils/schemas/config.py, check_qat_config
+    {AXOLOTL, "qat.weight_dtype", 0, PLIM_KNOB_QUANTISATION,
+     "Axolotl refuses quantised weights with qat", "*", WITH},
     // utils/distributed.py, _get_parallel_config_kwargs
     {AXOLOTL, "dp_shard_size", 1, PLIM_KNOB_STRATEGY, "it needs FSDP"},
     {AXOLOTL, "fp8_enable_fsdp_float8_all_gather", 0, PLIM_KNOB_STRATEGY, "it needs FSDP2"},
@@ -169,7 +181,9 @@ static const plim_setting *reason_to_hold(const plim_project *p, const rule *r) 
 void plim_project_apply_rules(plim_project *p) {
   for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
     plim_project_knob *k = &p->knobs[rules[i].knob];
-    const plim_setting *s = k->is_fixed ? NULL : reason_to_hold(p, &rules[i]);
+    bool is_for_others = rules[i].adapters && (rules[i].adapters == WITH) != plim_project_adapts(p);
+    bool is_free = k->is_fixed || is_for_others;
+    const plim_setting *s = is_free ? NULL : reason_to_hold(p, &rules[i]);
     if (!s) continue;
     k->is_fixed = true;
     snprintf(k->why, sizeof k->why, "%.120s (%.90s)", rules[i].reason,
