@@ -53,6 +53,7 @@ typedef struct {
   bool quantises_on_host;  // and shards the model from there
   bool is_axolotl;         // which leaves some layers out when it quantises
   bool is_torchtune;       // plim_job
+  const char *left_plain;  // layers that are not quantised with the others, with commas; NULL: none
   const char *rope_tables; // as typed: "36x40MiB,64MiB"; NULL: those of the builders
   plim_builder_tables tables[PLIM_MODELS]; // of the model and of the teacher
   bool is_factory;         // LLaMA-Factory, which chooses the attention of some architectures
@@ -301,6 +302,8 @@ plim_err job_understand_versions(const job_args *args, job_request *r, plim_erro
 // The release of a library if it is known, typed or from the files; otherwise 0.
 uint16_t job_release(const job_args *args, plim_library library);
 bool job_release_is_typed(const job_args *args, plim_library library); // by --versions
+// What the plan changes of that, for torchtune.
+void job_note_planned_heads(job_request *r, const plim_job *planned);
 // Refuses a model that this version of transformers does not have yet.
 plim_err job_check_release(const job_request *r, plim_error *error);
 // Tables of rotary positions: typed, or those of torchtune's builders (job_tables.c).

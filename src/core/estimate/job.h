@@ -34,7 +34,8 @@ typedef struct {
   plim_lora lora;            // rank 0: no adapters
   plim_trained trained;      // without adapters: which parameters are trained
   plim_weights_kind weights; // of the frozen projections; all kinds but plain require adapters
-  const char *left_plain;    // a layer that is not quantised with the others; NULL: none
+  // Layers that are not quantised with the others: ends of their paths, separated by commas; NULL: none.
+  const char *left_plain;
   // peft's prepare_model_for_kbit_training: parameters beside the quantised weights become float32.
   bool prepares_kbit;
   // Axolotl: embeddings, head, norms and routers become float32 when all parameters are trained without flash-attn.
