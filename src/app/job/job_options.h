@@ -58,7 +58,8 @@ typedef struct {
   unsigned lora_kernels;      // Axolotl's: JOB_KERNELS_... (job_kernels.c)
   const char *attention_word; // the files' kind of attention, if it is not modelled; NULL: it is
   bool is_torchtune;          // plim_job
-  const char *rope_tables;    // as typed: "36x40MiB,64MiB"; NULL: those of the builders
+  const char *left_plain;  // layers that are not quantised with the others, with commas; NULL: none
+  const char *rope_tables; // as typed: "36x40MiB,64MiB"; NULL: those of the builders
   plim_builder_tables tables[PLIM_MODELS]; // of the model and of the teacher
   bool is_factory;         // LLaMA-Factory, which chooses the attention of some architectures
   bool leaves_attention;   // the files leave the kind of attention to it
@@ -319,6 +320,8 @@ plim_err job_understand_versions(const job_args *args, job_request *r, plim_erro
 // The release of a library if it is known, typed or from the files; otherwise 0.
 uint16_t job_release(const job_args *args, plim_library library);
 bool job_release_is_typed(const job_args *args, plim_library library); // by --versions
+// What the plan changes of that, for torchtune.
+void job_note_planned_heads(job_request *r, const plim_job *planned);
 // Refuses a model that this version of transformers does not have yet.
 plim_err job_check_release(const job_request *r, plim_error *error);
 // Tables of rotary positions: typed, or those of torchtune's builders (job_tables.c).

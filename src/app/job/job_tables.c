@@ -53,16 +53,22 @@ plim_err job_understand_tables(const job_args *args, job_request *r, plim_error 
   return PLIM_OK;
 }
 
+// The largest unit of which it is a multiple.
+static void print_size(uint64_t bytes, char *text, size_t size) {
+  static const char *const units[] = {"", "KiB", "MiB", "GiB"};
+  int i = 0;
+  while (i < 3 && bytes && bytes % 1024 == 0) bytes /= 1024, i++;
+  snprintf(text, size, "%llu%s", (unsigned long long)bytes, units[i]);
+}
+
 void job_describe_tables(const plim_job *job, char *text, size_t size) {
-  static const uint64_t mebi = 1 << 20;
   size_t used = 0;
   *text = 0;
   for (int i = 0; i < PLIM_MODELS && used < size; i++) {
-    const plim_rope_tables *x = &job->rope_tables[i];
-    bool is_round = x->bytes % mebi == 0;
-    if (!x->count) continue;
-    used += (size_t)snprintf(
-        text + used, size - used, "%s%lldx%llu%s", used ? "," : "", (long long)x->count,
-        (unsigned long long)(is_round ? x->bytes / mebi : x->bytes), is_round ? "MiB" : "");
+    char each[32];
+    print_size(job->rope_tables[i].bytes, each, sizeof each);
+    if (job->rope_tables[i].count)
+      used += (size_t)snprintf(text + used, size - used, "%s%lldx%s", used ? "," : "",
+                               (long long)job->rope_tables[i].count, each);
   }
 }

@@ -43,20 +43,28 @@ static void fit_to_factory(const job_args *args, job_request *r) {
 }
 
 // torchtune/modules/attention.py: k and v are expanded and flattened, which copies them.
-static void mention_copied_heads(const job_args *args, job_request *r) {
-  const plim_config *c = &r->job.model;
-  if (args->is_torchtune && c->kv_heads && c->kv_heads < c->heads)
-    plim_note_add(&r->notes, "unmodelled.copied_heads", "attention",
+static bool keeps_copied_heads(const plim_job *job) {
+  const plim_config *c = &job->model;
+  return job->is_torchtune && c->kv_heads && c->kv_heads < c->heads &&
+         job->recipe.checkpoint == PLIM_CHECKPOINT_OFF;
+}
+
+static void mention_copied_heads(const plim_job *job, plim_notes *notes) {
+  if (keeps_copied_heads(job))
+    plim_note_add(notes, "unmodelled.copied_heads", "attention",
                   "torchtune copies keys and values for every query head, which is not modelled; "
-                  "where layers are not checkpointed, the run needs a few percent more memory than "
-                  "predicted");
+                  "without checkpointing, the run needs a few percent more memory than predicted");
+}
+
+void job_note_planned_heads(job_request *r, const plim_job *planned) {
+  if (!keeps_copied_heads(&r->job)) mention_copied_heads(planned, &r->notes);
 }
 
 plim_err job_fit_attention(const job_args *args, job_request *r, plim_error *error) {
   const plim_family *family = r->job.model.family;
   uint16_t release = plim_versions_used(&r->job.versions, PLIM_LIBRARY_TRANSFORMERS);
   fit_to_factory(args, r);
-  mention_copied_heads(args, r);
+  mention_copied_heads(&r->job, &r->notes);
   if (release >= family->sdpa_from || r->job.recipe.attention != PLIM_ATTENTION_SDPA)
     return PLIM_OK;
   if (job_is_typed(args, &args->attention)) {
@@ -110,6 +118,17 @@ const char *job_version_origin(const job_args *args, plim_library library, char 
 }
 
 // Without any version that is known, the sentence is the short one, with what is said about others.
+// torchtune has models and adapters of its own. The names of the releases that were read.
+static void describe_torchtune(const job_request *r, char *text, size_t size) {
+  snprintf(
+      text, size,
+      "torch %s, torchtune 0.7%s (other versions may differ), whose attention and norms are "
+      "predicted as those of transformers %s",
+      plim_release_words(plim_versions_used(&r->job.versions, PLIM_LIBRARY_TORCH)).text,
+      r->job.weights != PLIM_WEIGHTS_PLAIN ? " with torchao 0.18" : "",
+      plim_release_words(plim_versions_used(&r->job.versions, PLIM_LIBRARY_TRANSFORMERS)).text);
+}
+
 static void describe_versions(const job_args *args, const job_request *r, const char *others,
                               char *text, size_t size) {
   static const plim_library order[] = {PLIM_LIBRARY_TORCH, PLIM_LIBRARY_TRANSFORMERS,
@@ -119,6 +138,10 @@ static void describe_versions(const job_args *args, const job_request *r, const 
   bool is_any_known = false;
   for (int i = 0; i < PLIM_LIBRARIES; i++)
     is_any_known = is_any_known || plim_versions_get(&r->job.versions, (plim_library)i);
+  if (args->is_torchtune && !is_any_known) {
+    describe_torchtune(r, text, size);
+    return;
+  }
   for (size_t i = 0; i < sizeof order / sizeof *order && used < size; i++) {
     char place[300];
     if (!is_used(r, order[i])) continue;
@@ -161,7 +184,7 @@ void job_note_other_versions(const job_args *args, job_request *r, const plim_es
                              const plim_version_need *all, size_t count) {
   char text[400], others[160];
   size_t at = 0;
-  if (!count) return;
+  if (!count || args->is_torchtune) return;
   snprintf(others, sizeof others,
            "not pinned: the newest that were measured; the range holds transformers %s to %s",
            plim_release_words(all[0].versions.transformers).text,

@@ -116,6 +116,11 @@ void project_job_fill_tune(project_job *p, job_args *args);
 // Part of project_job_fill: layers that round while they are trained (project_job_qat.c).
 void project_job_fill_qat(project_job *p, job_args *args);
 
+// A key that only torchtune's distributed recipes read; NULL: none is set.
+const char *project_job_distributed_key(const project_job *p);
+// Adds a note if the plan's number of passes per step changes what a distillation learns.
+void project_job_note_passes(const plim_job *own, const plim_job *planned, plim_notes *notes);
+
 // Part of project_job_fill: what GaLore and APOLLO project (project_job_projection.c).
 void project_job_fill_projection(project_job *p, job_args *args);
 

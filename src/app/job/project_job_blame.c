@@ -42,18 +42,18 @@ static plim_err blame_conf(const project_job *p, const plim_knob_place *place, c
 
 // ---- the program to simulate ------------------------------------------------------------------------
 
-// Commands that start a training from a file.
+// Commands that start a training from a file, as they follow "plimsoll simulate".
 static const struct {
   plim_dialect dialect; // PLIM_DIALECTS: any
   const char *ending, *command;
 } programs[] = {
-    {PLIM_DIALECT_AXOLOTL, ".yml", "axolotl train"},
-    {PLIM_DIALECT_AXOLOTL, ".yaml", "axolotl train"},
-    {PLIM_DIALECT_LLAMA_FACTORY, ".yaml", "llamafactory-cli train"},
-    {PLIM_DIALECT_LLAMA_FACTORY_V1, ".yaml", "env USE_V1=1 llamafactory-cli train"},
-    {PLIM_DIALECT_TORCHTUNE, ".yaml", "tune run RECIPE --config"},
-    {PLIM_DIALECTS, ".py", "python"},
-    {PLIM_DIALECTS, ".sh", "bash"},
+    {PLIM_DIALECT_AXOLOTL, ".yml", "-- axolotl train"},
+    {PLIM_DIALECT_AXOLOTL, ".yaml", "-- axolotl train"},
+    {PLIM_DIALECT_LLAMA_FACTORY, ".yaml", "-- llamafactory-cli train"},
+    {PLIM_DIALECT_LLAMA_FACTORY_V1, ".yaml", "-- env USE_V1=1 llamafactory-cli train"},
+    {PLIM_DIALECT_TORCHTUNE, ".yaml", "-- tune run RECIPE --config"},
+    {PLIM_DIALECTS, ".py", "-- python"},
+    {PLIM_DIALECTS, ".sh", "-- bash"},
 };
 
 static bool ends_with(const char *text, const char *ending) {
@@ -61,15 +61,24 @@ static bool ends_with(const char *text, const char *ending) {
   return size > n && strcmp(text + size - n, ending) == 0;
 }
 
-// The command for the first file that has one, or NULL.
-static const char *program_of(const plim_project *p, const char **path) {
+enum { COMMAND_BYTES = 200 };
+
+// A comment in torchtune's file says which recipe reads it.
+static const char *with_recipe(const plim_project_file *f, const char *command,
+                               char own[COMMAND_BYTES]) {
+  bool is_tune = f->is.dialect == PLIM_DIALECT_TORCHTUNE;
+  return is_tune && plim_project_simulate_tune(f, own, COMMAND_BYTES) ? own : command;
+}
+
+// The command for the first file that has one, or NULL. `own` has room for a command.
+static const char *program_of(const plim_project *p, const char **path, char own[COMMAND_BYTES]) {
   for (size_t i = 0; i < p->files.len; i++) {
     const plim_project_file *f = p->files.at[i];
     for (size_t k = 0; k < sizeof programs / sizeof *programs; k++) {
       bool is_its = programs[k].dialect == PLIM_DIALECTS || programs[k].dialect == f->is.dialect;
       if (!is_its || !ends_with(f->path, programs[k].ending)) continue;
       *path = f->path;
-      return programs[k].command;
+      return with_recipe(f, programs[k].command, own);
     }
   }
   return NULL;
@@ -77,7 +86,8 @@ static const char *program_of(const plim_project *p, const char **path) {
 
 plim_err project_job_name_program(const project_job *p, plim_err err, plim_error *error) {
   static const char usual[] = "-- python train.py";
-  const char *path = NULL, *command = err && error ? program_of(&p->project, &path) : NULL;
+  char own[COMMAND_BYTES];
+  const char *path = NULL, *command = err && error ? program_of(&p->project, &path, own) : NULL;
   char *at = command ? strstr(error->hint, usual) : NULL, hint[sizeof error->hint];
   char *quoted = NULL;
   size_t size = 0;
@@ -85,8 +95,8 @@ plim_err project_job_name_program(const project_job *p, plim_err err, plim_error
   if (!out) return err;
   plim_shell_quote(out, path);
   fclose(out);
-  int n = snprintf(hint, sizeof hint, "%.*s-- %s %s%s", (int)(at - error->hint), error->hint,
-                   command, quoted ? quoted : path, at + sizeof usual - 1);
+  int n = snprintf(hint, sizeof hint, "%.*s%s %s%s", (int)(at - error->hint), error->hint, command,
+                   quoted ? quoted : path, at + sizeof usual - 1);
   if (n < (int)sizeof hint) memcpy(error->hint, hint, sizeof hint);
   free(quoted);
   return err;

@@ -1,5 +1,6 @@
 // What only torchtune's recipes and models have.
 #include <string.h>
+#include <strings.h>
 
 #include "model_names.h"
 #include "project_job.h"
@@ -63,9 +64,75 @@ static void fill_tables(const project_job *p, const char *builder, const char *l
     out->positions = s->value.integer;
 }
 
+// ---- Llama 3.2 with images --------------------------------------------------------------------------
+
+static bool is_frozen(const project_job *p) {
+  const plim_setting *s = setting_at(p, "model.decoder_trainable");
+  return !s || strcasecmp(text_of(s), "frozen") == 0;
+}
+
+// Functions of data sets that have images.
+static bool has_images(const project_job *p) {
+  const char *data = text_of(setting_at(p, "dataset._component_"));
+  return !*data || strstr(data, "multimodal") || strncmp(data, "torchtune.datasets.", 19) != 0;
+}
+
+// models/llama3_2_vision/_component_builders.py, lora_llama3_2_vision_decoder: a frozen decoder has plain attention, and
+// quantises its MLPs. A text without images passes by everything that is trained.
+static void fill_frozen_decoder(project_job *p, job_args *a) {
+  const char *builder = text_of(setting_at(p, "model._component_"));
+  const char *name = strrchr(builder, '.');
+  bool has_adapters = name && strstr(name, "lora_llama3_2_vision_");
+  if (!has_adapters || !is_frozen(p)) return;
+  a->left_plain = "self_attn.q_proj,self_attn.k_proj,self_attn.v_proj,self_attn.o_proj";
+  note(p, "assumed.frozen_decoder", "lora_targets",
+       "the decoder is frozen (decoder_trainable), so only the layers that attend to images and "
+       "the part that sees images have adapters; predicted with adapters on the decoder's layers "
+       "as well, which need a little more memory than the run%s",
+       a->weights ? "; its attention is not quantised, which is predicted" : "");
+  if (!has_images(p))
+    note(p, "reads.untrained", NULL,
+         "%s has no images, so no trained parameter is used and the run stops in backward "
+         "(element 0 of tensors does not require grad): use a data set with images, or set "
+         "decoder_trainable: lora",
+         text_of(setting_at(p, "dataset._component_")));
+}
+
+// ---- several GPUs -----------------------------------------------------------------------------------
+
+const char *project_job_distributed_key(const project_job *p) {
+  static const char *const keys[] = {"tensor_parallel_dim", "data_parallel_shard_dim",
+                                     "data_parallel_replicate_dim", "custom_sharded_layers"};
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+    const plim_setting *s = project_job_setting(p, keys[i], "");
+    bool is_its = p->project.dialect == PLIM_DIALECT_TORCHTUNE && s &&
+                  strncmp(s->key, keys[i], strlen(keys[i])) == 0;
+    if (is_its) return keys[i];
+  }
+  return NULL;
+}
+
+// ---- distillation -----------------------------------------------------------------------------------
+
+// knowledge_distillation_*.py: backward is of the mean of each micro batch, and scale_grads then divides the sum of these
+// gradients by the tokens of all.
+void project_job_note_passes(const plim_job *own, const plim_job *planned, plim_notes *notes) {
+  int now = own->recipe.accumulate, next = planned->recipe.accumulate;
+  if (!own->recipe.distils || now < 1 || next < 1 || now == next) return;
+  plim_note_add(
+      notes, "assumed.gradient_scale", "accumulate",
+      "torchtune's distillation divides the sum of each micro batch's mean gradient by "
+      "all tokens, so with accumulate %d instead of %d gradients are %.3g times as large; "
+      "AdamW evens that out, SGD does not (--fix micro_batch=%d to keep them)",
+      next, now, (double)next / now, (int)own->recipe.batch);
+}
+
+// ---- all of it --------------------------------------------------------------------------------------
+
 void project_job_fill_tune(project_job *p, job_args *a) {
   if (p->project.dialect != PLIM_DIALECT_TORCHTUNE) return;
   fill_recipe(p, a);
+  fill_frozen_decoder(p, a);
   if (job_is_typed(a, &a->rope_tables) || job_is_typed(a, &a->model)) return;
   fill_tables(p, "model._component_", "model.max_seq_len", &a->tables[0]);
   fill_tables(p, "teacher_model._component_", "teacher_model.max_seq_len", &a->tables[1]);

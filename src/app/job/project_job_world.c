@@ -82,6 +82,15 @@ plim_err project_job_check_world(project_job *p, job_args *a, plim_error *error)
   int64_t steps;
   bool is_open = a->world == JOB_UNSET && p->run.world.origin == PLIM_ABSENT;
   if (!is_open) return PLIM_OK;
+  const char *distributed = project_job_distributed_key(p);
+  if (distributed && !is_sharded(p, a)) {
+    a->world = USUAL_GPUS;
+    plim_note_add(&p->notes, "assumed.gpus", "world",
+                  "%s is a key of torchtune's distributed recipes, which shard with FSDP2: "
+                  "assuming %d GPUs (--world N to change)",
+                  distributed, USUAL_GPUS);
+    return PLIM_OK;
+  }
   bool is_zero = strncmp(p->run.strategy.text, "zero", 4) == 0;
   if (is_sharded(p, a) && is_zero && is_plain_script(&p->project))
     plim_note_add(&p->notes, "assumed.gpus", "world",

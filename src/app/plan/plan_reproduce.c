@@ -157,7 +157,7 @@ static job_args args_of(const plan_result *r, const plan_for_card *c, const plim
   take_adapters(&job, r->args, &c->request, &a);
   take_trained(&job, r->args, &a);
   take_sharding(&job, r->args, &a);
-  a.is_torchtune = job.is_torchtune && job.lora.rank;
+  a.is_torchtune = job.is_torchtune;
   job_describe_tables(&job, tables, TABLES_BYTES);
   a.rope_tables = *tables ? tables : NULL;
   return a;

@@ -49,13 +49,26 @@ static const struct {
     {PLIM_DIALECT_TRL, "python SCRIPT --config "},
 };
 
+// The file's comment says which recipe reads it.
+static plim_err tune_line(const plim_project *p, char **line, const char *usual, const char *file,
+                          plim_error *error) {
+  char start[184], own[200];
+  bool has_recipe = false;
+  for (size_t i = 0; i < p->files.len && !has_recipe; i++)
+    has_recipe = p->files.at[i]->is.dialect == PLIM_DIALECT_TORCHTUNE &&
+                 plim_project_tune_start(p->files.at[i], start, sizeof start);
+  if (has_recipe) snprintf(own, sizeof own, "%s --config ", start);
+  return add_line(line, has_recipe ? own : usual, file, error);
+}
+
 // A line for the user to complete or to confirm. A trainer may be started in other ways, so it is not simply run.
 static plim_err ask_line(const plim_project *p, char **line, plim_error *error) {
   for (size_t i = 0; i < sizeof starts / sizeof *starts; i++) {
     const char *file = plan_file_of(p, starts[i].dialect);
     bool is_script = file && strstr(file, ".py");
     if (p->dialect == starts[i].dialect && file && !is_script)
-      return add_line(line, starts[i].line, file, error);
+      return p->dialect == PLIM_DIALECT_TORCHTUNE ? tune_line(p, line, starts[i].line, file, error)
+                                                  : add_line(line, starts[i].line, file, error);
   }
   static const plan_edits none = {0};
   char *script;

@@ -192,6 +192,14 @@ static bool changes_evaluation(const project_job *files, const plim_job *own,
          (!job_evaluation_matters(&before, own) || after.logits_bytes > before.logits_bytes);
 }
 
+// What only the plan's settings make worth saying.
+static void note_planned(plan_for_card *c) {
+  if (!c->plan.rungs.len) return;
+  plim_job planned = plim_choice_job(&c->asked, &c->plan.rungs.at[0].choice);
+  job_note_planned_heads(&c->request, &planned);
+  project_job_note_passes(&c->request.job, &planned, &c->request.notes);
+}
+
 static void note_evaluation(const project_job *files, plan_for_card *c) {
   project_job_note_evaluation(files, &c->request.job, &c->plan.before, false, &c->request.notes);
   if (!c->plan.rungs.len) return;
@@ -251,6 +259,7 @@ static plim_err plan_card(const plan_args *args, const project_job *files, const
   first.known = &c->known;
   if (!err) err = plim_plan_make(&first, &c->plan, error);
   if (!err) note_length(c);
+  if (!err) note_planned(c);
   if (!err && files) note_evaluation(files, c);
   if (!err && files) note_fp8(files, c);
   if (!err && c->request.notes.has_no_memory) err = plim_no_memory(error);

@@ -357,12 +357,23 @@ static void narrow(void *context, plim_tensor *p, size_t trained) {
   if (!p->quant && p->dtype != n->dtype) plim_retype(n->t, p, n->dtype);
 }
 
-// llm_int8_skip_modules: layers with this name keep their weights.
-static void leave_plain(plim_model *m, const char *name) {
+// Whether one of the names, which commas separate, is the path or its end behind a dot.
+static bool ends_path(const char *names, const char *path) {
+  size_t whole = strlen(path);
+  for (; *names; names += *names == ',') {
+    size_t n = strcspn(names, ",");
+    bool fits = n <= whole && strncmp(path + whole - n, names, n) == 0;
+    if (fits && (n == whole || path[whole - n - 1] == '.')) return true;
+    names += n;
+  }
+  return false;
+}
+
+// llm_int8_skip_modules: layers with these names keep their weights.
+static void leave_plain(plim_model *m, const char *names) {
   for (size_t i = 0; i < m->names.len; i++) {
-    const char *path = m->names.at[i].path, *dot = path ? strrchr(path, '.') : NULL;
-    if (path && strcmp(dot ? dot + 1 : path, name) == 0)
-      m->names.at[i].tensor->is_projection = false;
+    const char *path = m->names.at[i].path;
+    if (path && ends_path(names, path)) m->names.at[i].tensor->is_projection = false;
   }
 }
 

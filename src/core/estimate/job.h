@@ -38,7 +38,8 @@ typedef struct {
   // Layers that round while they are trained: all linear layers whose inputs are whole groups; unless its row of
   // plim_qat_table says all, no head that is tied to the embedding and, with adapters, only the layers that have them.
   plim_qat qat;
-  const char *left_plain; // a layer that is not quantised with the others; NULL: none
+  // Layers that are not quantised with the others: ends of their paths, separated by commas; NULL: none.
+  const char *left_plain;
   // peft's prepare_model_for_kbit_training: parameters beside the quantised weights become float32.
   bool prepares_kbit;
   // Axolotl: embeddings, head, norms and routers become float32 beforehand, and 16 bits again afterwards, but for routers;

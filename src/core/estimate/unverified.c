@@ -163,8 +163,11 @@ static bool shards_labels(const plim_job *job) {
 
 static bool trains_more_elsewhere(const plim_job *job) {
   const plim_lora *l = &job->lora;
-  bool trains_more = l->rank && (l->saved || l->uses_dora || l->bias || plim_lora_names_head(l));
-  return trains_more && (is_quantised(job) || job->sharding.strategy != PLIM_SHARD_NONE);
+  bool trains_others = l->rank && (l->saved || l->bias || plim_lora_names_head(l));
+  bool is_recorded = job->is_torchtune || !is_quantised(job); // DoRA
+  bool is_shared = job->sharding.strategy != PLIM_SHARD_NONE;
+  return (trains_others && (is_quantised(job) || is_shared)) ||
+         (l->rank && l->uses_dora && (!is_recorded || is_shared));
 }
 
 static bool trains_part_elsewhere(const plim_job *job) {
@@ -189,6 +192,10 @@ static bool compares_narrow_logits(const plim_job *job) {
 
 static bool is_of_torchtune(const plim_job *job) {
   return job->recipe.distils || job->recipe.method == PLIM_METHOD_DPO_TUNE;
+}
+
+static bool has_layers_of_torchtune(const plim_job *job) {
+  return job->is_torchtune || is_of_torchtune(job);
 }
 
 static bool tunes_on_several(const plim_job *job) {
@@ -315,9 +322,11 @@ static const struct {
      "against a measurement"},
     {compares_elsewhere, "training from preferences with quantised weights, with Liger-Kernel or "
                          "on several GPUs was not checked against a measurement"},
-    {is_of_torchtune,
-     "torchtune's layers are predicted as those of transformers; torchtune's loop and losses were "
-     "checked against recordings, but only with models of transformers"},
+    {has_layers_of_torchtune,
+     "torchtune's attention, norms and rotary positions are predicted as those of transformers; "
+     "its linear layers, adapters and 4-bit weights were checked against recordings"},
+    {is_of_torchtune, "torchtune's loop and losses were checked against recordings, but only with "
+                      "models of transformers"},
     {tunes_on_several,
      "torchtune of 2026 is assumed on several GPUs, which keeps the embedding and the head "
      "gathered "

@@ -589,10 +589,9 @@ static const char *only_exports(const plim_settings *s, plim_dialect dialect) {
                    : NULL;
 }
 
-// A file of torchtune without an optimizer.
+// A file of torchtune without an optimizer. That of asynchronous GRPO has it below "training", and is refused by its keys.
 static const char *task_of_tune(const plim_settings *s) {
-  if (plim_settings_has_below(s, "orchestration."))
-    return "it trains with generated answers (GRPO), which is not supported yet";
+  if (plim_settings_has_below(s, "orchestration.")) return NULL;
   if (plim_settings_has_below(s, "tasks."))
     return "it only evaluates a model: it configures no optimizer";
   if (plim_settings_find(s, "max_new_tokens"))

@@ -257,7 +257,8 @@ static const plim_other_key torchtune[] = {
   REFUSED("grpo_samples num_generations inference.* orchestration.* postprocessing.* reward_functions.*", "training with generated answers"),
   REFUSED("model._component_ policy_model._component_", "a builder of a classifier", ONLY "*classifier*"),
 
-  REFUSED("model.decoder_trainable", "training only the part that sees images", ONLY "False"),
+  REFUSED("model.decoder_trainable", "training with a frozen decoder", ONLY "False"),
+  REFUSED("model._component_", "training with a frozen decoder, the default without decoder_trainable,", ONLY "*.llama3_2_vision.llama3_2_vision_*", UNLESS "model.decoder_trainable=*"),
 
   {.keys = "quantizer._component_", .effect = PLIM_EFFECT_READ, .what = "project_job_qat.c", ONLY "*Int8DynActInt4WeightQATQuantizer* *Int4WeightOnlyQATQuantizer*"},
   MORE("quantizer._component_", "quantisation-aware training of this kind", ONLY "*QAT*"),
@@ -270,8 +271,9 @@ static const plim_other_key torchtune[] = {
   EITHER("quantizer._component_ quantizer", "this way to quantise"),
   LESS("ac_mode", "recomputing the layers that ac_mode and ac_option select", ONLY "full selective"),
   READ("ac_mode", "ac_option"),
-  EITHER("model.decoder_trainable", "a choice of the parts that have adapters", ONLY "frozen"),
-  FREE("it says what the builder's name says", "model.decoder_trainable"),
+  MORE("model.decoder_trainable", "training the whole decoder beside the adapters", ONLY "full"),
+  READ("project_job_tune.c: all GPUs shard, unless they replicate", "data_parallel_shard_dim"),
+  READ("project_job_tune.c; other values say what the builder's name says", "model.decoder_trainable"),
   EITHER("model.vision_* model.encoder_* model.decoder_* model.fusion_* model.image_size tokenizer.image_size", "the part of the model that sees images"),
   EITHER("data_parallel_replicate_dim", "hybrid sharding (shards replicated between groups of GPUs)", OFF "1"),
   FREE("it is used with tensor_parallel_dim above 1, which is refused", "tensor_parallel_plan.*"),

@@ -128,6 +128,28 @@ TEST(builders_name_models) {
   CHECK(builds("torchtune.models.x", NULL) && builds("", NULL), "none");
 }
 
+static bool has_tables(const char *function, int64_t positions, int64_t widths, bool each) {
+  plim_builder_tables t;
+  plim_tables_of_builder(function, &t);
+  return t.positions == positions && t.widths == widths && t.is_of_each_layer == each;
+}
+
+// Counted in the buffers of torchtune 0.7's models.
+TEST(builders_say_which_tables_of_positions_there_are) {
+#define TUNE "torchtune.models."
+  CHECK(has_tables(TUNE "qwen3.lora_qwen3_8b_instruct", 40960, 2, true), "one for each layer");
+  CHECK(has_tables(TUNE "qwen3.qlora_qwen3_8b_base", 32768, 2, true), "a shorter one");
+  CHECK(has_tables(TUNE "qwen3.qwen3_8b_instruct", 40960, 2, false), "one for all layers");
+  CHECK(has_tables(TUNE "qwen2_5.lora_qwen2_5_14b_base", 131072, 2, true), "base is longer");
+  CHECK(has_tables(TUNE "qwen2_5.lora_qwen2_5_3b", 32768, 2, true), "but not here");
+  CHECK(has_tables(TUNE "llama3_1.lora_llama3_1_8b", 131072, 1, false), "shared by all layers");
+  CHECK(has_tables(TUNE "llama3.lora_llama3_8b", 8192, 1, true), "not before 3.1");
+  CHECK(has_tables(TUNE "llama4.lora_llama4_scout_17b_16e", 10485760, 1, false), "llama4");
+  CHECK(has_tables(TUNE "phi4.lora_phi4_14b", 16384, 2, true), "phi4");
+  CHECK(has_tables("my.models.llama3.lora_llama3_8b", 0, 0, false), "one's own");
+#undef TUNE
+}
+
 // Every builder of a language model of torchtune 0.6 is a model that is known, or one of a family that is refused by name.
 TEST(all_builders_of_torchtune_are_known) {
   static const char *const builders[] = {"gemma.gemma_2b",

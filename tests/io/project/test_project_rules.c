@@ -24,8 +24,6 @@ TEST(knobs_that_frameworks_tie_to_a_setting_are_held) {
     const char *reason;
   } cases[] = {
       {TUNE "optimizer_in_bwd: True\n", PLIM_KNOB_ACCUMULATE, "(optimizer_in_bwd)"},
-      {TUNE "enable_activation_offloading: True\n", PLIM_KNOB_CHECKPOINT,
-       "only with checkpointing"},
       {AXOLOTL "activation_offloading: true\n", PLIM_KNOB_CHECKPOINT, "only with checkpointing"},
       {AXOLOTL "activation_offloading: legacy\n", PLIM_KNOB_CHECKPOINT, "only with checkpointing"},
       {AXOLOTL "flash_attn_fuse_mlp: true\n", PLIM_KNOB_LORA_RANK, "fused MLPs"},
@@ -54,6 +52,8 @@ TEST(knobs_that_frameworks_tie_to_a_setting_are_held) {
 TEST(settings_that_are_off_hold_nothing) {
   static const char *const texts[] = {
       TUNE "optimizer_in_bwd: False\nenable_activation_offloading: False\n",
+      // A plan may turn both off; the pair alone is refused.
+      TUNE "enable_activation_checkpointing: True\nenable_activation_offloading: True\n",
       AXOLOTL "activation_offloading: false\ntiled_mlp: null\n",
       FACTORY "use_badam: false\nuse_galore: false\npure_bf16: false\n",
       AXOLOTL "use_badam: true\n", // a key of another framework

@@ -206,6 +206,11 @@ bool plim_project_accumulation(const plim_project *p, int64_t micro_batch, int64
 // The line of a comment with torchtune's launch command. Of several, that which names this file: a comment may also say how
 // another model is trained, such as the teacher of a distillation. NULL: none.
 const char *plim_project_tune_command(const plim_project_file *f, size_t *size, int *number);
+// The beginning of that command, up to the recipe: "tune run --nproc_per_node 4 full_finetune_distributed". False: there is
+// none, or it does not fit.
+bool plim_project_tune_start(const plim_project_file *f, char *out, size_t size);
+// What follows "plimsoll simulate" to run it with a configuration: "--gpus 4 -- tune run ... --config". False: as above.
+bool plim_project_simulate_tune(const plim_project_file *f, char *out, size_t size);
 
 // How the files train, where it is not by texts and is modelled (project_unmodelled.c).
 typedef struct {

@@ -631,10 +631,28 @@ static const struct {
      "hybrid sharding (shards replicated between groups of GPUs)"},
 };
 
+// torchtune's distributed recipes shard over all GPUs that are left.
+static void hint_tune(const plim_project *p, size_t file, const plim_setting *setting,
+                      plim_error *error) {
+  const plim_project_knob *world = &p->knobs[PLIM_KNOB_WORLD];
+  char count[24] = "N";
+  if (world->value.kind == PLIM_VALUE_INTEGER && world->value.integer > 0)
+    snprintf(count, sizeof count, "%lld", (long long)world->value.integer);
+  plim_error_hint(error,
+                  "set %.40s: 1 there; torchtune then shards with FSDP2 over all GPUs: plimsoll "
+                  "plan %.120s --world %s --gpu GPU",
+                  setting->key, p->files.at[file]->path, count);
+}
+
 static plim_err refuse_parallel(const plim_project *p, size_t file, const plim_setting *setting,
                                 const char *what, plim_error *error) {
   plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s is not supported yet (%s)", what,
                            setting ? setting->key : "set in the files");
+  if (setting && p->dialect == PLIM_DIALECT_TORCHTUNE) {
+    plim_error_at(error, plim_source_byte(p->files.at[file], setting->span.begin));
+    hint_tune(p, file, setting, error);
+    return plim_error_file_of(p, file, err, error);
+  }
   plim_error_hint(error,
                   "remove it there; or, to plan with FSDP instead: plimsoll plan --model MODEL "
                   "--batch N --strategy fsdp2 --world N --gpu GPU");

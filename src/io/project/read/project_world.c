@@ -125,34 +125,101 @@ const char *plim_project_tune_command(const plim_project_file *f, size_t *size, 
   return found;
 }
 
-// The number behind "--nproc_per_node" in the command; 0: none.
-static int64_t launched(const char *line, size_t size) {
-  static const char flag[] = "--nproc_per_node";
-  const char *at = memmem(line, size, flag, sizeof flag - 1);
+// The word at `at`, which is moved behind it and the blanks that follow.
+static size_t take_word(const char **at, const char *end, const char **word) {
+  *word = *at;
+  while (*at < end && !strchr(" \t\r\\", **at)) ++*at;
+  size_t n = (size_t)(*at - *word);
+  while (*at < end && strchr(" \t\r", **at)) ++*at;
+  return n;
+}
+
+static int64_t count_behind(const char *line, size_t size, const char *flag) {
+  const char *at = memmem(line, size, flag, strlen(flag));
   if (!at) return 0;
-  at += sizeof flag - 1;
+  at += strlen(flag);
   int64_t count = strtoll(at + (*at == ' ' || *at == '='), NULL, 10);
   return count > 0 && count <= MOST ? count : 0;
 }
 
-// torchtune's configurations do not set the number of GPUs; a comment at their start has the command to launch them.
+// "tune run --nproc_per_node 4 full_finetune_distributed": to the first word that belongs to no flag of torchrun.
+bool plim_project_tune_start(const plim_project_file *f, char *out, size_t size) {
+  static const char start[] = "tune run ";
+  size_t length = 0, n = 0;
+  int number;
+  const char *line = plim_project_tune_command(f, &length, &number), *end = line + length, *word;
+  const char *begin = line ? memmem(line, length, start, sizeof start - 1) : NULL;
+  if (!begin) return false;
+  for (const char *at = begin + sizeof start - 1; (n = take_word(&at, end, &word)) && *word == '-';)
+    if (!memchr(word, '=', n)) take_word(&at, end, &word);
+  bool fits = n && (size_t)(word + n - begin) < size;
+  if (fits) snprintf(out, size, "%.*s", (int)(word + n - begin), begin);
+  return fits;
+}
+
+bool plim_project_simulate_tune(const plim_project_file *f, char *out, size_t size) {
+  char start[160], gpus[24] = "";
+  if (!plim_project_tune_start(f, start, sizeof start)) return false;
+  int64_t count = count_behind(start, strlen(start), "--nproc_per_node");
+  if (count > 1) snprintf(gpus, sizeof gpus, "--gpus %lld ", (long long)count);
+  return snprintf(out, size, "%s-- %s --config", gpus, start) < (int)size;
+}
+
+typedef struct {
+  int64_t nodes, each; // GPUs of each machine; 0: not known
+  int line;
+} launched;
+
+// The numbers of the launch command.
+static launched of_command(const plim_project_file *f) {
+  size_t size = 0;
+  launched l = {0};
+  const char *line = plim_project_tune_command(f, &size, &l.line);
+  if (line) l.each = count_behind(line, size, "--nproc_per_node");
+  if (line) l.nodes = count_behind(line, size, "--nnodes");
+  return l;
+}
+
+// "# To launch on 2 nodes w/ 8 devices on a SLURM cluster": a script of Slurm has the command.
+static launched of_sentence(const plim_project_file *f) {
+  static const char start[] = "To launch on ";
+  int number = 1;
+  for (const char *line = f->text; *line; number++) {
+    size_t size = strcspn(line, "\n");
+    const char *at = *line == '#' ? memmem(line, size, start, sizeof start - 1) : NULL;
+    long long nodes = 0, each = 0;
+    if (at && sscanf(at + sizeof start - 1, "%lld nodes w/ %lld devices", &nodes, &each) == 2 &&
+        nodes > 0 && each > 0 && nodes <= MOST / each)
+      return (launched){nodes, each, number};
+    line += size + (line[size] != 0);
+  }
+  return (launched){0};
+}
+
+static plim_project_knob defaulted(int64_t count) {
+  return (plim_project_knob){.origin = PLIM_DEFAULTED,
+                             .value = {.kind = PLIM_VALUE_INTEGER, .integer = count}};
+}
+
+// torchtune's configurations do not set the number of GPUs; a comment at their start says how to launch them.
 static void take_comment(plim_project *p) {
-  plim_project_knob *world = &p->knobs[PLIM_KNOB_WORLD];
+  plim_project_knob *world = &p->knobs[PLIM_KNOB_WORLD], *nodes = &p->knobs[PLIM_KNOB_NODES];
   if (p->dialect != PLIM_DIALECT_TORCHTUNE || world->origin != PLIM_ABSENT) return;
   for (size_t i = 0; i < p->files.len; i++) {
     const plim_project_file *f = p->files.at[i];
-    size_t size = 0;
-    int number = 0;
     if (f->is.dialect != PLIM_DIALECT_TORCHTUNE || f->settings.format != PLIM_FORMAT_YAML) continue;
-    const char *line = plim_project_tune_command(f, &size, &number);
-    int64_t count = line ? launched(line, size) : 0;
-    if (!count) continue;
-    *world = (plim_project_knob){.origin = PLIM_DEFAULTED,
-                                 .value = {.kind = PLIM_VALUE_INTEGER, .integer = count}};
+    launched l = of_command(f);
+    if (!l.each) l = of_sentence(f);
+    if (!l.each) continue;
+    int64_t machines = l.nodes && l.nodes <= MOST / l.each ? l.nodes : 1;
+    *world = defaulted(machines * l.each);
+    if (nodes->origin == PLIM_ABSENT) *nodes = defaulted(machines);
+    char of[48] = "";
+    if (machines > 1) snprintf(of, sizeof of, " on %lld machines", (long long)machines);
     plim_note_add(&p->notes, "assumed.gpus", "world",
-                  "%lld GPUs, as in the launch command in this comment (--world N to change)",
-                  (long long)count);
-    plim_note_at(&p->notes, f->path, number);
+                  "%lld GPUs%s, as in the launch command in this comment (--world N to change)",
+                  (long long)(machines * l.each), of);
+    plim_note_at(&p->notes, f->path, l.line);
     return;
   }
 }

@@ -143,10 +143,13 @@ static void hint_training(const plim_project *p, size_t file, plim_error *error)
                     "%.160s",
                     f->path);
   else if (dialect == PLIM_DIALECT_TORCHTUNE)
-    plim_error_hint(error,
-                    "give the configuration of a recipe that trains; to see the memory of this "
-                    "one: plimsoll simulate -- tune run RECIPE --config %.120s",
-                    f->path);
+    plim_error_hint(
+        error,
+        "give the configuration of a recipe that trains; to see the memory of this one: plimsoll "
+        "simulate %s %.120s",
+        plim_project_simulate_tune(f, command, sizeof command) ? command
+                                                               : "-- tune run RECIPE --config",
+        f->path);
   else if (dialect == PLIM_DIALECT_LLAMA_FACTORY || dialect == PLIM_DIALECT_LLAMA_FACTORY_V1)
     plim_error_hint(error,
                     "give the configuration that trains; to see the memory of this one, with "
