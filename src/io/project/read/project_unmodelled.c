@@ -631,10 +631,18 @@ static const struct {
      "hybrid sharding (shards replicated between groups of GPUs)"},
 };
 
+// LLaMA-Factory splits a model only with Megatron-core (USE_MCA=1), which trains a model of its own.
 static plim_err refuse_parallel(const plim_project *p, size_t file, const plim_setting *setting,
                                 const char *what, plim_error *error) {
-  plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s is not supported yet (%s)", what,
+  bool is_factory = p->dialect == PLIM_DIALECT_LLAMA_FACTORY;
+  plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s is not supported yet (%s)",
+                           is_factory ? "training with Megatron-core" : what,
                            setting ? setting->key : "set in the files");
+  if (is_factory) {
+    plim_error_hint(error, "to plan the same training with Trainer, remove Megatron's keys "
+                           "(*_parallel*, recompute_*, use_distributed_optimizer and so on)");
+    return plim_error_file_of(p, file, err, error);
+  }
   plim_error_hint(error,
                   "remove it there; or, to plan with FSDP instead: plimsoll plan --model MODEL "
                   "--batch N --strategy fsdp2 --world N --gpu GPU");
