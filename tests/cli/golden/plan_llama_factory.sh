@@ -50,4 +50,8 @@ fixed unsloth.yaml reentrant
 fixed off.yaml offloaded
 (cat unsloth.yaml; echo "disable_gradient_checkpointing: true") >both.yaml
 fixed both.yaml reentrant
+part "a strategy that its file has no key for"
+(sed 's/: lora/: full/; /lora_/d' "$base"; echo "deepspeed: ds.json") >full.yaml
+echo '{"train_micro_batch_size_per_gpu": "auto", "zero_optimization": {"stage": 2}}' >ds.json
+$PLIMSOLL plan full.yaml --gpu 24GiB --world 4 | sed -n '/candidates/,/^times/p'
 true
