@@ -54,4 +54,10 @@ part "a strategy that its file has no key for"
 (sed 's/: lora/: full/; /lora_/d' "$base"; echo "deepspeed: ds.json") >full.yaml
 echo '{"train_micro_batch_size_per_gpu": "auto", "zero_optimization": {"stage": 2}}' >ds.json
 $PLIMSOLL plan full.yaml --gpu 24GiB --world 4 | sed -n '/candidates/,/^times/p'
+part "a checkpoint with 4 bits"
+(sed 's,Qwen/Qwen2.5-0.5B,TechxGenus/Meta-Llama-3-8B-Instruct-AWQ,' "$base") >awq.yaml
+$PLIMSOLL plan awq.yaml --gpu 24GiB | sed -n '/^note: the checkpoint/,/^note: the files/p'
+$PLIMSOLL plan awq.yaml --gpu 24GiB --versions transformers=4.57 | sed -n '/^note: the checkpoint/,/^note: the files/p'
+sed 's/AWQ/GPTQ/' awq.yaml >gptq.yaml
+$PLIMSOLL plan gptq.yaml --gpu 24GiB | sed -n '/^note: the checkpoint/,/^note: the files/p'
 true
