@@ -325,7 +325,7 @@ static void report_assumed(check *c) {
   if (*model->quantization && c->request.job.weights == PLIM_WEIGHTS_PLAIN)
     check_add(c, "fit.assumed", CHECK_NOTE,
               "quantised checkpoints (%s) are not supported yet: the prediction is for unquantised "
-              "weights and too high",
+              "weights, so it needs more memory than the run",
               model->quantization);
   if (!check_number(c, PLIM_KNOB_SEQUENCE))
     check_add(c, "fit.assumed", CHECK_NOTE,

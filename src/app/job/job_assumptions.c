@@ -58,10 +58,17 @@ static void assume_text(const job_args *args, job_request *r) {
   const char *left_out = !c->audio.hidden    ? "images"
                          : !c->vision.hidden ? "sound"
                                              : "images and sound";
-  plim_note_add(&r->notes, "assumes.text", NULL,
-                "texts without %s (the part of the model that reads %s is loaded but idle; "
-                "training with %s needs more memory, for tokens and activations)",
-                left_out, left_out, left_out);
+  if (args->freezes_towers)
+    plim_note_add(&r->notes, "assumes.text", NULL,
+                  "texts without %s (the part of the model that reads %s is loaded but idle; "
+                  "LLaMA-Factory freezes it and counts the tokens of %s in cutoff_len, so training "
+                  "with them needs little more memory)",
+                  left_out, left_out, left_out);
+  else
+    plim_note_add(&r->notes, "assumes.text", NULL,
+                  "texts without %s (the part of the model that reads %s is loaded but idle; "
+                  "training with %s needs more memory, for tokens and activations)",
+                  left_out, left_out, left_out);
   if (args->freezes_towers && !r->job.lora.rank && !r->job.trained.names)
     plim_note_add(&r->notes, "unmodelled.towers", NULL,
                   "the part of the model that reads %s is frozen, and predicted as if it were "

@@ -103,7 +103,38 @@ static bool is_dequantised(const plim_model_source *s) {
   return strcmp(s->quantization, "mxfp4") == 0;
 }
 
+// How much less memory the weights of linear layers need than was predicted; their scales add a few percent.
+static void describe_bits(const job_request *r, char *text, size_t size) {
+  int bits = r->source.quantized_bits;
+  *text = 0;
+  if (bits > 0 && bits < 16)
+    snprintf(text, size, ": the weights of linear layers have %d bits there, not 16", bits);
+}
+
+// Kernels for these unpack the weights in every pass; others multiply in 8 or 4 bits.
+static bool is_unpacked(const plim_model_source *s) {
+  static const char *const methods[] = {"awq", "gptq", "aqlm"};
+  for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
+    if (strcmp(s->quantization, methods[i]) == 0) return true;
+  return false;
+}
+
+// What transformers 5.17 needs to load such a checkpoint (quantizers/quantizer_awq.py and quantizer_gptq.py), and AWQ's
+// update_dtype.
+static const char *needs_of(const job_args *args, const job_request *r) {
+  uint16_t release = job_release(args, PLIM_LIBRARY_TRANSFORMERS);
+  const char *method = r->source.quantization;
+  if (release && release < PLIM_RELEASE(5, 0)) return "";
+  if (strcmp(method, "gptq") == 0)
+    return ". transformers 5 needs two packages for it: pip install optimum gptqmodel";
+  if (strcmp(method, "awq") != 0) return "";
+  return r->job.dtype == PLIM_BF16
+             ? ". transformers 5 needs gptqmodel for it, and loads the other weights in fp16"
+             : ". transformers 5 needs gptqmodel for it";
+}
+
 static void understand_stored_weights(const job_args *args, job_request *r) {
+  char bits[96];
   r->job.weights = stored_weights(args, &r->source);
   if (is_dequantised(&r->source))
     plim_note_add(&r->notes, "assumed.checkpoint_quantization", "quantisation",
@@ -114,12 +145,16 @@ static void understand_stored_weights(const job_args *args, job_request *r) {
     plim_note_add(&r->notes, "assumed.checkpoint_quantization", "quantisation",
                   "the checkpoint is quantised: predicted with %s weights",
                   plim_weights_names[r->job.weights]);
-  else
+  else {
+    describe_bits(r, bits, sizeof bits);
     plim_note_add(
         &r->notes, "unmodelled.checkpoint_quantization", "quantisation",
         "the checkpoint is quantised (%s), which is not modelled: predicted as if it were "
-        "stored in %s, which needs more memory than the run",
-        r->source.quantization, dtype_name(r->job.dtype));
+        "stored in %s, which needs more memory than the run%s%s%s",
+        r->source.quantization, dtype_name(r->job.dtype), bits,
+        is_unpacked(&r->source) ? "; the run takes longer, because it unpacks them" : "",
+        needs_of(args, r));
+  }
 }
 
 // bitsandbytes replaces nn.Linear alone (transformers' replace_with_bnb_linear); stacked experts are parameters.

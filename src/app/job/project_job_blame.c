@@ -46,7 +46,11 @@ static plim_err blame_conf(const project_job *p, const plim_knob_place *place, c
 static const struct {
   plim_dialect dialect; // PLIM_DIALECTS: any
   const char *ending, *command;
+  const char *key; // that must be on; NULL: none
 } programs[] = {
+    // docs/en/advanced/ktransformers.md
+    {PLIM_DIALECT_LLAMA_FACTORY, ".yaml",
+     "-- accelerate launch --config_file ACCELERATE.yaml src/train.py", "use_kt"},
     {PLIM_DIALECT_AXOLOTL, ".yml", "-- axolotl train"},
     {PLIM_DIALECT_AXOLOTL, ".yaml", "-- axolotl train"},
     {PLIM_DIALECT_LLAMA_FACTORY, ".yaml", "-- llamafactory-cli train"},
@@ -55,6 +59,10 @@ static const struct {
     {PLIM_DIALECTS, ".py", "-- python"},
     {PLIM_DIALECTS, ".sh", "-- bash"},
 };
+
+static bool is_on(const plim_setting *s) {
+  return s && s->value.kind == PLIM_VALUE_BOOL && s->value.flag;
+}
 
 static bool ends_with(const char *text, const char *ending) {
   size_t size = strlen(text), n = strlen(ending);
@@ -77,6 +85,7 @@ static const char *program_of(const plim_project *p, const char **path, char own
     for (size_t k = 0; k < sizeof programs / sizeof *programs; k++) {
       bool is_its = programs[k].dialect == PLIM_DIALECTS || programs[k].dialect == f->is.dialect;
       if (!is_its || !ends_with(f->path, programs[k].ending)) continue;
+      if (programs[k].key && !is_on(plim_project_setting(f, programs[k].key))) continue;
       *path = f->path;
       return with_recipe(f, programs[k].command, own);
     }

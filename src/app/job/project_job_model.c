@@ -90,6 +90,26 @@ static void take_head(project_job *p, const plim_family *family, job_args *a) {
         "N to change); it hardly affects memory");
 }
 
+static bool is_expanded(const project_job *p) {
+  const plim_setting *s = project_job_setting(p, "use_llama_pro", "use_llama_pro");
+  return p->project.dialect == PLIM_DIALECT_LLAMA_FACTORY && s &&
+         s->value.kind == PLIM_VALUE_BOOL && s->value.flag;
+}
+
+// scripts/llama_pro.py copies layers of a model: the result has more layers than its base.
+static void tell_expanded(project_job *p, const job_args *a, const plim_model_source *source,
+                          plim_err err, plim_error *error) {
+  if (!is_expanded(p)) return;
+  if (err == PLIM_ERR_ARGUMENT)
+    plim_error_hint(error, "use_llama_pro trains a model with layers added to its base, so give "
+                           "its own config.json: --model FOLDER");
+  else if (!err && source->origin == PLIM_ORIGIN_CATALOGUE)
+    plim_note_add(&p->notes, "assumed.llama_pro", "model",
+                  "use_llama_pro: a model with added layers needs more memory than %.80s, of which "
+                  "this prediction is; give its own config.json: --model FOLDER",
+                  a->model);
+}
+
 // Finds only the model, before any prediction. If the files have an unknown name and a shape, the error is about
 // the shape.
 static plim_err find(project_job *p, job_args *a, plim_error *error) {
@@ -100,6 +120,7 @@ static plim_err find(project_job *p, job_args *a, plim_error *error) {
   bool is_of_files = a->model == p->run.model.text;
   plim_err other = err && is_of_files ? plim_project_refuse_shape(&p->project, &shape) : PLIM_OK;
   if (!err) take_head(p, source.config.family, a);
+  tell_expanded(p, a, &source, err, error);
   if (other) *error = shape;
   return other ? other : err;
 }

@@ -23,14 +23,15 @@ static const char *const left_out[] = {
     [PLIM_PASSED_NONE] = "",
     [PLIM_PASSED_HOST] = " without offload to the host, whose speed depends on your machine",
     [PLIM_PASSED_WAY] = " without another strategy, whose speed depends on your GPU links",
-    [PLIM_PASSED_CODE] = " without changes to your code",
+    [PLIM_PASSED_CODE] = " without changes that plimsoll cannot write",
     [PLIM_PASSED_LIGER] = " without Liger-Kernel, which your code would have to turn on"};
 
 // The same as the start of the sentence that tells how fast it would be.
 static const char *const faster_with[] = {[PLIM_PASSED_NONE] = "",
                                           [PLIM_PASSED_HOST] = "faster with offload",
                                           [PLIM_PASSED_WAY] = "faster with another strategy",
-                                          [PLIM_PASSED_CODE] = "faster with changes to your code",
+                                          [PLIM_PASSED_CODE] =
+                                              "faster with changes that you make yourself",
                                           [PLIM_PASSED_LIGER] = "faster with Liger-Kernel"};
 
 static void print_first(const plan_for_card *c) {

@@ -205,6 +205,14 @@ static void pass_on(void *context, uint32_t id, plim_purpose purpose) {
   if (o && o->repurpose) o->repurpose(o->context, id, purpose);
 }
 
+// PyTorch keeps what it has reserved, and its peak returns in every step.
+static uint64_t room(void *context) {
+  const follower *f = context;
+  uint64_t limit = f->request->limit_bytes;
+  uint64_t peak = plim_allocator_stats(f->devices[0].allocator)->peak.reserved_bytes;
+  return limit == PLIM_UNKNOWN ? PLIM_UNKNOWN : limit > peak ? limit - peak : 0;
+}
+
 // ---- the run ----------------------------------------------------------------------------------------
 
 static void note_loaded(const plim_model *m, predict_device *l) {
@@ -241,7 +249,8 @@ static bool train(follower *f, plim_model *m) {
 
 static bool run(follower *f) {
   const plim_observer *o = f->request->observer;
-  plim_tape_sink sink = {follow, f, pass_on, repeats, skip, loop_replay_inner, loop_replay_again};
+  plim_tape_sink sink = {follow, f, pass_on, repeats, skip, loop_replay_inner, loop_replay_again,
+                         room};
   f->watches_rounds = !f->request->runs_all && has_many_rounds(f->request->job);
   if (!f->watches_rounds) sink.repeats = NULL;
   if (f->request->runs_all || plim_mini_batches(&f->request->job->recipe) <= MANY_ROUNDS)

@@ -76,9 +76,17 @@ static double paged_bytes(const plim_optimizer *o, const update *u) {
   return bytes;
 }
 
-// Paged state moves to the card for the step and leaves it for the next forward. With enough room on the card it would
-// stay there, but it is paged because there is not.
+// bitsandbytes only asks for the state to be on the card (optim/optimizer.py, prefetch_state); what leaves it is the
+// driver's choice. With room beside what PyTorch has reserved, managed memory stays (timing_host.json).
+static bool stays(const plim_tape *t) {
+  uint64_t room = plim_tape_room(t);
+  return room != PLIM_UNKNOWN && plim_tape_host_bytes(t) <= room;
+}
+
+// Otherwise all of it goes to the card for the step and leaves it for the next forward pass, even if only a part has no
+// room: the driver evicts what was used longest ago, and every step uses all of it in the same order.
 static void page(plim_tape *t, const plim_optimizer *o, const update *u) {
+  if (stays(t)) return;
   double bytes = paged_bytes(o, u), now = plim_traffic_now(t);
   plim_await(t, plim_copy_from_host(t, bytes, now));
   plim_await(t, plim_copy_to_host(t, bytes, now));

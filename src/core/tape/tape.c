@@ -172,6 +172,11 @@ static void forget_waiting(plim_tape *t, const plim_storage *s) {
 }
 
 uint64_t plim_tape_host_peak(const plim_tape *t) { return t->host_peak; }
+uint64_t plim_tape_host_bytes(const plim_tape *t) { return t->host_bytes; }
+
+uint64_t plim_tape_room(const plim_tape *t) {
+  return t->sink.room ? t->sink.room(t->sink.context) : PLIM_UNKNOWN;
+}
 
 static plim_storage *host_storage_new(plim_tape *t, uint64_t bytes) {
   plim_storage *s = tape_take(t, &t->storages, sizeof *s);

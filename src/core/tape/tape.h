@@ -167,6 +167,8 @@ typedef struct {
   // those rounds leave behind are numbered from the next allocation on. inner_loop and inner_loop_again are both
   // NULL if every round is to be run.
   int (*inner_loop_again)(void *context, const plim_storage *kept, int most);
+  // Bytes of the card that PyTorch has not reserved so far; PLIM_UNKNOWN: not known. May be NULL.
+  uint64_t (*room)(void *context);
 } plim_tape_sink;
 
 plim_tape *plim_tape_new(plim_tape_sink sink); // NULL when out of memory
@@ -177,6 +179,8 @@ void *plim_tape_object(plim_tape *t, size_t bytes);
 void plim_tape_stop(plim_tape *t); // the caller has seen enough: the program ends as soon as it can
 // The peak of host memory in bytes. PyTorch rounds pinned blocks up to a power of two; this does not.
 uint64_t plim_tape_host_peak(const plim_tape *t);
+uint64_t plim_tape_host_bytes(const plim_tape *t); // now
+uint64_t plim_tape_room(const plim_tape *t);       // of the sink
 
 // The card the program runs on. Kernels look at its compute capability and its number of multiprocessors to
 // decide how they run (gpu.c gives the sources of those figures). The default is an H200, the card of

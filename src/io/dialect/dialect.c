@@ -565,18 +565,36 @@ static bool has_flag(const plim_settings *s, const char *name) {
   return false;
 }
 
+// What files of LLaMA-Factory do that do not train, and the command that does it (cli.py, v1/launcher.py).
+static const char predicts[] = "it only predicts: do_predict is set, and do_train is not";
+static const char evaluates[] = "it only evaluates: do_eval is set, and do_train is not";
+static const char exports[] =
+    "it merges and exports a model: export_dir is set, and do_train is not";
+static const char answers[] = "it configures inference: infer_backend is set, and do_train is not";
+static const char merges[] =
+    "it merges and exports a model: export_dir is set, and train_dataset is not";
+static const char exports_at_home[] = "it exports a model and does not train";
+static const char answers_at_home[] = "it generates with a model and does not train";
+
+static const struct {
+  const char *why, *command;
+} idle_commands[] = {
+    {predicts, "llamafactory-cli train"},
+    {evaluates, "llamafactory-cli train"},
+    {exports, "llamafactory-cli export"},
+    {answers, "llamafactory-cli chat"},
+    {merges, "env USE_V1=1 llamafactory-cli merge"},
+};
+
 // The scripts of transformers and LLaMA-Factory train only if do_train is set.
 static const char *only_predicts(const plim_settings *s, plim_dialect dialect) {
   bool is_asked = dialect == PLIM_DIALECT_HF || dialect == PLIM_DIALECT_LLAMA_FACTORY;
   if (!is_asked || s->format == PLIM_FORMAT_PYTHON || has_flag(s, "do_train")) return NULL;
-  if (has_flag(s, "do_predict")) return "it only predicts: do_predict is set, and do_train is not";
+  if (has_flag(s, "do_predict")) return predicts;
   bool is_factory = dialect == PLIM_DIALECT_LLAMA_FACTORY;
-  if (is_factory && has_flag(s, "do_eval"))
-    return "it only evaluates: do_eval is set, and do_train is not";
-  if (is_factory && plim_settings_find(s, "export_dir"))
-    return "it merges and exports a model: export_dir is set, and do_train is not";
-  if (is_factory && plim_settings_find(s, "infer_backend"))
-    return "it configures inference: infer_backend is set, and do_train is not";
+  if (is_factory && has_flag(s, "do_eval")) return evaluates;
+  if (is_factory && plim_settings_find(s, "export_dir")) return exports;
+  if (is_factory && plim_settings_find(s, "infer_backend")) return answers;
   return NULL;
 }
 
@@ -585,8 +603,7 @@ static const char *only_exports(const plim_settings *s, plim_dialect dialect) {
   bool is_export = dialect == PLIM_DIALECT_LLAMA_FACTORY_V1 &&
                    plim_settings_find(s, "peft_config.export_dir") &&
                    !plim_settings_find(s, "train_dataset");
-  return is_export ? "it merges and exports a model: export_dir is set, and train_dataset is not"
-                   : NULL;
+  return is_export ? merges : NULL;
 }
 
 // A file of torchtune without an optimizer. That of asynchronous GRPO has it below "training", and is refused by its keys.
@@ -605,14 +622,29 @@ const char *plim_recipe_file_refusal(const plim_settings *s, const plim_recipe_f
   bool is_home = recipe->dialect == PLIM_DIALECT_HOME;
   if (is_home &&
       (plim_settings_find(s, "export_dir") || plim_settings_find(s, "peft_config.export_dir")))
-    return "it exports a model and does not train"; // LLaMA-Factory's, as the next
+    return exports_at_home; // LLaMA-Factory's, as the next
   if (is_home &&
       (plim_settings_find(s, "infer_backend") || plim_settings_find(s, "sample_backend")))
-    return "it generates with a model and does not train";
+    return answers_at_home;
   if (is_home && recipe->knobs[PLIM_KNOB_MICRO_BATCH].origin == PLIM_ABSENT)
     return "it sets no batch size that plimsoll recognises";
   bool is_tune = recipe->dialect == PLIM_DIALECT_TORCHTUNE;
   if (is_tune && !plim_settings_find(s, "optimizer._component_")) return task_of_tune(s);
-  const char *exports = only_exports(s, recipe->dialect);
-  return exports ? exports : only_predicts(s, recipe->dialect);
+  const char *other = only_exports(s, recipe->dialect);
+  return other ? other : only_predicts(s, recipe->dialect);
+}
+
+const char *plim_recipe_file_command(const plim_settings *s, const plim_recipe_file *recipe) {
+  const char *why = plim_recipe_file_refusal(s, recipe);
+  if (why == exports_at_home)
+    return plim_settings_find(s, "export_dir") ? "llamafactory-cli export"
+                                               : "env USE_V1=1 llamafactory-cli merge";
+  if (why == answers_at_home)
+    return plim_settings_find(s, "infer_backend") ? "llamafactory-cli chat"
+                                                  : "env USE_V1=1 llamafactory-cli chat";
+  bool is_factory = recipe->dialect == PLIM_DIALECT_LLAMA_FACTORY ||
+                    recipe->dialect == PLIM_DIALECT_LLAMA_FACTORY_V1;
+  for (size_t i = 0; is_factory && i < sizeof idle_commands / sizeof *idle_commands; i++)
+    if (idle_commands[i].why == why) return idle_commands[i].command;
+  return NULL;
 }

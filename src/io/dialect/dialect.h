@@ -196,6 +196,9 @@ bool plim_reading_explains(const plim_reading *reading, const plim_setting *comp
 // Why a recognised file does not configure a training; NULL if it does.
 const char *plim_recipe_file_refusal(const plim_settings *s, const plim_recipe_file *recipe);
 
+// The command that does what such a file configures: "llamafactory-cli export"; NULL: not known.
+const char *plim_recipe_file_command(const plim_settings *s, const plim_recipe_file *recipe);
+
 // ---- for those who change settings ------------------------------------------------------------------
 
 // The value to write into the file so that the row reads it as `value`; false if there is none. Texts are static or

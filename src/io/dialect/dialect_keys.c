@@ -494,7 +494,9 @@ static const plim_key llama_factory[] = {
   WORDS("disable_gradient_checkpointing", CHECKPOINT, disables_checkpoint, "on", ADDABLE),
   REFINES("use_reentrant_gc", CHECKPOINT, "on", reentrant, "reentrant",
           .flags = PLIM_KEY_LAST | PLIM_KEY_ADDABLE),
-  WORDS("use_unsloth_gc", CHECKPOINT, offloaded_flag, NULL, LAST),
+  // model_utils/checkpointing.py: without checkpoints it does nothing.
+  REFINES("use_unsloth_gc", CHECKPOINT, "reentrant", offloaded_or_reentrant, NULL, ADDABLE),
+  REFINES("use_unsloth_gc", CHECKPOINT, "on", offloaded_or_on, NULL, ADDABLE),
   WORDS("flash_attn", ATTENTION, flash_attn, "sdpa", ADDABLE),
   // The checkpoint's type (model/loader.py); trainable parameters are then float32 unless pure_bf16 is set (adapter.py).
   WORDS("finetuning_type", DTYPE, full_is_fp32, "auto", READ_ONLY),
@@ -803,6 +805,7 @@ static const plim_key_set axolotl_sets[] = {
 };
 
 static const plim_key_set llama_factory_sets[] = {
+  TOGETHER(CHECKPOINT, "disable_gradient_checkpointing,use_reentrant_gc,use_unsloth_gc"),
   TOGETHER(OPTIMIZER, "optim,use_galore,use_apollo,use_badam,use_adam_mini,use_muon"),
   {0},
 };

@@ -10,6 +10,8 @@
 #define FREE(why, keys_) {.keys = keys_, .effect = PLIM_EFFECT_NONE, .what = why}
 #define READ(where, keys_) {.keys = keys_, .effect = PLIM_EFFECT_READ, .what = where}
 #define MORE(keys_, ...) {.keys = keys_, .effect = PLIM_EFFECT_MORE, .what = __VA_ARGS__}
+#define LITTLE(keys_, ...) {.keys = keys_, .effect = PLIM_EFFECT_LITTLE, .what = __VA_ARGS__}
+#define CACHED(keys_, ...) {.keys = keys_, .effect = PLIM_EFFECT_CACHED, .what = __VA_ARGS__}
 #define EITHER(keys_, ...) {.keys = keys_, .effect = PLIM_EFFECT_EITHER, .what = __VA_ARGS__}
 #define LESS(keys_, ...) {.keys = keys_, .effect = PLIM_EFFECT_LESS, .what = __VA_ARGS__}
 #define START(keys_, ...) {.keys = keys_, .effect = PLIM_EFFECT_START, .what = __VA_ARGS__}
@@ -174,7 +176,10 @@ static const plim_other_key llama_factory[] = {
   REFUSED("use_kt", "training with KTransformers"),
   REFUSED("reward_model_type", "this reward model", ONLY "full api"),
 
-  MORE("use_eaft_loss use_dft_loss", "this loss, which needs probabilities of all tokens,"),
+  // train/trainer_utils.py: both take the logits that the usual loss takes. On a simulated GPU, dft_loss_func has the peak of
+  // the usual loss, and _eaft_cross_entropy 0.2 % more allocated and one copy of the logits more reserved.
+  CACHED("use_eaft_loss", "the float32 copy of all logits that this loss makes, and frees before the backward pass,"),
+  FREE("it needs what the usual loss needs", "use_dft_loss"),
   MORE("upcast_lmhead_output", "logits in float32"),
   MORE("moe_aux_loss_coef", "the router's logits and their loss"),
   MORE("enable_torch_profiler profiler_profile_memory", "profiling"),
@@ -206,7 +211,9 @@ static const plim_other_key llama_factory[] = {
   READ("project_job_trained.c", "freeze_trainable_* freeze_extra_modules use_llama_pro"),
 
   FREE(DATA, "dataset eval_dataset dataset_dir media_dir template train_on_prompt mask_history streaming buffer_size mix_strategy interleave_probs overwrite_cache preprocessing_* max_samples ignore_pad_token_for_loss tool_format default_system enable_thinking preserve_thinking tokenized_path data_shared_file_system disable_shuffling use_packed_sequences split_special_tokens"),
-  MORE("image_max_pixels video_max_pixels video_maxlen", "the part of the model that sees images, and their tokens,"),
+  // data/mm_plugin.py writes the tokens of images into the text before it is cut to cutoff_len; freeze_vision_tower is true by
+  // default (hparams/finetuning_args.py), so the tower keeps nothing for a backward pass.
+  LITTLE("image_max_pixels video_max_pixels video_maxlen", "the forward pass of the part that sees images, whose tokens count in cutoff_len,"),
   FREE("it only matters with images", "image_* video_* crop_to_patches use_audio_in_video audio_sampling_rate freeze_vision_tower freeze_multi_modal_projector freeze_language_model"),
   FREE(EVALUATES, "val_size eval_on_each_dataset eval_num_beams compute_accuracy early_stopping_steps task* lang n_shot save_dir download_mode"),
   FREE(LEARNING, "loraplus_* use_rslora asft_alpha eaft_alpha galore_* apollo_* badam_* oft_* module_dropout"),

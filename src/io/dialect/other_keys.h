@@ -13,6 +13,8 @@ typedef enum {
   PLIM_EFFECT_NONE,   // it changes neither the memory nor the time of a step
   PLIM_EFFECT_READ,   // it is read by other code than the tables of knobs
   PLIM_EFFECT_MORE,   // not modelled: the run needs more memory than predicted
+  PLIM_EFFECT_LITTLE, // not modelled: the run needs a little more memory
+  PLIM_EFFECT_CACHED, // not modelled: memory that is free again before the peak, but stays reserved
   PLIM_EFFECT_EITHER, // not modelled: the run may need more or less memory
   PLIM_EFFECT_LESS,   // not modelled: the run needs less memory than predicted
   PLIM_EFFECT_START,  // not modelled: memory that is needed for a short time before the first step

@@ -179,7 +179,8 @@ WORDS(offload_axolotl, {"hidden_states", "activations"}, {"true", "activations"}
 WORDS(offload_layers, {"true", "parameters"}, {"false", "?none"}, {"null", "?none"});
 
 // ---- the rest
-WORDS(offloaded_flag, {"true", "offloaded"}, {"false", "-"});
+WORDS(offloaded_or_reentrant, {"true", "offloaded"}, {"false", "reentrant"});
+WORDS(offloaded_or_on, {"true", "offloaded"}, {"false", "on"});
 WORDS(pure_bf16, {"true", "none"}, {"false", "-"});
 WORDS(galore, {"true", "galore"}, {"false", "-"});
 // LLaMA-Factory's optim beside use_galore: the algorithm (train/trainer_utils.py, _create_galore_optimizer)

@@ -142,6 +142,26 @@ TEST(paged_states_are_slower_than_states_on_the_card) {
   CHECK(paged > here, "%g s, paged %g s", here, paged);
 }
 
+// With room beside the run's peak, paged states stay on the card.
+TEST(paged_states_move_only_where_the_card_has_no_room) {
+  plim_job job = job_of("llama-3.2-1b", PLIM_SHARD_NONE, 1);
+  const plim_gpu *gpu = plim_gpu_named("RTX 4090");
+  job.recipe.optimizer = plim_optimizer_named("paged-adamw-8bit");
+  plim_prediction p;
+  plim_predict_request request = {.job = &job, .gpu = gpu, .limit_bytes = PLIM_UNKNOWN};
+  CHECK(!plim_predict(&request, &p, NULL), "no prediction");
+  uint64_t whole = p.peak_reserved_bytes + p.host_bytes;
+  double moved = p.step.seconds;
+  request.limit_bytes = whole;
+  CHECK(!plim_predict(&request, &p, NULL), "no prediction");
+  double stayed = p.step.seconds;
+  request.limit_bytes = whole - (64 << 20);
+  CHECK(!plim_predict(&request, &p, NULL), "no prediction");
+  CHECK(stayed < 0.95 * moved, "%g s with room, %g s without", stayed, moved);
+  CHECK(p.step.seconds > 0.99 * moved, "%g s with too little room, %g s without", p.step.seconds,
+        moved);
+}
+
 // With accumulation, Trainer reduces gradients once per step, a manual loop in every pass.
 TEST(trainer_reduces_once_a_step) {
   plim_job job = job_of("llama-3.2-1b", PLIM_SHARD_DDP, 4);

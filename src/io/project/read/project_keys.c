@@ -130,6 +130,9 @@ static const struct {
   const char *code, *result;
 } effects[] = {
     {PLIM_EFFECT_MORE, "unmodelled.key", "the run needs more memory than predicted"},
+    {PLIM_EFFECT_LITTLE, "unmodelled.key", "the run needs a little more memory than predicted"},
+    {PLIM_EFFECT_CACHED, "unmodelled.key",
+     "PyTorch may reserve that much more than predicted, and gives it back where it is needed"},
     {PLIM_EFFECT_EITHER, "unmodelled.key", "the run may need more or less memory than predicted"},
     {PLIM_EFFECT_LESS, "unmodelled.key", "the run needs less memory than predicted"},
     {PLIM_EFFECT_START, "unmodelled.start",

@@ -644,13 +644,21 @@ static void hint_tune(const plim_project *p, size_t file, const plim_setting *se
                   setting->key, p->files.at[file]->path, count);
 }
 
+// LLaMA-Factory splits a model only with Megatron-core (USE_MCA=1), which trains a model of its own.
 static plim_err refuse_parallel(const plim_project *p, size_t file, const plim_setting *setting,
                                 const char *what, plim_error *error) {
-  plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s is not supported yet (%s)", what,
+  bool is_factory = p->dialect == PLIM_DIALECT_LLAMA_FACTORY;
+  plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s is not supported yet (%s)",
+                           is_factory ? "training with Megatron-core" : what,
                            setting ? setting->key : "set in the files");
   if (setting && p->dialect == PLIM_DIALECT_TORCHTUNE) {
     plim_error_at(error, plim_source_byte(p->files.at[file], setting->span.begin));
     hint_tune(p, file, setting, error);
+    return plim_error_file_of(p, file, err, error);
+  }
+  if (is_factory) {
+    plim_error_hint(error, "to plan the same training with Trainer, remove Megatron's keys "
+                           "(*_parallel*, recompute_*, use_distributed_optimizer and so on)");
     return plim_error_file_of(p, file, err, error);
   }
   plim_error_hint(error,

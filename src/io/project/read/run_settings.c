@@ -150,12 +150,11 @@ static void hint_training(const plim_project *p, size_t file, plim_error *error)
         plim_project_simulate_tune(f, command, sizeof command) ? command
                                                                : "-- tune run RECIPE --config",
         f->path);
-  else if (dialect == PLIM_DIALECT_LLAMA_FACTORY || dialect == PLIM_DIALECT_LLAMA_FACTORY_V1)
+  else if (dialect != PLIM_DIALECTS && plim_recipe_file_command(&f->settings, &f->recipe))
     plim_error_hint(error,
-                    "give the configuration that trains; to see the memory of this one, with "
-                    "chat, export or train as COMMAND: plimsoll simulate -- llamafactory-cli "
-                    "COMMAND %.120s",
-                    f->path);
+                    "give the configuration that trains; to see the memory of this one: plimsoll "
+                    "simulate -- %s %.120s",
+                    plim_recipe_file_command(&f->settings, &f->recipe), f->path);
   else if (plim_project_ask_command(p, PLIM_KNOB_MICRO_BATCH, command, sizeof command))
     plim_error_hint(error,
                     "give the launch command: %s, or its file; or, if one of your own keys sets "
