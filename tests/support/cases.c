@@ -335,7 +335,6 @@ bool case_job(const json_t *c, const json_t *config, plim_job *job) {
   for (int i = 0; i < PLIM_QAT_COUNT; i++)
     if (case_is(c, "qat", plim_qat_table[i].name))
       job->qat = (plim_qat){(plim_qat_kind)i, case_integer(c, "group", 0)};
-  job->rounds_tied_head = case_flag(c, "rounds_tied_head");
   job->is_torchtune = case_is(c, "layers", "torchtune");
   job->returns_ends = case_is(c, "prepare", "axolotl");
   job->leaves_tables = case_flag(c, "leaves_tables");
