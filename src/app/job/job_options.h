@@ -238,7 +238,7 @@ extern const char *const job_heads[]; // "default", then plim_head_names
    "of a row at a time (default: none)\n"                                                          \
    "int8-int4: inputs in 8 bits, weights in 4; Int8DynActInt4WeightQATQuantizer, GROUP 256\n"      \
    "int4: weights alone; Int4WeightOnlyQATQuantizer, GROUP 256\n"                                 \
-   "axolotl-int8-int4: as Axolotl does it, with a tied head too, GROUP 32", NULL},                 \
+   "axolotl-int8-int4, axolotl-mxfp4: as Axolotl does it, with a tied head too, GROUP 32", NULL},  \
   {"prepare", 0, "HOW", CLI_CHOICE, AT(prepare),                                                   \
    "with quantised weights (--weights): whether prepare_model_for_kbit_training is called\n"       \
    "(default: what plan finds in your files, otherwise peft)\n"                                     \

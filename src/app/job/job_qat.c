@@ -41,6 +41,20 @@ static void note_uneven(job_request *r) {
                 (int)width, (int)group);
 }
 
+// Each call of the head rounds its weight again, and keeps what backward needs of that.
+static void note_head(job_request *r) {
+  const plim_job *job = &r->job;
+  bool is_in_eighths =
+      job->recipe.loss == PLIM_LOSS_EIGHTHS || job->recipe.loss == PLIM_LOSS_LISTED;
+  bool is_rounded = !job->model.ties_embeddings && !job->lora.rank;
+  if (!is_in_eighths || !is_rounded || job->qat.kind == PLIM_QAT_MXFP4) return;
+  plim_note_add(&r->notes, "reads.qat_head", "chunked_loss",
+                "the loss in eighths calls the head eight times, and each call keeps a rounded "
+                "copy of its weight for backward; a loss of all logits keeps one copy, and may "
+                "need less memory (--loss full; torchtune: loss._component_: "
+                "torch.nn.CrossEntropyLoss)");
+}
+
 plim_err job_understand_qat(const job_args *args, job_request *r, plim_error *error) {
   if (!args->qat) return PLIM_OK;
   size_t size = strcspn(args->qat, ":");
@@ -52,6 +66,6 @@ plim_err job_understand_qat(const job_args *args, job_request *r, plim_error *er
   r->job.qat = (plim_qat){(plim_qat_kind)kind, plim_qat_table[kind].group};
   plim_err err = PLIM_OK;
   if (args->qat[size]) err = read_group(args->qat, args->qat + size + 1, &r->job.qat.group, error);
-  if (!err && kind) note_uneven(r);
+  if (!err && kind) note_uneven(r), note_head(r);
   return err;
 }

@@ -54,19 +54,17 @@ static void fill_torchtune(project_job *p, job_args *a) {
 // get_quantization_config and _make_qat_config of utils/quantization.py, with torchao 0.17. `kind`: of plim_qat_table;
 // NULL: the run does not start if `stops` says why, otherwise it is not modelled.
 static const struct {
-  const char *input, *weight, *kind, *stops, *effect;
+  const char *input, *weight, *kind, *stops;
 } pairs[] = {
-    {"int8", "int4", "axolotl-int8-int4", NULL, NULL},
-    {"", "int8", NULL, "Axolotl refuses 8-bit weights without an activation_dtype", NULL},
-    {"int8", "int8", NULL, "Axolotl refuses weights and activations in 8 bits", NULL},
-    {"int4", "int4", NULL, "Axolotl refuses weights and activations in 4 bits", NULL},
+    {"int8", "int4", "axolotl-int8-int4", NULL},
+    {"", "int8", NULL, "Axolotl refuses 8-bit weights without an activation_dtype"},
+    {"int8", "int8", NULL, "Axolotl refuses weights and activations in 8 bits"},
+    {"int4", "int4", NULL, "Axolotl refuses weights and activations in 4 bits"},
     {"*", "nvfp4", NULL,
      "torchao 0.17 refuses what Axolotl makes of nvfp4 (\"Unexpected base config: "
-     "NVFP4WeightOnlyConfig\")",
-     NULL},
-    {"*", "mxfp4", NULL, NULL,
-     "it keeps inputs and weights in 4 bits for backward: the run may need more or less memory"},
-    {"*", "*", NULL, NULL, "the run needs more memory"},
+     "NVFP4WeightOnlyConfig\")"},
+    {"*", "mxfp4", "axolotl-mxfp4", NULL},
+    {"*", "*", NULL, NULL},
 };
 
 static void note_pair(project_job *p, size_t i) {
@@ -75,10 +73,10 @@ static void note_pair(project_job *p, size_t i) {
          "%s, so the run will not start; predicted without qat. "
          "activation_dtype: int8 with weight_dtype: int4 is possible",
          pairs[i].stops);
-  else if (pairs[i].effect)
+  else if (!pairs[i].kind)
     note(p, "unmodelled.qat", NULL,
-         "quantisation-aware training of this kind is not modelled; %s than predicted",
-         pairs[i].effect);
+         "quantisation-aware training of this kind is not modelled; the run needs more memory than "
+         "predicted");
 }
 
 // QATConfig of utils/schemas/quantization.py: weights of 8 bits and groups of 32 are its defaults.

@@ -196,8 +196,25 @@ static bool trains_quantised(const plim_job *job) {
   return job->weights != PLIM_WEIGHTS_PLAIN && !job->lora.rank;
 }
 
+// Axolotl narrows them again for adapters and flash-attn, and leaves them as they are under FSDP; DeepSpeed casts the
+// whole model.
+static bool has_wide_ends(const plim_job *job) {
+  return job->widens_ends && !job->lora.rank && job->recipe.attention != PLIM_ATTENTION_FLASH &&
+         job->weights == PLIM_WEIGHTS_PLAIN && job->sharding.strategy <= PLIM_SHARD_DDP;
+}
+
 static bool rounds_quantised(const plim_job *job) {
   return job->qat.kind && job->weights != PLIM_WEIGHTS_PLAIN;
+}
+
+// prototype/qat/mx.py: assert out.dtype == x.dtype
+static bool rounds_wide_inputs(const plim_job *job) {
+  bool is_wide = job->dtype == PLIM_FP32 || has_wide_ends(job);
+  return job->qat.kind == PLIM_QAT_MXFP4 && job->recipe.autocast != PLIM_BOOL && is_wide;
+}
+
+static bool rounds_other_groups(const plim_job *job) {
+  return job->qat.kind == PLIM_QAT_MXFP4 && job->qat.group != 32;
 }
 
 static bool rounds_decomposed(const plim_job *job) { return job->qat.kind && job->lora.uses_dora; }
@@ -226,6 +243,12 @@ static const struct {
     {rounds_quantised,
      "weights that are already quantised are not supported with quantisation-aware training",
      "--weights plain, or leave --qat out"},
+    {rounds_wide_inputs,
+     "under autocast, torchao's layers in MXFP4 stop with an AssertionError if their inputs are "
+     "float32",
+     "--amp none, or --dtype bf16; in Axolotl: attn_implementation: flash_attention_2, which keeps "
+     "norms in bf16"},
+    {rounds_other_groups, "MXFP4 has groups of 32", "--qat axolotl-mxfp4:32"},
     {rounds_decomposed, "DoRA is not supported with quantisation-aware training",
      "leave --dora out, or leave --qat out"},
     {has_no_causal_head, "chunked and fused losses are supported only for causal language models",
@@ -432,13 +455,6 @@ static void put_on_device(plim_tape *t, plim_model *m, const plim_job *job) {
   }
   if (job->load == PLIM_LOAD_DEVICE_MAP || !is_plain) plim_load_to_device(t, m, job->weights);
   else if (is_built_on_host(job)) plim_move_model(t);
-}
-
-// Axolotl narrows them again for adapters and flash-attn, and leaves them as they are under FSDP; DeepSpeed casts the
-// whole model.
-static bool has_wide_ends(const plim_job *job) {
-  return job->widens_ends && !job->lora.rank && job->recipe.attention != PLIM_ATTENTION_FLASH &&
-         job->weights == PLIM_WEIGHTS_PLAIN && job->sharding.strategy <= PLIM_SHARD_DDP;
 }
 
 // Axolotl's _configure_embedding_dtypes (loaders/model.py) with adapters. Under FSDP it converts nothing if the weights have

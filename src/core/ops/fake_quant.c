@@ -1,6 +1,7 @@
 #include "fake_quant.h"
 
 #include "kernels.h"
+#include "mx_linear.h"
 #include "ops.h"
 #include "tape_state.h"
 
@@ -11,6 +12,7 @@ const plim_qat_info plim_qat_table[PLIM_QAT_COUNT] = {
     [PLIM_QAT_INT8_INT4] = {"int8-int4", 256, false}, // torchao's Int8DynActInt4WeightQATQuantizer
     [PLIM_QAT_INT4] = {"int4", 256, false},           // its Int4WeightOnlyQATQuantizer
     [PLIM_QAT_AXOLOTL] = {"axolotl-int8-int4", 32, true}, // Axolotl's utils/quantization.py
+    [PLIM_QAT_MXFP4] = {"axolotl-mxfp4", 32, true},
 };
 
 void plim_fake_quantise(plim_tape *t, plim_tensor *weight, plim_qat how) {
@@ -209,5 +211,7 @@ static plim_tensor *rounded_linear(plim_tape *t, plim_tensor *x, plim_tensor *we
 
 plim_tensor *plim_weight_linear(plim_tape *t, plim_tensor *x, plim_tensor *weight,
                                 plim_tensor *bias) {
-  return weight->fake_quant ? rounded_linear(t, x, weight, bias) : linear(t, x, weight, bias);
+  if (!weight->fake_quant) return linear(t, x, weight, bias);
+  if (weight->fake_quant->how.kind == PLIM_QAT_MXFP4) return plim_mx_linear(t, x, weight, bias);
+  return rounded_linear(t, x, weight, bias);
 }

@@ -10,6 +10,7 @@ typedef enum {
   PLIM_QAT_INT8_INT4, // inputs in 8 bits for each token, weights in 4 bits for each group
   PLIM_QAT_INT4,      // weights alone, in 4 bits for each group
   PLIM_QAT_AXOLOTL, // as INT8_INT4, with other operators for the weights, whose scales have gradients
+  PLIM_QAT_MXFP4,   // mx_linear.h
   PLIM_QAT_COUNT
 } plim_qat_kind;
 

@@ -286,7 +286,8 @@ static void deliver_one(engine *e, plim_edge to, plim_tensor *grad) {
 
 static void deliver(engine *e, plim_grad_node *n, plim_tensor **out) {
   for (int i = 0; i < n->edge_count; i++) {
-    if (n->edges[i].node) deliver_one(e, n->edges[i], out[i]);
+    if (!n->edges[i].node) continue;
+    deliver_one(e, n->edges[i], out[i]);
     out[i] = NULL;
   }
 }
@@ -342,7 +343,7 @@ static void run(engine *e, task *k) {
   } else {
     unpack(t, n, hosts);
     if (!t->state.failed) n->function(t, n, in, out); // a failure may leave saved tensors missing
-    drop_unwanted(t, n, out);
+    if (!n->drops_late) drop_unwanted(t, n, out);
     drop_unpacked(t, n, hosts);
     for (int i = 0; i < n->edge_count; i++)
       if (out[i]) {
@@ -355,6 +356,7 @@ static void run(engine *e, task *k) {
   for (int i = 0; i < n->output_count; i++) plim_release(t, in[i]);
   release_saved(t, n);
   deliver(e, n, out);
+  if (n->drops_late) drop_unwanted(t, n, out);
 }
 
 void backward(plim_tape *t, plim_tensor *x, plim_tensor *grad) { backward_all(t, &x, &grad, 1); }

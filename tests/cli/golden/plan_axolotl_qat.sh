@@ -1,4 +1,4 @@
-# Axolotl's quantisation-aware training: int8 with int4 is predicted, for a tied head too; other pairs are noted, and those that
+# Axolotl's quantisation-aware training: int8 with int4 and mxfp4 are predicted, for a tied head too; other pairs are noted, and those that
 # Axolotl or torchao refuses say that the run will not start.
 mkdir model
 cat > model/config.json << 'END'
@@ -24,6 +24,9 @@ for pair in 'int8 int4' 'mxfp4 mxfp4' 'nvfp4 nvfp4' 'null int4' 'null null'; do
   printf '%s\nqat:\n  activation_dtype: %s\n  weight_dtype: %s\n' "$base" "$1" "$2" | grep -v 'weight_dtype: null' >run.yaml
   show
 done
+echo "== mxfp4 with float32 norms"
+printf '%s\nqat:\n  activation_dtype: mxfp4\n  weight_dtype: mxfp4\n' "$base" | grep -v flash >run.yaml
+$PLIMSOLL plan run.yaml --gpu 80GiB 2>&1 >/dev/null | sed "s#$PWD/##g"
 echo "== an empty section"
 printf '%s\nqat:\n' "$base" >run.yaml
 show

@@ -20,11 +20,14 @@ gradient_accumulation_steps: 1
 dtype: bf16
 enable_activation_checkpointing: True
 END
-show() { grep -E "^[a-z0-9.-]+, bf16|^note: (lay|quant|full|[a-z.:0-9]* *(lora_rank|quant))|^now|^planned|allow|^plimsoll estimate" -A1 | grep -v ^--$; }
+show() { grep -E "^[a-z0-9.-]+, bf16|^note: (the loss|lay|quant|full|[a-z.:0-9]* *(lora_rank|quant))|^now|^planned|allow|^plimsoll estimate" -A1 | grep -v ^--$; }
 for world in 1 8; do
   echo "== $world"
   $PLIMSOLL plan full.yaml --gpu 80GiB --world $world | show
 done
+echo "== with the loss that the note names"
+sed 's/torchtune.modules.loss.Linear/torch.nn./' full.yaml >whole.yaml
+$PLIMSOLL plan whole.yaml --gpu 80GiB | grep ^now
 echo "== without"
 sed '/^quantizer/,/^fake/d' full.yaml >plain.yaml
 $PLIMSOLL plan plain.yaml --gpu 80GiB | show

@@ -51,6 +51,8 @@ TEST(a_pass_of_rounding_layers_is_the_same) {
   compare(&job, "manual loop");
   job.qat.kind = PLIM_QAT_AXOLOTL;
   compare(&job, "as Axolotl");
+  job.qat = (plim_qat){PLIM_QAT_MXFP4, 32};
+  compare(&job, "MXFP4");
 }
 
 // Recurrences are folded inside of the passes.

@@ -31,6 +31,7 @@ MODELS = {
 LORA = {"lora": {"r": 8, "dropout": 0.0, "targets": LINEAR, "fp32_adapters": False}}
 BASE = {"batch": 2, "seq": 200, "steps": 3, "qat": "int8-int4", "group": 256}
 AXOLOTL = {"qat": "axolotl-int8-int4", "group": 32}
+MX = {"qat": "axolotl-mxfp4", "group": 32}
 EIGHTHS = {"loss": "eighths"}
 FSDP = {"strategy": "fsdp2", "world": 4}
 CASES = {
@@ -65,6 +66,13 @@ CASES = {
     "axolotl-llama-reentrant": ("llama", AXOLOTL | {"ckpt": True, "reentrant": True}),
     "axolotl-tied-trainer": ("tied", AXOLOTL | {"loop": "trainer", "ckpt": True}),
     "axolotl-qwen3-fsdp": ("qwen3", AXOLOTL | FSDP | {"ckpt": True}),
+    "axolotl-llama-mxfp4": ("llama", MX),
+    "axolotl-llama-mxfp4-amp": ("llama", MX | {"amp": "bf16"}),
+    "axolotl-llama-mxfp4-fp32": ("llama", MX | {"param_dtype": "fp32"}),
+    "axolotl-llama-mxfp4-lora": ("llama", MX | LORA),
+    "axolotl-qwen3-mxfp4-fsdp": ("qwen3", MX | FSDP | {"ckpt": True}),
+    "axolotl-qwen2-mxfp4-ckpt": ("qwen2", MX | {"ckpt": True}),
+    "axolotl-tied-mxfp4-trainer": ("tied", MX | {"loop": "trainer", "ckpt": True, "accum": 2}),
     "axolotl-llama-lora": ("llama", AXOLOTL | LORA | {"ckpt": True}),
 }
 
@@ -74,9 +82,13 @@ def prepare_as_axolotl(case, model):
     from torchao.quantization import quantize_
     from torchao.quantization.qat import IntxFakeQuantizeConfig, QATConfig
     from torchao.quantization.qat.fake_quantize_config import Int4WeightFakeQuantizeConfig
+    if case["qat"] == "axolotl-mxfp4":
+        from torchao.prototype.qat import MXFakeQuantizeConfig
+        both = MXFakeQuantizeConfig(dtype=torch.float4_e2m1fn_x2, block_size=32)
+        return quantize_(model, QATConfig(activation_config=both, weight_config=both))
     weight = Int4WeightFakeQuantizeConfig(group_size=case["group"], activation_dtype=torch.bfloat16)
     inputs = IntxFakeQuantizeConfig(dtype=torch.int8, granularity="per_token", is_symmetric=False)
-    quantize_(model, QATConfig(weight_config=weight, activation_config=inputs))
+    return quantize_(model, QATConfig(weight_config=weight, activation_config=inputs))
 
 
 def prepare(case, model):
