@@ -185,11 +185,12 @@ static bool changes_evaluation(const project_job *files, const plim_job *own,
 }
 
 static void note_evaluation(const project_job *files, plan_for_card *c) {
-  project_job_note_evaluation(files, &c->request.job, &c->plan.before, false, &c->request.notes);
+  bool is_told = project_job_note_evaluation(files, &c->request.job, &c->plan.before, false,
+                                             &c->request.notes);
   if (!c->plan.rungs.len) return;
   const plim_rung *first = &c->plan.rungs.at[0];
   plim_job planned = plim_choice_job(&c->asked, &first->choice);
-  if (changes_evaluation(files, &c->request.job, &planned))
+  if (!is_told || changes_evaluation(files, &c->request.job, &planned))
     project_job_note_evaluation(files, &planned, &first->e, true, &c->request.notes);
 }
 
