@@ -243,6 +243,8 @@ static plim_err plan_card(const plan_args *args, const project_job *files, const
   if (!err) note_length(c);
   if (!err && files) note_evaluation(files, c);
   if (!err && files) note_fp8(files, c);
+  if (!err && files)
+    project_job_note_tables(files, &c->request.job, &c->plan.before, &c->request.notes);
   if (!err && c->request.notes.has_no_memory) err = plim_no_memory(error);
   if (gpu) snprintf(c->gpu, sizeof c->gpu, "%s", gpu);
   return err;
