@@ -264,6 +264,17 @@ static void report_verdict(check *c) {
   else report_fits(c);
 }
 
+static void report_kernels(check *c) {
+  const char *why = job_kernels_stop(&c->job, &c->request.job);
+  if (!why) return;
+  check_finding *f =
+      check_add(c, "conflict.lora_kernels", CHECK_FAILS, "Axolotl's LoRA kernels %s", why);
+  check_why(f,
+            "the run stops before it trains; Axolotl turns them on by itself unless one of their "
+            "keys is set");
+  check_fix(f, "lora_qkv_kernel: false, lora_o_kernel: false and lora_mlp_kernel: false");
+}
+
 static void report_evaluation(check *c) {
   const plim_estimate *e = &c->estimate;
   job_evaluation v = project_job_evaluation(&c->files, &c->request.job);
@@ -343,6 +354,7 @@ void check_fit(check *c) {
     return;
   }
   report_verdict(c);
+  report_kernels(c);
   report_evaluation(c);
   report_assumed(c);
   report_idle(c);

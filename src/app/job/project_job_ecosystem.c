@@ -4,6 +4,7 @@
 
 #include "key_names.h"
 #include "project_job.h"
+#include "units.h"
 
 #define note(p, ...) plim_note_add(&(p)->notes, __VA_ARGS__)
 
@@ -329,6 +330,28 @@ void project_job_fill_ecosystem(project_job *p, job_args *a) {
   fill_ends(p, a);
   fill_old_dtype(p, a);
   fill_lora_kernels(p, a);
+}
+
+// Elements of the embedding, the head and the tables beside them, which _configure_embedding_dtypes converts.
+static uint64_t table_elements(const plim_config *c) {
+  int64_t own = c->vocabulary * c->hidden * (c->ties_embeddings ? 1 : 2);
+  return (uint64_t)(own + c->layer_input_vocabulary * c->layers * c->layer_input_width);
+}
+
+void project_job_note_tables(const project_job *p, const plim_job *job, const plim_estimate *e,
+                             plim_notes *notes) {
+  bool is_theirs = p->project.dialect == PLIM_DIALECT_AXOLOTL && job->lora.rank &&
+                   job->weights == PLIM_WEIGHTS_PLAIN && job->dtype != PLIM_FP32 &&
+                   job->sharding.strategy != PLIM_SHARD_FSDP2 &&
+                   job->sharding.strategy != PLIM_SHARD_ZERO3;
+  uint64_t needed = e->context_bytes + e->p.live_bytes[PLIM_FOR_WEIGHTS] +
+                    2 * table_elements(&job->model); // 4 bytes each for a while, instead of 2
+  if (!is_theirs || needed <= e->device_bytes) return;
+  plim_note_add(notes, "unmodelled.loading", NULL,
+                "while it loads the model, Axolotl converts embeddings and head to float32 and "
+                "back, which is not modelled without quantisation: loading needs at least %s, more "
+                "than training",
+                units_bytes(needed).text);
 }
 
 // Axolotl's check_fp8_config (utils/schemas/validation.py).

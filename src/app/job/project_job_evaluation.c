@@ -199,18 +199,19 @@ static bool note_logits(const job_evaluation *v, const plim_estimate *e, bool is
   return true;
 }
 
-void project_job_note_evaluation(const project_job *p, const plim_job *job, const plim_estimate *e,
+bool project_job_note_evaluation(const project_job *p, const plim_job *job, const plim_estimate *e,
                                  bool is_planned, plim_notes *notes) {
   job_evaluation v = project_job_evaluation(p, job);
-  if (!job_evaluation_matters(&v, job)) return;
+  if (!job_evaluation_matters(&v, job)) return false;
   if (v.logits_bytes) {
-    if (!note_logits(&v, e, is_planned, notes)) return;
+    if (!note_logits(&v, e, is_planned, notes)) return false;
   } else if (!is_planned)
     plim_note_add(notes, "unmodelled.evaluation", NULL, "evaluation (batch %lld) is not modelled%s",
                   (long long)v.batch,
                   v.generates      ? ": predict_with_generate keeps keys and values"
                   : v.keeps_logits ? ": compute_metrics keeps the results of all batches"
                                    : "");
-  else return;
+  else return false;
   if (v.line) plim_note_at(notes, v.file, v.line);
+  return true;
 }

@@ -201,11 +201,12 @@ static void note_planned(plan_for_card *c) {
 }
 
 static void note_evaluation(const project_job *files, plan_for_card *c) {
-  project_job_note_evaluation(files, &c->request.job, &c->plan.before, false, &c->request.notes);
+  bool is_told = project_job_note_evaluation(files, &c->request.job, &c->plan.before, false,
+                                             &c->request.notes);
   if (!c->plan.rungs.len) return;
   const plim_rung *first = &c->plan.rungs.at[0];
   plim_job planned = plim_choice_job(&c->asked, &first->choice);
-  if (changes_evaluation(files, &c->request.job, &planned))
+  if (!is_told || changes_evaluation(files, &c->request.job, &planned))
     project_job_note_evaluation(files, &planned, &first->e, true, &c->request.notes);
 }
 
@@ -262,6 +263,8 @@ static plim_err plan_card(const plan_args *args, const project_job *files, const
   if (!err) note_planned(c);
   if (!err && files) note_evaluation(files, c);
   if (!err && files) note_fp8(files, c);
+  if (!err && files)
+    project_job_note_tables(files, &c->request.job, &c->plan.before, &c->request.notes);
   if (!err && c->request.notes.has_no_memory) err = plim_no_memory(error);
   if (gpu) snprintf(c->gpu, sizeof c->gpu, "%s", gpu);
   return err;

@@ -75,15 +75,18 @@ static bool is_called(const char *name, const char *const *names) {
   return false;
 }
 
-// get_linear_embedding_layers of Axolotl's loaders/utils.py; a tied embedding of another name is the head's weight, too.
+// get_linear_embedding_layers of Axolotl's loaders/utils.py, whose names may be a part of a module's (embed_tokens_per_layer);
+// a tied embedding of another name is the head's weight, too.
 static unsigned end_of(const plim_parameter_name *n, bool ties_embeddings) {
-  static const char *const ends[] = {"embed_tokens", "lm_head", "embed_in", "embed_out", NULL};
+  static const char *const ends[] = {"lm_head", "embed_in", "embed_out", NULL};
   static const char *const tied[] = {"wte", "word_embeddings", NULL};
   if (n->spot == PLIM_SPOT_UNKNOWN) return 0;
-  if (!n->path || strstr(n->path, "norm")) return PLIM_END_NORM;
+  if (!n->path) return n->tensor->shape.n == 1 ? PLIM_END_NORM : 0; // norms have no name here
+  if (strstr(n->path, "norm")) return PLIM_END_NORM;
   const char *dot = strrchr(n->path, '.'), *name = dot ? dot + 1 : n->path;
   if (strcmp(name, "gate") == 0) return PLIM_END_GATE;
-  bool is_table = is_called(name, ends) || (ties_embeddings && is_called(name, tied));
+  bool is_table = strncmp(name, "embed_tokens", 12) == 0 || is_called(name, ends) ||
+                  (ties_embeddings && is_called(name, tied));
   return is_table ? PLIM_END_TABLE : 0;
 }
 

@@ -115,11 +115,13 @@ TEST(check_knows_who_reads_exponents) {
 // ---- real files -------------------------------------------------------------------------------------
 
 // The files that the projects publish work: check must report no failure and no doubt, except that a file they refer
-// to is not in the folder, and that this host has too little memory.
+// to is not in the folder, that this host has too little memory, and that three of Axolotl's examples stop with the kernels
+// that it turns on by itself since it has them (tests/truth/lora_kernels.json).
 static bool is_fine(void) {
   for (size_t i = 0; i < c.findings.len; i++) {
     const check_finding *f = &c.findings.at[i];
-    bool is_of_place = strcmp(f->id, "files.missing") == 0 || strcmp(f->id, "host.offload") == 0;
+    bool is_of_place = strcmp(f->id, "files.missing") == 0 || strcmp(f->id, "host.offload") == 0 ||
+                       strcmp(f->id, "conflict.lora_kernels") == 0;
     if (f->severity >= CHECK_WARNING && !is_of_place) return false;
   }
   return true;

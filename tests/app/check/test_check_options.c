@@ -172,6 +172,22 @@ TEST(check_of_quantised_weights_without_adapters) {
   CHECK_NOT_FOUND("conflict.kbit");
 }
 
+TEST(check_of_lora_kernels_that_stop) {
+  static const char head[] = "base_model: gpt2\nmicro_batch_size: 1\nsequence_len: 512\n"
+                             "datasets:\n  - path: x\nadapter: lora\nlora_r: 8\n"
+                             "lora_target_modules: [c_attn]\n";
+  char text[512];
+  begin();
+  given("train.yaml", head);
+  GO();
+  CHECK_FOUND("conflict.lora_kernels", CHECK_FAILS);
+  begin();
+  snprintf(text, sizeof text, "%slora_qkv_kernel: false\n", head);
+  given("train.yaml", text);
+  GO();
+  CHECK_NOT_FOUND("conflict.lora_kernels");
+}
+
 TEST(check_of_both_half_precisions) {
   begin();
   given("train.py", trainer);

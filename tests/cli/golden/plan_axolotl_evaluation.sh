@@ -30,3 +30,9 @@ part cut-cross-entropy-off
 printf '%s\neval_batch_size: 16\ncut_cross_entropy: false\nplugins:\n  - axolotl.integrations.liger.LigerPlugin\nliger_fused_linear_cross_entropy: true\n' "$base" > run.yaml
 show
 )
+(
+# Less than training now, more than what the plan needs.
+part more-than-the-plan
+printf '%s\nadapter: lora\nlora_r: 8\nlora_target_linear: true\neval_batch_size: 8\n' "${base/size: 2/size: 8}" > run.yaml
+show --fix chunked_loss=0 --fix micro_batch=2
+)

@@ -9,7 +9,7 @@ gradient_checkpointing: true"
 adapters="adapter: lora
 lora_r: 8
 lora_target_linear: true"
-kernels() { $PLIMSOLL plan run.yaml --gpu 80GiB "$@" 2>&1 | grep -A3 "^note: Axolotl's LoRA" || echo "no note"; }
+kernels() { $PLIMSOLL plan run.yaml --gpu 80GiB "$@" 2>&1 | grep -A2 "^note: Axolotl's LoRA" || echo "no note"; }
 steps() { $PLIMSOLL plan run.yaml --gpu 80GiB "$@" 2>&1 | sed -n '/^to do by/,/^changes/p'; }
 (
 part other-attention

@@ -40,3 +40,8 @@ part estimate
 $PLIMSOLL estimate --model qwen2.5-0.5b --lora-rank 8 --weights nf4-double --prepare axolotl --amp bf16 --loop trainer --gpu 24GiB 2>&1 | grep -E 'weights  |total|loading'
 $PLIMSOLL estimate --model qwen2.5-0.5b --lora-rank 8 --weights nf4-double --prepare peft --amp bf16 --loop trainer --gpu 24GiB 2>&1 | grep -E 'weights  |total|loading'
 )
+(
+part sixteen-bits
+printf 'base_model: google/gemma-4-E2B\n%s\nadapter: lora\nlora_target_modules: [q_proj]\n' "$base" > run.yaml
+$PLIMSOLL plan run.yaml --gpu 24GiB --fix micro_batch=1 2>&1 | grep -A3 -E '^note: while|^now'
+)
