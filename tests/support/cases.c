@@ -340,6 +340,14 @@ bool case_job(const json_t *c, const json_t *config, plim_job *job) {
   job->leaves_tables = case_flag(c, "leaves_tables");
   job->prepares_kbit = case_flag(c, "prepare") || job->returns_ends;
   if (json_object_get(c, "skipped")) job->left_plain = "out_proj"; // scripts/axolotl_loading.py
+  if (case_is(c, "models", "torchtune")) {                         // scripts/tune_models.py
+    const json_t *tables = json_object_get(c, "tables");
+    job->copies_heads = true;
+    job->recipe.loss = PLIM_LOSS_EIGHTHS;
+    job->rope_tables[0] =
+        (plim_rope_tables){json_integer_value(json_array_get(tables, 0)),
+                           (uint64_t)json_integer_value(json_array_get(tables, 1))};
+  }
   if (job->recipe.loss == PLIM_LOSS_CONTRASTIVE) {
     contrast_of(c, &job->recipe);
     job->load = PLIM_LOAD_PRETRAINED;

@@ -365,7 +365,7 @@ static void understand_sharding(const job_args *args, job_request *r) {
       .offloads_parameters = offloads || (is_fsdp && args->offload == JOB_OFFLOAD_OPTIMIZER)};
   r->job.load = load_of(args, by_accelerate);
   r->job.quantises_on_host = args->quantises_on_host;
-  r->job.is_torchtune = args->is_torchtune;
+  r->job.is_torchtune = r->job.copies_heads = args->is_torchtune;
   r->job.left_plain = args->left_plain;
   leave_plain(args, r);
   note_own_code(args, r);

@@ -320,8 +320,6 @@ plim_err job_understand_versions(const job_args *args, job_request *r, plim_erro
 // The release of a library if it is known, typed or from the files; otherwise 0.
 uint16_t job_release(const job_args *args, plim_library library);
 bool job_release_is_typed(const job_args *args, plim_library library); // by --versions
-// What the plan changes of that, for torchtune.
-void job_note_planned_heads(job_request *r, const plim_job *planned);
 // Refuses a model that this version of transformers does not have yet.
 plim_err job_check_release(const job_request *r, plim_error *error);
 // Tables of rotary positions: typed, or those of torchtune's builders (job_tables.c).

@@ -42,29 +42,10 @@ static void fit_to_factory(const job_args *args, job_request *r) {
         family->model_type);
 }
 
-// torchtune/modules/attention.py: k and v are expanded and flattened, which copies them.
-static bool keeps_copied_heads(const plim_job *job) {
-  const plim_config *c = &job->model;
-  return job->is_torchtune && c->kv_heads && c->kv_heads < c->heads &&
-         job->recipe.checkpoint == PLIM_CHECKPOINT_OFF;
-}
-
-static void mention_copied_heads(const plim_job *job, plim_notes *notes) {
-  if (keeps_copied_heads(job))
-    plim_note_add(notes, "unmodelled.copied_heads", "attention",
-                  "torchtune copies keys and values for every query head, which is not modelled; "
-                  "without checkpointing, the run needs a few percent more memory than predicted");
-}
-
-void job_note_planned_heads(job_request *r, const plim_job *planned) {
-  if (!keeps_copied_heads(&r->job)) mention_copied_heads(planned, &r->notes);
-}
-
 plim_err job_fit_attention(const job_args *args, job_request *r, plim_error *error) {
   const plim_family *family = r->job.model.family;
   uint16_t release = plim_versions_used(&r->job.versions, PLIM_LIBRARY_TRANSFORMERS);
   fit_to_factory(args, r);
-  mention_copied_heads(&r->job, &r->notes);
   if (release >= family->sdpa_from || r->job.recipe.attention != PLIM_ATTENTION_SDPA)
     return PLIM_OK;
   if (job_is_typed(args, &args->attention)) {

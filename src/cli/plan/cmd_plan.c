@@ -196,7 +196,6 @@ static bool changes_evaluation(const project_job *files, const plim_job *own,
 static void note_planned(plan_for_card *c) {
   if (!c->plan.rungs.len) return;
   plim_job planned = plim_choice_job(&c->asked, &c->plan.rungs.at[0].choice);
-  job_note_planned_heads(&c->request, &planned);
   project_job_note_passes(&c->request.job, &planned, &c->request.notes);
 }
 

@@ -48,8 +48,10 @@ typedef struct {
   // Axolotl: embeddings, head, norms and routers become float32 when all parameters are trained without flash-attn.
   bool widens_ends;
   bool quantises_on_host; // and shards what is quantised, so that no card ever holds it whole
-  bool
-      is_torchtune; // linear layers with adapters and 4-bit weights are torchtune's (linear.c, quantised.c)
+  // torchtune's attention (modules/attention.py) copies keys and values for every query head.
+  bool copies_heads;
+  // Linear layers with adapters and 4-bit weights are torchtune's (linear.c, quantised.c).
+  bool is_torchtune;
   plim_rope_tables rope_tables[PLIM_MODELS]; // of the model, and of a second one
   bool narrows_on_card;  // DeepSpeed casts what is beside quantised weights, on the card
   plim_sdpa_kernel sdpa; // the kernel that the card prefers

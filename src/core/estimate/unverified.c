@@ -141,7 +141,8 @@ static bool has_no_logits_under_fsdp(const plim_job *job) {
 
 static bool is_in_eighths(const plim_job *job) {
   bool is_listed = job->recipe.loss == PLIM_LOSS_LISTED && !job->recipe.distils;
-  return job->recipe.loss == PLIM_LOSS_EIGHTHS || is_listed;
+  bool is_measured = job->copies_heads && job->sharding.strategy == PLIM_SHARD_NONE;
+  return (job->recipe.loss == PLIM_LOSS_EIGHTHS && !is_measured) || is_listed;
 }
 
 static bool is_contrastive(const plim_job *job) {
@@ -194,8 +195,8 @@ static bool is_of_torchtune(const plim_job *job) {
   return job->recipe.distils || job->recipe.method == PLIM_METHOD_DPO_TUNE;
 }
 
-static bool has_layers_of_torchtune(const plim_job *job) {
-  return job->is_torchtune || is_of_torchtune(job);
+static bool has_other_layers_of_torchtune(const plim_job *job) {
+  return job->copies_heads && !job->model.family->was_run_in_torchtune;
 }
 
 static bool tunes_on_several(const plim_job *job) {
@@ -322,9 +323,9 @@ static const struct {
      "against a measurement"},
     {compares_elsewhere, "training from preferences with quantised weights, with Liger-Kernel or "
                          "on several GPUs was not checked against a measurement"},
-    {has_layers_of_torchtune,
-     "torchtune's attention, norms and rotary positions are predicted as those of transformers; "
-     "its linear layers, adapters and 4-bit weights were checked against recordings"},
+    {has_other_layers_of_torchtune,
+     "torchtune's attention, norms and rotary positions are predicted as those of transformers, "
+     "which was not checked for this architecture"},
     {is_of_torchtune, "torchtune's loop and losses were checked against recordings, but only with "
                       "models of transformers"},
     {tunes_on_several,

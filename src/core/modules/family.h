@@ -210,6 +210,8 @@ struct plim_family {
   // A layer that Axolotl names in llm_int8_skip_modules (loaders/model.py), which makes bitsandbytes quantise the head
   // instead; NULL: none.
   const char *axolotl_leaves;
+  bool
+      was_run_in_torchtune; // torchtune's own model has the same peaks (tests/truth/tune_models.json)
   // Axolotl refuses reentrant checkpoints (normalize_config): layers share parameters or keys and values.
   bool axolotl_avoids_reentrant;
   // Axolotl has neither Liger-Kernel nor Cut Cross Entropy for it (model_support/, Unsupported). Its generic patch

@@ -249,7 +249,8 @@ static plim_tensor *attend_by_kernel(plim_tape *t, const plim_attending *how, pl
   enum { WIDEST_GROUPED = 256 }; // sdpa_attention.py, use_gqa_in_sdpa
   int64_t groups = q->shape.at[1] / k->shape.at[1];
   plim_tensor *query = NULL, *keys = NULL, *values = NULL;
-  bool repeats = mask || k->shape.at[3] > WIDEST_GROUPED || !plim_transformers_from(t, 4, 54);
+  bool repeats = mask || k->shape.at[3] > WIDEST_GROUPED || !plim_transformers_from(t, 4, 54) ||
+                 plim_const_state(t)->copies_heads;
   bool copies = mask && !how->sees_all && !plim_transformers_from(t, 4, 56);
   set(t, &keys, repeats ? plim_repeat_kv(t, k, groups) : k);
   set(t, &values, repeats ? plim_repeat_kv(t, v, groups) : v);

@@ -66,7 +66,8 @@ static void cut(plim_tape *t, const fsdp *f, fsdp_parameter *p) {
   plim_dims shape = stored_shape(p->full);
   shape.at[0] = plim_ceil_div(shape.at[0], f->how.world);
   p->elements = plim_numel(&shape);
-  set(t, &p->shard, empty(t, shape, p->own_dtype));
+  plim_purpose purpose = p->full->is_adapter ? PLIM_FOR_ADAPTERS : PLIM_FOR_WEIGHTS;
+  set(t, &p->shard, empty_for(t, purpose, shape, p->own_dtype));
   p->shard->is_projection = p->full->is_projection;
   if (f->how.offloads_parameters) plim_resize_storage(t, p->shard, 0);
 }

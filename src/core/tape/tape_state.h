@@ -21,6 +21,7 @@ typedef struct {
   bool ran_math;       // attention ran without a fused kernel
   bool uses_liger;
   bool has_bitsandbytes;    // the program has imported it
+  bool copies_heads;        // attention copies keys and values for every query head
   bool is_torchtune;        // linear layers with adapters and 4-bit weights are torchtune's
   int64_t padding;          // padded positions in every row
   bool has_own_linear;      // DeepSpeed's linear: the weight's gradient is not a view

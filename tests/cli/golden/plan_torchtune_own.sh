@@ -76,7 +76,7 @@ part offload
 # Without offloading there may be no checkpoints, either.
 recipe recipe.yaml llama3_2.lora_llama3_2_1b
 echo "enable_activation_offloading: True" >>recipe.yaml
-$PLIMSOLL plan recipe.yaml --gpu 24GiB --fix micro_batch=2 | grep -E "^checkpoint|^offload|copies keys|^ .*modelled; without"
+$PLIMSOLL plan recipe.yaml --gpu 24GiB --fix micro_batch=2 | grep -E "^checkpoint|^offload"
 ) 2>&1 || echo "exit $?"
 (
 part decoder

@@ -14,6 +14,7 @@ static plim_model *gemma_new(plim_tape *t, const plim_config *c, plim_dtype dtyp
 
 const plim_family plim_family_gemma = {
     .model_type = "gemma",
+    .was_run_in_torchtune = true,
     .build = gemma_new,
     .defaults = {.has_padding_row = true,
                  .hidden = 3072,

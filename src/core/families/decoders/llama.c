@@ -14,6 +14,7 @@ plim_model *plim_llama_new(plim_tape *t, const plim_config *c, plim_dtype dtype)
 
 const plim_family plim_family_llama = {
     .model_type = "llama",
+    .was_run_in_torchtune = true,
     .build = plim_llama_new,
     .defaults = {.hidden = 4096,
                  .intermediate = 11008,

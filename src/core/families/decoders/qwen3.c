@@ -4,6 +4,7 @@
 
 const plim_family plim_family_qwen3 = {
     .model_type = "qwen3",
+    .was_run_in_torchtune = true,
     .build = plim_llama_new,
     .defaults = {.hidden = 4096,
                  .intermediate = 22016,
