@@ -377,6 +377,7 @@ static plim_model *build(plim_tape *t, const plim_job *job) {
   bool is_plain = job->weights == PLIM_WEIGHTS_PLAIN;
   plim_tape_set_sdpa(t, job->sdpa);
   plim_state(t)->versions = job->versions;
+  plim_state(t)->packages = job->packages;
   plim_tape_set_liger(t, job->recipe.uses_liger);
   if (job->load != PLIM_LOAD_INIT || !is_plain) plim_tape_begin_host(t);
   plim_config c = job->model;

@@ -5,6 +5,7 @@
 #include "attention.h"
 #include "config.h"
 #include "lengths.h"
+#include "packages.h"
 #include "quantised.h"
 #include "sharding.h"
 #include "trained.h"
@@ -39,6 +40,7 @@ typedef struct {
   const plim_lengths *lengths;
   plim_config teacher; // of distillation
   plim_versions versions;
+  plim_packages packages; // that are installed
 } plim_job;
 
 // The job as it actually runs. If DeepSpeed is configured with a 16-bit dtype (bf16.enabled, fp16.enabled; accelerate
