@@ -91,6 +91,6 @@ void job_note_assumptions(const job_args *args, job_request *r) {
   assume_gpus(args, r);
   assume_batches(args, r);
   assume_storage(args, r);
-  job_note_family(r);
+  job_note_family(args, r);
   assume_text(args, r);
 }

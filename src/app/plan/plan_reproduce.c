@@ -129,7 +129,9 @@ static void take_sharding(const plim_job *job, const job_args *own, job_args *a)
   a->reduce_dtype = is_own && amp_of(job) && s->reduce_dtype == PLIM_BF16;
 }
 
-static job_args args_of(const plan_result *r, const plan_for_card *c, const plim_rung *x) {
+// `words` holds the text of an option.
+static job_args args_of(const plan_result *r, const plan_for_card *c, const plim_rung *x,
+                        plim_packages_name *words) {
   plim_job job = plim_choice_job(&c->asked, &x->choice);
   const char *conf = plim_choice_conf(&c->asked, &x->choice);
   job_args a = JOB_DEFAULTS;
@@ -146,6 +148,8 @@ static job_args args_of(const plan_result *r, const plan_for_card *c, const plim
   if (job.weights && !job.prepares_kbit) a.prepare = place_of(job_prepares, "none");
   take_recipe(&job, r->args, &a);
   a.lengths = r->args->lengths;
+  *words = plim_packages_words(job.packages);
+  if (job.packages) a.packages = words->text;
   take_adapters(&job, r->args, &c->request, &a);
   take_trained(&job, r->args, &a);
   take_sharding(&job, r->args, &a);
@@ -256,7 +260,8 @@ static plim_err check_reproduces(const plim_plan_request *asked, const job_args 
 plim_err plan_reproduce(const plan_result *r, plan_for_card *c, plim_error *error) {
   if (!c->plan.rungs.len) return PLIM_OK;
   plim_rung *x = &c->plan.rungs.at[0];
-  job_args a = args_of(r, c, x);
+  plim_packages_name words;
+  job_args a = args_of(r, c, x, &words);
   plim_err err = check_reproduces(&c->asked, &a, x);
   if (!err && !(c->reproduce = command_of(&a))) err = PLIM_ERR_NOMEM;
   if (err == PLIM_ERR_NOMEM) return plim_no_memory(error);
