@@ -1,5 +1,5 @@
 # Packages whose kernels run in place of PyTorch code: typed, asked for in the project, or brought along by Axolotl.
-estimate() { "$PLIMSOLL" estimate -m qwen3.5-4b -s 1024 -c --dtype bf16 --gpu 24GiB "$@" | sed -n '/^assumes/,/^$/p; /total/p'; }
+estimate() { "$PLIMSOLL" estimate -m qwen3.5-4b -s 1024 -c --dtype bf16 --gpu 24GiB "$@" | sed -n '/^assumes/,/^$/p; /total/p; /^time/p'; }
 
 estimate
 estimate --packages fla,causal-conv1d

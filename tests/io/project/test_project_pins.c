@@ -49,6 +49,9 @@ TEST(packages_of_kernels) {
   CHECK(!has(&p, PLIM_PACKAGE_FLA) && has(&p, PLIM_PACKAGE_CAUSAL_CONV1D), "an extra");
   p = read_text("[[package]]\nname = \"fla-core\"\nversion = \"0.4.1\"\n");
   CHECK(!has(&p, PLIM_PACKAGE_FLA), "a lock file lists packages of extras, too");
+  p = read_text(
+      "setup(install_requires=['causal_conv1d'],\n      extras_require={'fast': ['fla-core']})\n");
+  CHECK(!has(&p, PLIM_PACKAGE_FLA) && has(&p, PLIM_PACKAGE_CAUSAL_CONV1D), "an extra of setup()");
 }
 
 TEST(lock_files) {

@@ -130,13 +130,17 @@ static bool contains(span line, const char *word) {
   return false;
 }
 
-// Lines that name a package without installing it: `pip uninstall`, and lock files, which list those of extras too.
+// Lines that name a package without installing it: `pip uninstall`, Poetry's optional packages, and lock files, which list
+// those of extras too.
 static bool only_names(span line) {
-  return contains(line, "uninstall") || contains(line, "name = \"");
+  return contains(line, "uninstall") || contains(line, "optional = true") ||
+         contains(line, "name = \"");
 }
 
-// A TOML table whose packages are not installed unless they are asked for, or settings of how they are built.
-static bool begins_extras(span line) {
+// Where packages begin that are installed only if they are asked for, and settings of how packages are built: tables of
+// TOML, which end at the next table, and an argument of setup().
+static bool begins_extras(span line, bool is_extra) {
+  if (peek(&line) != '[') return is_extra || contains(line, "extras_require");
   return contains(line, "optional-dependencies") || contains(line, "dependency-groups") ||
          contains(line, "extras]") || contains(line, "[tool.uv");
 }
@@ -216,7 +220,7 @@ void plim_pins_read(plim_pins *pins, const char *text, size_t length, const char
     at = stop ? stop + 1 : end;
     bool is_locked = named != PLIM_LIBRARIES && read_locked(pins, named, line, file, number);
     named = locked_name(line);
-    if (peek(&line) == '[') is_extra = begins_extras(line);
+    is_extra = begins_extras(line, is_extra);
     if (!is_locked && named == PLIM_LIBRARIES) read_line(pins, line, is_extra, file, number);
     read_json_lock(pins, &entry, line, file, number);
   }
