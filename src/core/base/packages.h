@@ -14,7 +14,7 @@ typedef enum {
 
 // A set of packages: bit i stands for plim_package i.
 typedef uint8_t plim_packages;
-#define PLIM_HAS_PACKAGE(packages, package) ((packages) >> (package)&1)
+#define PLIM_HAS_PACKAGE(packages, package) (((packages) >> (package)) & 1)
 
 extern const char *const plim_package_names[PLIM_PACKAGES + 1]; // "fla", ..., NULL
 
