@@ -330,6 +330,7 @@ bool case_job(const json_t *c, const json_t *config, plim_job *job) {
                     .versions = {.transformers = version_of(c, "transformers"),
                                  .torch = version_of(c, "torch"),
                                  .peft = version_of(c, "peft")}};
+  if (plim_packages_parse(case_text(c, "packages", "none"), &job->packages, NULL)) return false;
   for (int i = 0; i < PLIM_WEIGHTS_COUNT; i++)
     if (case_is(c, "weights", plim_weights_names[i])) job->weights = (plim_weights_kind)i;
   for (int i = 0; i < PLIM_QAT_COUNT; i++)

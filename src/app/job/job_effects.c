@@ -115,6 +115,11 @@ static bool has_liger(const job_args *a, const job_request *r) {
   return plim_config_whole(&r->job.model)->has_liger;
 }
 
+static bool runs_packages(const job_args *a, const job_request *r) {
+  (void)a;
+  return r->job.model.family->packages != 0;
+}
+
 static bool loads_what_it_quantises(const job_args *a, const job_request *r) {
   (void)a;
   return r->job.load != PLIM_LOAD_INIT || r->job.weights == PLIM_WEIGHTS_PLAIN;
@@ -274,6 +279,8 @@ static const struct {
     {"gpu", NULL, NULL, NULL},
     {"limit", NULL, NULL, NULL},
     {"versions", NULL, NULL, NULL},
+    {"packages", runs_packages, "no package has kernels for this architecture that are modelled",
+     "leave it out"},
 };
 
 enum { EFFECTS = sizeof effects / sizeof *effects };

@@ -495,6 +495,7 @@ plim_err job_understand(const job_args *args, const job_args *typed, job_request
   plim_err err = job_understand_versions(args, out, error);
   if (!err) err = understand_model(args, out, error);
   if (!err) err = job_check_release(out, error);
+  if (!err) err = job_understand_packages(args, out, error);
   if (!err) err = job_understand_lora(args, out, error);
   if (!err) err = understand_recipe(args, out, error);
   if (!err) err = job_fit_attention(args, out, error);

@@ -70,7 +70,9 @@ typedef struct {
   bool is_patched;         // Axolotl: FSDP2 takes 8-bit weights
   plim_saving offloading;  // how the files' ecosystem offloads activations, unless it is typed
   const char *versions;    // as typed: "transformers=4.57,torch=2.9"; NULL: not typed
-  plim_pins pins;          // versions that the files ask for
+  const char *packages;    // as typed: "fla,causal-conv1d"; NULL: not typed
+  plim_packages required;  // packages that the files' ecosystem brings along
+  plim_pins pins;          // versions and packages that the files ask for
   const cli_call
       *typed; // the command line; its args struct has this one at offset `typed_at`; NULL: none
   size_t typed_at;
@@ -284,6 +286,10 @@ extern const char *const job_heads[]; // "default", then plim_head_names
   {"versions", 0, "LIST", CLI_STRING, AT(versions),                                                \
    "versions of libraries, such as transformers=4.57,torch=2.9,peft=0.18,trl=0.24\n"               \
    "(default: those that the project pins or has installed, otherwise those that were measured)", NULL}, \
+  {"packages", 0, "LIST", CLI_STRING, AT(packages),                                                \
+   "packages whose kernels run in place of PyTorch code: fla (flash-linear-attention), causal-conv1d, "     \
+   "fla-conv1d (FLA's convolution, as Axolotl runs it on packed samples); or none\n"               \
+   "(default: those that the project asks for or has installed)", NULL},                           \
   {"alloc-conf", 0, "STR", CLI_STRING, AT(alloc_conf), "allocator settings, as in PYTORCH_CUDA_ALLOC_CONF", NULL}, \
   {"gpu", 'g', "GPU", CLI_CARD, AT(gpu),                                                           \
    "GPU by name or by size: RTX 4090, 24GiB (default: the one in this machine)", NULL, true},      \
@@ -315,6 +321,8 @@ plim_err job_understand(const job_args *args, const job_args *typed, job_request
 
 void job_request_clear(job_request *r);
 
+// The packages of kernels: typed, or those that the files ask for (job_family.c).
+plim_err job_understand_packages(const job_args *args, job_request *r, plim_error *error);
 // The versions of libraries: typed, or those that the files ask for (job_versions.c).
 plim_err job_understand_versions(const job_args *args, job_request *r, plim_error *error);
 // The release of a library if it is known, typed or from the files; otherwise 0.

@@ -311,6 +311,15 @@ static void fill_lora_kernels(const project_job *p, job_args *a) {
     a->lora_kernels = JOB_KERNELS_ATTENTION | JOB_KERNELS_MLP | JOB_KERNELS_BY_ITSELF;
 }
 
+// Axolotl depends on flash-linear-attention (pyproject.toml), and its code for packed samples runs the convolution in it
+// (monkeypatch/models/qwen3_5/modeling.py, qwen3_next/modeling.py).
+static void fill_packages(const project_job *p, job_args *a) {
+  if (p->project.dialect != PLIM_DIALECT_AXOLOTL) return;
+  bool is_packed = strcmp(p->run.packing.text, "on") == 0;
+  a->required = 1u << PLIM_PACKAGE_FLA;
+  if (is_packed) a->required |= 1u << PLIM_PACKAGE_FLA_CONV1D;
+}
+
 void project_job_fill_ecosystem(project_job *p, job_args *a) {
   a->trusts_code = is_true(p, "trust_remote_code");
   a->is_of_trl = p->project.dialect == PLIM_DIALECT_TRL;
@@ -330,6 +339,7 @@ void project_job_fill_ecosystem(project_job *p, job_args *a) {
   fill_ends(p, a);
   fill_old_dtype(p, a);
   fill_lora_kernels(p, a);
+  fill_packages(p, a);
 }
 
 // Elements of the embedding, the head and the tables beside them, which _configure_embedding_dtypes converts.

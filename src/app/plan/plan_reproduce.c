@@ -132,9 +132,9 @@ static void take_sharding(const plim_job *job, const job_args *own, job_args *a)
 
 enum { TABLES_BYTES = 96 };
 
-// `tables` has TABLES_BYTES for a text that the arguments refer to.
+// `tables` has TABLES_BYTES for a text that the arguments refer to, and `words` the names of packages.
 static job_args args_of(const plan_result *r, const plan_for_card *c, const plim_rung *x,
-                        char *tables) {
+                        char *tables, plim_packages_name *words) {
   plim_job job = plim_choice_job(&c->asked, &x->choice);
   const char *conf = plim_choice_conf(&c->asked, &x->choice);
   job_args a = JOB_DEFAULTS;
@@ -154,6 +154,8 @@ static job_args args_of(const plan_result *r, const plan_for_card *c, const plim
     a.prepare = place_of(job_prepares, prepares);
   take_recipe(&job, r->args, &a);
   a.lengths = r->args->lengths;
+  *words = plim_packages_words(job.packages);
+  if (job.packages) a.packages = words->text;
   take_adapters(&job, r->args, &c->request, &a);
   take_trained(&job, r->args, &a);
   take_sharding(&job, r->args, &a);
@@ -271,7 +273,8 @@ plim_err plan_reproduce(const plan_result *r, plan_for_card *c, plim_error *erro
   if (!c->plan.rungs.len) return PLIM_OK;
   plim_rung *x = &c->plan.rungs.at[0];
   char tables[TABLES_BYTES];
-  job_args a = args_of(r, c, x, tables);
+  plim_packages_name words;
+  job_args a = args_of(r, c, x, tables, &words);
   plim_err err = check_reproduces(&c->asked, &a, x);
   if (!err && !(c->reproduce = command_of(&a))) err = PLIM_ERR_NOMEM;
   if (err == PLIM_ERR_NOMEM) return plim_no_memory(error);

@@ -1,9 +1,11 @@
 #include "delta_net.h"
 
 #include "causal_conv.h"
+#include "delta_kernels.h"
 #include "delta_rule.h"
 #include "kernels.h"
 #include "ops.h"
+#include "tape_state.h"
 #include "work.h"
 
 #include "op_names.h"
@@ -168,12 +170,25 @@ static plim_tensor *decay(plim_tape *t, const plim_delta_net *n, plim_tensor *a)
   return mul(t, rate, step);
 }
 
+// The convolution, by whichever package is there. FLA's takes (B,T,C), the others (B,C,T).
+static void convolve(plim_tape *t, const plim_delta_net *n, const plim_config *c, variables *v) {
+  plim_dims flat = dims(n->conv1d->shape.at[0], n->conv1d->shape.at[2]);
+  if (plim_has_package(t, PLIM_PACKAGE_FLA_CONV1D)) {
+    set(t, &v->mixed, plim_fla_conv1d(t, v->mixed, view(t, n->conv1d, flat)));
+    return;
+  }
+  set(t, &v->mixed, transpose(t, v->mixed, 1, 2));
+  set(t, &v->mixed,
+      plim_has_package(t, PLIM_PACKAGE_CAUSAL_CONV1D)
+          ? plim_package_conv1d(t, v->mixed, view(t, n->conv1d, flat))
+          : plim_causal_conv(t, n->conv1d, NULL, c->activation, v->mixed));
+  set(t, &v->mixed, transpose(t, v->mixed, 1, 2));
+}
+
 static void mix(plim_tape *t, const plim_delta_net *n, const plim_config *c, variables *v) {
   widths w = widths_of(c);
   int64_t b = v->hidden->shape.at[0], length = v->hidden->shape.at[1];
-  set(t, &v->mixed, transpose(t, v->mixed, 1, 2));
-  set(t, &v->mixed, plim_causal_conv(t, n->conv1d, NULL, c->activation, v->mixed));
-  set(t, &v->mixed, transpose(t, v->mixed, 1, 2));
+  convolve(t, n, c, v);
   split_sizes(t, v->mixed, 2, ((int64_t[]){w.key, w.key, w.value}), &v->query, &v->key, &v->value);
   set(t, &v->query, reshape(t, v->query, dims(b, length, -1, c->linear_key_dim)));
   set(t, &v->key, reshape(t, v->key, dims(b, length, -1, c->linear_key_dim)));
@@ -186,6 +201,11 @@ static void mix(plim_tape *t, const plim_delta_net *n, const plim_config *c, var
   set(t, &v->key, repeat_each(t, v->key, times, 2));
 }
 
+// transformers used FLA's norm up to 5.14 (models/qwen3_5/modeling_qwen3_5.py).
+static bool has_fused_norm(const plim_tape *t) {
+  return plim_has_package(t, PLIM_PACKAGE_FLA) && !plim_transformers_from(t, 5, 15);
+}
+
 // RMSNormGated: norm(x) * silu(gate), of rows.
 static plim_tensor *gated_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight,
                                plim_tensor *gate) {
@@ -194,6 +214,8 @@ static plim_tensor *gated_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight
   plim_work_modules(t, 1);
   plim_tape_at(t, "norm");
   plim_module_enter(t, weight, NULL);
+  if (has_fused_norm(t))
+    return plim_module_leave(t, weight, plim_fla_gated_norm(t, x, gate, weight));
   set(t, &hidden, to(t, x, PLIM_FP32));
   set(t, &variance, mean_last(t, square(t, hidden)));
   set(t, &hidden, mul(t, hidden, rsqrt(t, add_scalar(t, variance))));
@@ -253,6 +275,15 @@ static void project_joined(plim_tape *t, const plim_delta_net *n, const plim_con
   set(t, &v->mixed, cat3(t, v->query, v->key, v->value, 2));
 }
 
+// Axolotl's code for packed samples of Qwen3.5 casts the decay (monkeypatch/models/qwen3_5/modeling.py).
+static plim_tensor *run_rule(plim_tape *t, bool is_joined, const variables *v) {
+  if (!plim_has_package(t, PLIM_PACKAGE_FLA))
+    return plim_delta_rule(t, v->query, v->key, v->value, v->g, v->beta);
+  bool casts = plim_has_package(t, PLIM_PACKAGE_FLA_CONV1D) && !is_joined;
+  plim_tensor *g = casts ? to(t, v->g, (plim_dtype)v->query->dtype) : v->g;
+  return plim_fla_delta_rule(t, v->query, v->key, v->value, g, v->beta);
+}
+
 plim_tensor *plim_delta_net_forward(plim_tape *t, const plim_delta_net *n, const plim_config *c,
                                     plim_tensor *x, plim_tensor *mask) {
   variables v = {0};
@@ -261,7 +292,7 @@ plim_tensor *plim_delta_net_forward(plim_tape *t, const plim_delta_net *n, const
   if (is_joined) project_joined(t, n, c, &v);
   else project(t, n, c, &v);
   mix(t, n, c, &v);
-  set(t, &v.out, plim_delta_rule(t, v.query, v.key, v.value, v.g, v.beta));
+  set(t, &v.out, run_rule(t, is_joined, &v));
   plim_tensor *out = project_out(t, n, &v);
   drop_all(t, &v.hidden, &v.qkvz, &v.ba);
   if (is_joined) drop_all(t, &v.query, &v.key, &v.value, &v.z, &v.b, &v.a, &v.mixed);

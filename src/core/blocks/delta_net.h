@@ -1,9 +1,13 @@
-// The gated delta rule in place of attention (Qwen3-Next, Qwen3.5), as transformers computes it without
-// flash-linear-attention and causal-conv1d: in PyTorch, chunk by chunk.
+// The gated delta rule in place of attention (Qwen3-Next, Qwen3.5), as transformers computes it: in PyTorch, chunk by chunk,
+// or by the packages that are installed (packages.h).
 #ifndef PLIM_CORE_DELTA_NET_H
 #define PLIM_CORE_DELTA_NET_H
 
 #include "decoder.h"
+
+// The packages whose kernels it may run.
+#define PLIM_DELTA_NET_PACKAGES                                                                    \
+  (1u << PLIM_PACKAGE_FLA | 1u << PLIM_PACKAGE_CAUSAL_CONV1D | 1u << PLIM_PACKAGE_FLA_CONV1D)
 
 typedef struct {
   plim_linear in_proj_qkv, in_proj_z, in_proj_b, in_proj_a; // Qwen3.5's

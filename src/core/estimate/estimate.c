@@ -156,6 +156,9 @@ static void fill_unverified_time(plim_estimate *e, const plim_job *job) {
       "the network between machines is assumed to have 12 GB/s (about 100 Gbit/s) per machine");
   add_reason(e, plim_job_moves_to_host(job),
              "the time of offload to the host was measured with one H200; other hosts differ");
+  add_reason(e, job->packages != 0,
+             "the time of the kernels of flash-linear-attention and causal-conv1d is computed from "
+             "the work that they do, not measured");
 }
 
 // Tensors have at most so many elements, so that no product of shapes overflows. Every address space ends long before,

@@ -481,6 +481,7 @@ static plim_model *build(plim_tape *t, const plim_job *job) {
   plim_state(t)->versions = job->versions;
   plim_state(t)->is_torchtune = job->is_torchtune;
   plim_state(t)->copies_heads = job->copies_heads;
+  plim_state(t)->packages = job->packages;
   plim_tape_set_liger(t, job->recipe.uses_liger);
   if (job->load != PLIM_LOAD_INIT || !is_plain) plim_tape_begin_host(t);
   plim_config c = job->model;

@@ -6,6 +6,7 @@
 #include "config.h"
 #include "fake_quant.h"
 #include "lengths.h"
+#include "packages.h"
 #include "quantised.h"
 #include "sharding.h"
 #include "trained.h"
@@ -61,6 +62,7 @@ typedef struct {
   const plim_lengths *lengths;
   plim_config teacher; // of distillation
   plim_versions versions;
+  plim_packages packages; // that are installed
 } plim_job;
 
 // The job as it actually runs. If DeepSpeed is configured with a 16-bit dtype (bf16.enabled, fp16.enabled; accelerate

@@ -5,6 +5,7 @@
 
 #include "config.h"
 #include "model.h"
+#include "packages.h"
 #include "versions.h"
 
 // Which layers attend only to a sliding window of tokens, where the configuration has a window and does not list
@@ -229,8 +230,10 @@ struct plim_family {
 
   // A part of the checkpoints that this class does not load; NULL: none.
   const char *left_out;
-  // Optional packages whose kernels replace transformers' own PyTorch code, which is what is modelled; NULL: none.
+  // Optional packages whose kernels replace transformers' own PyTorch code; NULL: none. `packages` are those that are
+  // modelled.
   const char *faster_packages;
+  plim_packages packages;
 
   unsigned recorded; // PLIM_RECORDED_... bits
 };

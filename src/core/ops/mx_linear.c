@@ -202,7 +202,7 @@ plim_tensor *plim_mx_linear(plim_tape *t, plim_tensor *x, plim_tensor *weight, p
   set_grad_mode(t, had_gradients);
   if (bias) plim_mark_used(t, bias);
   if (n) {
-    n->dtype = (uint8_t)dtype, n->shape = shape, n->drops_late = true;
+    n->dtype = (uint8_t)dtype, n->shape = shape, n->drops_in_order = true;
     node_save_output(t, n, input.packed), node_save_output(t, n, input.scale);
     node_save_output(t, n, narrow.packed), node_save_output(t, n, narrow.scale);
     node_output(t, n, shaped);

@@ -312,7 +312,8 @@ static void drop_unpacked(plim_tape *t, plim_grad_node *n, plim_tensor *const *h
   }
 }
 
-// Drops gradients that a kernel computed although no edge needs them.
+// Drops gradients that a kernel computed although no edge needs them. Those that a Python function returns live longest:
+// the engine's list of results holds them.
 static void drop_unwanted(plim_tape *t, const plim_grad_node *n, plim_tensor **out) {
   for (int i = 0; i < n->edge_count; i++) {
     if (n->edges[i].node || !out[i]) continue;
@@ -343,7 +344,7 @@ static void run(engine *e, task *k) {
   } else {
     unpack(t, n, hosts);
     if (!t->state.failed) n->function(t, n, in, out); // a failure may leave saved tensors missing
-    if (!n->drops_late) drop_unwanted(t, n, out);
+    if (!n->drops_in_order) drop_unwanted(t, n, out);
     drop_unpacked(t, n, hosts);
     for (int i = 0; i < n->edge_count; i++)
       if (out[i]) {
@@ -356,7 +357,7 @@ static void run(engine *e, task *k) {
   for (int i = 0; i < n->output_count; i++) plim_release(t, in[i]);
   release_saved(t, n);
   deliver(e, n, out);
-  if (n->drops_late) drop_unwanted(t, n, out);
+  if (n->drops_in_order) drop_unwanted(t, n, out);
 }
 
 void backward(plim_tape *t, plim_tensor *x, plim_tensor *grad) { backward_all(t, &x, &grad, 1); }

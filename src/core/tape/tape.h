@@ -323,8 +323,6 @@ struct plim_grad_node {
   uint8_t dtypes[PLIM_MAX_EDGES]; // of the outputs
   bool is_transposed;             // products: the second operand is transposed
   bool
-      drops_late; // gradients that nothing needs are dropped after the others: a function in Python
-  bool
       drops_in_order; // unpacked tensors, as variables of Python and lists are dropped; others in reverse
   plim_dims first_shape;              // of the first output
   struct plim_checkpoint *frame;      // of a reentrant checkpoint; NULL for other nodes

@@ -3,6 +3,7 @@
 #ifndef PLIM_CORE_TAPE_STATE_H
 #define PLIM_CORE_TAPE_STATE_H
 
+#include "packages.h"
 #include "tape.h"
 #include "versions.h"
 
@@ -42,12 +43,17 @@ typedef struct {
   plim_hook after_backward;   // runs when a backward pass of the training loop has ended
   bool skips_adapters;        // adapters are disabled
   plim_versions versions;     // of the libraries
+  plim_packages packages;     // that are installed
 } plim_tape_state;
 
 // plim_tape's first member is its state.
 static inline plim_tape_state *plim_state(plim_tape *t) { return (plim_tape_state *)(void *)t; }
 static inline const plim_tape_state *plim_const_state(const plim_tape *t) {
   return (const plim_tape_state *)(const void *)t;
+}
+
+static inline bool plim_has_package(const plim_tape *t, plim_package package) {
+  return PLIM_HAS_PACKAGE(plim_const_state(t)->packages, package);
 }
 
 // ---- versions -------------------------------------------------------------------------------------

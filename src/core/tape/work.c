@@ -228,6 +228,7 @@ static plim_compute compute_of(plim_dtype dtype) {
 
 // 0: rows begin at multiples of 16 bytes; 1: of 4 bytes; 2: of fewer.
 static int oddness(const plim_tensor *x) {
+  if (!x) return 0;
   int last = x->shape.n - 1;
   int64_t row = x->stride.at[last] == 1 ? x->stride.at[last - 1] : x->stride.at[last];
   int64_t bytes = row * plim_dtype_bytes[x->dtype];

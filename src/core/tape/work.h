@@ -20,7 +20,7 @@ void plim_work_softmax(plim_tape *t, int inputs, plim_tensor *out);
 void plim_work_bytes(plim_tape *t, double bytes);
 // A product of matrices or of batches of them.
 void plim_work_matmul(plim_tape *t, const plim_tensor *a, const plim_tensor *b, plim_tensor *out);
-// The same for any kernel in which each element of the result is a sum of k products.
+// The same for any kernel in which each element of the result is a sum of k products; b may be NULL.
 void plim_work_products(plim_tape *t, int64_t k, const plim_tensor *a, const plim_tensor *b,
                         plim_tensor *out);
 // Attention in one fused kernel; `node` (NULL: no gradients) remembers the amount of work for backward. Call

@@ -36,6 +36,24 @@ TEST(pyproject_and_poetry) {
   CHECK_U64(PIN(p, TRL).release, 24u);
 }
 
+static bool has(const plim_pins *p, plim_package package) { return p->packages[package].is_there; }
+
+TEST(packages_of_kernels) {
+  plim_pins p = read_text("transformers==5.14\nflash_linear_attention>=0.4.1\n");
+  CHECK(has(&p, PLIM_PACKAGE_FLA) && !has(&p, PLIM_PACKAGE_CAUSAL_CONV1D), "FLA alone");
+  CHECK_U64((unsigned)p.packages[PLIM_PACKAGE_FLA].line, 2u);
+  p = read_text("RUN pip uninstall -y causal-conv1d\nRUN pip install fla-core==0.4.1\n");
+  CHECK(has(&p, PLIM_PACKAGE_FLA) && !has(&p, PLIM_PACKAGE_CAUSAL_CONV1D), "uninstalled");
+  p = read_text("[project]\ndependencies = [\n  \"causal-conv1d\",\n]\n"
+                "[project.optional-dependencies]\nfast = [\"flash-linear-attention\"]\n");
+  CHECK(!has(&p, PLIM_PACKAGE_FLA) && has(&p, PLIM_PACKAGE_CAUSAL_CONV1D), "an extra");
+  p = read_text("[[package]]\nname = \"fla-core\"\nversion = \"0.4.1\"\n");
+  CHECK(!has(&p, PLIM_PACKAGE_FLA), "a lock file lists packages of extras, too");
+  p = read_text(
+      "setup(install_requires=['causal_conv1d'],\n      extras_require={'fast': ['fla-core']})\n");
+  CHECK(!has(&p, PLIM_PACKAGE_FLA) && has(&p, PLIM_PACKAGE_CAUSAL_CONV1D), "an extra of setup()");
+}
+
 TEST(lock_files) {
   plim_pins p = read_text(
       "[[package]]\nname = \"torch\"\nversion = \"2.7.1\"\n\n[[package]]\nname = \"transformers\"\n"

@@ -114,6 +114,7 @@ const plim_family plim_family_qwen3_5_text = {
     .keeps_mask_arguments = true,
     .left_out = "the vision tower (AutoModelForCausalLM leaves it out)",
     .faster_packages = "flash-linear-attention and causal-conv1d",
+    .packages = PLIM_DELTA_NET_PACKAGES,
     .recorded = PLIM_RECORDED_TRAINING,
     .axolotl_lora_kernels = PLIM_LORA_KERNELS_FAIL_IN_ATTENTION,
 };
@@ -162,6 +163,7 @@ const plim_family plim_family_qwen3_5_moe_text = {
     .keeps_mask_arguments = true,
     .left_out = "the vision tower (AutoModelForCausalLM leaves it out)",
     .faster_packages = "flash-linear-attention and causal-conv1d",
+    .packages = PLIM_DELTA_NET_PACKAGES,
     .recorded = PLIM_RECORDED_TRAINING,
     .axolotl_lora_kernels = PLIM_LORA_KERNELS_FAIL_IN_ATTENTION,
 };
@@ -210,6 +212,7 @@ const plim_family plim_family_qwen3_next = {
     .has_gated_attention = true,
     .keeps_mask_arguments = true,
     .faster_packages = "flash-linear-attention and causal-conv1d",
+    .packages = PLIM_DELTA_NET_PACKAGES,
     .first_release = PLIM_RELEASE(4, 57),
     .recorded = PLIM_RECORDED_TRAINING,
 };

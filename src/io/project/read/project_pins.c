@@ -97,6 +97,12 @@ static void take(plim_pin *pin, plim_library library, span asked, const char *fi
   snprintf(pin->file, sizeof pin->file, "%.255s", file);
 }
 
+static void take_package(plim_pins *pins, plim_package package, const char *file, int line) {
+  if (package == PLIM_PACKAGES || pins->packages[package].is_there) return;
+  pins->packages[package] = (plim_package_pin){.is_there = true, .line = line};
+  snprintf(pins->packages[package].file, sizeof pins->packages->file, "%.255s", file);
+}
+
 // What is asked of the library whose name was just read.
 static span asked_after_name(span *s) {
   if (peek(s) == '[') { // extras
@@ -117,15 +123,40 @@ static span asked_after_name(span *s) {
   return peek(s) == '"' || peek(s) == '\'' || peek(s) == '{' ? toml_value(s) : requirement(s);
 }
 
-static void read_line(plim_pins *pins, span line, const char *file, int number) {
+static bool contains(span line, const char *word) {
+  size_t length = strlen(word);
+  for (; line.at + length <= line.end; line.at++)
+    if (memcmp(line.at, word, length) == 0) return true;
+  return false;
+}
+
+// Lines that name a package without installing it: `pip uninstall`, Poetry's optional packages, and lock files, which list
+// those of extras too.
+static bool only_names(span line) {
+  return contains(line, "uninstall") || contains(line, "optional = true") ||
+         contains(line, "name = \"");
+}
+
+// Where packages begin that are installed only if they are asked for, and settings of how packages are built: tables of
+// TOML, which end at the next table, and an argument of setup().
+static bool begins_extras(span line, bool is_extra) {
+  if (peek(&line) != '[') return is_extra || contains(line, "extras_require");
+  return contains(line, "optional-dependencies") || contains(line, "dependency-groups") ||
+         contains(line, "extras]") || contains(line, "[tool.uv");
+}
+
+static void read_line(plim_pins *pins, span line, bool is_extra, const char *file, int number) {
   skip_blanks(&line);
   if (peek(&line) == '#') return;
+  bool installs = !is_extra && !only_names(line);
   while (line.at < line.end && *line.at != '#') {
     if (!is_name_char(*line.at)) {
       line.at++;
       continue;
     }
+    const char *name = line.at;
     plim_library library = library_at(&line);
+    if (installs) take_package(pins, plim_package_of(name, (size_t)(line.at - name)), file, number);
     if (library == PLIM_LIBRARIES) continue;
     span asked = asked_after_name(&line);
     take(&pins->of[library], library, asked, file, number);
@@ -182,13 +213,15 @@ static void read_json_lock(plim_pins *pins, plim_library *named, span line, cons
 void plim_pins_read(plim_pins *pins, const char *text, size_t length, const char *file) {
   const char *at = text, *end = text + length;
   plim_library named = PLIM_LIBRARIES, entry = PLIM_LIBRARIES;
+  bool is_extra = false;
   for (int number = 1; at < end; number++) {
     const char *stop = memchr(at, '\n', (size_t)(end - at));
     span line = {at, stop ? stop : end};
     at = stop ? stop + 1 : end;
     bool is_locked = named != PLIM_LIBRARIES && read_locked(pins, named, line, file, number);
     named = locked_name(line);
-    if (!is_locked && named == PLIM_LIBRARIES) read_line(pins, line, file, number);
+    is_extra = begins_extras(line, is_extra);
+    if (!is_locked && named == PLIM_LIBRARIES) read_line(pins, line, is_extra, file, number);
     read_json_lock(pins, &entry, line, file, number);
   }
 }
@@ -242,6 +275,8 @@ static void read_installed(plim_pins *pins, const char *packages) {
   for (struct dirent *entry; folder && (entry = readdir(folder));) {
     const char *name = entry->d_name;
     if (!ends_with(name, ".dist-info")) continue;
+    pins->has_environment = true;
+    take_package(pins, plim_package_of(name, strcspn(name, "-")), packages, 0);
     for (int i = 0; i < PLIM_LIBRARIES; i++) {
       size_t length = strlen(plim_library_names[i]);
       if (strncasecmp(name, plim_library_names[i], length) != 0 || name[length] != '-') continue;
@@ -308,4 +343,6 @@ void plim_pins_find(plim_pins *pins, const char *path) {
     if (!pin->release || (installed.of[i].release && pin->oldest < pin->release))
       *pin = installed.of[i];
   }
+  if (installed.has_environment) memcpy(pins->packages, installed.packages, sizeof pins->packages);
+  pins->has_environment = installed.has_environment;
 }

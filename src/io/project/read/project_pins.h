@@ -3,6 +3,7 @@
 #ifndef PLIM_IO_PROJECT_PINS_H
 #define PLIM_IO_PROJECT_PINS_H
 
+#include "packages.h"
 #include "versions.h"
 
 typedef struct {
@@ -16,8 +17,17 @@ typedef struct {
   int line;         // 0: an installed library
 } plim_pin;
 
+// A package of kernels that the files ask for or that is installed.
+typedef struct {
+  bool is_there;
+  char file[256];
+  int line; // 0: it is installed, in the folder `file`
+} plim_package_pin;
+
 typedef struct {
   plim_pin of[PLIM_LIBRARIES];
+  plim_package_pin packages[PLIM_PACKAGES];
+  bool has_environment; // one is installed, so what it lacks is not there
 } plim_pins;
 
 // Reads the requirements in a text of any of these formats. Libraries that have a pin already keep it.

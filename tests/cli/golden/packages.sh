@@ -1,0 +1,41 @@
+# Packages whose kernels run in place of PyTorch code: typed, asked for in the project, or brought along by Axolotl.
+estimate() { "$PLIMSOLL" estimate -m qwen3.5-4b -s 1024 -c --dtype bf16 --gpu 24GiB "$@" | sed -n '/^assumes/,/^$/p; /total/p; /^time/p'; }
+
+estimate
+estimate --packages fla,causal-conv1d
+"$PLIMSOLL" estimate -m qwen3.5-4b --gpu 24GiB --packages flash
+echo "exit $?"
+"$PLIMSOLL" estimate -m qwen2.5-7b --gpu 24GiB --packages fla
+echo "exit $?"
+
+part requirements
+printf 'transformers==5.17\nflash-linear-attention>=0.4\n' > requirements.txt
+cat > train.yaml <<'END'
+model_name_or_path: Qwen/Qwen3.5-4B
+stage: sft
+do_train: true
+finetuning_type: lora
+dataset: mine
+template: qwen3
+cutoff_len: 2048
+per_device_train_batch_size: 1
+output_dir: out
+bf16: true
+END
+"$PLIMSOLL" plan train.yaml --gpu 24GiB | sed -n '/^assumes/,/^$/p'
+
+part axolotl
+cat > axolotl.yaml <<'END'
+base_model: Qwen/Qwen3.5-4B
+datasets:
+  - path: mine
+    type: alpaca
+sequence_len: 2048
+sample_packing: true
+micro_batch_size: 1
+gradient_accumulation_steps: 2
+adapter: lora
+lora_r: 16
+bf16: true
+END
+"$PLIMSOLL" plan axolotl.yaml --gpu 24GiB | sed -n '/^assumes/,/^$/p; /^plimsoll estimate/p'
