@@ -23,10 +23,21 @@ static void add(plim_search *s, const plim_concessions *l, const plim_rung *got)
   if (c.count && !vec_push(&plan->concessions, c)) s->failed = true;
 }
 
-// Runs an offer in full, as the plan is, and says whether it still fits.
+// Runs an offer in full, as the plan is, and says whether it still fits. Expandable segments may grow in the third step,
+// which a search does not run; then it may fit with the user's own settings of the allocator.
 static bool fits_in_full(plim_search *s, plim_rung *x) {
   plim_choice choice = x->choice;
-  return plim_search_show(s, &choice, x) && plim_is_safe(s->r, &x->e);
+  plim_rung other;
+  int64_t own = plim_plan_own_choice(s->r).at[PLIM_KNOB_ALLOC_CONF];
+  if (!plim_search_show(s, &choice, x)) return false;
+  bool is_open = choice.at[PLIM_KNOB_ALLOC_CONF] != own &&
+                 plim_may_be(&s->r->domains[PLIM_KNOB_ALLOC_CONF], own);
+  bool is_safe = plim_is_safe(s->r, &x->e);
+  if (is_safe || !is_open || plim_is_hopeless(s->r, &x->e)) return is_safe;
+  choice.at[PLIM_KNOB_ALLOC_CONF] = own;
+  if (!plim_search_show(s, &choice, &other) || !plim_is_safe(s->r, &other.e)) return false;
+  *x = other;
+  return true;
 }
 
 // What one knob gains in addition to the plan: its first step that is worth mentioning.

@@ -21,6 +21,9 @@ $PLIMSOLL plan all.yaml --gpu 24GiB | grep -E "^optimizer|^now|^plimsoll estimat
 echo "== optim decides the algorithm, and its default stops LLaMA-Factory"
 $PLIMSOLL plan galore.yaml --gpu 24GiB --fix optimizer=galore-8bit | grep -E "^optimizer|^weights|^[-+][a-z]|^plimsoll estimate"
 $PLIMSOLL plan galore.yaml --gpu 4500MiB | grep -E "^--allow optimizer" -A1
+# Expandable segments grow in the third step, so this offer fits only without them.
+sed 's,Qwen/Qwen2.5-0.5B,meta-llama/Meta-Llama-3-8B-Instruct,; s/size: 2/size: 1/; s/1024/2048/; s/rank: 64/rank: 128/; s/mlp,self_attn/all/' galore.yaml >large.yaml
+$PLIMSOLL plan large.yaml --gpu 24GiB | sed -n '/^now/,$p'
 $PLIMSOLL check galore.yaml --gpu 24GiB | grep -E "NotImplementedError" -A3
 $PLIMSOLL plan galore.yaml --gpu 24GiB --versions torch=2.7 | grep -c NotImplementedError
 sed 's/galore/apollo/; s/^stage/optim: adamw_8bit\nstage/' galore.yaml >apollo.yaml
