@@ -370,6 +370,47 @@ void offload_abandon(plim_tape *t, plim_tensor *kept, uint32_t number) {
   if (!vec_push(&t->offload.abandoned, (offload_kept){kept, 0, number, 0})) t->state.failed = true;
 }
 
+// ---- inputs of reentrant checkpoints ----------------------------------------------------------------
+
+// Axolotl's HiddenStatesOffloadCheckpoint (monkeypatch/activation_offload_checkpoint.py). It keeps a layer's input on the
+// card until the copy is done, which is taken to be at once.
+uint32_t offload_send_input(plim_tape *t, const plim_tensor *x) {
+  struct tape_offload *o = &t->offload;
+  plim_tensor *host = trl_host_copy(t, x);
+  o->made = o->how;
+  plim_copy_to_host(t, (double)host->storage->bytes, plim_traffic_now(t));
+  if (!vec_push(&o->inputs, (offload_kept){host, 0, ++o->numbers, 0})) t->state.failed = true;
+  return o->numbers;
+}
+
+// Removes the entry with this number from the list; NULL: it is not there.
+static plim_tensor *take_kept(offload_kept *list, size_t *count, uint32_t number) {
+  offload_kept *found = find_kept(list, *count, number);
+  plim_tensor *x = found ? found->x : NULL;
+  if (!found) return NULL;
+  for (--*count; found < list + *count; found++) *found = found[1];
+  return x;
+}
+
+static plim_tensor *bring_input_back(plim_tape *t, uint32_t number) {
+  struct tape_offload *o = &t->offload;
+  plim_tensor *host = take_kept(o->inputs.at, &o->inputs.len, number);
+  plim_tensor *x = host ? bring_back(t, host) : NULL;
+  plim_release(t, host);
+  return x;
+}
+
+plim_tensor *offload_fetch_input(plim_tape *t, uint32_t number) {
+  struct tape_offload *o = &t->offload;
+  plim_tensor *x = take_kept(o->backward.at, &o->backward.len, number);
+  if (!x) x = bring_input_back(t, number);
+  plim_tensor *next = bring_input_back(t, number - 1);
+  if (next && !vec_push(&o->backward, (offload_kept){next, 0, number - 1, 0}))
+    t->state.failed = true;
+  if (!x) t->state.failed = true; // its list had no memory
+  return x ? x : empty(t, dims(0), PLIM_FP32);
+}
+
 // ---- TRL's context --------------------------------------------------------------------------------
 
 static int by_number(const void *x, const void *y) {
@@ -409,6 +450,7 @@ void offload_free(plim_tape *t) {
   vec_free(&t->offload.forward);
   vec_free(&t->offload.backward);
   vec_free(&t->offload.abandoned);
+  vec_free(&t->offload.inputs);
   vec_free(&t->offload.keys);
   vec_free(&t->offload.hooks);
 }
