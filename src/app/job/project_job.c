@@ -480,12 +480,15 @@ static bool prepares_in_axolotl(const project_job *p, const job_args *a) {
 }
 
 // Axolotl's checkpoints beside offloaded activations. hidden_states: not reentrant unless the file says so
-// (check_hidden_states_offloading). Otherwise Trainer turns none on: with adapters, they are those that loading turned on;
+// (check_hidden_states_offloading), which a plan writes where checkpoints are on already. Otherwise Trainer turns none on: with adapters, they are those that loading turned on;
 // without, each layer is wrapped in one that is not reentrant (loaders/model.py, ac_wrap_hf_model).
 static void fill_axolotl_checkpoints(const project_job *p, job_args *a) {
   const char *word = axolotl_offloading(p);
   if (strcmp(word, "hidden_states") == 0) {
-    if (a->on_is_reentrant) a->checkpoint_beside = PLIM_CHECKPOINT_ON;
+    bool is_here =
+        is_known(p->run.offload.origin) && strstr(p->run.offload.text, "activations") != NULL;
+    bool is_said_by_plan = !is_here && is(p->run.checkpoint, "on");
+    if (a->on_is_reentrant && !is_said_by_plan) a->checkpoint_beside = PLIM_CHECKPOINT_ON;
     return;
   }
   bool is_reentrant = prepares_in_axolotl(p, a) || strcmp(word, "legacy") == 0;
@@ -512,12 +515,6 @@ static void leave_axolotl_activations(project_job *p, job_args *a) {
 
 static void note_axolotl_offloading(project_job *p, const job_args *a) {
   const char *word = axolotl_offloading(p);
-  if (a->offloading == PLIM_SAVED_INPUTS && is(p->run.checkpoint, "reentrant"))
-    note(
-        p, "unmodelled.offload", "offload",
-        "activation_offloading: hidden_states with reentrant checkpoints keeps the inputs of up to "
-        "two layers on the GPU until their copies are done, which is not modelled; the run may "
-        "need a little more memory than predicted");
   if (a->lora_rank && strcmp(word, "legacy") == 0)
     note(
         p, "unmodelled.offload", "offload",
