@@ -457,6 +457,8 @@ static plim_err understand_recipe(const job_args *args, job_request *r, plim_err
                     .loss_chunk = (int64_t)chunk_of(args),
                     .uses_liger = args->liger,
                     .offloading = offloading_of(args),
+                    .checkpoint_beside = args->checkpoint_beside,
+                    .wraps_beside = args->wraps_beside,
                     .is_trainer = args->loop == LOOP_TRAINER,
                     .uses_accelerator = args->through_accelerate && args->loop != LOOP_TRAINER,
                     .is_bare = is_bare(args),

@@ -69,10 +69,12 @@ typedef struct {
   bool trusts_code;        // that checkpoints bring along (trust_remote_code)
   bool is_patched;         // Axolotl: FSDP2 takes 8-bit weights
   plim_saving offloading;  // how the files' ecosystem offloads activations, unless it is typed
-  const char *versions;    // as typed: "transformers=4.57,torch=2.9"; NULL: not typed
-  const char *packages;    // as typed: "fla,causal-conv1d"; NULL: not typed
-  plim_packages required;  // packages that the files' ecosystem brings along
-  plim_pins pins;          // versions and packages that the files ask for
+  plim_checkpoint_kind checkpoint_beside; // and its checkpoints then (plim_recipe)
+  bool wraps_beside;
+  const char *versions;   // as typed: "transformers=4.57,torch=2.9"; NULL: not typed
+  const char *packages;   // as typed: "fla,causal-conv1d"; NULL: not typed
+  plim_packages required; // packages that the files' ecosystem brings along
+  plim_pins pins;         // versions and packages that the files ask for
   const cli_call
       *typed; // the command line; its args struct has this one at offset `typed_at`; NULL: none
   size_t typed_at;

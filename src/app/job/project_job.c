@@ -437,19 +437,22 @@ static int usual_strategy(const plim_project *p) {
 
 // ---- offloaded activations --------------------------------------------------------------------------
 
-// `gradient_checkpointing: offload` is Axolotl's old word for activation_offloading: true (utils/schemas/validation.py).
+// `gradient_checkpointing: offload` is Axolotl's old word for activation_offloading: true, and its offload_disk for disk
+// (utils/schemas/validation.py). A plan adds hidden_states.
 static const char *axolotl_offloading(const project_job *p) {
-  const plim_setting *s = find_exactly(p, "activation_offloading");
+  const plim_setting *s = find_exactly(p, "activation_offloading"),
+                     *old = find_exactly(p, "gradient_checkpointing");
+  if (old && old->value.kind == PLIM_VALUE_TEXT) return "true";
   if (s && s->value.kind == PLIM_VALUE_TEXT) return s->value.text;
-  bool is_on = s && s->value.kind == PLIM_VALUE_BOOL && s->value.flag;
-  return is_on || is(p->run.checkpoint, "offloaded") ? "true" : NULL;
+  return s && s->value.kind == PLIM_VALUE_BOOL && s->value.flag ? "true" : "hidden_states";
 }
 
-// Axolotl passes TRL's class the model's parameters only without adapters (core/trainers/mixins/activation_checkpointing.py).
-// A plan adds hidden_states.
+// Preference trainers are TRL's, which offload with TRL's class whatever the word is. Of Axolotl's own trainer, it gets the
+// model's parameters only without adapters (core/trainers/mixins/activation_checkpointing.py).
 static plim_saving axolotl_saving(const project_job *p, const job_args *a) {
   const char *word = axolotl_offloading(p);
-  if (!word || strcmp(word, "hidden_states") == 0) return PLIM_SAVED_INPUTS;
+  if (a->method) return PLIM_SAVED_BY_TRL;
+  if (strcmp(word, "hidden_states") == 0) return PLIM_SAVED_INPUTS;
   bool is_inline = strcmp(word, "legacy") == 0;
   if (a->lora_rank) return is_inline ? PLIM_SAVED_BY_AXOLOTL_INLINE : PLIM_SAVED_BY_AXOLOTL;
   return is_inline ? PLIM_SAVED_BY_TRL_INLINE : PLIM_SAVED_BY_TRL;
@@ -467,24 +470,52 @@ static plim_saving saving_of(const project_job *p, const job_args *a) {
   }
 }
 
-// Without adapters, Axolotl wraps each layer in a checkpoint that is not reentrant (loaders/model.py, ac_wrap_hf_model).
-// hidden_states makes checkpoints so, too. With adapters, they are as without offloading.
-static void fill_axolotl_checkpoints(project_job *p, job_args *a) {
-  bool is_hidden = a->offloading == PLIM_SAVED_INPUTS;
+// Whether peft's prepare_model_for_kbit_training turns checkpoints on once more, without arguments: then they are torch's
+// default, reentrant (loaders/model.py, _prepare_model_for_quantization).
+static bool prepares_in_axolotl(const project_job *p, const job_args *a) {
+  bool is_quantised = is(p->run.quantisation, "int8") || is(p->run.quantisation, "nf4") ||
+                      is(p->run.quantisation, "nf4-double");
+  return a->lora_rank && is_quantised && !is_given(p, "peft.loftq_config") &&
+         !is_given(p, "quantize_moe_experts");
+}
+
+// Axolotl's checkpoints beside offloaded activations. hidden_states: not reentrant unless the file says so
+// (check_hidden_states_offloading), which a plan writes where checkpoints are on already. Otherwise Trainer turns none on: with adapters, they are those that loading turned on;
+// without, each layer is wrapped in one that is not reentrant (loaders/model.py, ac_wrap_hf_model).
+static void fill_axolotl_checkpoints(const project_job *p, job_args *a) {
   const char *word = axolotl_offloading(p);
-  if (!a->lora_rank || is_hidden) {
-    bool is_asked_for = is_hidden && is(p->run.checkpoint, "reentrant");
-    a->reentrant = false;
-    a->checkpoint = true;
-    a->wraps_layers = !is_hidden;
-    if (is_asked_for)
-      note(p, "unmodelled.offload", "offload",
-           "activation_offloading: hidden_states is predicted with non-reentrant checkpoints, not "
-           "reentrant ones; the run may need more or less memory than predicted");
+  if (strcmp(word, "hidden_states") == 0) {
+    bool is_here =
+        is_known(p->run.offload.origin) && strstr(p->run.offload.text, "activations") != NULL;
+    bool is_said_by_plan = !is_here && is(p->run.checkpoint, "on");
+    if (a->on_is_reentrant && !is_said_by_plan) a->checkpoint_beside = PLIM_CHECKPOINT_ON;
     return;
   }
-  if (is(p->run.checkpoint, "offloaded")) a->reentrant = true;
-  if (word && strcmp(word, "legacy") == 0)
+  bool is_reentrant = prepares_in_axolotl(p, a) || strcmp(word, "legacy") == 0;
+  if (!a->lora_rank) a->checkpoint_beside = PLIM_CHECKPOINT_ON;
+  else if (is_reentrant) a->checkpoint_beside = PLIM_CHECKPOINT_REENTRANT;
+  a->wraps_beside = !a->lora_rank;
+}
+
+// Trainers of trl/experimental offload nothing.
+static bool offloads_in_axolotl(const job_args *a) {
+  return a->method != PLIM_METHOD_ORPO && a->method != PLIM_METHOD_CPO &&
+         a->method != PLIM_METHOD_SIMPO && a->method != PLIM_METHOD_PRM;
+}
+
+// Its checkpoints are then those that would be beside it, and nothing is offloaded.
+static void leave_axolotl_activations(project_job *p, job_args *a) {
+  plim_checkpoint_kind beside = a->checkpoint_beside;
+  a->reentrant = beside ? beside == PLIM_CHECKPOINT_REENTRANT : a->reentrant;
+  a->checkpoint = beside ? beside == PLIM_CHECKPOINT_ON : a->checkpoint;
+  a->wraps_layers |= a->wraps_beside;
+  note(p, "unmodelled.offload", "offload",
+       "TRL's trainer for this method does not offload activations: they stay on the GPU");
+}
+
+static void note_axolotl_offloading(project_job *p, const job_args *a) {
+  const char *word = axolotl_offloading(p);
+  if (a->lora_rank && strcmp(word, "legacy") == 0)
     note(
         p, "unmodelled.offload", "offload",
         "activation_offloading: legacy with adapters uses Axolotl's own checkpointing, which keeps "
@@ -494,14 +525,18 @@ static void fill_axolotl_checkpoints(project_job *p, job_args *a) {
 
 static void fill_sent_activations(project_job *p, job_args *a) {
   bool is_axolotl = p->project.dialect == PLIM_DIALECT_AXOLOTL;
-  bool is_old_word = is_axolotl && a->offload == JOB_OFFLOAD_CHECKPOINTS;
-  bool is_sent = is_old_word || (is_known(p->run.offload.origin) &&
-                                 strstr(p->run.offload.text, "activations") != NULL);
+  bool is_sent =
+      is_known(p->run.offload.origin) && strstr(p->run.offload.text, "activations") != NULL;
   a->offloading = saving_of(p, a);
+  if (is_axolotl) fill_axolotl_checkpoints(p, a);
   if (!is_sent || job_is_typed(a, &a->offload)) return;
-  bool is_alone = a->strategy == PLIM_SHARD_NONE && (is_old_word || may_offload(a));
+  bool is_alone = a->strategy == PLIM_SHARD_NONE && may_offload(a);
+  if (is_alone && is_axolotl && !offloads_in_axolotl(a)) {
+    leave_axolotl_activations(p, a);
+    return;
+  }
   if (is_alone) a->offload = JOB_OFFLOAD_ACTIVATIONS;
-  if (is_alone && is_axolotl) fill_axolotl_checkpoints(p, a);
+  if (is_alone && is_axolotl) note_axolotl_offloading(p, a);
   else if (!is_alone)
     note(p, "unmodelled.offload", "offload",
          "offloading activations on several GPUs or beside another offload is not modelled: "

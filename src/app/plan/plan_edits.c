@@ -7,12 +7,21 @@
 #include "project_change.h"
 #include "quoting.h"
 
+// Axolotl's checkpoints are reentrant if a file has no word for it; beside hidden_states only with the word.
+static bool must_say_reentrant(const plan_for_card *c, const plim_choice *to) {
+  const plim_recipe *own = &c->asked.job.recipe;
+  plim_job job = plim_choice_job(&c->asked, to);
+  bool is_new = job.recipe.saving == PLIM_SAVED_INPUTS && !own->saving;
+  return c->asked.on_is_reentrant && is_new && job.recipe.checkpoint == PLIM_CHECKPOINT_REENTRANT;
+}
+
 // The value of a knob in the notation of files.
 static plim_value file_value(const plan_for_card *c, plim_knob knob, const plim_choice *choice) {
   const char *text = plim_knob_value_name(knob, choice->at[knob]);
   if (knob == PLIM_KNOB_ALLOC_CONF) text = plim_choice_conf(&c->asked, choice);
   bool is_reentrant = knob == PLIM_KNOB_CHECKPOINT && choice->at[knob] == PLIM_CHECKPOINT_REENTRANT;
-  if (is_reentrant && c->asked.on_is_reentrant) text = "on";
+  bool is_silent = c->asked.on_is_reentrant && !must_say_reentrant(c, choice);
+  if (is_reentrant && is_silent) text = "on";
   if (text) return (plim_value){.kind = PLIM_VALUE_TEXT, .text = text};
   return (plim_value){.kind = PLIM_VALUE_INTEGER, .integer = choice->at[knob]};
 }
@@ -155,7 +164,8 @@ plim_err plan_edits_of(const plim_project *project, const plan_for_card *c, cons
   *out = (plan_edits){0};
   for (size_t i = 0; !err && i < plim_plan_knob_count; i++) {
     plim_knob knob = plim_plan_knobs[i];
-    if (from->at[knob] == to->at[knob]) continue;
+    bool is_said = knob == PLIM_KNOB_CHECKPOINT && must_say_reentrant(c, to);
+    if (from->at[knob] == to->at[knob] && !is_said) continue;
     if (knob == PLIM_KNOB_ALLOC_CONF && plan_launcher_sets_conf(project, c, to)) continue;
     plim_knob_change change = {knob, file_value(c, knob, to)};
     int group = group_of(knob);

@@ -52,9 +52,10 @@ int64_t plim_texts_per_sample(const plim_recipe *r) {
 void plim_recipe_offload(plim_recipe *r, bool on) {
   bool is_own = r->offloading != PLIM_SAVED_HERE;
   r->saving = !on ? PLIM_SAVED_HERE : is_own ? r->offloading : PLIM_SAVED_ON_HOST;
-  // Axolotl's check_hidden_states_offloading
-  if (r->saving == PLIM_SAVED_INPUTS && r->checkpoint == PLIM_CHECKPOINT_REENTRANT)
-    r->checkpoint = PLIM_CHECKPOINT_ON;
+  bool is_replaced = on && r->checkpoint_beside && r->checkpoint;
+  r->asked_checkpoint = is_replaced ? r->checkpoint : PLIM_CHECKPOINT_OFF;
+  if (is_replaced) r->checkpoint = r->checkpoint_beside;
+  if (r->wraps_beside) r->wraps_layers = is_replaced;
 }
 
 bool plim_method_is_of_factory(plim_method method) {

@@ -81,6 +81,11 @@ typedef struct {
   bool uses_liger;        // norms, rotary positions and gated MLPs; the fused loss is a loss kind
   plim_saving saving;     // where tensors saved for backward are kept
   plim_saving offloading; // how they are offloaded if they are; PLIM_SAVED_HERE: by save_on_cpu
+  // While activations are offloaded, a framework may replace the checkpoints that its settings ask for (Axolotl does).
+  // PLIM_CHECKPOINT_OFF: it does not.
+  plim_checkpoint_kind checkpoint_beside;
+  bool wraps_beside;                     // those are CheckpointWrappers
+  plim_checkpoint_kind asked_checkpoint; // what was asked for, if `checkpoint` replaces it
   bool is_trainer;
   // accelerator.backward divides the loss; accumulate() reduces once per step.
   bool uses_accelerator;
@@ -99,7 +104,7 @@ typedef struct {
   bool deletes_outputs; // `del out` after backward frees the logits before the optimizer step
 } plim_recipe;
 
-// Offloads the tensors that are saved for backward in the recipe's way, or not.
+// Offloads the tensors that are saved for backward in the recipe's way, or not; call it after `checkpoint` is set.
 void plim_recipe_offload(plim_recipe *r, bool on);
 
 // Texts that one sample of a batch has: both answers of a pair, all columns of a contrastive loss.

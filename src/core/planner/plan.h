@@ -50,10 +50,12 @@ typedef struct {
 } plim_known_estimate;
 typedef vec(plim_known_estimate) plim_known_estimates;
 
-// Values of two knobs that the user's framework refuses together. Each is a list of names, separated by spaces.
+// Values of two knobs that the user's framework refuses together. Each is a list of names, separated by spaces. With the
+// same knob and value twice, it has no such value.
 typedef struct {
   plim_knob knob[2];
   const char *values[2];
+  const char *instead; // what it has in place of that: "--fix offload=activations"; NULL: nothing
 } plim_refused_pair;
 enum { PLIM_MAX_REFUSED = 8 };
 

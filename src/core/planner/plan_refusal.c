@@ -120,6 +120,16 @@ static plim_err refuse_pair(plim_knob knob, plim_knob partner, const plim_choice
   return err;
 }
 
+// What the framework has in place of a value; NULL: nothing.
+static const char *instead_of(const plim_plan_request *r, plim_knob knob, const char *value) {
+  for (size_t i = 0; i < r->refused_count && value; i++) {
+    const plim_refused_pair *x = &r->refused[i];
+    if (x->knob[0] == knob && x->knob[1] == knob && strcmp(x->values[0], value) == 0)
+      return x->instead;
+  }
+  return NULL;
+}
+
 static plim_err refuse(const plim_plan_request *r, plim_knob knob, const plim_choice *choice,
                        const plim_error *why, plim_error *error) {
   plim_knob partner = partner_of(r, knob, choice);
@@ -129,7 +139,9 @@ static plim_err refuse(const plim_plan_request *r, plim_knob knob, const plim_ch
   plim_err err =
       plim_fail(error, PLIM_ERR_ARGUMENT, "%s is not possible here%s%.150s",
                 setting_of(knob, choice->at[knob]).text, why->message[0] ? ": " : "", why->message);
-  plim_error_hint(error, "remove --fix and --try for %s", plim_knob_table[knob].name);
+  const char *instead = instead_of(r, knob, plim_knob_value_name(knob, choice->at[knob]));
+  if (instead) plim_error_hint(error, "%s in place of it", instead);
+  else plim_error_hint(error, "remove --fix and --try for %s", plim_knob_table[knob].name);
   return err;
 }
 

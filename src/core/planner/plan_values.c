@@ -159,7 +159,7 @@ plim_choice plim_plan_own_choice(const plim_plan_request *r) {
   plim_choice choice = {0};
   choice.at[PLIM_KNOB_MICRO_BATCH] = c->batch;
   choice.at[PLIM_KNOB_ACCUMULATE] = c->accumulate > 1 ? c->accumulate : 1;
-  choice.at[PLIM_KNOB_CHECKPOINT] = c->checkpoint;
+  choice.at[PLIM_KNOB_CHECKPOINT] = c->asked_checkpoint ? c->asked_checkpoint : c->checkpoint;
   choice.at[PLIM_KNOB_CHUNKED_LOSS] = c->loss == PLIM_LOSS_CHUNKED ? c->loss_chunk : 0;
   choice.at[PLIM_KNOB_CACHED_BATCH] = c->cached_batch;
   choice.at[PLIM_KNOB_LIGER] = c->uses_liger;

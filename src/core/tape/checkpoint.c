@@ -319,6 +319,7 @@ static void reentrant_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in
   plim_tensor *zeros[MAX_OUTPUTS] = {0};
   fill_gradients(t, n, in, zeros);
   detach_arguments(t, n, arguments);
+  if (n->frame->number) arguments[0] = offload_fetch_input(t, n->frame->number);
   plim_dtype was = enter_autocast(t, n->frame);
   int count = run_again(t, n->frame, arguments, outputs);
   leave_autocast(t, n->frame, was);
@@ -388,7 +389,9 @@ plim_tensor *checkpoint_reentrant(plim_tape *t, plim_closure call, plim_tensor *
   if (!n) return out;
   memset(call.held, 0, (size_t)call.positional * sizeof *call.held); // the node saves them
   n->frame = frame_new(t, call, NULL);
-  for (int i = 0; i < count; i++) {
+  bool is_sent = offload_is_for_inputs(t->offload.how);
+  if (is_sent) n->frame->number = offload_send_input(t, x);
+  for (int i = is_sent; i < count; i++) {
     n->number |= (int64_t)(arguments[i] != NULL) << i;
     node_save(t, n, arguments[i]);
   }

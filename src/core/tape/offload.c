@@ -102,7 +102,8 @@ static plim_tensor *trl_host_copy(plim_tape *t, const plim_tensor *x) {
   return host_like(t, x, x->shape, x->stride);
 }
 
-static plim_tensor *bring_back(plim_tape *t, const plim_tensor *host) {
+// Sets *copied to when the copy is done.
+static plim_tensor *begin_bringing(plim_tape *t, const plim_tensor *host, double *copied) {
   plim_stream was = enter_stream(t, t->offload.made);
   plim_dims stored = dims(stored_elements(host));
   bool is_whole = stored.at[0] == plim_numel(&host->shape);
@@ -114,7 +115,14 @@ static plim_tensor *bring_back(plim_tape *t, const plim_tensor *host) {
   back->is_floating = false;
   back->requires_grad = host->requires_grad;
   t->state.stream = was;
-  plim_await(t, plim_copy_from_host(t, (double)host->storage->bytes, plim_traffic_now(t)));
+  *copied = plim_copy_from_host(t, (double)host->storage->bytes, plim_traffic_now(t));
+  return back;
+}
+
+static plim_tensor *bring_back(plim_tape *t, const plim_tensor *host) {
+  double copied;
+  plim_tensor *back = begin_bringing(t, host, &copied);
+  plim_await(t, copied);
   return back;
 }
 
@@ -370,6 +378,51 @@ void offload_abandon(plim_tape *t, plim_tensor *kept, uint32_t number) {
   if (!vec_push(&t->offload.abandoned, (offload_kept){kept, 0, number, 0})) t->state.failed = true;
 }
 
+// ---- inputs of reentrant checkpoints ----------------------------------------------------------------
+
+// Axolotl's HiddenStatesOffloadCheckpoint (monkeypatch/activation_offload_checkpoint.py). It keeps a layer's input on the
+// card until the copy is done, which is taken to be at once.
+uint32_t offload_send_input(plim_tape *t, const plim_tensor *x) {
+  struct tape_offload *o = &t->offload;
+  plim_tensor *host = trl_host_copy(t, x);
+  o->made = o->how;
+  plim_copy_to_host(t, (double)host->storage->bytes, plim_traffic_now(t));
+  if (!vec_push(&o->inputs, (offload_kept){host, 0, ++o->numbers, 0})) t->state.failed = true;
+  return o->numbers;
+}
+
+// Removes the entry with this number from the list. False: it is not there.
+static bool take_kept(offload_kept *list, size_t *count, uint32_t number, offload_kept *out) {
+  offload_kept *found = find_kept(list, *count, number);
+  if (!found) return false;
+  *out = *found;
+  for (--*count; found < list + *count; found++) *found = found[1];
+  return true;
+}
+
+static bool bring_input_back(plim_tape *t, uint32_t number, offload_kept *out) {
+  struct tape_offload *o = &t->offload;
+  if (!take_kept(o->inputs.at, &o->inputs.len, number, out)) return false;
+  plim_tensor *host = out->x;
+  out->x = begin_bringing(t, host, &out->copied);
+  plim_release(t, host);
+  return true;
+}
+
+plim_tensor *offload_fetch_input(plim_tape *t, uint32_t number) {
+  struct tape_offload *o = &t->offload;
+  offload_kept input, next;
+  if (!take_kept(o->backward.at, &o->backward.len, number, &input) &&
+      !bring_input_back(t, number, &input)) {
+    t->state.failed = true; // its list had no memory
+    return empty(t, dims(0), PLIM_FP32);
+  }
+  if (bring_input_back(t, number - 1, &next) && !vec_push(&o->backward, next))
+    t->state.failed = true;
+  plim_await(t, input.copied);
+  return input.x;
+}
+
 // ---- TRL's context --------------------------------------------------------------------------------
 
 static int by_number(const void *x, const void *y) {
@@ -409,6 +462,7 @@ void offload_free(plim_tape *t) {
   vec_free(&t->offload.forward);
   vec_free(&t->offload.backward);
   vec_free(&t->offload.abandoned);
+  vec_free(&t->offload.inputs);
   vec_free(&t->offload.keys);
   vec_free(&t->offload.hooks);
 }

@@ -46,6 +46,7 @@ struct tape_offload {
   plim_grad_node *node;      // the last that had tensors brought back
   bool is_saving, is_asked;  // not is_first_forward_call, not is_first_backward_call
   vec(offload_kept) forward, backward, abandoned;
+  vec(offload_kept) inputs; // of reentrant checkpoints, on the host
   vec(offload_key) keys;
   vec(offload_hook) hooks; // of the nodes that are running, the innermost last
 };
@@ -57,6 +58,10 @@ bool offload_is_for_inputs(plim_saving how);
 plim_tensor *offload_pack(plim_tape *t, plim_tensor *x, bool is_output, uint32_t *number);
 // Consumes `kept`, which offload_pack returned. `node` is the one that runs.
 plim_tensor *offload_unpack(plim_tape *t, plim_grad_node *node, plim_tensor *kept, uint32_t number);
+// The same for the input of a reentrant checkpoint, which is sent to the host beside hidden_states. offload_fetch_input also
+// brings the input before it back, which the next call returns.
+uint32_t offload_send_input(plim_tape *t, const plim_tensor *x);
+plim_tensor *offload_fetch_input(plim_tape *t, uint32_t number);
 // Takes over what offload_pack returned for a node that will not run: the class keeps it until the next step.
 void offload_abandon(plim_tape *t, plim_tensor *kept, uint32_t number);
 // The node has run: what was done since there were `first` hooks is completed.

@@ -467,6 +467,7 @@ static const plim_key axolotl[] = {
   WORDS("layer_offloading", OFFLOAD, offload_layers, NULL, ADDS),
   WORDS("activation_offloading", OFFLOAD, offload_axolotl, NULL,
         .flags = PLIM_KEY_ADDS | PLIM_KEY_ADDABLE),
+  WORDS("gradient_checkpointing", OFFLOAD, offload_by_checkpoint, NULL, .flags = PLIM_KEY_ADDS | PLIM_KEY_OLD),
   WORDS("fsdp_config.reshard_after_forward", RESHARD, reshard, NULL),
   WORDS("fsdp_config.fsdp_reshard_after_forward", RESHARD, reshard, NULL),
   NUMBER("dp_shard_size", WORLD, NULL),
@@ -795,7 +796,7 @@ static const plim_key_set deepspeed_sets[] = {
 static const plim_key_set axolotl_sets[] = {
   TOGETHER(STRATEGY, "deepspeed,fsdp,fsdp.*,fsdp_version,fsdp_config,fsdp_config.*,gradient_checkpointing,"
                      "gradient_checkpointing_kwargs,gradient_checkpointing_kwargs.*"),
-  TOGETHER(OFFLOAD, "activation_offloading,layer_offloading,fsdp_config.*offload_params"),
+  TOGETHER(OFFLOAD, "activation_offloading,gradient_checkpointing,layer_offloading,fsdp_config.*offload_params"),
   TOGETHER(LIGER, "plugins,plugins.*,liger_*"),
   TOGETHER(CHECKPOINT, "gradient_checkpointing,fsdp_config.*activation_checkpointing"),
   TOGETHER(CHUNKED_LOSS, "chunked_cross_entropy,liger_fused_linear_cross_entropy"),

@@ -13,8 +13,9 @@ WORDS(null_is_zero, {"null", "?0"}, {"false", "?0"});
 // A word of one ecosystem is read in all of them (here with a ? in it), but written only in its own.
 WORDS(checkpoint, {"true", "on"}, {"false", "?off"}, {"1", "on"}, {"0", "?off"}, {"null", "?off"}, {"full", "on"},
       {"none", "?off"}, {"offloa?", "offloaded"}, {"unslot?", "offloaded"}, {"offload_dis?", "disk"});
-WORDS(checkpoint_axolotl, {"true", "on"}, {"false", "?off"}, {"offload", "offloaded"}, {"offload_disk", "disk"},
-      {"unslot?", "offloaded"}, {"null", "?off"});
+// Axolotl's older words turn offloading on, too (utils/schemas/validation.py, check_gradient_checkpointing_w_offload).
+WORDS(checkpoint_axolotl, {"true", "on"}, {"false", "?off"}, {"offload", "on"}, {"offload_disk", "on"},
+      {"unslot?", "on"}, {"null", "?off"});
 WORDS(checkpoint_unsloth, {"true", "on"}, {"false", "?off"}, {"unsloth", "offloaded"}, {"null", "?off"});
 WORDS(disables_checkpoint, {"true", "off"}, {"false", "on"});
 WORDS(reentrant, {"true", "reentrant"}, {"false", "on"});
@@ -173,9 +174,12 @@ WORDS(offload_flag_activations, {"true", "activations"}, {"false", "?none"}, {"n
 WORDS(offload_activations, {"true", "activations"}, {"false", "?none"}, {"legacy", "activations"},
       {"hidden_states", "activations"}, {"disk", "disk"}, {"null", "?none"});
 
-// Axolotl: hidden_states is the word that keeps checkpointing with adapters, too (core/builders/base.py).
+// Axolotl: hidden_states is the word that keeps checkpointing with adapters, too (core/builders/base.py). disk does what
+// true does (core/trainers/mixins/activation_checkpointing.py).
 WORDS(offload_axolotl, {"hidden_states", "activations"}, {"true", "activations"}, {"false", "?none"},
-      {"legacy", "activations"}, {"disk", "disk"}, {"null", "?none"});
+      {"legacy", "activations"}, {"disk", "activations"}, {"null", "?none"});
+WORDS(offload_by_checkpoint, {"true", "-"}, {"offloa?", "activations"}, {"offload_dis?", "activations"},
+      {"unslot?", "activations"}, {"*", "-"});
 WORDS(offload_layers, {"true", "parameters"}, {"false", "?none"}, {"null", "?none"});
 
 // ---- the rest

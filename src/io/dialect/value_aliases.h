@@ -31,9 +31,9 @@ extern const plim_word words_on_off[], words_null_is_zero[], words_endless[], wo
     words_checkpoint_axolotl[], words_checkpoint_unsloth[], words_bits_double[],
     words_loss_chunked[], words_contrastive[], words_scores[], words_stage_packs[],
     words_preference[], words_offload_layers[], words_offload_axolotl[],
-    words_offloaded_or_reentrant[], words_offloaded_or_on[], words_pure_bf16[], words_galore[],
-    words_galore_algorithm[], words_apollo[], words_badam[], words_adam_mini[], words_muon[],
-    words_any_fp8[], words_empty_level[], words_any_on[], words_plain_flag[], words_fsdp_flag[],
-    words_shard_degree[];
+    words_offload_by_checkpoint[], words_offloaded_or_reentrant[], words_offloaded_or_on[],
+    words_pure_bf16[], words_galore[], words_galore_algorithm[], words_apollo[], words_badam[],
+    words_adam_mini[], words_muon[], words_any_fp8[], words_empty_level[], words_any_on[],
+    words_plain_flag[], words_fsdp_flag[], words_shard_degree[];
 
 #endif

@@ -63,7 +63,8 @@ static const real_file real_files[] = {
      "accumulate=4 sequence=512 lora_targets=all-linear",
      NULL},
     {"axolotl__llama-4__do-no-use-fa2__maverick-qlora-fsdp1.yaml", PLIM_DIALECT_AXOLOTL,
-     "quantisation=nf4-double lora_rank=32 checkpoint=offloaded liger=on strategy=fsdp "
+     "quantisation=nf4-double lora_rank=32 checkpoint=on offload=parameters+activations liger=on "
+     "strategy=fsdp "
      "lora_targets=self_attn.q_proj,self_attn.k_proj,self_attn.v_proj,self_attn.o_proj,"
      "shared_expert.gate_proj,shared_expert.up_proj,shared_expert.down_proj",
      NULL},

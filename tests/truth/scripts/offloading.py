@@ -97,6 +97,10 @@ CASES = {
     "hidden-llama-fp32-ckpt": ("llama", HIDDEN | FP32 | CKPT),
     "hidden-llama-trainer-ckpt": ("llama", HIDDEN | TRAINER | CKPT | {"accum": 2}),
     "hidden-llama-trainer-lora-ckpt": ("llama", HIDDEN | TRAINER | DROPPED | CKPT),
+    "hidden-llama-reentrant": ("llama", HIDDEN | REENTRANT),
+    "hidden-llama-fp32-reentrant": ("llama", HIDDEN | FP32 | REENTRANT),
+    "hidden-llama-trainer-reentrant": ("llama", HIDDEN | TRAINER | REENTRANT | {"accum": 2}),
+    "hidden-llama-trainer-lora-reentrant": ("llama", HIDDEN | TRAINER | DROPPED | REENTRANT),
     "trl-llama-trainer-wrapped": ("llama", TRL | TRAINER | {"fsdp_ckpt": True}),
     "trl-llama-wrapped": ("llama", TRL | {"fsdp_ckpt": True}),
     "tune-llama": ("llama", TUNE),
@@ -123,10 +127,14 @@ def axolotl_manager(case, model, streams):
         sys.modules[name] = types.ModuleType(name)
     sys.modules["axolotl.utils.logging"].get_logger = logging.getLogger
     is_hidden = case["offload"] == "hidden_states"
-    file = "monkeypatch/checkpoint_activation_offload.py" if is_hidden else "core/trainers/mixins/activation_checkpointing.py"
+    is_patched = is_hidden and case.get("reentrant")  # loaders/model.py, _apply_activation_checkpointing
+    file = "monkeypatch/activation_offload_checkpoint.py" if is_patched else "monkeypatch/checkpoint_activation_offload.py" if is_hidden else "core/trainers/mixins/activation_checkpointing.py"
     spec = importlib.util.spec_from_file_location("offloading_of_axolotl", os.path.join(os.environ["AXOLOTL"], file))
     axolotl = sys.modules["offloading_of_axolotl"] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(axolotl)
+    if is_patched:
+        axolotl.patch_hidden_states_offload()
+        return contextlib.nullcontext()
     if is_hidden:
         return axolotl.get_checkpoint_hidden_states_offloading_ctx_manager(use_streams=streams)
     if streams:

@@ -55,6 +55,7 @@ static bool has_new_value(task *t, const plim_reading *mine) {
   bool is_known =
       mine->origin == PLIM_EXPLICIT || mine->origin == PLIM_DEFAULTED; // once its key is gone
   if (is_known && plim_value_same(&mine->value, t->value)) return true;
+  if (mine->origin == PLIM_ABSENT && plim_is_unshared_value(t->knob, t->value)) return true;
   if (mine->origin == PLIM_UNCLEAR) return reject(t, "it would be unclear: %.150s", mine->why);
   plim_value_print(&mine->value, value, sizeof value);
   return reject(t, "it would still be %s", value);

@@ -73,6 +73,13 @@ static const rule rules[] = {
     // Axolotl 0.19, utils/schemas/validation.py.
     {AXOLOTL, "activation_offloading", 0, PLIM_KNOB_CHECKPOINT,
      "Axolotl offloads activations only with checkpointing"},
+    {AXOLOTL, "gradient_checkpointing", 0, PLIM_KNOB_CHECKPOINT,
+     "Axolotl offloads activations only with checkpointing", "offload offload_disk unsloth"},
+    // Trainers of trl/experimental have no such setting.
+    {AXOLOTL, "rl", 0, PLIM_KNOB_OFFLOAD, "its trainer in TRL does not offload activations",
+     "orpo simpo cpo"},
+    {AXOLOTL, "process_reward_model", 0, PLIM_KNOB_OFFLOAD,
+     "its trainer in TRL does not offload activations"},
     {AXOLOTL, "selective_checkpointing", 0, PLIM_KNOB_CHECKPOINT,
      "selective_checkpointing needs checkpointing"},
     // utils/schemas/config.py, check_qat_config
@@ -197,6 +204,8 @@ void plim_project_apply_rules(plim_project *p) {
   "adamw-8bit paged-adamw paged-adamw-8bit lion-bnb lion-8bit paged-lion paged-lion-8bit "         \
   "rmsprop-bnb rmsprop-8bit ademamix ademamix-8bit paged-ademamix paged-ademamix-8bit"
 
+#define IN_PLACE_OF_IT "--fix offload=activations"
+
 static const struct {
   plim_dialect dialect;
   plim_refused_pair pair;
@@ -204,8 +213,12 @@ static const struct {
     // torchtune 0.6, recipes/lora_finetune_single_device.py; Axolotl 0.19, check_activation_offloading_wo_gc.
     {TUNE, {{PLIM_KNOB_OFFLOAD, PLIM_KNOB_CHECKPOINT}, {"activations", "off"}}},
     // It has no such checkpoints: with both of its keys, plain ones are offloaded.
-    {TUNE, {{PLIM_KNOB_CHECKPOINT, PLIM_KNOB_CHECKPOINT}, {"offloaded", "offloaded"}}},
+    {TUNE,
+     {{PLIM_KNOB_CHECKPOINT, PLIM_KNOB_CHECKPOINT}, {"offloaded", "offloaded"}, IN_PLACE_OF_IT}},
     {AXOLOTL, {{PLIM_KNOB_OFFLOAD, PLIM_KNOB_CHECKPOINT}, {"activations", "off"}}},
+    // Its word for them is an older one for offloaded activations.
+    {AXOLOTL,
+     {{PLIM_KNOB_CHECKPOINT, PLIM_KNOB_CHECKPOINT}, {"offloaded", "offloaded"}, IN_PLACE_OF_IT}},
     // bitsandbytes' kernels fail with FSDP2's tensors: "got mixed torch.Tensor and DTensor" (0.50 with torch 2.11).
     {ANY, {{PLIM_KNOB_STRATEGY, PLIM_KNOB_OPTIMIZER}, {"fsdp2", BITSANDBYTES}}},
 };
