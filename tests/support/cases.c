@@ -89,7 +89,8 @@ static plim_lora lora_of(const json_t *lora) {
                    .layers = list_of(json_object_get(options, "layers_to_transform"), NULL),
                    .saved = list_of(json_object_get(options, "modules_to_save"), NULL),
                    .uses_dora = case_flag(options, "use_dora"),
-                   .keeps_dtype = json_is_false(json_object_get(lora, "fp32_adapters"))};
+                   .keeps_dtype = json_is_false(json_object_get(lora, "fp32_adapters")),
+                   .casts_bf16 = case_is(lora, "casts", "bf16")};
   for (int i = 0; i < PLIM_BIASES; i++)
     if (case_is(options, "bias", plim_lora_bias_names[i])) out.bias = (plim_lora_bias)i;
   return out;
@@ -229,7 +230,8 @@ static plim_recipe recipe_of(const json_t *c) {
       .loss_chunk = case_integer(c, "chunk", 0),
       .uses_liger = case_is(c, "liger", "all"),
       .is_trainer = case_is(c, "loop", "trainer"),
-      .is_bare = json_object_get(c, "strategy") != NULL || case_is(c, "loop", "bare"),
+      .is_bare = !json_is_false(json_object_get(c, "bare")) &&
+                 (json_object_get(c, "strategy") != NULL || case_is(c, "loop", "bare")),
       .uses_accelerator = case_is(c, "loop", "accelerate"),
       .drops_batch = case_flag(c, "drops_batch"),
       .clips_bare = json_is_number(json_object_get(c, "clip")),
@@ -371,7 +373,8 @@ bool case_job(const json_t *c, const json_t *config, plim_job *job) {
 void case_begin(const plim_job *job, plim_tape *t) {
   plim_tensor *epsilon = NULL;
   bool is_sharded = job->sharding.strategy != PLIM_SHARD_NONE;
-  bool is_plain = job->recipe.method == PLIM_METHOD_TEXTS && !job->recipe.distils && !job->qat.kind;
+  bool is_plain = job->recipe.method == PLIM_METHOD_TEXTS && !job->recipe.distils &&
+                  job->recipe.is_bare && !job->qat.kind;
   if (is_sharded && job->load == PLIM_LOAD_INIT && is_plain)
     set(t, &epsilon, empty(t, (plim_dims){0}, PLIM_FP32));
 }

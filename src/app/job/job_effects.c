@@ -34,8 +34,8 @@ static bool has_adapters(const job_args *a, const job_request *r) {
 
 // With peft's autocast_adapter_dtype=False, adapters have the dtype in which the base model computes.
 static bool computes_in_bf16(const job_args *a, const job_request *r) {
-  (void)a;
-  return r->job.dtype == PLIM_BF16 && r->job.weights != PLIM_WEIGHTS_INT8;
+  bool is_cast = a->lora_dtype == ADAPTERS_CAST;
+  return is_cast || (r->job.dtype == PLIM_BF16 && r->job.weights != PLIM_WEIGHTS_INT8);
 }
 
 static bool has_targets(const job_args *a, const job_request *r) {

@@ -43,7 +43,8 @@ plim_err job_understand_lora(const job_args *args, job_request *r, plim_error *e
                             .saved = args->lora_saved,
                             .bias = (plim_lora_bias)args->lora_bias,
                             .uses_dora = args->dora,
-                            .keeps_dtype = args->lora_dtype == 1,
+                            .keeps_dtype = args->lora_dtype == ADAPTERS_KEPT,
+                            .casts_bf16 = args->lora_dtype == ADAPTERS_CAST,
                             .is_axolotls = args->is_axolotl};
   plim_lora_unmatched other;
   plim_err err = plim_lora_check(&r->job.model, &r->job.lora, &other, error);

@@ -14,7 +14,7 @@
 
 const char *const job_dtypes[] = {"auto", "bf16", "fp16", "fp32", NULL};
 const char *const job_amps[] = {"none", "bf16", "fp16", NULL};
-const char *const job_lora_dtypes[] = {"fp32", "bf16", NULL};
+const char *const job_lora_dtypes[] = {"fp32", "bf16", "bf16-cast", NULL};
 const char *const job_loops[] = {"manual", "trainer", "bare", "loss-only", NULL};
 const char *const job_reduce_dtypes[] = {"fp32", "bf16", NULL};
 const char *const job_offloads[] = {"none",      "activations", "checkpoints",

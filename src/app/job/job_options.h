@@ -106,7 +106,8 @@ enum { JOB_KERNELS_ATTENTION = 1, JOB_KERNELS_MLP = 2, JOB_KERNELS_BY_ITSELF = 4
 
 // The choices of options; the other options use core's tables of names.
 extern const char *const job_dtypes[], *const job_amps[], *const job_lora_dtypes[];
-enum { JOB_LOOP_LOSS_ONLY = 3 }; // in job_loops
+enum { JOB_LOOP_LOSS_ONLY = 3 };               // in job_loops
+enum { ADAPTERS_KEPT = 1, ADAPTERS_CAST = 2 }; // in job_lora_dtypes
 extern const char *const job_loops[], *const job_loads[], *const job_offloads[];
 // plim_saving_names from save_on_cpu on
 extern const char *const job_offloaders[];
@@ -174,7 +175,10 @@ extern const char *const job_heads[]; // "default", then plim_head_names
    "llama-factory: trained parameters become float32 under --amp, and only layers with trained "   \
    "parameters are checkpointed", job_trained_by},                                                 \
   {"lora-dtype", 0, "TYPE", CLI_CHOICE, AT(lora_dtype),                                            \
-   "dtype of the adapters (default: fp32, as in peft)", job_lora_dtypes},                          \
+   "dtype of the adapters (default: fp32, as in peft)\n"                                           \
+   "bf16: that of the weights, as with autocast_adapter_dtype=False\n"                             \
+   "bf16-cast: cast to bf16 with all else that is trained, as TRL does with quantised weights",     \
+   job_lora_dtypes},                                                                               \
   {"checkpoint", 'c', NULL, CLI_FLAG, AT(checkpoint), "gradient checkpointing", NULL, true},       \
   {"reentrant", 0, NULL, CLI_FLAG, AT(reentrant), "gradient checkpointing with use_reentrant=True", NULL}, \
   {"attention", 0, "KIND", CLI_CHOICE, AT(attention),                                              \

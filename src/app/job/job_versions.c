@@ -117,8 +117,9 @@ static void describe_versions(const job_args *args, const job_request *r, const 
                                        PLIM_LIBRARY_ACCELERATE};
   size_t used = 0;
   bool is_any_known = false;
+  char unused[300];
   for (int i = 0; i < PLIM_LIBRARIES; i++)
-    is_any_known = is_any_known || plim_versions_get(&r->job.versions, (plim_library)i);
+    is_any_known |= job_version_origin(args, (plim_library)i, unused, sizeof unused) != NULL;
   if (args->is_torchtune && !is_any_known) {
     describe_torchtune(r, text, size);
     return;
@@ -204,6 +205,8 @@ static bool decides(const job_args *args, plim_library library) {
 }
 
 plim_err job_understand_versions(const job_args *args, job_request *r, plim_error *error) {
+  if (args->holds_logits)
+    r->job.versions.trl = PLIM_RELEASE(1, 9); // unless a pin or --versions says more
   for (int i = 0; i < PLIM_LIBRARIES; i++) {
     const plim_pin *pin = &args->pins.of[i];
     if (!pin->release || is_named(args->versions, (plim_library)i)) continue;

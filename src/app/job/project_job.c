@@ -530,7 +530,8 @@ static void fill_sent_activations(project_job *p, job_args *a) {
   a->offloading = saving_of(p, a);
   if (is_axolotl) fill_axolotl_checkpoints(p, a);
   if (!is_sent || job_is_typed(a, &a->offload)) return;
-  bool is_alone = a->strategy == PLIM_SHARD_NONE && may_offload(a);
+  bool is_tunes = p->project.dialect == PLIM_DIALECT_TORCHTUNE && a->strategy == PLIM_SHARD_FSDP2;
+  bool is_alone = (a->strategy == PLIM_SHARD_NONE || is_tunes) && may_offload(a);
   if (is_alone && is_axolotl && !offloads_in_axolotl(a)) {
     leave_axolotl_activations(p, a);
     return;
@@ -647,10 +648,13 @@ static void note_trl(project_job *p, const job_args *a, const plim_project_metho
          "predicted as a process reward model with the PRMTrainer of TRL before 1.14");
   else if (trl) note_known_trl(p, found, trl);
   else if (found->holds_logits)
-    note(p, "assumed.trl", NULL,
-         "assuming TRL 1.9 for %s: these files need TRL before 1.15, which keeps all logits in "
-         "memory",
-         name);
+    note(p, "assumed.trl", NULL, "assuming TRL 1.9 for %s, %s; %s", name,
+         p->project.dialect == PLIM_DIALECT_AXOLOTL
+             ? "which Axolotl 0.19 requires"
+             : "because the files have settings of older versions",
+         plim_method_has_reference(found->method)
+             ? "TRL before 1.15 keeps all logits in memory"
+             : "TRL before 1.14 needs more memory than newer versions");
   else if (!plim_method_has_reference(found->method))
     note(p, "assumed.trl", NULL,
          "assuming TRL 1.16 for %s; before 1.14 it needs more memory (predict that with --loss "
@@ -782,7 +786,7 @@ static void fill_types(project_job *p, job_args *a) {
   project_job_fill_qat(p, a);
   if (dialect == PLIM_DIALECTS || !plim_dialect_table[dialect].has_one_type) return;
   p->holds_precision = true;
-  if (a->lora_rank) a->lora_dtype = 1; // the dtype of the parameters
+  if (a->lora_rank) a->lora_dtype = ADAPTERS_KEPT;
 }
 
 // Refuses a run with a configuration that could not be read, because the prediction would be for a different run. The
@@ -870,6 +874,7 @@ static plim_err fill(project_job *p, job_args *a, plim_error *error) {
   fill_method(p, a);
   project_job_contrast(p, a);
   fill_strategy(p, a);
+  project_job_fill_in_backward(p, a);
   fill_types(p, a);
   project_job_fill_trained(p, a);
   project_job_note_open(p, a);

@@ -118,6 +118,8 @@ plim_err project_job_take_model(project_job *p, job_args *args, plim_error *erro
 void project_job_fill_tune(project_job *p, job_args *args);
 // Part of project_job_fill: layers that round while they are trained (project_job_qat.c).
 void project_job_fill_qat(project_job *p, job_args *args);
+// Part of project_job_fill, after the strategy and the offload: torchtune's optimizer_in_bwd.
+void project_job_fill_in_backward(project_job *p, job_args *args);
 
 // A key that only torchtune's distributed recipes read; NULL: none is set.
 const char *project_job_distributed_key(const project_job *p);

@@ -226,11 +226,42 @@ static void fill_old_dtype(project_job *p, job_args *a) {
 
 // ---- adapters ---------------------------------------------------------------------------------------
 
+// The trainers of TRL that cast all that is trained of a quantised model to bf16, and since when (read from the wheels of
+// 0.19 to 1.16: sft_trainer.py and the others, "converted to bf16").
+static const struct {
+  plim_method method;
+  uint16_t since;
+} casting[] = {
+    {PLIM_METHOD_TEXTS, PLIM_RELEASE(0, 26)},
+    {PLIM_METHOD_REWARD, PLIM_RELEASE(0, 26)},
+    {PLIM_METHOD_DPO, PLIM_RELEASE(0, 29)},
+    {PLIM_METHOD_KTO, PLIM_RELEASE(1, 4)},
+};
+
+// Axolotl's trainers for preferences and rewards are subclasses of TRL's (core/trainers/trl.py, dpo/trainer.py); those
+// for texts are transformers'. LLaMA-Factory's subclasses do not call TRL's constructor (train/dpo/trainer.py).
+static bool is_trainer_of_trl(const project_job *p, const job_args *a) {
+  plim_dialect d = p->project.dialect;
+  bool is_texts = a->method == PLIM_METHOD_TEXTS;
+  return d == PLIM_DIALECT_TRL ||
+         (!is_texts && (d == PLIM_DIALECT_AXOLOTL || d == PLIM_DIALECT_HF));
+}
+
+static bool casts_what_is_trained(const project_job *p, const job_args *a) {
+  uint16_t trl = job_release(a, PLIM_LIBRARY_TRL);
+  if (!a->weights || !is_trainer_of_trl(p, a)) return false;
+  for (size_t i = 0; i < sizeof casting / sizeof *casting; i++)
+    if ((int)casting[i].method == a->method) return !trl || trl >= casting[i].since;
+  return false;
+}
+
 // peft's autocast_adapter_dtype=False, which Axolotl calls peft_autocast_adapter_dtype, leaves adapters in the dtype of
 // the weights.
 static void fill_adapter_type(const project_job *p, job_args *a) {
   const plim_setting *casts = project_job_setting(p, "autocast_adapter_dtype", "");
-  if (a->lora_rank && !job_is_typed(a, &a->lora_dtype) && is_flag(casts, false)) a->lora_dtype = 1;
+  if (!a->lora_rank || job_is_typed(a, &a->lora_dtype)) return;
+  if (casts_what_is_trained(p, a)) a->lora_dtype = ADAPTERS_CAST;
+  else if (is_flag(casts, false)) a->lora_dtype = ADAPTERS_KEPT;
 }
 
 // LLaMA-Factory: new tokens turn resize_vocab on (model/patcher.py), which with adapters and without additional_target

@@ -31,24 +31,11 @@ static void fill_teacher(project_job *p, job_args *a) {
        a->teacher);
 }
 
-// The step in backward is modelled on one GPU.
-static void fill_in_backward(project_job *p, job_args *a) {
-  const plim_setting *s = project_job_setting(p, "optimizer_in_bwd", "optimizer_in_bwd");
-  bool is_on = s && s->value.kind == PLIM_VALUE_BOOL && s->value.flag;
-  if (!is_on || job_is_typed(a, &a->in_backward)) return;
-  a->in_backward = a->world <= 1;
-  if (a->world > 1)
-    note(p, "unmodelled.in_backward", NULL,
-         "optimizer_in_bwd is not modelled on several GPUs: the run needs less memory than "
-         "predicted");
-}
-
 // torchtune's recipes: DPO by its loss, distillation by its teacher.
 static void fill_recipe(project_job *p, job_args *a) {
   const char *loss = text_of(project_job_setting(p, "loss._component_", "._component_"));
   const char *name = strrchr(loss, '.');
   fill_teacher(p, a);
-  fill_in_backward(p, a);
   if (!name || strcmp(name, ".DPOLoss") != 0 || job_is_typed(a, &a->method)) return;
   a->method = PLIM_METHOD_DPO_TUNE;
   note(p, "assumed.method", NULL, "DPO as in torchtune's recipe; the reference is %s",
@@ -136,4 +123,19 @@ void project_job_fill_tune(project_job *p, job_args *a) {
   if (job_is_typed(a, &a->rope_tables) || job_is_typed(a, &a->model)) return;
   fill_tables(p, "model._component_", "model.max_seq_len", &a->tables[0]);
   fill_tables(p, "teacher_model._component_", "teacher_model.max_seq_len", &a->tables[1]);
+}
+
+// The step in backward is modelled on one GPU and under FSDP2, with the optimizer on the GPU.
+void project_job_fill_in_backward(project_job *p, job_args *a) {
+  const plim_setting *s = project_job_setting(p, "optimizer_in_bwd", "optimizer_in_bwd");
+  bool is_on = s && s->value.kind == PLIM_VALUE_BOOL && s->value.flag;
+  bool is_offloaded = a->offload == JOB_OFFLOAD_OPTIMIZER || a->offload == JOB_OFFLOAD_PARAMETERS;
+  if (!is_on || p->project.dialect != PLIM_DIALECT_TORCHTUNE || job_is_typed(a, &a->in_backward))
+    return;
+  a->in_backward =
+      a->strategy == PLIM_SHARD_NONE || (a->strategy == PLIM_SHARD_FSDP2 && !is_offloaded);
+  if (!a->in_backward)
+    note(p, "unmodelled.in_backward", NULL,
+         "optimizer_in_bwd beside fsdp_cpu_offload is not modelled: the run needs less memory than "
+         "predicted");
 }

@@ -104,7 +104,7 @@ static void take_adapters(const plim_job *job, const job_args *own, const job_re
   if (!job->lora.rank) return;
   a->lora_rank = (uint64_t)job->lora.rank;
   a->lora_dropout = job->lora.dropout;
-  a->lora_dtype = job->lora.keeps_dtype;
+  a->lora_dtype = job->lora.casts_bf16 ? ADAPTERS_CAST : job->lora.keeps_dtype ? ADAPTERS_KEPT : 0;
   a->lora_saved = job->lora.saved;
   a->lora_layers = job->lora.layers;
   a->lora_excluded = job->lora.excluded;

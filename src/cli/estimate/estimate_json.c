@@ -22,6 +22,7 @@ void estimate_json_members(json_writer *j, const plim_estimate *e) {
   jsonw_bytes(j, "loaded_bytes", e->p.loaded_bytes);
   jsonw_bytes(j, "context_bytes", e->context_bytes);
   jsonw_bytes(j, "device_bytes", e->device_bytes);
+  jsonw_bytes(j, "needed_bytes", plim_needed_bytes(e)); // loading included
   jsonw_bytes(j, "budget_bytes", e->budget_bytes);
   jsonw_array(j, "interval_bytes");
   jsonw_bytes(j, NULL, e->interval_bytes[0]);

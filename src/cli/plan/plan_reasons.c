@@ -111,6 +111,7 @@ static void say_optimizer(const change *x, char *text, size_t size) {
   const plim_job *job = &x->c->asked.job;
   if (!plim_optimizer_is_bitsandbytes(to) || plim_optimizer_rounds(to)) return;
   bool has_narrow = job->dtype != PLIM_FP32 && (!job->lora.rank || job->lora.keeps_dtype);
+  has_narrow |= job->lora.casts_bf16;
   if (has_narrow && !plim_optimizer_is_bitsandbytes(optimizer(x->from)))
     snprintf(text, size,
              "bitsandbytes keeps its states in fp32, which is more exact than torch's 16 bits");

@@ -116,7 +116,7 @@ static void lasting_cells(term_table *t, const plan_result *r, const plan_for_ca
 }
 
 static void rung_cells(term_table *t, const layout *l, const plan_for_card *c, const plim_rung *x) {
-  term_table_cell(t, TERM_PLAIN, "%s", units_bytes(x->e.device_bytes).text);
+  term_table_cell(t, TERM_PLAIN, "%s", units_bytes(plim_needed_bytes(&x->e)).text);
   bool has_tokens = l->has_any_batch && !isnan(x->tokens_per_second);
   term_table_cell(t, TERM_PLAIN, "%s",
                   has_tokens ? units_count((uint64_t)x->tokens_per_second).text

@@ -182,6 +182,28 @@ static void print_planned(const plan_for_card *c) {
   term_wrap(stdout, line, 10, 10, (size_t)term_width(stdout));
 }
 
+// Loading may need more than training, as where each rank first has the whole model.
+static void print_loading(const plim_estimate *e) {
+  char line[160];
+  if (plim_needed_bytes(e) <= e->device_bytes) return;
+  snprintf(line, sizeof line, "          loading the model needs more: %s",
+           units_bytes(plim_needed_bytes(e)).text);
+  term_wrap(stdout, line, 0, 10, (size_t)term_width(stdout));
+}
+
+static void print_whose_times(const plan_for_card *c) {
+  if (!c->request.is_known_by_size) return;
+  if (c->asked.world <= 1)
+    sentence("times are for an H200; name your GPU (--gpu 4090) to get its times");
+  else if (c->asked.job.sharding.link == PLIM_LINK_PCIE)
+    sentence(
+        "times are for H200s that are linked by PCIe (--link nvlink for NVLink); name your GPU "
+        "(--gpu 4090) to get its times");
+  else
+    sentence("times are for H200s that are linked by NVLink; name your GPU (--gpu 4090) to get its "
+             "times");
+}
+
 static void print_verdict(const plan_for_card *c) {
   const plim_plan *p = &c->plan;
   const plim_estimate *now = &p->before;
@@ -209,9 +231,9 @@ static void print_verdict(const plan_for_card *c) {
   }
   term_print(stdout, TERM_GREEN, "planned:  ");
   print_planned(c);
+  print_loading(&p->rungs.at[0].e);
   plan_print_preference(c);
-  if (c->request.is_known_by_size)
-    sentence("times are for an H200; name your GPU (--gpu 4090) to get its times");
+  print_whose_times(c);
 }
 
 static void print_not_proved(const plan_proof *proof) {

@@ -218,6 +218,5 @@ plim_err plim_estimate_make(const plim_job *job, const plim_target *target, plim
 
 uint64_t plim_needed_bytes(const plim_estimate *e) {
   uint64_t loading = e->p.loading_bytes + e->context_bytes;
-  bool is_loading = e->capped.runs_out && e->capped.runs_out_at.phase == PLIM_PHASE_LOAD;
-  return is_loading && loading > e->device_bytes ? loading : e->device_bytes;
+  return loading > e->device_bytes ? loading : e->device_bytes;
 }

@@ -60,7 +60,7 @@ typedef struct {
 plim_err plim_estimate_make(const plim_job *job, const plim_target *target, plim_estimate *out,
                             plim_error *error);
 
-// Memory that a card must have. More than training needs if loading the model takes more.
+// Memory that a card must have: what training needs, or loading the model if that is more.
 uint64_t plim_needed_bytes(const plim_estimate *e);
 
 #endif

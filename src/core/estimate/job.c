@@ -99,13 +99,20 @@ static bool shares_teacher(const plim_job *job) {
          job->sharding.strategy != PLIM_SHARD_FSDP2;
 }
 
+// FSDP2 calls the hooks of parameters once their gradients are reduced. It was not recorded with shards on the host.
+static bool can_step_in_backward(const plim_sharding *how) {
+  return how->strategy == PLIM_SHARD_NONE ||
+         (how->strategy == PLIM_SHARD_FSDP2 && !how->offloads_parameters &&
+          !how->offloads_optimizer);
+}
+
 // A step in backward sees one gradient at a time: nothing can be added up, scaled or clipped over all of them. LOMO steps
 // after each micro batch.
 static bool steps_too_early(const plim_job *job) {
   const plim_recipe *r = &job->recipe;
   return r->steps_in_backward &&
          ((r->accumulate > 1 && !plim_optimizer_lags(r->optimizer)) || !r->skips_clipping ||
-          r->autocast == PLIM_FP16 || job->sharding.strategy != PLIM_SHARD_NONE);
+          r->autocast == PLIM_FP16 || !can_step_in_backward(&job->sharding));
 }
 
 // GaLore needs whole matrices, and nobody projects the gradients of adapters.
@@ -275,8 +282,8 @@ static const struct {
      "--strategy fsdp2, or --reference adapter with --lora-rank, or run your own program on "
      "simulated GPUs: plimsoll simulate --gpu GPU --gpus N -- torchrun ..."},
     {steps_too_early,
-     "stepping the optimizer in backward is supported only on one GPU, without gradient clipping, "
-     "fp16 autocast or (except LOMO) accumulation",
+     "stepping the optimizer in backward is supported only on one GPU or with FSDP2, without "
+     "offloading, gradient clipping, fp16 autocast or (except LOMO) accumulation",
      "--strategy none, --no-clip, --accumulate 1, --amp bf16 instead of fp16: whichever applies"},
     {passes_over_head,
      "this loss uses the head's weight without its adapter, so an adapter on the head is not "

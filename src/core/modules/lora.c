@@ -410,6 +410,13 @@ static void widen(plim_tape *t, const plim_model *m) {
   }
 }
 
+// sft_trainer.py, dpo_trainer.py, kto_trainer.py and reward_trainer.py, if _is_quantized_model: param.data.to(bfloat16) for
+// all that is trained. DoRA's magnitudes stay; they are refused with quantised weights.
+static void narrow(plim_tape *t, const plim_model *m) {
+  for (size_t i = 0; i < m->parameters.len; i++)
+    if (m->parameters.at[i]->dtype != PLIM_BF16) plim_retype(t, m->parameters.at[i], PLIM_BF16);
+}
+
 // The head follows the layers in the order of the model's modules. A tied one shares its weight with the embedding.
 static void adapt_head(plim_tape *t, plim_model *m, const plim_lora *lora) {
   bool is_asked = plim_lora_names_head(lora) && has_layer(lora, -1);
@@ -430,4 +437,5 @@ void plim_lora_end(plim_tape *t, plim_model *m, const plim_lora *lora) {
   if (has_both && names_one_of(lora->saved, heads)) save_head(t, m);
   if (!lora->keeps_dtype) widen(t, m);
   if (is_late) plim_label_head_save(t, m);
+  if (lora->casts_bf16) narrow(t, m);
 }

@@ -54,6 +54,8 @@ typedef struct {
   plim_lora_bias bias;
   bool uses_dora;
   bool keeps_dtype; // false: adapters become float32, peft's default
+  // Afterwards all that is trained becomes bf16, as in TRL's trainers with quantised weights.
+  bool casts_bf16;
   // Axolotl (loaders/adapter.py): "all-linear" is a list of the linear layers that exist, so stacked experts are not
   // among them; adapters on experts have no dropout.
   bool is_axolotls;

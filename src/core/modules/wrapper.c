@@ -56,8 +56,27 @@ static plim_tensor *call_without_head(plim_tape *t, plim_model *m, const plim_ba
   return loss;
 }
 
+// The loop computes the loss from the logits that the sharded model has returned.
+static plim_tensor *call_for_logits(plim_tape *t, plim_model *m, const plim_batch *batch,
+                                    plim_tensor **logits) {
+  plim_batch inputs = *batch;
+  inputs.labels = NULL;
+  plim_shards *was = plim_begin_call(t, m);
+  m->forward(t, m, &inputs, logits);
+  plim_end_call(t, m, *logits, was);
+  plim_saving saving_was = plim_saves_loss(t);
+  plim_purpose purpose_was = plim_tape_purpose(t, PLIM_FOR_LOGITS);
+  plim_tensor *loss = plim_causal_loss(t, *logits, batch->labels, batch->items);
+  plim_tape_purpose(t, purpose_was);
+  plim_saves(t, saving_was);
+  return loss;
+}
+
 plim_tensor *plim_call_model(plim_tape *t, plim_model *m, const plim_batch *batch,
                              plim_tensor **logits) {
+  bool is_full = batch->loss == PLIM_LOSS_FULL && m->forward == plim_causal_forward;
+  if (is_full && m->shards && batch->labels && plim_saves_model_alone(t))
+    return call_for_logits(t, m, batch, logits);
   if (batch->loss == PLIM_LOSS_EIGHTHS && m->forward == plim_causal_forward)
     return call_without_head(t, m, batch);
   plim_shards *was = plim_begin_call(t, m);
@@ -163,4 +182,5 @@ plim_tensor *plim_module_leave(plim_tape *t, const plim_tensor *weight, plim_ten
 void plim_after_backward(plim_tape *t) {
   if (plim_state(t)->shards && plim_state(t)->shards->after_backward)
     plim_state(t)->shards->after_backward(t, plim_state(t)->shards);
+  plim_saves_clean(t);
 }

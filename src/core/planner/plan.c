@@ -163,7 +163,7 @@ static void hold_memory(plim_search *s, plim_plan_request *r) {
   const plim_estimate *own = &s->before.e;
   bool fits = own->has_verdict && plim_own_is_candidate(s);
   s->plan->is_held = r->errs_low && fits;
-  if (s->plan->is_held) r->most_bytes = own->device_bytes;
+  if (s->plan->is_held) r->most_bytes = plim_needed_bytes(own);
 }
 
 static plim_err no_way(const plim_plan_request *r, plim_error *error) {

@@ -75,7 +75,8 @@ plim_err plim_plan_check(const plim_plan_request *request, const plim_plan *plan
   plim_err err = PLIM_OK;
   for (size_t i = 0; !err && i < plan->rungs.len; i++) {
     err = check_rung(request, plan, &plan->rungs.at[i], error);
-    if (!err && i && plan->rungs.at[i].e.device_bytes >= plan->rungs.at[i - 1].e.device_bytes)
+    if (!err && i &&
+        plim_needed_bytes(&plan->rungs.at[i].e) >= plim_needed_bytes(&plan->rungs.at[i - 1].e))
       err = plim_fail(error, PLIM_ERR_ARGUMENT,
                       "a fallback of the plan does not need less memory than the one above it");
   }

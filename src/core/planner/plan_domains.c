@@ -230,7 +230,8 @@ static void checkpoints(const plim_concessions *l, int64_t own, plim_domain *d) 
 
 // bitsandbytes keeps states in float32, torch in the parameters' type, so torch's optimizer would keep less of them.
 static bool keeps_wide_states(const plim_job *job, int64_t own) {
-  bool has_wide = job->dtype == PLIM_FP32 || (job->lora.rank && !job->lora.keeps_dtype) ||
+  bool has_wide = job->dtype == PLIM_FP32 ||
+                  (job->lora.rank && !job->lora.keeps_dtype && !job->lora.casts_bf16) ||
                   job->sharding.strategy > PLIM_SHARD_DDP;
   const plim_optimizer *o = plim_optimizer_named(plim_optimizer_name((size_t)own));
   return plim_optimizer_is_bitsandbytes(o) && !plim_optimizer_rounds(o) && !has_wide;

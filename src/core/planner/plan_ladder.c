@@ -39,7 +39,7 @@ static double counted_speed(const plim_search *s, const plim_rung *x) {
 static bool is_met(const plim_search *s, const plim_rung *x, standard by) {
   double speed = counted_speed(s, x);
   bool is_as_fast = !(speed < by.least) && !(x->tokens_per_second > by.no_faster);
-  return plim_is_safe(s->r, &x->e) && is_as_fast && x->e.device_bytes <= by.most;
+  return plim_is_safe(s->r, &x->e) && is_as_fast && plim_needed_bytes(&x->e) <= by.most;
 }
 
 static void revert(plim_search *s, plim_rung *rung, plim_knob knob, standard by) {
@@ -87,14 +87,15 @@ static standard standard_of(const plim_search *s, uint64_t most) {
 
 static uint64_t lowest_so_far(const plim_plan *plan) {
   size_t n = plan->rungs.len;
-  return n ? plan->rungs.at[n - 1].e.device_bytes : UINT64_MAX;
+  return n ? plim_needed_bytes(&plan->rungs.at[n - 1].e) : UINT64_MAX;
 }
 
 // Run in full it must still fit and be below the previous rungs in memory and speed.
 static bool show(plim_search *s, const plim_choice *choice, standard by, plim_rung *out) {
   if (!plim_search_show(s, choice, out)) return false;
   bool is_faster = out->tokens_per_second > by.no_faster;
-  return plim_is_safe(s->r, &out->e) && out->e.device_bytes < lowest_so_far(s->plan) && !is_faster;
+  return plim_is_safe(s->r, &out->e) && plim_needed_bytes(&out->e) < lowest_so_far(s->plan) &&
+         !is_faster;
 }
 
 // The user's own settings come first if nothing is clearly faster.
@@ -150,8 +151,8 @@ static void add_expandable(plim_search *s, const plim_concessions *concessions) 
   if (choice.at[PLIM_KNOB_ALLOC_CONF] == confs.at[0]) return;
   choice.at[PLIM_KNOB_ALLOC_CONF] = confs.at[0];
   const plim_rung *x = plim_search_run(s, &choice);
-  uint64_t most = (uint64_t)(RUNG_STEP * (double)s->plan->rungs.at[0].e.device_bytes);
-  if (!x || x->e.device_bytes > most) return;
+  uint64_t most = (uint64_t)(RUNG_STEP * (double)plim_needed_bytes(&s->plan->rungs.at[0].e));
+  if (!x || plim_needed_bytes(&x->e) > most) return;
   plim_rung found = *x;
   add_rung(s, &found, standard_of(s, most));
 }
@@ -257,7 +258,7 @@ static bool add_next(plim_search *s, standard by) {
 static standard next_standard(const plim_search *s) {
   const plim_plan *plan = s->plan;
   if (!plan->rungs.len) return standard_of(s, UINT64_MAX);
-  double last = (double)plan->rungs.at[plan->rungs.len - 1].e.device_bytes;
+  double last = (double)plim_needed_bytes(&plan->rungs.at[plan->rungs.len - 1].e);
   return standard_of(s, (uint64_t)(RUNG_STEP * last));
 }
 

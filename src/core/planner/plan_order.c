@@ -115,7 +115,7 @@ static int compare_ease(const plim_plan_request *r, const plim_rung *a, const pl
   int code = x.code - y.code, lines = x.lines - y.lines;
   int host = plim_goes_to_host(r, &a->choice) - plim_goes_to_host(r, &b->choice);
   int mode = plim_way_place(&a->choice) - plim_way_place(&b->choice);
-  int bytes = compare_counts(a->e.device_bytes, b->e.device_bytes);
+  int bytes = compare_counts(plim_needed_bytes(&a->e), plim_needed_bytes(&b->e));
   return code    ? code
          : lines ? lines
          : host  ? host
@@ -127,7 +127,7 @@ static int compare_ease(const plim_plan_request *r, const plim_rung *a, const pl
 // Without rates there is no order by time: the fewest changes come first, then the least memory.
 static int compare_changes(const plim_rung *a, const plim_rung *b) {
   if (a->changes != b->changes) return a->changes - b->changes;
-  return compare_counts(a->e.device_bytes, b->e.device_bytes);
+  return compare_counts(plim_needed_bytes(&a->e), plim_needed_bytes(&b->e));
 }
 
 double plim_same_time(const plim_plan_request *r) {
@@ -144,7 +144,7 @@ static double counted_speed(const plim_search *s, const plim_rung *x) {
 
 static bool is_eligible(const plim_rung *x, uint64_t most, double no_faster) {
   bool is_too_fast = x->tokens_per_second > no_faster; // false for NaN
-  return x->e.device_bytes <= most && !is_too_fast;
+  return plim_needed_bytes(&x->e) <= most && !is_too_fast;
 }
 
 double plim_surest(const plim_search *s, uint64_t most, double no_faster) {

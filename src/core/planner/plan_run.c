@@ -20,7 +20,7 @@ static uint64_t usable_bytes(const plim_plan_request *r) {
 }
 
 static bool is_over_own(const plim_plan_request *r, const plim_estimate *e) {
-  return r->most_bytes && e->device_bytes > r->most_bytes;
+  return r->most_bytes && plim_needed_bytes(e) > r->most_bytes;
 }
 
 bool plim_is_safe(const plim_plan_request *r, const plim_estimate *e) {

@@ -169,19 +169,21 @@ static const fsdp_parameter *first_with_grad(const fsdp_group *g) {
   return &g->parameters.at[i];
 }
 
-// The shards of the gradients are views of one buffer; offloaded ones are copied to the host at once.
+// The shards of the gradients are views of one buffer; offloaded ones are copied to the host at once. Hooks of parameters
+// (register_post_accumulate_grad_hook) run on the stream that reduces (_fsdp_collectives.py, foreach_reduce).
 static plim_tensor *scatter(plim_tape *t, fsdp_group *g, int64_t elements, plim_dtype dtype) {
   plim_tensor *out = NULL;
   plim_state(t)->stream = PLIM_REDUCE_STREAM;
   set(t, &out, empty_for(t, PLIM_FOR_GRADIENTS, dims(elements), dtype));
   plim_dtype own = first_with_grad(g)->own_dtype;
   if (own != dtype) set(t, &out, empty_for(t, PLIM_FOR_GRADIENTS, dims(elements), own));
-  plim_state(t)->stream = PLIM_COMPUTE_STREAM;
   for (size_t i = 0; i < g->parameters.len && !g->all->how.offloads_parameters; i++) {
     plim_tensor *shard = g->parameters.at[i].shard;
-    if (g->parameters.at[i].has_grad && !shard->grad)
-      set(t, &shard->grad, alias_of(t, out, shard->shape, shard->stride));
+    if (!g->parameters.at[i].has_grad) continue;
+    if (!shard->grad) set(t, &shard->grad, alias_of(t, out, shard->shape, shard->stride));
+    if (shard->on_grad.run) shard->on_grad.run(t, shard->on_grad.context);
   }
+  plim_state(t)->stream = PLIM_COMPUTE_STREAM;
   return out;
 }
 

@@ -370,8 +370,15 @@ offload_graph offload_begin_graph(plim_tape *t) {
 }
 
 void offload_end_graph(plim_tape *t, offload_graph outer) {
-  if (t->offload.graph.cleans) drop_backward(t, UINT32_MAX);
-  t->offload.graph = outer;
+  struct tape_offload *o = &t->offload;
+  o->cleans_late = o->graph.cleans && is_tune(o->made) && t->state.shards && !outer.number;
+  if (o->graph.cleans && !o->cleans_late) drop_backward(t, UINT32_MAX);
+  o->graph = outer;
+}
+
+void plim_saves_clean(plim_tape *t) {
+  if (t->offload.cleans_late) drop_backward(t, UINT32_MAX);
+  t->offload.cleans_late = false;
 }
 
 void offload_abandon(plim_tape *t, plim_tensor *kept, uint32_t number) {

@@ -44,7 +44,8 @@ struct tape_offload {
   offload_graph graph;       // the backward pass that runs
   uint32_t own_graph;        // the one that asked first
   plim_grad_node *node;      // the last that had tensors brought back
-  bool is_saving, is_asked;  // not is_first_forward_call, not is_first_backward_call
+  bool cleans_late; // what was brought back is dropped when shards have ended their backward pass
+  bool is_saving, is_asked; // not is_first_forward_call, not is_first_backward_call
   vec(offload_kept) forward, backward, abandoned;
   vec(offload_kept) inputs; // of reentrant checkpoints, on the host
   vec(offload_key) keys;

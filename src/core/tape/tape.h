@@ -430,6 +430,8 @@ plim_saving plim_saves(plim_tape *t, plim_saving how); // from now on; returns h
 bool plim_saves_model_alone(const plim_tape *t); // torchtune's
 plim_saving plim_saves_head(plim_tape *t);
 plim_saving plim_saves_loss(plim_tape *t);
+// Drops what torchtune's class brought back: FSDP2's callback, queued by the model's output, comes before the class's own.
+void plim_saves_clean(plim_tape *t);
 // `with OffloadActivations:` around a training step. They do nothing for save_on_cpu and torchtune's.
 void plim_saves_enter(plim_tape *t, plim_saving how);
 void plim_saves_leave(plim_tape *t, plim_saving how);

@@ -44,4 +44,9 @@ $PLIMSOLL estimate --model qwen2.5-0.5b --lora-rank 8 --weights nf4-double --pre
 part sixteen-bits
 printf 'base_model: google/gemma-4-E2B\n%s\nadapter: lora\nlora_target_modules: [q_proj]\n' "$base" > run.yaml
 $PLIMSOLL plan run.yaml --gpu 24GiB --fix micro_batch=1 2>&1 | grep -A3 -E '^note: while|^now'
+
+# What a row needs includes loading, so no row below the first needs less.
+part loading-in-the-table
+printf 'base_model: Qwen/Qwen1.5-MoE-A2.7B\n%s\nadapter: qlora\nload_in_4bit: true\nlora_target_modules: [q_proj, k_proj, v_proj, o_proj]\n' "$base" > run.yaml
+$PLIMSOLL plan run.yaml --gpu 80GiB 2>&1 | sed -n '/^planned/,/^times/p; /^the plan (row/,/^$/p'
 )

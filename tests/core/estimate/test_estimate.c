@@ -287,4 +287,24 @@ TEST(rounds_that_repeat_are_skipped_and_change_nothing) {
   CHECK(skips_and_agrees("DDP", &job, "", PLIM_UNKNOWN), "ddp");
 }
 
+TEST(a_card_needs_what_loading_takes) {
+  plim_estimate e = {.device_bytes = 100, .context_bytes = 10, .p.loading_bytes = 80};
+  CHECK(plim_needed_bytes(&e) == 100, "training needs more");
+  e.p.loading_bytes = 200;
+  CHECK(plim_needed_bytes(&e) == 210, "loading needs more");
+}
+
+TEST(an_optimizer_steps_in_backward_under_fsdp2) {
+  plim_job job = job_of("tiny-llama");
+  plim_estimate stepping, plain;
+  job.recipe.is_bare = job.recipe.skips_clipping = true;
+  job.sharding = (plim_sharding){.strategy = PLIM_SHARD_FSDP2, .world = 4};
+  CHECK(!estimate(&job, PLIM_UNKNOWN, &plain, NULL), "plain");
+  job.recipe.steps_in_backward = true;
+  CHECK(!estimate(&job, PLIM_UNKNOWN, &stepping, NULL), "in backward");
+  CHECK(stepping.p.peak_allocated_bytes < plain.p.peak_allocated_bytes, "less memory");
+  job.sharding.offloads_parameters = true;
+  CHECK(estimate(&job, PLIM_UNKNOWN, &stepping, NULL), "refused with parameters on the host");
+}
+
 TEST_MAIN

@@ -48,6 +48,8 @@ TRL = {"offload": "trl", "covers": "step"}
 AXOLOTL = {"offload": "axolotl", "covers": "step"}
 HIDDEN = {"offload": "hidden_states", "covers": "step"}
 TUNE = {"offload": "torchtune", "covers": "logits"}
+# One rank of FSDP2 with a fake process group; torchtune shards each layer and then the rest.
+FSDP = {"strategy": "fsdp2", "world": 4, "bare": False, "clip": False}
 CASES = {
     "trl-llama": ("llama", TRL),
     "trl-llama-one": ("llama", TRL | ONE),
@@ -113,6 +115,11 @@ CASES = {
     "tune-llama-lora": ("llama", TUNE | LORA),
     "tune-llama-lora-ckpt": ("llama", TUNE | LORA | CKPT),
     "tune-llama-lora-ckpt-one": ("llama", TUNE | LORA | CKPT | ONE),
+    "tune-llama-fsdp": ("llama", TUNE | FSDP),
+    "tune-llama-fsdp-wrapped": ("llama", TUNE | FSDP | {"fsdp_ckpt": True}),
+    "tune-llama-fsdp-wrapped-one": ("llama", TUNE | FSDP | ONE | {"fsdp_ckpt": True}),
+    "tune-llama-lora-fsdp-wrapped": ("llama", TUNE | FSDP | LORA | {"fsdp_ckpt": True}),
+    "tune-qwen2-fsdp-wrapped": ("qwen2", TUNE | FSDP | {"fsdp_ckpt": True, "world": 2}),
     "tune-qwen2-ckpt": ("qwen2", TUNE | CKPT),
     "tune-qwen2-lora-ckpt": ("qwen2", TUNE | DROPPED | CKPT),
 }
@@ -149,6 +156,18 @@ def wrap_layers(model):
     from torch.distributed.fsdp.wrap import ModuleWrapPolicy
     from transformers import GradientCheckpointingLayer
     apply_activation_checkpointing(model, auto_wrap_policy=ModuleWrapPolicy({GradientCheckpointingLayer}))
+
+
+def shard(case, model):
+    """As torchtune's shard_model."""
+    from torch.distributed.fsdp import fully_shard
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+    torch.distributed.init_process_group("fake", rank=0, world_size=case["world"], store=FakeStore())
+    base = model.get_base_model() if isinstance(model, peft.PeftModel) else model
+    for layer in base.model.layers:
+        fully_shard(layer, reshard_after_forward=True)
+    fully_shard(model, reshard_after_forward=True)
+    torch.cuda.empty_cache()
 
 
 def manager_of(case, model):
@@ -189,7 +208,8 @@ def loop(case, model, config, kind):
                     loss = out.loss
                 l = loss / accum
                 l.backward()
-        torch.nn.utils.clip_grad_norm_(params, 1.0)
+        if case.get("clip", True):
+            torch.nn.utils.clip_grad_norm_(params, 1.0)
         opt.step()
         opt.zero_grad(set_to_none=True)
 
@@ -253,6 +273,8 @@ def record(name, case, about, out):
         model, config, kind = versions.build(dict(case), about)
     if case.get("fsdp_ckpt"):
         wrap_layers(model)
+    if case.get("world"):
+        shard(case, model)
     torch.cuda.reset_peak_memory_stats()
     (train if case.get("loop") == "trainer" else loop)(case, model, config, kind)
     torch.cuda.synchronize()

@@ -47,6 +47,8 @@ SIMPO = {"method": "simpo", "keys": {"loss_type": "simpo", "cpo_alpha": 0.0}}
 FACTORY = {"method": "dpo-llamafactory", "reentrant": True}
 # The head of a classification model, which peft otherwise leaves as it is.
 SCORED = {"lora": {"r": 8, "dropout": 0.05, "targets": LINEAR, "saved": ["score"]}}
+# The trainers cast what is trained of a quantised model to bf16 (dpo_trainer.py, _is_quantized_model); ORPOTrainer does not.
+NF4 = {"weights": "nf4-double", "load": "device_map", "prepare": False, "lora": {"r": 8, "dropout": 0.05, "targets": LINEAR, "casts": "bf16"}}
 OFFLOAD = {"keys": {"activation_offloading": True}}
 UNEVEN = {"chosen": 96, "rejected": 60}
 # Tokens of prompt and answers; an answer gets a last token of its own.
@@ -124,6 +126,11 @@ CASES = {
     "simpo-llama": ("llama", SIMPO),
     "simpo-llama-plain": ("llama", SIMPO | PLAIN),
     "simpo-llama-lora": ("llama", SIMPO | LORA),
+    "dpo-llama-nf4": ("llama", NF4),
+    "dpo-llama-nf4-plain": ("llama", NF4 | PLAIN),
+    "dpo-qwen2-nf4": ("qwen2", NF4 | {"accum": 2}),
+    "kto-llama-nf4": ("llama", KTO | NF4),
+    "reward-llama-nf4": ("llama", REWARD | NF4),
     "dpo-factory-llama": ("llama", FACTORY),
     "dpo-factory-llama-plain": ("llama", FACTORY | PLAIN),
     "dpo-factory-llama-fp32": ("llama", FACTORY | FP32 | PLAIN),
@@ -152,8 +159,26 @@ def text(length, seed):
 def build(case, about, kind=AutoModelForCausalLM, **keys):
     keys = dict(about) | keys
     config = CONFIG_MAPPING[keys.pop("model_type")](pad_token_id=32001, **keys)
+    if case.get("weights"):
+        return quantised(case, kind, config)
     with torch.device("cuda"):
         return kind.from_config(config, dtype=versions.DTYPES[case.get("param_dtype", "bf16")])
+
+
+def quantised(case, kind, config):
+    """bitsandbytes' 4-bit weights; bitsandbytes must be on PYTHONPATH. It initialises CUDA, so that each case needs
+    a process of its own: give its whole name."""
+    how = transformers.BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=torch.bfloat16, bnb_4bit_use_double_quant=True)
+    with tempfile.TemporaryDirectory() as folder:
+        torch.cuda.memory._record_memory_history(enabled=None)
+        kind.from_config(config, dtype=torch.bfloat16).save_pretrained(folder)
+        start_recording(case)
+        return kind.from_pretrained(folder, dtype=torch.bfloat16, device_map={"": 0}, quantization_config=how)
+
+
+def start_recording(case):
+    context = None if case["ckpt"] else "all"
+    torch.cuda.memory._record_memory_history(enabled="all", context=context, stacks="python", max_entries=2_000_000)
 
 
 def pairs(features):
@@ -237,8 +262,7 @@ def trainer_of(case, about, folder):
 def record(name, case, about, out):
     torch.manual_seed(0)
     torch.cuda.init()
-    context = None if case["ckpt"] else "all"
-    torch.cuda.memory._record_memory_history(enabled="all", context=context, stacks="python", max_entries=2_000_000)
+    start_recording(case)
     with tempfile.TemporaryDirectory() as folder:
         trainer = trainer_of(case, about, folder)
         torch.cuda.reset_peak_memory_stats()
@@ -263,7 +287,7 @@ def main():
     for name, (model, options) in CASES.items():
         if part not in name:
             continue
-        child = os.fork()
+        child = 0 if part == name else os.fork()
         if child:
             os.waitpid(child, 0)
             continue
