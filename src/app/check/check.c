@@ -15,9 +15,9 @@
 static void (*const checks[])(check *) = {
     check_visible,       check_cards,       check_card_count, check_environment, check_memory,
     check_allocator,     check_interrupted, check_recognised, check_batch,       check_agreement,
-    check_auto_batch,    check_files,       check_conflicts,  check_launcher,    check_idle,
-    check_loading,       check_shell,       check_yaml,       check_values,      check_typos,
-    check_readers,       check_precision,   check_fit,        check_offload,     check_locked,
+    check_auto_batch,    check_files,       check_launcher,   check_idle,        check_loading,
+    check_shell,         check_yaml,        check_values,     check_typos,       check_readers,
+    check_precision,     check_fit,         check_conflicts,  check_offload,     check_locked,
     check_shared_memory, check_folder,
 };
 

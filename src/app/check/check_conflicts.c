@@ -317,6 +317,20 @@ static void check_flash(check *c) {
   check_fix(f, "use sdpa attention, which has a kernel for this GPU");
 }
 
+// ---- settings that the framework refuses together ----------------------------------------------------
+
+static void check_refused(check *c) {
+  plim_plan_request r = {.job = c->request.job};
+  if (!c->has_estimate) return;
+  r.refused_count = plim_project_refused(&c->files.project, r.refused);
+  plim_choice own = plim_plan_own_choice(&r);
+  const plim_refused_pair *pair = plim_plan_refused(&r, &own);
+  if (!pair) return;
+  check_finding *f = check_add(c, "conflict.refused", CHECK_FAILS, "%s", pair->why);
+  check_why(f, "the run stops with an error before its first step");
+  check_fix(f, "%s finds settings that work", check_plan_command(c));
+}
+
 // ---- removed keys -----------------------------------------------------------------------------------
 
 // Keys of transformers 4 that version 5 does not have.
@@ -349,6 +363,7 @@ static void (*const conflicts[])(check *) = {
     check_both_checkpoints, check_reentrant,   check_device_map,   check_kbit,
     check_map_of_stage_3,   check_both_halves, check_8bit_offload, check_fused_backward,
     check_context_parallel, check_lightning,   check_padding_free, check_flash,
+    check_refused,
 };
 
 void check_conflicts(check *c) {

@@ -132,9 +132,15 @@ static void take_sharding(const plim_job *job, const job_args *own, job_args *a)
 
 enum { TABLES_BYTES = 96 };
 
-// `tables` has TABLES_BYTES for a text that the arguments refer to, and `words` the names of packages.
+// Texts that the arguments refer to.
+typedef struct {
+  char tables[TABLES_BYTES];
+  plim_packages_name packages;
+  plim_versions_name versions;
+} arg_texts;
+
 static job_args args_of(const plan_result *r, const plan_for_card *c, const plim_rung *x,
-                        char *tables, plim_packages_name *words) {
+                        arg_texts *texts) {
   plim_job job = plim_choice_job(&c->asked, &x->choice);
   const char *conf = plim_choice_conf(&c->asked, &x->choice);
   job_args a = JOB_DEFAULTS;
@@ -154,14 +160,16 @@ static job_args args_of(const plan_result *r, const plan_for_card *c, const plim
     a.prepare = place_of(job_prepares, prepares);
   take_recipe(&job, r->args, &a);
   a.lengths = r->args->lengths;
-  *words = plim_packages_words(job.packages);
-  if (job.packages) a.packages = words->text;
+  texts->packages = plim_packages_words(job.packages);
+  if (job.packages) a.packages = texts->packages.text;
+  texts->versions = plim_versions_words(&job.versions);
+  if (*texts->versions.text) a.versions = texts->versions.text;
   take_adapters(&job, r->args, &c->request, &a);
   take_trained(&job, r->args, &a);
   take_sharding(&job, r->args, &a);
   a.is_torchtune = job.is_torchtune;
-  job_describe_tables(&job, tables, TABLES_BYTES);
-  a.rope_tables = *tables ? tables : NULL;
+  job_describe_tables(&job, texts->tables, sizeof texts->tables);
+  if (*texts->tables) a.rope_tables = texts->tables;
   return a;
 }
 
@@ -272,9 +280,8 @@ static plim_err check_reproduces(const plim_plan_request *asked, const job_args 
 plim_err plan_reproduce(const plan_result *r, plan_for_card *c, plim_error *error) {
   if (!c->plan.rungs.len) return PLIM_OK;
   plim_rung *x = &c->plan.rungs.at[0];
-  char tables[TABLES_BYTES];
-  plim_packages_name words;
-  job_args a = args_of(r, c, x, tables, &words);
+  arg_texts texts;
+  job_args a = args_of(r, c, x, &texts);
   plim_err err = check_reproduces(&c->asked, &a, x);
   if (!err && !(c->reproduce = command_of(&a))) err = PLIM_ERR_NOMEM;
   if (err == PLIM_ERR_NOMEM) return plim_no_memory(error);

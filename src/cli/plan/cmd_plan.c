@@ -177,6 +177,14 @@ static void hold_unmodelled(const project_job *files, const job_request *request
                                      {"zero3 fsdp2", "zero3 fsdp2"}});
 }
 
+static void note_refused(plan_for_card *c) {
+  plim_choice own = plim_plan_own_choice(&c->asked);
+  const plim_refused_pair *pair = plim_plan_refused(&c->asked, &own);
+  if (pair)
+    plim_note_add(&c->request.notes, "reads.refused_pair", plim_knob_table[pair->knob[0]].name,
+                  "%s, so these files do not start as they are", pair->why);
+}
+
 static void note_length(plan_for_card *c) {
   if (!c->plan.rungs.len) return;
   int64_t length = c->plan.rungs.at[0].choice.at[PLIM_KNOB_SEQUENCE];
@@ -251,6 +259,7 @@ static plim_err plan_card(const plan_args *args, const project_job *files, const
   if (!err && files) hold_ways(files, &c->asked);
   if (!err && files)
     c->asked.refused_count = plim_project_refused(&files->project, c->asked.refused);
+  if (!err) note_refused(c);
   if (!err && files) hold_unmodelled(files, &c->request, &c->asked);
   if (!err && files) mark_by_hand(&files->project, &c->asked);
   c->asked.errs_low =

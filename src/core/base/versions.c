@@ -39,10 +39,15 @@ void plim_versions_set(plim_versions *v, plim_library library, uint16_t release)
   *all[library] = release;
 }
 
+static const uint16_t measured[PLIM_LIBRARIES] = {
+    [PLIM_LIBRARY_TRANSFORMERS] = PLIM_MEASURED_TRANSFORMERS,
+    [PLIM_LIBRARY_TORCH] = PLIM_MEASURED_TORCH,
+    [PLIM_LIBRARY_PEFT] = PLIM_MEASURED_PEFT,
+    [PLIM_LIBRARY_TRL] = PLIM_MEASURED_TRL,
+    [PLIM_LIBRARY_ACCELERATE] = PLIM_MEASURED_ACCELERATE,
+};
+
 uint16_t plim_versions_used(const plim_versions *v, plim_library library) {
-  static const uint16_t measured[PLIM_LIBRARIES] = {PLIM_MEASURED_TRANSFORMERS, PLIM_MEASURED_TORCH,
-                                                    PLIM_MEASURED_PEFT, PLIM_MEASURED_TRL,
-                                                    PLIM_MEASURED_ACCELERATE};
   uint16_t release = plim_versions_get(v, library);
   return release ? release : measured[library];
 }
@@ -50,6 +55,18 @@ uint16_t plim_versions_used(const plim_versions *v, plim_library library) {
 plim_release_name plim_release_words(uint16_t release) {
   plim_release_name name;
   snprintf(name.text, sizeof name.text, "%u.%u", release / 1000u, release % 1000u);
+  return name;
+}
+
+plim_versions_name plim_versions_words(const plim_versions *v) {
+  plim_versions_name name = {""};
+  size_t used = 0;
+  for (int i = 0; i < PLIM_LIBRARIES; i++) {
+    uint16_t release = plim_versions_used(v, (plim_library)i);
+    if (release == measured[i]) continue;
+    used += (size_t)snprintf(name.text + used, sizeof name.text - used, "%s%s=%s", used ? "," : "",
+                             plim_library_names[i], plim_release_words(release).text);
+  }
   return name;
 }
 

@@ -49,6 +49,12 @@ uint16_t plim_release_allowed(plim_library library, const char *text, size_t len
 // The oldest known release that it allows; 0: none.
 uint16_t plim_release_oldest(plim_library library, const char *text, size_t length);
 
+// "transformers=4.57,torch=2.9", as plim_versions_parse reads it: the libraries whose release is not the measured one.
+typedef struct {
+  char text[120];
+} plim_versions_name;
+plim_versions_name plim_versions_words(const plim_versions *v);
+
 // Reads "transformers=4.57,torch=2.9". Libraries that it does not name keep their value.
 plim_err plim_versions_parse(const char *text, plim_versions *out, plim_error *error);
 

@@ -55,6 +55,7 @@ typedef vec(plim_known_estimate) plim_known_estimates;
 typedef struct {
   plim_knob knob[2];
   const char *values[2];
+  const char *why;     // a sentence without a full stop
   const char *instead; // what it has in place of that: "--fix offload=activations"; NULL: nothing
 } plim_refused_pair;
 enum { PLIM_MAX_REFUSED = 8 };
@@ -76,7 +77,7 @@ typedef struct {
   bool by_hand[PLIM_STRATEGIES][PLIM_OFFLOADS];
   // The files decide how GPUs share the model, and what is set up by hand would come beside it.
   bool shares_in_files;
-  // Candidates with such a pair are not tried, unless the user's own settings have it.
+  // Candidates with such a pair are not tried.
   plim_refused_pair refused[PLIM_MAX_REFUSED];
   size_t refused_count;
   bool quantises_once; // the files can express nf4, but not nf4-double
@@ -196,6 +197,9 @@ bool plim_plan_lacks_bf16(const plim_plan_request *request);
 
 // The user's own settings, and the same with the dtypes that are fastest on the card.
 plim_choice plim_plan_own_choice(const plim_plan_request *request);
+// The pair of request->refused that the choice has; NULL: none.
+const plim_refused_pair *plim_plan_refused(const plim_plan_request *request,
+                                           const plim_choice *choice);
 plim_choice plim_plan_best_types(const plim_plan_request *request);
 
 // Sequences that go through the model for each anchor of the batch: the anchor, one of its positives at a time, and its

@@ -441,13 +441,10 @@ static bool has_pair(const plim_refused_pair *pair, const plim_choice *choice) {
          is_listed(pair->values[1], pair->knob[1], choice->at[pair->knob[1]]);
 }
 
-static bool is_refused(const plim_plan_request *r, const plim_choice *choice) {
-  for (size_t i = 0; i < r->refused_count; i++) {
-    if (!has_pair(&r->refused[i], choice)) continue;
-    plim_choice own = plim_plan_own_choice(r);
-    if (!has_pair(&r->refused[i], &own)) return true;
-  }
-  return false;
+const plim_refused_pair *plim_plan_refused(const plim_plan_request *r, const plim_choice *choice) {
+  for (size_t i = 0; i < r->refused_count; i++)
+    if (has_pair(&r->refused[i], choice)) return &r->refused[i];
+  return NULL;
 }
 
 // Another way to share would be used beside the one that the files turn on.
@@ -463,5 +460,6 @@ bool plim_choice_is_sound(const plim_plan_request *r, const plim_choice *choice)
   bool has_two_losses = choice->at[PLIM_KNOB_CHUNKED_LOSS] && choice->at[PLIM_KNOB_LIGER] &&
                         r->job.recipe.method == PLIM_METHOD_TEXTS;
   return !has_two_losses && !is_sent_twice(r, choice) && !has_no_step_there(choice) &&
-         !is_refused(r, choice) && !shares_twice(r, choice) && plim_precision_is_sound(r, choice);
+         !plim_plan_refused(r, choice) && !shares_twice(r, choice) &&
+         plim_precision_is_sound(r, choice);
 }

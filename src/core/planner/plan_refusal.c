@@ -145,9 +145,21 @@ static plim_err refuse(const plim_plan_request *r, plim_knob knob, const plim_ch
   return err;
 }
 
+static plim_err refuse_own(const plim_plan_request *r, const plim_refused_pair *pair,
+                           plim_error *error) {
+  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT,
+                           "%s, and the search keeps what these files have", pair->why);
+  if (r->holds_others)
+    plim_error_hint(error, "also --try other values of %s or %s, or plan without --try",
+                    plim_knob_table[pair->knob[0]].name, plim_knob_table[pair->knob[1]].name);
+  return err;
+}
+
 plim_err plim_search_refuse(const plim_search *s, plim_error *error) {
   const plim_plan_request *r = s->r;
+  const plim_refused_pair *own = plim_plan_refused(r, &s->plan->before_choice);
   if (!has_splits(s)) return nothing_divides(r, error);
+  if (own) return refuse_own(r, own, error);
   for (size_t i = 0; i < plim_plan_knob_count; i++) {
     plim_choice choice;
     plim_error why = {0};

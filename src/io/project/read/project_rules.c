@@ -210,17 +210,33 @@ static const struct {
   plim_dialect dialect;
   plim_refused_pair pair;
 } pairs[] = {
-    // torchtune 0.6, recipes/lora_finetune_single_device.py; Axolotl 0.19, check_activation_offloading_wo_gc.
-    {TUNE, {{PLIM_KNOB_OFFLOAD, PLIM_KNOB_CHECKPOINT}, {"activations", "off"}}},
+    // torchtune 0.6, recipes/lora_finetune_single_device.py.
+    {TUNE,
+     {{PLIM_KNOB_OFFLOAD, PLIM_KNOB_CHECKPOINT},
+      {"activations", "off"},
+      "torchtune offloads activations only with checkpointing"}},
     // It has no such checkpoints: with both of its keys, plain ones are offloaded.
     {TUNE,
-     {{PLIM_KNOB_CHECKPOINT, PLIM_KNOB_CHECKPOINT}, {"offloaded", "offloaded"}, IN_PLACE_OF_IT}},
-    {AXOLOTL, {{PLIM_KNOB_OFFLOAD, PLIM_KNOB_CHECKPOINT}, {"activations", "off"}}},
+     {{PLIM_KNOB_CHECKPOINT, PLIM_KNOB_CHECKPOINT},
+      {"offloaded", "offloaded"},
+      "torchtune has no checkpoints of this kind",
+      IN_PLACE_OF_IT}},
+    // Axolotl 0.19, check_activation_offloading_wo_gc.
+    {AXOLOTL,
+     {{PLIM_KNOB_OFFLOAD, PLIM_KNOB_CHECKPOINT},
+      {"activations", "off"},
+      "Axolotl offloads activations only with checkpointing"}},
     // Its word for them is an older one for offloaded activations.
     {AXOLOTL,
-     {{PLIM_KNOB_CHECKPOINT, PLIM_KNOB_CHECKPOINT}, {"offloaded", "offloaded"}, IN_PLACE_OF_IT}},
-    // bitsandbytes' kernels fail with FSDP2's tensors: "got mixed torch.Tensor and DTensor" (0.50 with torch 2.11).
-    {ANY, {{PLIM_KNOB_STRATEGY, PLIM_KNOB_OPTIMIZER}, {"fsdp2", BITSANDBYTES}}},
+     {{PLIM_KNOB_CHECKPOINT, PLIM_KNOB_CHECKPOINT},
+      {"offloaded", "offloaded"},
+      "Axolotl has no checkpoints of this kind",
+      IN_PLACE_OF_IT}},
+    // "got mixed torch.Tensor and DTensor" (0.50 with torch 2.11).
+    {ANY,
+     {{PLIM_KNOB_STRATEGY, PLIM_KNOB_OPTIMIZER},
+      {"fsdp2", BITSANDBYTES},
+      "the optimizers of bitsandbytes fail with the tensors of FSDP2"}},
 };
 
 size_t plim_project_refused(const plim_project *p, plim_refused_pair out[PLIM_MAX_REFUSED]) {

@@ -147,9 +147,10 @@ bool plim_project_tune_start(const plim_project_file *f, char *out, size_t size)
   static const char start[] = "tune run ";
   size_t length = 0, n = 0;
   int number;
-  const char *line = plim_project_tune_command(f, &length, &number), *end = line + length, *word;
+  const char *line = plim_project_tune_command(f, &length, &number), *word;
   const char *begin = line ? memmem(line, length, start, sizeof start - 1) : NULL;
   if (!begin) return false;
+  const char *end = line + length;
   for (const char *at = begin + sizeof start - 1; (n = take_word(&at, end, &word)) && *word == '-';)
     if (!memchr(word, '=', n)) take_word(&at, end, &word);
   bool fits = n && (size_t)(word + n - begin) < size;
