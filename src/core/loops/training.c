@@ -174,10 +174,11 @@ bool train_has_preferences(const plim_recipe *r) { return plim_method_compares(r
 
 int train_micro_batches(const plim_recipe *r) { return r->accumulate > 1 ? r->accumulate : 1; }
 
-// Passes and steps that would repeat the last one are skipped. The last pass of a step always runs, because an engine
-// reduces gradients after it.
+// Passes and steps that would repeat the last one are skipped. The last pass of a step always runs if the model is
+// sharded, because gradients are reduced in it or after it.
 int train_next_pass(plim_tape *t, const plim_recipe *r, int done) {
-  if (plim_replays_passes(t)) return plim_replay_passes(t, done, train_micro_batches(r) - 1);
+  int last = train_micro_batches(r) - (plim_state(t)->shards ? 2 : 1);
+  if (plim_replays_passes(t)) return plim_replay_passes(t, done, last);
   return plim_skip_alike(t, PLIM_CYCLE_PASS, done, train_micro_batches(r) - 2);
 }
 

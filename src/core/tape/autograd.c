@@ -240,7 +240,10 @@ static void accumulate(plim_tape *t, plim_tensor **slot, plim_tensor *more) {
 static void repurpose(plim_tape *t, const plim_tensor *x, plim_purpose purpose) {
   plim_storage *s = x->storage;
   if (t->fold.is_recording) fold_fail(t);
-  pass_void(t);
+  if (t->passes.is_recording) {
+    pass_note_event(t, PASS_LEAVES_PURPOSE, s->id, s->bytes, s->purpose);
+    pass_note_event(t, PASS_GETS_PURPOSE, s->id, s->bytes, (uint8_t)purpose);
+  }
   t->live[s->purpose] -= s->bytes;
   s->purpose = (uint8_t)purpose;
   t->live[purpose] += s->bytes;

@@ -109,8 +109,7 @@ static void send_again(plim_tape *t, const span *forward, int64_t shift) {
     uint32_t id = is_saved ? (uint32_t)(e->id + shift) : e->id - r->first + first;
     if (is_alloc) t->next_id = id + 1, t->live[e->purpose] += e->bytes;
     else t->live[e->purpose] -= e->bytes;
-    if (t->passes.is_recording)
-      pass_note_event(t, (plim_stream_kind)e->kind, id, e->bytes, e->purpose);
+    if (t->passes.is_recording) pass_note_event(t, e->kind, id, e->bytes, e->purpose);
     t->sink.event(t->sink.context, (plim_stream_kind)e->kind, id, e->bytes);
   }
   t->fold.events += r->events.len;

@@ -7,8 +7,7 @@ enum { LEAST_PASSES = 3 };
 
 void plim_tape_replay_passes(plim_tape *t) { t->passes.is_on = true; }
 
-// Shards reduce gradients in the last pass.
-bool plim_replays_passes(const plim_tape *t) { return t->passes.is_on && !t->state.shards; }
+bool plim_replays_passes(const plim_tape *t) { return t->passes.is_on; }
 
 void pass_void(plim_tape *t) { t->passes.is_void = true; }
 
@@ -17,6 +16,12 @@ void pass_clear(plim_tape *t) {
   vec_free(&t->passes.work);
   vec_free(&t->passes.places);
   vec_free(&t->passes.moved);
+  vec_free(&t->passes.moments);
+}
+
+void pass_forget_moments(plim_tape *t) {
+  t->passes.moments.len = 0;
+  t->passes.moments_by = 0;
 }
 
 // ---- recording ------------------------------------------------------------------------------------
@@ -35,22 +40,20 @@ static void note_place(plim_tape *t) {
 
 static bool is_same_event(const pass_event *a, const pass_event *b) {
   return a->bytes == b->bytes && a->name == b->name && a->kind == b->kind &&
-         a->purpose == b->purpose && a->of == b->of;
+         a->purpose == b->purpose && a->of == b->of && a->stream == b->stream;
 }
 
 static bool is_same_work(const fold_work *a, const fold_work *b) {
-  return a->kind == b->kind && a->amount <= b->amount && a->amount >= b->amount;
+  return a->kind == b->kind && a->ago == b->ago && a->amount <= b->amount && a->amount >= b->amount;
 }
 
-void pass_note_event(plim_tape *t, plim_stream_kind kind, uint32_t id, uint64_t bytes,
-                     uint8_t purpose) {
+void pass_note_event(plim_tape *t, uint8_t kind, uint32_t id, uint64_t bytes, uint8_t purpose) {
   struct tape_passes *p = &t->passes;
-  pass_event e = {bytes, id, (uint8_t)kind, purpose, PASS_OLDER};
+  pass_event e = {bytes, id, kind, purpose, PASS_OLDER, (uint8_t)t->state.stream};
   if (id >= p->first) e.name -= p->first, e.of = PASS_OWN;
   else if (id >= p->first_before) e.name -= p->first_before, e.of = PASS_BEFORE;
   size_t i = p->event_count;
   note_place(t);
-  if (t->state.stream != PLIM_COMPUTE_STREAM) p->is_void = true;
   if (i < p->events.len) {
     p->is_alike = p->is_alike && is_same_event(&p->events.at[i], &e);
     p->events.at[i] = e;
@@ -61,9 +64,8 @@ void pass_note_event(plim_tape *t, plim_stream_kind kind, uint32_t id, uint64_t 
   p->event_count++;
 }
 
-void pass_note_work(plim_tape *t, fold_work_kind kind, double amount) {
+void pass_note_work(plim_tape *t, fold_work w) {
   struct tape_passes *p = &t->passes;
-  fold_work w = {amount, kind};
   size_t i = p->work_count;
   if (i < p->work.len) {
     p->is_alike = p->is_alike && is_same_work(&p->work.at[i], &w);
@@ -82,6 +84,7 @@ static void record(plim_tape *t) {
   p->event_count = p->work_count = p->places.len = 0;
   p->first_before = p->first;
   p->first = t->next_id;
+  p->moments_first = p->moments.len;
   p->operators = t->clock.operators;
   p->modules = t->clock.modules;
   p->host_bytes = t->host_bytes;
@@ -93,6 +96,7 @@ static bool leaves_nothing(const struct tape_passes *p) {
   for (size_t i = 0; i < p->events.len; i++) {
     const pass_event *e = &p->events.at[i];
     if (e->of == PASS_OLDER) return false;
+    if (e->kind == PASS_LEAVES_PURPOSE || e->kind == PASS_GETS_PURPOSE) continue;
     left += e->kind == PLIM_STREAM_ALLOC ? 1 : -1;
   }
   return left == 0;
@@ -118,6 +122,7 @@ static void send_events(plim_tape *t, uint32_t size) {
   struct tape_passes *p = &t->passes;
   uint32_t first = t->next_id;
   plim_program_point was = t->place;
+  plim_stream stream = t->state.stream;
   bool was_recomputing = t->state.is_recomputing;
   t->pending.writer = PLIM_BY_COPY; // what the driver takes for a first use, earlier passes took
   for (size_t i = 0, k = 0; i < p->events.len && !t->state.failed; i++) {
@@ -128,11 +133,17 @@ static void send_events(plim_tape *t, uint32_t size) {
       t->state.is_recomputing = t->place.is_recomputed;
     }
     uint32_t id = e->name + (e->of == PASS_OWN ? first : first - size);
-    if (e->kind == PLIM_STREAM_ALLOC) t->next_id = id + 1, t->live[e->purpose] += e->bytes;
-    else t->live[e->purpose] -= e->bytes;
-    t->sink.event(t->sink.context, (plim_stream_kind)e->kind, id, e->bytes);
+    t->state.stream = (plim_stream)e->stream;
+    bool is_more = e->kind == PLIM_STREAM_ALLOC || e->kind == PASS_GETS_PURPOSE;
+    t->live[e->purpose] += is_more ? e->bytes : -e->bytes;
+    if (e->kind == PLIM_STREAM_ALLOC) t->next_id = id + 1;
+    if (e->kind < PLIM_STREAM_KINDS)
+      t->sink.event(t->sink.context, (plim_stream_kind)e->kind, id, e->bytes);
+    else if (e->kind == PASS_GETS_PURPOSE && t->sink.repurpose)
+      t->sink.repurpose(t->sink.context, id, (plim_purpose)e->purpose);
   }
   t->place = was;
+  t->state.stream = stream;
   t->state.is_recomputing = was_recomputing;
 }
 
@@ -167,8 +178,10 @@ int plim_replay_passes(plim_tape *t, int done, int last) {
   }
   pass_window window = {p->first, t->next_id - p->first, 0};
   p->moved_end = t->next_id;
+  p->moments_size = p->moments.len - p->moments_first;
   for (int i = done; i < last && !t->state.failed; i++) send_again(t, window.size);
   window.by = t->next_id - p->moved_end;
   p->moved.at[p->moved.len++] = window;
+  p->moments_by = (size_t)(last - done) * p->moments_size;
   return last;
 }

@@ -42,7 +42,6 @@ struct tape_clock {
   double visit_seconds;        // time of the hooks around one module call; 0: no hooks
   bool is_causal, has_dropout; // of the attention kernel recorded next
   plim_step_time now, last, step_before;
-  double copied;                         // when the copy that began last arrives
   struct tape_period passes, inner_loop; // of the current step; of the loop inside the current pass
 };
 
@@ -60,16 +59,20 @@ typedef enum {
   FOLD_RECOMPUTED_FLOPS,
   // Only in passes (pass_replay.c):
   FOLD_SYNCHRONIZE,
-  FOLD_TO_HOST,       // a copy that begins now
-  FOLD_FROM_HOST,     // the same
-  FOLD_AWAIT,         // the card waits for the copy before
-  FOLD_AWAIT_ON_HOST, // the CPU waits for it
+  FOLD_NOW,       // plim_traffic_now
+  FOLD_RING,      // a transfer between GPUs
+  FOLD_TO_HOST,   // a copy
+  FOLD_FROM_HOST, // the same
+  FOLD_AWAIT,     // the card waits
+  FOLD_AWAIT_ON_HOST,
   FOLD_PASS_END
 } fold_work_kind;
 
 typedef struct {
   double amount; // seconds or operations
   fold_work_kind kind;
+  // Of transfers and waiting: the moment after which, as the number of moments marked since; 0: one before this step.
+  uint32_t ago;
 } fold_work;
 
 typedef struct {
@@ -90,10 +93,14 @@ struct tape_fold {
 // older ones by their number.
 typedef enum { PASS_OWN, PASS_BEFORE, PASS_OLDER } pass_age;
 
+// A plim_stream_kind, or an allocation that changes its purpose.
+typedef enum { PASS_LEAVES_PURPOSE = PLIM_STREAM_KINDS, PASS_GETS_PURPOSE } pass_event_kind;
+
 typedef struct {
   uint64_t bytes;
   uint32_t name;
-  uint8_t kind, purpose, of; // a plim_stream_kind, a plim_purpose and a pass_age
+  uint8_t kind, purpose, of,
+      stream; // a pass_event_kind, a plim_purpose, a pass_age and a plim_stream
 } pass_event;
 
 // The program point of an event and of those after it, up to the next one.
@@ -121,6 +128,10 @@ struct tape_passes {
   uint64_t host_bytes;          // at the beginning
   vec(pass_window) moved;
   uint32_t moved_end; // end of the last window
+  // The moments of this step that something may wait for (traffic.c), and where those of the pass that ran last are among
+  // them. Once others were sent again, their moments count in place of these: `moments_by` further on.
+  vec(double) moments;
+  size_t moments_first, moments_size, moments_by;
 };
 
 struct plim_tape {
@@ -178,9 +189,9 @@ void work_again(plim_tape *t, const fold_work *w);
 void traffic_again(plim_tape *t, const fold_work *w);
 
 // pass_replay.c
-void pass_note_event(plim_tape *t, plim_stream_kind kind, uint32_t id, uint64_t bytes,
-                     uint8_t purpose);
-void pass_note_work(plim_tape *t, fold_work_kind kind, double amount);
+void pass_note_event(plim_tape *t, uint8_t kind, uint32_t id, uint64_t bytes, uint8_t purpose);
+void pass_note_work(plim_tape *t, fold_work w);
+void pass_forget_moments(plim_tape *t);               // a step begins
 void pass_void(plim_tape *t);                         // this pass cannot be sent again
 uint32_t pass_moved(const plim_tape *t, uint32_t id); // the number of an older allocation now
 void pass_clear(plim_tape *t);

@@ -39,7 +39,47 @@ void plim_traffic_wire(plim_tape *t, const plim_wiring *wiring) {
   t->clock.neighbours = (double)wiring->world / (double)nodes;
 }
 
-double plim_traffic_now(const plim_tape *t) { return fmax(t->clock.cpu, t->clock.gpu_free); }
+static double now_of(const plim_tape *t) { return fmax(t->clock.cpu, t->clock.gpu_free); }
+
+// ---- moments in passes that are sent again ---------------------------------------------------------
+
+static bool is_same(double a, double b) { return a <= b && a >= b; }
+
+// Something may wait for this moment later.
+static double mark(plim_tape *t, double moment) {
+  if (t->passes.is_on && !vec_push(&t->passes.moments, moment)) t->passes.is_on = false;
+  return moment;
+}
+
+// How many moments were marked since this one, which is counted; 0: nothing can wait for it, it is before this step.
+static uint32_t moments_since(plim_tape *t, double moment) {
+  size_t n = t->passes.moments.len, i = n;
+  if (moment <= t->clock.began) return 0;
+  while (i > 0 && !is_same(t->passes.moments.at[i - 1], moment)) i--;
+  if (!i) pass_void(t);
+  return (uint32_t)(n + 1 - i);
+}
+
+static void note(plim_tape *t, fold_work_kind kind, double amount, double after) {
+  if (t->passes.is_recording) pass_note_work(t, (fold_work){amount, kind, moments_since(t, after)});
+}
+
+// A moment of the pass before those that were sent again has moved on with them.
+static double moved(const plim_tape *t, double moment) {
+  const struct tape_passes *p = &t->passes;
+  size_t first = p->moments_first, end = p->moments_by ? first + p->moments_size : first;
+  for (size_t i = first; i < end; i++)
+    if (is_same(p->moments.at[i], moment)) return p->moments.at[i + p->moments_by];
+  return moment;
+}
+
+// ---- transfers ------------------------------------------------------------------------------------
+
+double plim_traffic_now(plim_tape *t) {
+  double now = now_of(t);
+  note(t, FOLD_NOW, 0, 0);
+  return mark(t, now);
+}
 
 static double transfer(plim_tape *t, double *way, double seconds, double after) {
   if (!clock_is_on(t) || !(seconds > 0)) return after;
@@ -48,24 +88,19 @@ static double transfer(plim_tape *t, double *way, double seconds, double after) 
   return *way;
 }
 
-// In a recorded pass, every copy between card and host begins now, and whoever waits for one waits for the last.
-static void note_copy(plim_tape *t, const double *way, double seconds, double after) {
-  bool is_to_host = way == &t->clock.to_host_free, begins_now = after >= plim_traffic_now(t);
-  if (begins_now) pass_note_work(t, is_to_host ? FOLD_TO_HOST : FOLD_FROM_HOST, seconds);
-  else pass_void(t);
-}
-
-static void note_await(plim_tape *t, fold_work_kind kind, double moment) {
-  bool is_last = moment >= t->clock.copied && moment <= t->clock.copied;
-  if (is_last) pass_note_work(t, kind, 0);
-  else pass_void(t);
+static double send(plim_tape *t, fold_work_kind kind, double seconds, double after) {
+  struct tape_clock *c = &t->clock;
+  double *way = kind == FOLD_RING      ? &c->ring_free
+                : kind == FOLD_TO_HOST ? &c->to_host_free
+                                       : &c->from_host_free;
+  if (kind == FOLD_RING && clock_is_on(t)) c->now.sent_seconds += seconds;
+  return mark(t, transfer(t, way, seconds, after));
 }
 
 static double collective(plim_tape *t, double bytes, int rounds, double after) {
   double seconds = plim_ring_seconds(&t->clock.ring, bytes, rounds);
-  if (clock_is_on(t)) t->clock.now.sent_seconds += seconds;
-  pass_void(t);
-  return transfer(t, &t->clock.ring_free, seconds, after);
+  note(t, FOLD_RING, seconds, after);
+  return send(t, FOLD_RING, seconds, moved(t, after));
 }
 
 double plim_send_gather(plim_tape *t, double bytes, double after) {
@@ -80,60 +115,69 @@ double plim_send_reduce(plim_tape *t, double bytes, double after) {
   return collective(t, bytes, 2, after);
 }
 
-static double copy(plim_tape *t, double *way, double bytes, double gbs, double after) {
+static double copy(plim_tape *t, fold_work_kind way, double bytes, double gbs, double after) {
   double seconds = bytes > 0 ? COPY_SECONDS + bytes / (gbs * 1e9) : 0;
-  if (t->passes.is_recording) note_copy(t, way, seconds, after);
-  return t->clock.copied = transfer(t, way, seconds, after);
+  note(t, way, seconds, after);
+  return send(t, way, seconds, moved(t, after));
 }
 
 double plim_copy_to_host(plim_tape *t, double bytes, double after) {
-  return copy(t, &t->clock.to_host_free, bytes, plim_gpu_host_gbs(t->gpu), after);
+  return copy(t, FOLD_TO_HOST, bytes, plim_gpu_host_gbs(t->gpu), after);
 }
 
 double plim_copy_pageable(plim_tape *t, double bytes, double after) {
   double gbs = fmin(PAGEABLE_GBS, plim_gpu_host_gbs(t->gpu));
-  return copy(t, &t->clock.from_host_free, bytes, gbs, after);
+  return copy(t, FOLD_FROM_HOST, bytes, gbs, after);
 }
 
 double plim_copy_from_host(plim_tape *t, double bytes, double after) {
-  return copy(t, &t->clock.from_host_free, bytes, plim_gpu_host_gbs(t->gpu), after);
+  return copy(t, FOLD_FROM_HOST, bytes, plim_gpu_host_gbs(t->gpu), after);
 }
 
-void plim_await(plim_tape *t, double moment) {
-  double now = plim_traffic_now(t);
+// ---- waiting --------------------------------------------------------------------------------------
+
+static void wait(plim_tape *t, double moment) {
+  double now = now_of(t);
   if (!clock_is_on(t)) return;
-  if (t->passes.is_recording) note_await(t, FOLD_AWAIT, moment);
   t->clock.gpu_free = fmax(t->clock.gpu_free, moment);
   t->clock.now.waited_seconds += fmax(0, moment - now);
 }
 
+static void wait_on_host(plim_tape *t, double moment) {
+  if (clock_is_on(t)) t->clock.cpu = fmax(t->clock.cpu, moment);
+}
+
+void plim_await(plim_tape *t, double moment) {
+  note(t, FOLD_AWAIT, 0, moment);
+  wait(t, moved(t, moment));
+}
+
 void plim_await_on_host(plim_tape *t, double moment) {
-  if (!clock_is_on(t)) return;
-  if (t->passes.is_recording) note_await(t, FOLD_AWAIT_ON_HOST, moment);
-  t->clock.cpu = fmax(t->clock.cpu, moment);
+  note(t, FOLD_AWAIT_ON_HOST, 0, moment);
+  wait_on_host(t, moved(t, moment));
 }
 
 void traffic_again(plim_tape *t, const fold_work *w) {
-  struct tape_clock *c = &t->clock;
-  double now = plim_traffic_now(t);
-  if (w->kind == FOLD_TO_HOST) c->copied = transfer(t, &c->to_host_free, w->amount, now);
-  else if (w->kind == FOLD_FROM_HOST) c->copied = transfer(t, &c->from_host_free, w->amount, now);
-  else if (w->kind == FOLD_AWAIT) plim_await(t, c->copied);
-  else plim_await_on_host(t, c->copied);
+  const struct tape_passes *p = &t->passes;
+  double after = w->ago ? p->moments.at[p->moments.len - w->ago] : 0;
+  if (w->kind == FOLD_NOW) mark(t, now_of(t));
+  else if (w->kind == FOLD_AWAIT) wait(t, after);
+  else if (w->kind == FOLD_AWAIT_ON_HOST) wait_on_host(t, after);
+  else send(t, w->kind, w->amount, after);
 }
 
 void plim_await_once(plim_tape *t, double moment) {
-  double was = plim_traffic_now(t);
-  pass_void(t);
+  double was = now_of(t);
+  if (moment > t->clock.began) pass_void(t);
   plim_await(t, moment);
-  t->clock.once += plim_traffic_now(t) - was;
+  t->clock.once += now_of(t) - was;
 }
 
 static void update_on_host(plim_tape *t, double elements, double seconds) {
   if (!clock_is_on(t)) return;
   pass_void(t);
   double crowding = fmax(1, t->clock.neighbours * HOST_MEMORY_GBS / MACHINE_MEMORY_GBS);
-  t->clock.cpu = plim_traffic_now(t) + crowding * elements * seconds;
+  t->clock.cpu = now_of(t) + crowding * elements * seconds;
 }
 
 void plim_update_by_deepspeed(plim_tape *t, double elements) {

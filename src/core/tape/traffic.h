@@ -15,7 +15,7 @@
 // Describes the GPUs that the tape's card works with.
 void plim_traffic_wire(plim_tape *t, const plim_wiring *wiring);
 
-double plim_traffic_now(const plim_tape *t); // when the card will have done all issued work
+double plim_traffic_now(plim_tape *t); // when the card will have done all issued work
 
 // Each transfer starts no earlier than `after`; the result is when it ends. `bytes` is the size of the whole tensor.
 double plim_send_gather(plim_tape *t, double bytes, double after);  // all-gather

@@ -31,7 +31,7 @@ static const struct {
 
 static void note_work(plim_tape *t, fold_work_kind kind, double amount) {
   if (t->fold.is_recording) fold_note_work(t, kind, amount);
-  if (t->passes.is_recording) pass_note_work(t, kind, amount);
+  if (t->passes.is_recording) pass_note_work(t, (fold_work){.kind = kind, .amount = amount});
 }
 
 static void cpu_works(plim_tape *t, double seconds) {
@@ -97,7 +97,7 @@ void plim_work_ends_longer(plim_tape *t) { t->clock.ends_longer = true; }
 
 void plim_work_synchronize(plim_tape *t) {
   if (t->fold.is_recording) fold_fail(t);
-  if (t->passes.is_recording) pass_note_work(t, FOLD_SYNCHRONIZE, 0);
+  if (t->passes.is_recording) pass_note_work(t, (fold_work){.kind = FOLD_SYNCHRONIZE});
   t->clock.cpu = t->clock.gpu_free = fmax(t->clock.cpu, t->clock.gpu_free);
 }
 
@@ -106,10 +106,11 @@ void plim_work_step_begin(plim_tape *t) {
   t->clock.began = t->clock.pass_began = t->clock.cpu;
   t->clock.operators = 0;
   t->clock.now = (plim_step_time){0};
+  pass_forget_moments(t);
 }
 
 void plim_work_pass_end(plim_tape *t) {
-  if (t->passes.is_recording) pass_note_work(t, FOLD_PASS_END, 0);
+  if (t->passes.is_recording) pass_note_work(t, (fold_work){.kind = FOLD_PASS_END});
   double now = fmax(t->clock.cpu, t->clock.gpu_free);
   double seconds = now - t->clock.pass_began - t->clock.once;
   uint32_t passes = ++t->clock.now.passes;

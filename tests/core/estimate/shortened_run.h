@@ -57,7 +57,7 @@ static inline void compare(const plim_job *job, const char *what) {
     plim_prediction all = predict_so(job, conf, limit, true),
                     shortened = predict_so(job, conf, limit, false);
     CHECK((shortened.folded_events || all.runs_out) && !all.folded_events,
-          "%s: nothing is shortened", what);
+          "%s, case %zu: nothing is shortened", what, i);
     CHECK(has_same_bytes(&all, &shortened),
           "%s, case %zu: %llu bytes reserved after %llu events, shortened %llu after %llu", what, i,
           (unsigned long long)all.peak_reserved_bytes, (unsigned long long)all.events,

@@ -63,6 +63,42 @@ TEST(a_pass_with_folded_loops_is_the_same) {
   compare(&job, "recurrence");
 }
 
+// The last pass of a step runs, because it reduces gradients or waits for that.
+TEST(a_pass_of_a_sharded_model_is_the_same) {
+  static const struct {
+    const char *name;
+    plim_sharding how;
+    bool is_manual;
+  } ways[] = {
+      {"DDP", {.strategy = PLIM_SHARD_DDP}},
+      {"DDP, manual loop", {.strategy = PLIM_SHARD_DDP}, true},
+      {"FSDP2", {.strategy = PLIM_SHARD_FSDP2, .compute_dtype = PLIM_BF16}, true},
+      {"FSDP2 with offload",
+       {.strategy = PLIM_SHARD_FSDP2, .offloads_optimizer = true, .offloads_parameters = true},
+       true},
+      {"accelerate's FSDP2",
+       {.strategy = PLIM_SHARD_FSDP2, .is_by_accelerate = true, .compute_dtype = PLIM_BF16}},
+      {"ZeRO 1", {.strategy = PLIM_SHARD_ZERO1}},
+      {"ZeRO 2", {.strategy = PLIM_SHARD_ZERO2}},
+      {"ZeRO 2 with offload", {.strategy = PLIM_SHARD_ZERO2, .offloads_optimizer = true}},
+      {"ZeRO 3", {.strategy = PLIM_SHARD_ZERO3}},
+      {"ZeRO 3 with offload",
+       {.strategy = PLIM_SHARD_ZERO3, .offloads_optimizer = true, .offloads_parameters = true}},
+  };
+  for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+    plim_job job = job_of("qwen2.5-0.5b");
+    job.recipe.autocast = PLIM_BOOL;
+    job.sharding = ways[i].how;
+    job.sharding.world = 4;
+    job.recipe.is_trainer = !ways[i].is_manual;
+    compare(&job, ways[i].name);
+    job.recipe.checkpoint = PLIM_CHECKPOINT_ON;
+    compare(&job, ways[i].name);
+    job.lora = (plim_lora){.rank = 8, .targets = "q_proj,v_proj"};
+    compare(&job, ways[i].name);
+  }
+}
+
 TEST(every_number_of_passes_is_the_same) {
   for (int passes = 1; passes <= 8; passes++) {
     plim_job job = job_of("qwen2.5-0.5b");
