@@ -190,14 +190,19 @@ void block_merge(plim_allocator *a, uint32_t block) {
 
 // Best fit counts the unmapped space after a block as part of it, so that small requests do not use up the growing tail
 // of an expandable segment.
-static uint64_t expandable_bytes(const plim_allocator *a, const plim_block *b) {
+static uint64_t room_behind(const plim_allocator *a, const plim_block *b) {
   const plim_block *next = &a->blocks.at[b->next];
-  return b->bytes + (b->next && next->state == BLOCK_UNMAPPED ? next->bytes : 0);
+  return b->next && next->state == BLOCK_UNMAPPED ? next->bytes : 0;
 }
 
+static uint64_t expandable_bytes(const plim_allocator *a, const plim_block *b) {
+  return b->bytes + room_behind(a, b);
+}
+
+// Without room behind it, the smallest block that fits has the least of all.
 static uint32_t prefer_less_room(const plim_allocator *a, const plim_freelist *l, uint32_t found) {
   const plim_block *blocks = a->blocks.at;
-  while (block_is_expandable(&blocks[found])) {
+  while (block_is_expandable(&blocks[found]) && room_behind(a, &blocks[found])) {
     uint32_t next = plim_freeset_next(&l->free, blocks, found);
     if (!next || expandable_bytes(a, &blocks[next]) >= expandable_bytes(a, &blocks[found])) break;
     found = next;
