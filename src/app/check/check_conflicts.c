@@ -366,10 +366,18 @@ static void (*const conflicts[])(check *) = {
     check_refused,
 };
 
+// What the framework itself refuses was found with the estimate.
+static bool is_refused(const check *c) {
+  for (size_t i = 0; i < c->findings.len; i++)
+    if (strncmp(c->findings.at[i].id, "stops.", 6) == 0) return true;
+  return false;
+}
+
 void check_conflicts(check *c) {
   if (!c->trains) return;
   size_t before = c->findings.len;
   for (size_t i = 0; i < sizeof conflicts / sizeof *conflicts; i++) conflicts[i](c);
-  if (c->findings.len == before) check_add(c, "conflict.none", CHECK_OK, "options: no conflicts");
+  if (c->findings.len == before && !is_refused(c))
+    check_add(c, "conflict.none", CHECK_OK, "options: no conflicts");
   check_old_keys(c);
 }

@@ -302,17 +302,29 @@ static void report_evaluation(check *c) {
 // What the files ask for, and a framework refuses.
 static bool stops(const plim_note *note) { return strncmp(note->code, "stops.", 6) == 0; }
 
+// "Axolotl refuses s2_attention, so the run will not start; remove it"
+static void report_stop(check *c, const plim_note *note) {
+  const char *fix = strstr(note->message, "; ");
+  int length = fix ? (int)(fix - note->message) : (int)strlen(note->message);
+  check_finding *f = check_add(c, note->code, CHECK_FAILS, "%.*s", length, note->message);
+  check_at_note(f, note);
+  check_why(f, "the run stops with an error before its first step");
+  if (fix) check_fix(f, "%s", fix + 2);
+}
+
 // A note may end in an option of `plan`, which check does not have: "...: add --loss full", "... (--columns N to
 // change)".
 static void report_note(check *c, const plim_note *note) {
+  if (stops(note)) {
+    report_stop(c, note);
+    return;
+  }
   const char *add = strstr(note->message, ": add --"), *change = strstr(note->message, " (--");
   const char *end = change ? strstr(change, " to change)") : NULL;
   bool is_change = !add && end && has_foreign_option(change);
   const char *option = add ? add + strlen(": add ") : is_change ? change + strlen(" (") : NULL;
   int length = (int)((add ? add : is_change ? change : strchr(note->message, 0)) - note->message);
-  check_finding *f = stops(note)
-                         ? check_add(c, note->code, CHECK_FAILS, "%.*s", length, note->message)
-                         : check_add(c, "fit.assumed", CHECK_NOTE, "%.*s", length, note->message);
+  check_finding *f = check_add(c, "fit.assumed", CHECK_NOTE, "%.*s", length, note->message);
   check_at_note(f, note);
   if (!option) return;
   int size = (int)(is_change ? (size_t)(end - option) : strlen(option));
@@ -355,6 +367,7 @@ void check_fit(check *c) {
   }
   report_verdict(c);
   report_kernels(c);
+  job_note_loading(&c->request, &c->estimate, &c->files.notes);
   report_evaluation(c);
   report_assumed(c);
   report_idle(c);

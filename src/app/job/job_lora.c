@@ -28,6 +28,7 @@ refuse_number(plim_error *error, const char *example, const char *format, ...) {
 }
 
 plim_err job_understand_lora(const job_args *args, job_request *r, plim_error *error) {
+  r->job.lora.dropout = args->usual_dropout;
   if (!args->lora_rank) return PLIM_OK;
   if (args->lora_rank > 65536)
     return refuse_number(error, "--lora-rank 16", "--lora-rank %g is larger than any layer",

@@ -68,9 +68,10 @@ static const char *loading_help(const plim_job *job) {
                                       : NULL;
 }
 
-void estimate_loading(const plim_estimate *e, const plim_job *job, char *text, size_t size) {
+void estimate_loading(const plim_estimate *e, const plim_job *job, const char *help, char *text,
+                      size_t size) {
   char larger[72];
-  const char *help = loading_help(job);
+  if (!help) help = loading_help(job);
   uint64_t step = estimate_shown(e).device_bytes;
   *text = 0;
   if (!estimate_fails_loading(e) || step > e->budget_bytes) return;
@@ -78,6 +79,13 @@ void estimate_loading(const plim_estimate *e, const plim_job *job, char *text, s
   snprintf(text, size, "loading the model needs %s at once; a training step then needs %s %s. %s",
            units_bytes(loading_bytes(e)).text, has_leftovers(e) ? "at least" : "only",
            units_bytes(step).text, help ? help : larger);
+}
+
+void job_note_loading(const job_request *r, const plim_estimate *e, plim_notes *notes) {
+  if (!r->load_help || !estimate_fails_loading(e)) return;
+  plim_note_add(notes, "reads.loading", NULL,
+                "loading the model needs %s, more than a training step. %s",
+                units_bytes(loading_bytes(e)).text, r->load_help);
 }
 
 void estimate_growth(const plim_estimate *e, char *text, size_t size) {

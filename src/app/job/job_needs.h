@@ -2,7 +2,7 @@
 #ifndef PLIM_APP_JOB_NEEDS_H
 #define PLIM_APP_JOB_NEEDS_H
 
-#include "estimate.h"
+#include "job_options.h"
 
 // Whether reserved memory would keep growing, so that only the memory in use can be named.
 bool estimate_is_endless(const plim_estimate *e);
@@ -14,11 +14,15 @@ plim_estimate estimate_shown(const plim_estimate *e);
 // The memory to name in messages: that of loading if loading does not fit, otherwise that of a step.
 uint64_t estimate_needed_bytes(const plim_estimate *e);
 
-enum { ESTIMATE_NEEDS_SIZE = 96, ESTIMATE_LOADING_SIZE = 320 };
+enum { ESTIMATE_NEEDS_SIZE = 96, ESTIMATE_LOADING_SIZE = 448 };
 // "29.4 GiB"; "at least 20.1 GiB" if reserved memory keeps growing; "132 GiB while loading the model".
 void estimate_needs(const plim_estimate *e, char *text, size_t size);
-// If only loading does not fit: what a step needs, and what to do. Empty otherwise. `job` is the estimated job.
-void estimate_loading(const plim_estimate *e, const plim_job *job, char *text, size_t size);
+// If only loading does not fit: what a step needs, and what to do, which is `help` unless that is NULL. Empty otherwise.
+// `job` is the estimated job.
+void estimate_loading(const plim_estimate *e, const plim_job *job, const char *help, char *text,
+                      size_t size);
+// Notes that loading does not fit, if the files could load less onto each GPU.
+void job_note_loading(const job_request *r, const plim_estimate *e, plim_notes *notes);
 // If reserved memory keeps growing: why, and what to do. Empty otherwise.
 void estimate_growth(const plim_estimate *e, char *text, size_t size);
 

@@ -66,6 +66,8 @@ static plim_dtype chosen_dtype(const job_args *args, const job_request *r) {
 }
 
 static void understand_dtype(const job_args *args, job_request *r) {
+  if (args->widens_all && !args->lora_rank)
+    r->job.loaded_dtype = r->source.dtype == PLIM_DTYPE_COUNT ? PLIM_BF16 : r->source.dtype;
   r->job.dtype = chosen_dtype(args, r);
   if (r->job.dtype != PLIM_DTYPE_COUNT) return;
   r->job.dtype = PLIM_BF16;
@@ -364,6 +366,7 @@ static void understand_sharding(const job_args *args, job_request *r) {
       .offloads_optimizer = offloads || args->offload == JOB_OFFLOAD_OPTIMIZER,
       .offloads_parameters = offloads || (is_fsdp && args->offload == JOB_OFFLOAD_OPTIMIZER)};
   r->job.load = load_of(args, by_accelerate);
+  r->job.maps_but_for_zero3 = args->maps_but_for_zero3;
   r->job.quantises_on_host = args->quantises_on_host;
   r->job.is_torchtune = r->job.copies_heads = args->is_torchtune;
   r->job.left_plain = args->left_plain;
@@ -492,7 +495,7 @@ static plim_err understand_recipe(const job_args *args, job_request *r, plim_err
 
 plim_err job_understand(const job_args *args, const job_args *typed, job_request *out,
                         const char **source, plim_error *error) {
-  *out = (job_request){0};
+  *out = (job_request){.load_help = args->load_help};
   *source = NULL;
   plim_err err = job_understand_versions(args, out, error);
   if (!err) err = understand_model(args, out, error);

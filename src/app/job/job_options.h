@@ -28,6 +28,7 @@ typedef struct {
   uint64_t answer_seq;            // tokens of an answer; 0: as many as there can be
   bool is_pairwise;               // the loss compares only texts of the same sample
   double lora_alpha, lora_dropout, network;
+  double usual_dropout; // of adapters that only a plan has
   uint64_t world, nodes;
   // Indices into the choices.
   int strategy, reduce_dtype, dtype, amp, lora_dtype, attention, mask, loop, load, loss, weights,
@@ -50,7 +51,10 @@ typedef struct {
   bool leaves_kbit; // the files do not call prepare_model_for_kbit_training; --prepare overrides it
   bool
       loads_whole; // before ZeRO-3 shards it: zero3_init_flag is off, or the script loads too early
+  const char
+      *load_help; // how the files could load less onto each GPU, as sentences; NULL: they could not
   bool is_observed;           // the model's configuration was written down by a running program
+  bool maps_but_for_zero3;    // plim_job
   bool is_fsdp_1;             // the strategy is FSDP 1, which is predicted as FSDP2
   bool packs_in_bytes;        // 4-bit weights are stored as uint8 (bnb_4bit_quant_storage)
   bool quantises_on_host;     // and shards the model from there
@@ -61,9 +65,10 @@ typedef struct {
   const char *left_plain;  // layers that are not quantised with the others, with commas; NULL: none
   const char *rope_tables; // as typed: "36x40MiB,64MiB"; NULL: those of the builders
   plim_builder_tables tables[PLIM_MODELS]; // of the model and of the teacher
-  bool is_factory;         // LLaMA-Factory, which chooses the attention of some architectures
-  bool leaves_attention;   // the files leave the kind of attention to it
-  bool widens_ends;        // plim_job
+  bool is_factory;       // LLaMA-Factory, which chooses the attention of some architectures
+  bool leaves_attention; // the files leave the kind of attention to it
+  bool widens_ends;      // plim_job
+  bool widens_all;       // all parameters become `dtype` if all are trained (plim_job.loaded_dtype)
   bool turns_on_reentrant; // checkpoints are reentrant unless the files say otherwise
   bool on_is_reentrant;    // and the files have no word for that
   bool trusts_code;        // that checkpoints bring along (trust_remote_code)
@@ -85,8 +90,8 @@ bool job_is_typed(const job_args *args, const void *field);
 
 #define JOB_AUTO_SIZE INT64_MIN
 
-// Index in job_loads: loading in parts, which Trainer and accelerate do on their own.
-enum { JOB_LOAD_SHARDED = 3 };
+// Indices in job_loads; SHARDED is loading in parts, which Trainer and accelerate do on their own.
+enum { JOB_LOAD_DEVICE_MAP = 1, JOB_LOAD_SHARDED = 3 };
 
 // Adapters on the layers that peft chooses by default.
 #define JOB_PEFT_TARGETS "default"
@@ -315,6 +320,7 @@ typedef struct {
   char card_note[160];   // how its name or size was interpreted; empty: nothing to say
   bool is_known_by_size; // only its size is known; kernels and rates are those of an H200
   int unmatched_targets; // names for adapters that no layer has
+  const char *load_help; // job_args
   double trained_share;  // of the parameters, if only a part is trained by name; 0: all are
   plim_notes notes;      // assumptions, and what is not modelled
 } job_request;

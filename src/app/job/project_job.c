@@ -709,8 +709,10 @@ static void drop_idle_bits(project_job *p, job_args *a) {
 
 static plim_err fill_adapters(project_job *p, job_args *a, plim_error *error) {
   fill_count(p, a, PLIM_KNOB_LORA_RANK, p->run.lora_rank, 0, &a->lora_rank);
-  if (a->lora_dropout == 0 && !job_is_typed(a, &a->lora_dropout) &&
-      is_known(p->run.lora_dropout.origin))
+  bool is_idle = !a->lora_rank && p->run.lora_dropout.origin == PLIM_DEFAULTED;
+  if (is_idle) a->usual_dropout = p->run.lora_dropout.number;
+  else if (a->lora_dropout == 0 && !job_is_typed(a, &a->lora_dropout) &&
+           is_known(p->run.lora_dropout.origin))
     a->lora_dropout = p->run.lora_dropout.number;
   fill_list(a, p->run.lora_saved, &a->lora_saved);
   fill_list(a, p->run.lora_layers, &a->lora_layers);

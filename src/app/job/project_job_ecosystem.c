@@ -58,16 +58,64 @@ static void fill_attention(const project_job *p, job_args *a) {
   a->leaves_attention = a->is_factory && (!s || is_auto) && !job_is_typed(a, &a->attention);
 }
 
+// LLaMA-Factory v1 loads the model to the current GPU unless init_config names another device; under ZeRO 3, in parts
+// (core/model_engine.py, _init_model). FSDP2 shards it afterwards.
+static void fill_factory_load(const project_job *p, job_args *a) {
+  const plim_setting *s = project_job_setting(p, "init_config.name", "");
+  bool is_default = !s || !s->value.text || strcmp(s->value.text, "init_on_default") == 0;
+  if (job_is_typed(a, &a->load)) return;
+  bool is_in_parts = !is_default || a->strategy == PLIM_SHARD_ZERO3;
+  a->load = is_in_parts ? JOB_LOAD_SHARDED : JOB_LOAD_DEVICE_MAP;
+  a->maps_but_for_zero3 = is_default;
+  if (is_default && a->strategy == PLIM_SHARD_FSDP2 && !a->weights)
+    a->load_help = "Without init_config, LLaMA-Factory v1 puts the whole model on every GPU before "
+                   "FSDP2 shards it; with init_config: {name: init_on_rank0}, each GPU gets only "
+                   "its part";
+}
+
+// Both versions train all parameters in float32, and keep those under adapters as they were loaded (model/adapter.py;
+// v1/core/model_engine.py).
+static void fill_frozen_type(const project_job *p, job_args *a) {
+  plim_dialect d = p->project.dialect;
+  bool is_theirs = d == PLIM_DIALECT_LLAMA_FACTORY || d == PLIM_DIALECT_LLAMA_FACTORY_V1;
+  a->widens_all = is_theirs && !a->lora_rank && a->dtype == DTYPE_FP32 &&
+                  !job_is_typed(a, &a->dtype) && !p->is_megatron;
+}
+
+// v1/trainers/dpo_trainer.py: the logits in float32, a shifted copy of them and their log-probabilities, of the policy and of
+// the reference; both answers of a pair are one sequence (rendering.py), which is cut to cutoff_len.
+static void note_factory_method(project_job *p, const job_args *a) {
+  const char *data = plim_project_pairs_of_answers(&p->project);
+  if (a->method != PLIM_METHOD_TEXTS) {
+    note(
+        p, "unmodelled.method", NULL,
+        "LLaMA-Factory v1 puts both answers into cutoff_len tokens, so give half of it with --seq; "
+        "and it keeps a shifted copy of the logits in float32, which is not modelled: the run "
+        "needs more memory than predicted");
+    plim_note_errs_low(&p->notes);
+  } else if (data) {
+    note(p, "assumed.method", NULL,
+         "%s has pairs of answers, which are data for llamafactory-cli dpo; predicted as "
+         "supervised fine-tuning, which llamafactory-cli train does. DPO holds the logits of the "
+         "policy and of the reference at once and needs more memory: the closest prediction is "
+         "--method dpo-llamafactory --seq %llu",
+         data, (unsigned long long)(a->seq / 2));
+    plim_note_errs_low(&p->notes);
+  } else
+    note(p, "assumed.method", NULL,
+         "predicted as supervised fine-tuning (llamafactory-cli sft, or train): the command "
+         "decides that, not these files; dpo needs more memory, rm less");
+}
+
 // LLaMA-Factory v1 trains all parameters in float32; bf16 is used only by FSDP, without autocast (model_engine.py,
 // distributed/fsdp2.py). Its trainer keeps only the loss, for which it takes the logits (core/base_trainer.py).
 static void fill_factory(project_job *p, job_args *a) {
   if (p->project.dialect != PLIM_DIALECT_LLAMA_FACTORY_V1) return;
   if (!a->loop && !job_is_typed(a, &a->loop)) a->loop = JOB_LOOP_LOSS_ONLY;
   a->scores_again = a->loop == JOB_LOOP_LOSS_ONLY;
-  note(p, "assumed.method", NULL,
-       "predicted as supervised fine-tuning (llamafactory-cli sft, or train): the command decides "
-       "that, not these files; dpo and rm need more or less memory");
+  note_factory_method(p, a);
   if (!a->lora_rank && !a->dtype && !job_is_typed(a, &a->dtype)) a->dtype = DTYPE_FP32;
+  fill_factory_load(p, a);
   if (a->strategy <= PLIM_SHARD_DDP && !job_is_typed(a, &a->amp)) a->amp = 0;
 }
 
@@ -172,6 +220,12 @@ static void fill_packing(project_job *p, job_args *a) {
          "can shard");
   a->is_axolotl = p->project.dialect == PLIM_DIALECT_AXOLOTL;
   a->is_patched = p->project.dialect == PLIM_DIALECT_AXOLOTL && !a->is_fsdp_1;
+  if (a->is_axolotl && a->weights && a->is_fsdp_1)
+    a->load_help = loads_on_one_host(p)
+                       ? "With FSDP 1, cpu_ram_efficient_loading does not keep a quantised model "
+                         "off the GPUs; with fsdp_version: 2, each GPU gets only its part"
+                       : "With fsdp_version: 2 and fsdp_config.cpu_ram_efficient_loading: true, "
+                         "each GPU gets only its part";
   a->quantises_on_host =
       p->project.dialect == PLIM_DIALECT_TORCHTUNE || (a->is_patched && loads_on_one_host(p));
 }
@@ -363,6 +417,7 @@ void project_job_fill_ecosystem(project_job *p, job_args *a) {
   fill_megatron(p, a);
   fill_factory(p, a);
   fill_stage_3(p, a);
+  fill_frozen_type(p, a);
   fill_attention(p, a);
   fill_kbit(p, a);
   fill_axolotl_kbit(p, a);

@@ -5,6 +5,7 @@
 
 #include "project_job.h"
 #include "project_keys.h"
+#include "project_refusals.h"
 
 #define note(p, ...) plim_note_add(&(p)->notes, __VA_ARGS__)
 
@@ -143,6 +144,7 @@ static void note_nothing_trained(project_job *p, const char *file) {
 
 // Notes what changes memory or time but is not modelled.
 static void note_unmodelled(project_job *p, const job_args *a) {
+  plim_project_note_refusals(&p->project, &p->notes);
   plim_project_note_keys(&p->project, a->world <= 1, &p->notes);
   const char *freezes = plim_project_freezes(&p->project);
   bool is_known = project_job_knows_trained(p, a);

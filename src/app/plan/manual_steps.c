@@ -158,9 +158,41 @@ static const char axolotl_cut[] = "plugins:\n"
                                   "  - axolotl.integrations.cut_cross_entropy."
                                   "CutCrossEntropyPlugin\n";
 
-// Adapters of a file that has none, with the weights below them; lora_alpha does not affect memory.
+// The lines that add adapters to a file of the framework. lora_alpha does not affect memory.
+static const struct {
+  plim_dialect dialect;
+  const char *file;
+  const char *kinds[2]; // without 4-bit weights, and with them
+  const char *bits[2];  // lines for 4 and 8 bits
+  const char *rank;     // lines for the rank, which is in them twice
+} adapter_lines[] = {
+    {PLIM_DIALECT_AXOLOTL,
+     "your Axolotl file",
+     {"adapter: lora\n", "adapter: qlora\n"},
+     {"load_in_4bit: true\n", "load_in_8bit: true\n"},
+     "lora_r: %d\nlora_alpha: %d\nlora_target_linear: true\n"},
+    // v1/plugins/model_plugins/peft.py and quantization.py.
+    {PLIM_DIALECT_LLAMA_FACTORY_V1,
+     "your LLaMA-Factory file",
+     {"", ""},
+     {"quant_config:\n  name: bnb\n  quantization_bit: 4\n",
+      "quant_config:\n  name: bnb\n  quantization_bit: 8\n"},
+     "peft_config:\n  name: lora\n  r: %d\n  lora_alpha: %d\n"},
+};
+enum { ADAPTER_LINES = sizeof adapter_lines / sizeof *adapter_lines };
+
+// The row of the framework; ADAPTER_LINES: it has none.
+static size_t adapter_row(const maker *m) {
+  size_t i = 0;
+  while (i < ADAPTER_LINES &&
+         (!m->r->files || m->r->files->project.dialect != adapter_lines[i].dialect))
+    i++;
+  return i;
+}
+
+// Adapters of a file that has none, with the weights below them.
 static bool adds_adapters(const maker *m) {
-  return is_axolotl(m) && planned(m)->at[PLIM_KNOB_LORA_RANK] &&
+  return adapter_row(m) < ADAPTER_LINES && planned(m)->at[PLIM_KNOB_LORA_RANK] &&
          !present(m)->at[PLIM_KNOB_LORA_RANK] && !is_written(m, PLIM_KNOB_LORA_RANK);
 }
 
@@ -169,16 +201,13 @@ static plim_err add_adapters(const maker *m) {
   int rank = (int)planned(m)->at[PLIM_KNOB_LORA_RANK];
   bool is_new = changes(m, PLIM_KNOB_QUANTISATION) && !is_written(m, PLIM_KNOB_QUANTISATION);
   bool is_8_bit = kind == PLIM_WEIGHTS_INT8, is_4_bit = kind != PLIM_WEIGHTS_PLAIN && !is_8_bit;
-  char lines[160];
-  snprintf(lines, sizeof lines,
-           "adapter: %s\n%slora_r: %d\nlora_alpha: %d\nlora_target_linear: true\n",
-           is_4_bit ? "qlora" : "lora",
-           !is_new    ? ""
-           : is_8_bit ? "load_in_8bit: true\n"
-                      : "load_in_4bit: true\n",
-           rank, rank);
+  size_t row = adapter_row(m);
+  char lines[192];
+  int used = snprintf(lines, sizeof lines, "%s%s", adapter_lines[row].kinds[is_4_bit],
+                      is_new ? adapter_lines[row].bits[is_8_bit] : "");
+  snprintf(lines + used, sizeof lines - (size_t)used, adapter_lines[row].rank, rank, rank);
   return manual_step_add(m->out, "setting", PLIM_KNOB_LORA_RANK, lines, m->error,
-                         "lora_rank %d: add to your Axolotl file", rank);
+                         "lora_rank %d: add to %s", rank, adapter_lines[row].file);
 }
 
 // Lines to paste for a setting: into a file of the framework, or into a script.

@@ -70,7 +70,7 @@ static void print_misfit(const estimate_result *r) {
   term_print(stdout, TERM_RED, "DOES NOT FIT");
   printf("  ");
   term_say(stdout, text, 14, 14);
-  estimate_loading(e, &r->request.job, loading, sizeof loading);
+  estimate_loading(e, &r->request.job, r->request.load_help, loading, sizeof loading);
   if (*loading) term_say(stdout, loading, 0, 0);
   estimate_growth(e, growth, sizeof growth);
   if (*growth) term_say(stdout, growth, 0, 0);

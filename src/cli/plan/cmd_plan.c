@@ -10,6 +10,7 @@
 #include "family.h"
 #include "interrupted.h"
 #include "job_contrast.h"
+#include "job_needs.h"
 #include "output_file.h"
 #include "plan_file.h"
 #include "plan_make.h"
@@ -273,6 +274,7 @@ static plim_err plan_card(const plan_args *args, const project_job *files, const
   if (!err && files) note_fp8(files, c);
   if (!err && files)
     project_job_note_tables(files, &c->request.job, &c->plan.before, &c->request.notes);
+  if (!err) job_note_loading(&c->request, &c->plan.before, &c->request.notes);
   if (!err && c->request.notes.has_no_memory) err = plim_no_memory(error);
   if (gpu) snprintf(c->gpu, sizeof c->gpu, "%s", gpu);
   return err;

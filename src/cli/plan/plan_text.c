@@ -152,7 +152,7 @@ static void print_nothing_fits(const plan_for_card *c) {
            p->is_tight ? "NO SAFE PLAN" : "NOTHING FITS", how, p->tried, needs, without,
            *tight ? "; " : "", tight);
   sentence(line);
-  estimate_loading(e, &job, loading, sizeof loading);
+  estimate_loading(e, &job, c->request.load_help, loading, sizeof loading);
   if (!*loading) return;
   plan_list_settings(&p->before_choice, &p->smallest.choice, needs, sizeof needs);
   snprintf(line, sizeof line, "with batch %s, %s", needs, loading);

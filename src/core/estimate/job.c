@@ -370,6 +370,11 @@ static plim_dtype built_dtype(const plim_job *job) {
   return is_upcast ? PLIM_FP32 : job->dtype;
 }
 
+// From the GPU's memory to the GPU's memory; from the host's, only the result counts.
+static bool widens_on_card(const plim_job *job) {
+  return job->loaded_dtype != PLIM_BOOL && job->load == PLIM_LOAD_DEVICE_MAP && !job->lora.rank;
+}
+
 static void add_adapters(plim_tape *t, plim_model *m, const plim_lora *lora) {
   plim_purpose was = plim_tape_purpose(t, PLIM_FOR_ADAPTERS);
   m->add_lora(t, m, lora);
@@ -379,12 +384,12 @@ static void add_adapters(plim_tape *t, plim_model *m, const plim_lora *lora) {
 typedef struct {
   plim_tape *t;
   plim_dtype dtype;
-} narrowing;
+} conversion;
 
-static void narrow(void *context, plim_tensor *p, size_t trained) {
-  const narrowing *n = context;
+static void convert(void *context, plim_tensor *p, size_t trained) {
+  const conversion *to = context;
   (void)trained;
-  if (!p->quant && p->dtype != n->dtype) plim_retype(n->t, p, n->dtype);
+  if (!p->quant && p->dtype != to->dtype) plim_retype(to->t, p, to->dtype);
 }
 
 // Whether one of the names, which commas separate, is the path or its end behind a dot.
@@ -493,11 +498,13 @@ static plim_model *build(plim_tape *t, const plim_job *job) {
   if (job->load != PLIM_LOAD_INIT || !is_plain) plim_tape_begin_host(t);
   plim_config c = job->model;
   c.fills_cache = c.family->is_encoder_decoder && job->load != PLIM_LOAD_INIT;
-  plim_model *m = c.family->build(t, &c, built_dtype(job));
+  plim_dtype first = widens_on_card(job) ? job->loaded_dtype : built_dtype(job);
+  plim_model *m = c.family->build(t, &c, first);
   if (m && job->left_plain && !is_plain) leave_plain(m, job->left_plain);
   // Trainer moves the model after adapters are added; a manual loop moves it before.
   bool moves_late = is_built_on_host(job) && job->recipe.is_trainer && is_plain;
   if (m && !moves_late) put_on_device(t, m, job);
+  if (m && widens_on_card(job)) plim_each_parameter(m, convert, &(conversion){t, job->dtype});
   if (m && !is_plain) prepare_kbit(t, m, job);
   if (m && has_wide_ends(job))
     plim_retype_ends(t, m, job->model.ties_embeddings, PLIM_ENDS, PLIM_FP32);
@@ -505,7 +512,7 @@ static plim_model *build(plim_tape *t, const plim_job *job) {
   if (m && job->lora.rank) add_adapters(t, m, &job->lora);
   if (m && returns_ends(job)) plim_tape_empty_cache(t); // _apply_post_lora_load_setup
   else if (m && job->trained.names) plim_train_named(t, m, &job->trained);
-  if (m && job->narrows_on_card) plim_each_parameter(m, narrow, &(narrowing){t, job->dtype});
+  if (m && job->narrows_on_card) plim_each_parameter(m, convert, &(conversion){t, job->dtype});
   if (m && moves_late) put_on_device(t, m, job);
   if (m && job->qat.kind && !rounds_all(job)) round_layers(t, m, job);
   for (size_t i = 0; m && i < m->parameters.len; i++)

@@ -32,7 +32,12 @@ enum { PLIM_MODELS = 2 }; // that one job can have
 typedef struct {
   plim_config model;
   plim_dtype dtype; // of the parameters
+  // LLaMA-Factory converts all parameters to `dtype` if it trains all of them; they are loaded in this type, and under
+  // adapters keep it. PLIM_BOOL: there is no such difference.
+  plim_dtype loaded_dtype;
   plim_load load;
+  // LLaMA-Factory v1 uses a device_map unless ZeRO 3 shards the model, which is then loaded in parts.
+  bool maps_but_for_zero3;
   plim_lora lora;            // rank 0: no adapters
   plim_trained trained;      // without adapters: which parameters are trained
   plim_weights_kind weights; // of the frozen projections; all kinds but plain require adapters

@@ -547,7 +547,7 @@ static const plim_key llama_factory_v1[] = {
   TEXT("optim_config.name", OPTIMIZER, "adamw-foreach", READ_ONLY),
   NUMBER("peft_config.r", LORA_RANK, "0"),
   NUMBER("peft_config.lora_alpha", LORA_ALPHA, NULL),
-  NUMBER("peft_config.lora_dropout", LORA_DROPOUT, NULL),
+  NUMBER("peft_config.lora_dropout", LORA_DROPOUT, "0.05"), // plugins/model_plugins/peft.py
   LIST("peft_config.target_modules", LORA_TARGETS, NULL, .words = words_all_linear),
   LIST("peft_config.modules_to_save", LORA_SAVED, NULL),
   WORDS("quant_config.quantization_bit", QUANTISATION, bits_double, "plain"),

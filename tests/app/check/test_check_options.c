@@ -85,6 +85,41 @@ TEST(check_of_a_batch_that_changes_by_itself) {
              "(here 8 -> 7), but accumulation stays: 28 sequences per step instead of 32");
 }
 
+// ---- what the framework refuses ---------------------------------------------------------------------
+
+TEST(check_of_settings_that_the_framework_refuses) {
+  static const char file[] = "base_model: Qwen/Qwen2.5-0.5B\nmicro_batch_size: 2\n"
+                             "sequence_len: 2048\ngradient_accumulation_steps: 8\n"
+                             "datasets:\n  - path: x\n%s";
+  static const struct {
+    const char *more, *says; // NULL: nothing is refused
+  } cases[] = {
+      {"early_stopping_patience: 3\nsave_steps: 10\n", "without eval_steps"},
+      {"early_stopping_patience: 3\nsave_steps: 10\neval_steps: 10\n", NULL},
+      {"early_stopping_patience:\n", NULL},
+      {"s2_attention: true\n", "Axolotl 0.19 refuses s2_attention, so the run will not start"},
+      {"dpo_norm_loss: false\n", "refuses dpo_norm_loss"}, // whatever its value
+      {"val_set_size: 0\neval_steps: 10\n", "refuses eval_steps with val_set_size: 0"},
+      {"val_set_size: 0.1\neval_steps: 10\n", NULL},
+      {"rl: simpo\nwarmup_ratio: 0.1\n", "refuses rl: simpo with warmup_ratio"},
+      {"save_strategy: epoch\nsave_steps: 10\n", "refuses save_steps with save_strategy"},
+      {"save_strategy: steps\nsave_steps: 10\n", NULL},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char text[512];
+    snprintf(text, sizeof text, file, cases[i].more);
+    begin();
+    given("train.yaml", text);
+    c.gpu = "80GiB";
+    GO();
+    if (!cases[i].says) CHECK_NOT_FOUND("stops.setting");
+    if (!cases[i].says) continue;
+    CHECK_FOUND("stops.setting", CHECK_FAILS);
+    CHECK_SAYS(found("stops.setting")->what, cases[i].says);
+    CHECK_NOT_FOUND("conflict.none");
+  }
+}
+
 // ---- options ----------------------------------------------------------------------------------------
 
 TEST(check_of_both_kinds_of_checkpointing) {

@@ -12,6 +12,11 @@ show() {
     grep -E '^(now|weights|loading|plimsoll est|there is no|option for)|loading the model'
 }
 (
+part version-1
+printf 'base_model: meta-llama/Llama-3.1-70B\n%s\nadapter: qlora\nload_in_4bit: true\nlora_target_linear: true\nfsdp_config:\n  fsdp_version: 1\n  cpu_ram_efficient_loading: true\n' "$base" > run.yaml
+$PLIMSOLL plan run.yaml --gpu 24GiB --world 8 --try micro_batch=1 2>&1 | sed -n '/^note: loading/,/^note/p; /^now/p'
+)
+(
 part four-bits
 printf 'base_model: google/gemma-2-2b\n%s\nadapter: qlora\nload_in_4bit: true\nlora_target_linear: true\n' "$base" > run.yaml
 show

@@ -113,6 +113,7 @@ echo '  double_quantization: false' >> quantised.yaml
 $PLIMSOLL plan quantised.yaml --gpu 24GiB | head -1
 echo "== FSDPTurbo"
 sed -i 's/name: fsdp2/name: fsdpturbo\n  ep_size: 2/; s/Qwen3-0.6B/Qwen3-30B-A3B/; s/name: muon/name: null/' v1.yaml
+printf 'init_config:\n  name: init_on_meta\n' >> v1.yaml
 $PLIMSOLL plan v1.yaml --gpu 80GiB | grep -E 'fsdpturbo|ep_size|not modelled|^now|^[0-9]\. |[-+] *offload|llamafactory-cli'
 sed -i 's/ep_size: 2/ep_size: 16/' v1.yaml
 $PLIMSOLL plan v1.yaml --gpu 80GiB | grep -E 'assuming 16|NPROC'

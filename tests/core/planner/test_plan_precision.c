@@ -148,4 +148,28 @@ TEST(fsdp_takes_precision_as_a_policy) {
   CHECK(job.recipe.autocast == PLIM_BF16 && job.sharding.compute_dtype == PLIM_BOOL, "as autocast");
 }
 
+// LLaMA-Factory: weights under adapters keep the type in which they were loaded.
+TEST(adapters_of_a_plan_leave_the_loaded_type) {
+  plim_plan_request r = request("A100 40GB", PLIM_FP32, PLIM_BF16, 0);
+  r.job.loaded_dtype = PLIM_BF16;
+  r.job.lora.dropout = 0.05;
+  plim_choice choice = plim_plan_own_choice(&r);
+  CHECK(plim_choice_job(&r, &choice).dtype == PLIM_FP32, "all parameters are trained");
+  choice.at[PLIM_KNOB_LORA_RANK] = 8;
+  plim_job job = plim_choice_job(&r, &choice);
+  CHECK(job.dtype == PLIM_BF16 && job.lora.dropout == 0.05, "the weights below adapters");
+}
+
+// LLaMA-Factory v1: a device_map, but for ZeRO 3.
+TEST(loading_follows_the_strategy) {
+  plim_plan_request r = request("A100 40GB", PLIM_BF16, PLIM_BOOL, 8);
+  r.world = 2;
+  r.job.maps_but_for_zero3 = true;
+  plim_choice choice = plim_plan_own_choice(&r);
+  choice.at[PLIM_KNOB_STRATEGY] = PLIM_SHARD_FSDP2;
+  CHECK(plim_choice_job(&r, &choice).load == PLIM_LOAD_DEVICE_MAP, "FSDP2");
+  choice.at[PLIM_KNOB_STRATEGY] = PLIM_SHARD_ZERO3;
+  CHECK(plim_choice_job(&r, &choice).load == PLIM_LOAD_SHARDED, "ZeRO 3");
+}
+
 TEST_MAIN

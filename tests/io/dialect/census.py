@@ -28,6 +28,9 @@ FILES = {
                 "bf16: true\npacking: false\n",
 }
 WORDS = "not understood, so not counted: "
+V1 = ("model: %s\ndist_config:\n  name: fsdp2\ntrain_dataset: data.yaml\nmicro_batch_size: 1\ncutoff_len: 512\n"
+      "kernel_config:\n  name: auto\n")
+V1_LORA = V1 % "Qwen/Qwen3-32B" + "peft_config:\n  name: lora\n  r: 16\n"
 SCRIPT = """from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
 from trl import SFTConfig, SFTTrainer, GRPOConfig, GRPOTrainer
 from peft import GraloraConfig, LoraConfig, get_peft_model
@@ -52,6 +55,16 @@ SAID = [
     ("axolotl.yaml", "val_set_size: 0.1\nevals_per_epoch: 2\neval_batch_size: 4\n", None),
     ("axolotl.yaml", "val_set_size: 0.1\neval_batch_size: 64\n", None),
     ("axolotl.yaml", "val_set_size: 0.1\nevals_per_epoch: 2\neval_sequence_len: 15360\n", "evaluation is not modelled: a batch of 1 x 15360"),
+    ("axolotl.yaml", "flash_attn_rms_norm: true\n", "Axolotl 0.19 refuses flash_attn_rms_norm, so the run will not start; remove it"),
+    ("axolotl.yaml", "flash_attn_rms_norm: false\n", None),
+    ("axolotl.yaml", "rl: dpo\nrpo_alpha: 0.0\n", "refuses rpo_alpha, so"),
+    ("axolotl.yaml", "rope_scaling:\n  type: linear\n", "refuses rope_scaling, so the run will not start; write it under model_config"),
+    ("axolotl.yaml", "early_stopping_patience: 3\nevals_per_epoch: 2\nsaves_per_epoch: 2\n",
+     "refuses early_stopping_patience without save_steps, so the run will not start; set save_steps and eval_steps"),
+    ("axolotl.yaml", "early_stopping_patience: 3\neval_steps: 20\nsave_steps: 20\n", None),
+    ("axolotl.yaml", "evals_per_epoch: 2\neval_strategy: epoch\n", "refuses evals_per_epoch with eval_strategy, so"),
+    ("axolotl.yaml", "datasets:\n  - path: a\n    type: sharegpt\n", "so the run will not start; use type: chat_template"),
+    ("axolotl.yaml", "rl: ipo\n", "refuses sample_packing with rl, so the run will not start; set sample_packing: false"),
     ("llama_factory.yaml", "use_asft_loss: true\n", "ASFT) is not supported yet"),
     ("llama_factory.yaml", "use_badam: true\n", "predicted as adamw, which needs more memory than the run"),
     ("torchtune.yaml", "loss:\n  _component_: torchtune.rlhf.loss.DPOLoss\n", "DPO as in torchtune's recipe"),
@@ -71,6 +84,11 @@ SAID = [
     ("export.yaml", "model_name_or_path: Qwen/Qwen2.5-0.5B\nfinetuning_type: lora\nexport_dir: o\n", "merges and exports a model"),
     ("merge.yaml", "model_name_or_path: Qwen/Qwen3-4B\nadapter_name_or_path: a\ntemplate: qwen3\nexport_dir: o\n", "merges and exports a model"),
     ("chat.yaml", "model_name_or_path: Qwen/Qwen3-4B\ntemplate: qwen3\ninfer_backend: huggingface\n", "configures inference"),
+    ("v1.yaml", V1_LORA, "needs 62.5 GiB while loading the model: DOES NOT FIT"),
+    ("v1.yaml", V1_LORA, "with init_config: {name: init_on_rank0}, each GPU gets only its part"),
+    ("v1.yaml", V1_LORA + "init_config:\n  name: init_on_rank0\n", "GiB: FITS"),
+    ("v1.yaml", V1_LORA + "init_config:\n  name: init_on_meta\n",
+     "refuses init_config.name: init_on_meta with peft_config.name: lora, so the run will not start"),
     ("v1.yaml", "model: Qwen/Qwen3-4B\npeft_config:\n  name: lora\n  export_dir: o\n", "merges and exports a model"),
     ("llama_factory.yaml", "use_v1_kernels: true\n", None),
     ("llama_factory.yaml", "fp8: true\n", "precision fp8 is not modelled: predicted with bf16"),

@@ -253,6 +253,10 @@ plim_err plim_project_refuse_shape(const plim_project *p, plim_error *error);
 // NULL: none.
 const plim_setting *plim_project_odd_model(const plim_project *p);
 
+// The file of a data set of LLaMA-Factory v1 that is here and has pairs of answers, as the files name it; NULL: there is none
+// (project_data.c).
+const char *plim_project_pairs_of_answers(const plim_project *p);
+
 // Whether the files give a rank for adapters.
 bool plim_project_adapts(const plim_project *p);
 
