@@ -240,7 +240,7 @@ static const struct {
 };
 
 size_t plim_project_refused(const plim_project *p, plim_refused_pair out[PLIM_MAX_REFUSED]) {
-  size_t count = 0;
+  size_t count = plim_tune_refused(p, out, PLIM_MAX_REFUSED);
   for (size_t i = 0; i < sizeof pairs / sizeof *pairs && count < PLIM_MAX_REFUSED; i++)
     if (pairs[i].dialect == p->dialect || pairs[i].dialect == ANY) out[count++] = pairs[i].pair;
   return count;
