@@ -1,4 +1,6 @@
 // What only torchtune's recipes and models have.
+#include <fnmatch.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -85,6 +87,35 @@ static void fill_frozen_decoder(project_job *p, job_args *a) {
          text_of(setting_at(p, "dataset._component_")));
 }
 
+// ---- what is not quantised --------------------------------------------------------------------------
+
+// Families whose functions quantise only layers with adapters (models/qwen2/_component_builders.py,
+// lora_qwen2_self_attention and qwen2_mlp); the others have a FrozenNF4Linear where there is no adapter.
+static bool quantises_adapted_only(const char *builder) {
+  static const char *const families[] = {"*.qwen2.*", "*.qwen2_5.*", "*.qwen3.*"};
+  for (size_t i = 0; i < sizeof families / sizeof *families; i++)
+    if (fnmatch(families[i], builder, 0) == 0) return true;
+  return false;
+}
+
+// Their names, as plim_job.left_plain takes them.
+static void list_unadapted(const char *targets, char *out, size_t size) {
+  static const char *const layers[] = {"q_proj",    "k_proj",  "v_proj",   "o_proj",
+                                       "gate_proj", "up_proj", "down_proj"};
+  size_t used = 0;
+  *out = 0;
+  for (size_t i = 0; i < sizeof layers / sizeof *layers && used < size; i++)
+    if (!strstr(targets, layers[i]))
+      used += (size_t)snprintf(out + used, size - used, "%s%s", used ? "," : "", layers[i]);
+}
+
+static void fill_unadapted(project_job *p, job_args *a) {
+  bool is_known = a->lora_rank && a->lora_targets && !job_is_typed(a, &a->lora_targets);
+  if (!is_known || !quantises_adapted_only(text_of(setting_at(p, "model._component_")))) return;
+  list_unadapted(a->lora_targets, p->unadapted, sizeof p->unadapted);
+  if (*p->unadapted) a->left_plain = p->unadapted;
+}
+
 // ---- several GPUs -----------------------------------------------------------------------------------
 
 const char *project_job_distributed_key(const project_job *p) {
@@ -120,6 +151,7 @@ void project_job_fill_tune(project_job *p, job_args *a) {
   if (p->project.dialect != PLIM_DIALECT_TORCHTUNE) return;
   fill_recipe(p, a);
   fill_frozen_decoder(p, a);
+  fill_unadapted(p, a);
   if (job_is_typed(a, &a->rope_tables) || job_is_typed(a, &a->model)) return;
   fill_tables(p, "model._component_", "model.max_seq_len", &a->tables[0]);
   fill_tables(p, "teacher_model._component_", "teacher_model.max_seq_len", &a->tables[1]);
