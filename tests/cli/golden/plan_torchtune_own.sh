@@ -72,6 +72,18 @@ sed "s/'v_proj', 'output_proj'//; s/mlp: True/mlp: False/" most.yaml >few.yaml
 for file in most few; do $PLIMSOLL plan $file.yaml --gpu 141GiB | grep "^weights"; done
 ) 2>&1 || echo "exit $?"
 (
+part llama4
+# A frozen tower has neither adapters nor gathered layers; only the layers' attention would be quantised.
+recipe scout.yaml llama4.lora_llama4_scout_17b_16e '  apply_lora_to_output: False
+  fusion_trainable: "lora"' 
+sed -i 's/run lora_.* --config/run --nproc_per_node 8 lora_finetune_distributed --config/' scout.yaml
+echo "custom_sharded_layers: ['tok_embeddings']" >>scout.yaml
+$PLIMSOLL plan scout.yaml --gpu 80GiB --allow quantisation | grep -E -A2 "^note: scout|^note: *model|^now|^adapters|^--allow"
+sed -i "s/'tok_emb/'decoder.tok_emb/; s/to_output: False/to_output: True/" scout.yaml
+echo "== names of modules, and an adapted projection"
+$PLIMSOLL plan scout.yaml --gpu 80GiB | grep -E -A1 "fusion|custom"
+) 2>&1 || echo "exit $?"
+(
 part adapters
 # Those that a plan adds have the model's type and tables of their own, and their recipe does not step in backward.
 recipe one.yaml phi3.phi3_mini

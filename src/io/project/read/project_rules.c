@@ -69,6 +69,9 @@ static const rule rules[] = {
      "*QAT*", WITHOUT},
     {TUNE, "quantizer._component_", 0, PLIM_KNOB_QUANTISATION,
      "torchtune's quantisation-aware training takes plain weights alone", "*QAT*", WITH},
+    // models/llama4/_component_builders.py: lora_llama4_moe takes no quantize_base.
+    {TUNE, "model._component_", 0, PLIM_KNOB_QUANTISATION,
+     "torchtune does not quantise the experts of Llama 4", "*.llama4.*"},
 
     // Axolotl 0.19, utils/schemas/validation.py.
     {AXOLOTL, "activation_offloading", 0, PLIM_KNOB_CHECKPOINT,
