@@ -275,7 +275,6 @@ static const plim_other_key torchtune[] = {
   MORE("model.fusion_trainable", "training the part that sees images", OFF "frozen", UNLESS "model._component_=*.llama4.*lora_* model.apply_lora_to_output=false model.fusion_trainable=lora"),
   LESS("model._component_", "routing each token to one expert, as torchtune does,", ONLY "*.llama4.*"),
   MORE("model.apply_lora_to_mlp", "training adapters on the routed experts", ONLY "true", TOGETHER_WITH "model._component_=*.llama4.*lora_*"),
-  MORE("model._component_", "torchtune's own attention, which adds the mask in float32,", ONLY "*.gemma2.*"),
   READ("project_job.c", "optimizer_in_bwd"),
   LESS("memory_efficient_fsdp_wrap", "sharding the embedding and the head on their own"),
   // training/_distributed.py, get_shard_conditions: the names of modules, which models with images have below "decoder".
