@@ -128,15 +128,17 @@ static bool fails_while_loading(const check *c) {
   return p->runs_out && p->runs_out_at.phase == PLIM_PHASE_LOAD;
 }
 
-// The first one that matters and is not known; DECISIVE: all are known.
-static size_t first_unknown(const check *c) {
-  for (size_t i = 0; i < DECISIVE; i++) {
+// The first one of these, from `from` on, that matters and is not known; DECISIVE: all are known.
+static size_t next_unknown(const check *c, size_t from) {
+  for (size_t i = from; i < DECISIVE; i++) {
     if (fails_while_loading(c) && !decisive[i].matters_to_loading) continue;
     bool is_unclear = c->files.project.knobs[decisive[i].knob].origin == PLIM_UNCLEAR;
     if (is_unclear || (decisive[i].must_be_set && !check_number(c, decisive[i].knob))) return i;
   }
   return DECISIVE;
 }
+
+static size_t first_unknown(const check *c) { return next_unknown(c, 0); }
 
 static bool is_sure(const check *c) { return first_unknown(c) == DECISIVE; }
 
@@ -170,7 +172,35 @@ static void report_would_not_fit(check *c, size_t unknown, const char *needs) {
   fix_plan(c, f, set);
 }
 
+enum { SHORTEST = 16 }; // tokens; no training has only shorter samples
+
+// Whether the length alone is unknown, and not even the shortest samples fit; these need `out`.
+static bool fits_at_no_length(check *c, plim_estimate *out) {
+  plim_job job = c->request.job;
+  size_t unknown = first_unknown(c);
+  bool is_length = unknown != DECISIVE && decisive[unknown].knob == PLIM_KNOB_SEQUENCE;
+  if (!is_length || next_unknown(c, unknown + 1) != DECISIVE) return false;
+  job.recipe.length = SHORTEST;
+  job.lengths = NULL;
+  plim_err err = plim_estimate_make(&job, &c->request.target, out, NULL);
+  if (err == PLIM_ERR_NOMEM) c->has_no_memory = true;
+  return !err && out->has_verdict && !out->fits;
+}
+
+static void report_hopeless(check *c, const plim_estimate *e) {
+  char needs[ESTIMATE_NEEDS_SIZE];
+  estimate_needs(e, needs, sizeof needs);
+  check_finding *f =
+      check_add(c, "fit", CHECK_FAILS,
+                "does not fit at any sequence length: with %d tokens, it needs %s, %s available",
+                SHORTEST, needs, units_bytes(e->budget_bytes).text);
+  snprintf(c->fit, sizeof c->fit, "does not fit at any sequence length: needs %s, %s available",
+           units_bytes(estimate_needed_bytes(e)).text, units_bytes(e->budget_bytes).text);
+  fix_plan(c, f, "");
+}
+
 static void report_too_large(check *c) {
+  plim_estimate least_of_all;
   const plim_estimate *e = &c->estimate;
   char needs[ESTIMATE_NEEDS_SIZE];
   size_t unknown = first_unknown(c);
@@ -179,6 +209,10 @@ static void report_too_large(check *c) {
   if (fails_while_loading(c) && !check_number(c, PLIM_KNOB_SEQUENCE)) { // no step can be told
     least = e->p.loading_bytes + e->context_bytes;
     snprintf(needs, sizeof needs, "at least %s while loading the model", units_bytes(least).text);
+  }
+  if (fits_at_no_length(c, &least_of_all)) {
+    report_hopeless(c, &least_of_all);
+    return;
   }
   if (unknown != DECISIVE) {
     report_would_not_fit(c, unknown, needs);

@@ -46,7 +46,8 @@ plim_err job_understand_lora(const job_args *args, job_request *r, plim_error *e
                             .uses_dora = args->dora,
                             .keeps_dtype = args->lora_dtype == ADAPTERS_KEPT,
                             .casts_bf16 = args->lora_dtype == ADAPTERS_CAST,
-                            .is_axolotls = args->is_axolotl};
+                            .is_axolotls = args->is_axolotl,
+                            .leaves_towers = args->leaves_towers};
   plim_lora_unmatched other;
   plim_err err = plim_lora_check(&r->job.model, &r->job.lora, &other, error);
   r->unmatched_targets = other.count;

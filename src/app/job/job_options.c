@@ -327,8 +327,8 @@ static void leave_plain(const job_args *args, job_request *r) {
                       "run needs a little less memory than predicted");
 }
 
-// torchtune's shard_model (training/_distributed.py) never reshards what is outside the layers: its losses use the head
-// after the model's forward. Only its recipes have these losses and methods.
+// torchtune's shard_model (training/_distributed.py) makes a unit of each module called layers.N, also in encoders
+// (get_shard_conditions), and never reshards what is outside of them: its losses use the head after the model's forward. Only its recipes have these losses and methods.
 static bool is_of_tune(const job_args *args) {
   return args->loss == PLIM_LOSS_EIGHTHS || args->loss == PLIM_LOSS_LISTED ||
          args->method == PLIM_METHOD_DPO_TUNE || args->teacher;
@@ -357,6 +357,7 @@ static void understand_sharding(const job_args *args, job_request *r) {
       .has_bucket_views = args->bucket_views,
       .keeps_full = args->no_reshard,
       .keeps_root = is_of_tune(args),
+      .shards_towers = args->is_torchtune,
       .is_by_accelerate = by_accelerate,
       .is_version_1 = args->is_fsdp_1,
       .packs_in_bytes = args->packs_in_bytes,

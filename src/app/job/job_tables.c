@@ -9,7 +9,8 @@
 static plim_rope_tables tables_of(const plim_config *c, const plim_builder_tables *b) {
   if (!b->positions) return (plim_rope_tables){0};
   uint64_t bytes = (uint64_t)(b->positions * b->widths * c->head_dim) * sizeof(float);
-  return (plim_rope_tables){b->is_of_each_layer ? c->layers : 1, bytes};
+  return (plim_rope_tables){b->is_of_each_layer ? c->layers : 1, bytes,
+                            b->is_of_each_adapted ? c->layers : 1};
 }
 
 // "36x40MiB" or "40MiB"
@@ -19,6 +20,7 @@ static plim_err parse_one(const char *item, plim_rope_tables *out, plim_error *e
   bool has_count = end != item && *end == 'x';
   *out = (plim_rope_tables){.count = has_count ? count : 1};
   plim_err err = units_parse_bytes(has_count ? end + 1 : item, &out->bytes, error);
+  out->with_adapters = out->count;
   if (!err && out->count >= 1 && out->count <= 1 << 16 && out->bytes >= sizeof(float)) return err;
   err = plim_fail(error, PLIM_ERR_ARGUMENT, "--rope-tables %.64s: not a number and a size", item);
   plim_error_hint(error, "--rope-tables 36x40MiB");

@@ -101,13 +101,9 @@ const char *job_version_origin(const job_args *args, plim_library library, char 
 // Without any version that is known, the sentence is the short one, with what is said about others.
 // torchtune has models and adapters of its own. The names of the releases that were read.
 static void describe_torchtune(const job_request *r, char *text, size_t size) {
-  snprintf(
-      text, size,
-      "torch %s, torchtune 0.7%s (other versions may differ), whose attention and norms are "
-      "predicted as those of transformers %s",
-      plim_release_words(plim_versions_used(&r->job.versions, PLIM_LIBRARY_TORCH)).text,
-      r->job.weights != PLIM_WEIGHTS_PLAIN ? " with torchao 0.18" : "",
-      plim_release_words(plim_versions_used(&r->job.versions, PLIM_LIBRARY_TRANSFORMERS)).text);
+  snprintf(text, size, "torch %s, torchtune 0.7%s (other versions may differ)",
+           plim_release_words(plim_versions_used(&r->job.versions, PLIM_LIBRARY_TORCH)).text,
+           r->job.weights != PLIM_WEIGHTS_PLAIN ? " with torchao 0.18" : "");
 }
 
 static void describe_versions(const job_args *args, const job_request *r, const char *others,

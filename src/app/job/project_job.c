@@ -393,7 +393,8 @@ const plim_setting *project_job_setting(const project_job *p, const char *part, 
     for (size_t k = 0; k < s->at.len; k++) {
       const char *key = s->at.at[k].key, *found = strcasestr(key, part);
       size_t n = strlen(key), m = strlen(end);
-      if (found && n >= m && strcasecmp(key + n - m, end) == 0 && !s->at.at[k].is_unexported)
+      if (found && n >= m && strcasecmp(key + n - m, end) == 0 && !s->at.at[k].is_unexported &&
+          !s->at.at[k].is_aside)
         return &s->at.at[k];
     }
   }

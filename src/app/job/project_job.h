@@ -17,6 +17,7 @@ typedef struct {
   const char *conf_by;  // the program that sets the allocator's configuration; NULL: none
   char teacher[128];    // of distillation
   char qat[48];         // job_args
+  char unadapted[80];   // job_args.left_plain
   bool holds_precision; // it is not modelled; the planner must not change it
   bool is_megatron;     // Megatron trains, with its own models and losses
 } project_job;

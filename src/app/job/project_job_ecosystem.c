@@ -243,9 +243,8 @@ static void note_packing(project_job *p, const job_args *a) {
          "whole on each GPU; with bnb_4bit_quant_storage=torch.bfloat16 it shards them");
   if (p->project.dialect == PLIM_DIALECT_TORCHTUNE)
     note(p, "unmodelled.torchao", "quantisation",
-         "predicted with 4-bit weights of bitsandbytes, whose scales are not sharded; torchtune "
-         "uses "
-         "torchao, which shards them, so the scales need less memory in the run");
+         "torchao shards the scales of 4-bit weights together with them; predicted with all scales "
+         "on each GPU, which needs a little more memory than the run");
 }
 
 // TRL's ModelConfig: dtype is None before 0.27, float32 since then, and None if a file sets it to null.
@@ -478,20 +477,9 @@ void project_job_note_one(project_job *p, const job_args *a) {
        "the files do not set the number of GPUs: assuming one (--world N for more)");
 }
 
-// The launch command in a comment of torchtune's file names a recipe for one GPU.
-static bool is_for_one(const project_job *p) {
-  for (size_t i = 0; i < p->project.files.len; i++) {
-    size_t size;
-    int number;
-    const char *line = plim_project_tune_command(p->project.files.at[i], &size, &number);
-    if (line && memmem(line, size, "_single_device", 14)) return true;
-  }
-  return false;
-}
-
 // torchtune's files do not set the number of GPUs.
 static void note_open(project_job *p, const job_args *a) {
-  if (p->project.dialect != PLIM_DIALECT_TORCHTUNE || is_for_one(p)) return;
+  if (p->project.dialect != PLIM_DIALECT_TORCHTUNE) return;
   if (p->run.world.origin == PLIM_ABSENT && a->world == 1 && !job_is_typed(a, &a->world))
     note(p, "assumed.gpus", "world",
          "assuming one GPU; torchtune's distributed recipes shard with FSDP2 (--world N)");

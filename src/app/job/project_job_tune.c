@@ -1,4 +1,6 @@
 // What only torchtune's recipes and models have.
+#include <fnmatch.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -85,6 +87,49 @@ static void fill_frozen_decoder(project_job *p, job_args *a) {
          text_of(setting_at(p, "dataset._component_")));
 }
 
+// models/llama3_2_vision/_model_builders.py and models/llama4/_model_builders.py, which have other defaults.
+static void fill_towers(const project_job *p, job_args *a) {
+  const plim_setting *s = setting_at(p, "model.encoder_trainable");
+  bool is_llama4 = fnmatch("*.llama4.*", text_of(setting_at(p, "model._component_")), 0) == 0;
+  a->leaves_towers = s ? strcasecmp(text_of(s), "frozen") == 0 : is_llama4;
+}
+
+// ---- what is not quantised --------------------------------------------------------------------------
+
+// Families whose functions do not quantise all linear layers of the decoder. ADAPTED: only those with adapters
+// (models/qwen2/_component_builders.py, lora_qwen2_self_attention and qwen2_mlp); the others have a FrozenNF4Linear where
+// there is no adapter. Llama 4: only attention in the decoder (lora_llama4_moe), and no frozen tower.
+#define ADAPTED NULL
+static const struct {
+  const char *builders, *left;
+} plain[] = {
+    {"*.qwen2.*", ADAPTED},
+    {"*.qwen2_5.*", ADAPTED},
+    {"*.qwen3.*", ADAPTED},
+    {"*.llama4.*", "gate_proj,up_proj,down_proj,fc1,fc2,linear_1"},
+};
+
+// Their names, as plim_job.left_plain takes them.
+static void list_unadapted(const char *targets, char *out, size_t size) {
+  static const char *const layers[] = {"q_proj",    "k_proj",  "v_proj",   "o_proj",
+                                       "gate_proj", "up_proj", "down_proj"};
+  size_t used = 0;
+  *out = 0;
+  for (size_t i = 0; i < sizeof layers / sizeof *layers && used < size; i++)
+    if (!strstr(targets, layers[i]))
+      used += (size_t)snprintf(out + used, size - used, "%s%s", used ? "," : "", layers[i]);
+}
+
+static void fill_unadapted(project_job *p, job_args *a) {
+  const char *builder = text_of(setting_at(p, "model._component_"));
+  bool is_known = a->lora_rank && a->lora_targets && !job_is_typed(a, &a->lora_targets);
+  for (size_t i = 0; is_known && i < sizeof plain / sizeof *plain; i++) {
+    if (fnmatch(plain[i].builders, builder, 0) != 0) continue;
+    list_unadapted(a->lora_targets, p->unadapted, sizeof p->unadapted);
+    a->left_plain = plain[i].left ? plain[i].left : *p->unadapted ? p->unadapted : NULL;
+  }
+}
+
 // ---- several GPUs -----------------------------------------------------------------------------------
 
 const char *project_job_distributed_key(const project_job *p) {
@@ -120,6 +165,8 @@ void project_job_fill_tune(project_job *p, job_args *a) {
   if (p->project.dialect != PLIM_DIALECT_TORCHTUNE) return;
   fill_recipe(p, a);
   fill_frozen_decoder(p, a);
+  fill_unadapted(p, a);
+  fill_towers(p, a);
   if (job_is_typed(a, &a->rope_tables) || job_is_typed(a, &a->model)) return;
   fill_tables(p, "model._component_", "model.max_seq_len", &a->tables[0]);
   fill_tables(p, "teacher_model._component_", "teacher_model.max_seq_len", &a->tables[1]);

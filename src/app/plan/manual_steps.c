@@ -192,11 +192,40 @@ static size_t adapter_row(const maker *m) {
 
 // Adapters of a file that has none, with the weights below them.
 static bool adds_adapters(const maker *m) {
-  return adapter_row(m) < ADAPTER_LINES && planned(m)->at[PLIM_KNOB_LORA_RANK] &&
+  bool has_lines = adapter_row(m) < ADAPTER_LINES || is_tune(m);
+  return has_lines && planned(m)->at[PLIM_KNOB_LORA_RANK] &&
          !present(m)->at[PLIM_KNOB_LORA_RANK] && !is_written(m, PLIM_KNOB_LORA_RANK);
 }
 
+// torchtune's functions for adapters are named after the others; recipes for them have lora in their names.
+static plim_err add_tune_adapters(const maker *m) {
+  const plim_setting *s = project_job_setting(m->r->files, "model._component_", "._component_");
+  const char *builder = s && s->value.kind == PLIM_VALUE_TEXT ? s->value.text : "";
+  const char *dot = strrchr(builder, '.');
+  size_t before = dot ? (size_t)(dot + 1 - builder) : 0;
+  int rank = (int)planned(m)->at[PLIM_KNOB_LORA_RANK];
+  bool is_new = changes(m, PLIM_KNOB_QUANTISATION) && !is_written(m, PLIM_KNOB_QUANTISATION);
+  bool is_shared = m->c->asked.world > 1;
+  plim_job job = plim_choice_job(&m->c->asked, planned(m));
+  char lines[LINES_BYTES], recipe[64];
+  plan_tune_recipe(&m->r->files->project, &job, is_shared, recipe, sizeof recipe);
+  snprintf(lines, sizeof lines,
+           "model:\n"
+           "  _component_: %.*slora_%s\n"
+           "%s"
+           "  lora_attn_modules: ['q_proj', 'k_proj', 'v_proj', 'output_proj']\n"
+           "  apply_lora_to_mlp: True\n"
+           "  lora_rank: %d\n"
+           "  lora_alpha: %d\n",
+           (int)before, builder, builder + before, is_new ? "  quantize_base: True\n" : "", rank,
+           2 * rank);
+  return manual_step_add(m->out, "setting", PLIM_KNOB_LORA_RANK, lines, m->error,
+                         "lora_rank %d: the recipe %s trains adapters; in torchtune's file, set",
+                         rank, recipe);
+}
+
 static plim_err add_adapters(const maker *m) {
+  if (is_tune(m)) return add_tune_adapters(m);
   int64_t kind = planned(m)->at[PLIM_KNOB_QUANTISATION];
   int rank = (int)planned(m)->at[PLIM_KNOB_LORA_RANK];
   bool is_new = changes(m, PLIM_KNOB_QUANTISATION) && !is_written(m, PLIM_KNOB_QUANTISATION);

@@ -159,23 +159,34 @@ static void factory_line(const launch *l, plim_dialect dialect, FILE *out) {
   plim_shell_quote(out, plan_file_of(project_of(l), dialect));
 }
 
-// The distributed recipe that the file's comment names; else the standard one for what it trains.
-static void tune_recipe(const launch *l, const plim_project_file *f, char *name, size_t size) {
+static const plim_project_file *tune_file(const plim_project *p) {
+  for (size_t i = 0; p && i < p->files.len; i++)
+    if (p->files.at[i]->is.dialect == PLIM_DIALECT_TORCHTUNE &&
+        p->files.at[i]->settings.format == PLIM_FORMAT_YAML)
+      return p->files.at[i];
+  return NULL;
+}
+
+// A recipe called full_... trains everything.
+void plan_tune_recipe(const plim_project *p, const plim_job *job, bool is_shared, char *name,
+                      size_t size) {
   static const char *const ends[] = {"_distributed", "_single_device"};
-  bool has_adapters = l->choice->at[PLIM_KNOB_LORA_RANK] > 0;
-  bool is_dpo = l->job.recipe.method == PLIM_METHOD_DPO_TUNE;
-  snprintf(name, size, "%s_%s_distributed", has_adapters ? "lora" : "full",
-           is_dpo ? "dpo" : "finetune");
-  if (l->job.recipe.distils) snprintf(name, size, "knowledge_distillation_distributed");
+  const char *own = ends[is_shared ? 0 : 1];
+  const plim_project_file *f = tune_file(p);
+  bool is_dpo = job->recipe.method == PLIM_METHOD_DPO_TUNE;
+  snprintf(name, size, "%s_%s%s", job->lora.rank ? "lora" : "full", is_dpo ? "dpo" : "finetune",
+           own);
+  if (job->recipe.distils) snprintf(name, size, "knowledge_distillation%s", own);
   size_t line = 0;
   int number;
-  const char *from = plim_project_tune_command(f, &line, &number);
+  const char *from = f ? plim_project_tune_command(f, &line, &number) : NULL;
   for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
     const char *end = from ? memmem(from, line, ends[i], strlen(ends[i])) : NULL, *begin = end;
     while (begin && begin > from && !strchr(" \t", begin[-1])) begin--;
+    if (end && job->lora.rank && strncmp(begin, "full_", 5) == 0) return;
     const char *rest = end ? end + strlen(ends[i]) : NULL;
     if (end && end > begin) // what follows is a part of the name, too: _multi_dataset
-      snprintf(name, size, "%.*s_distributed%.*s", (int)(end - begin), begin,
+      snprintf(name, size, "%.*s%s%.*s", (int)(end - begin), begin, own,
                (int)strspn(rest, "_abcdefghijklmnopqrstuvwxyz0123456789"), rest);
     if (end) return;
   }
@@ -183,7 +194,7 @@ static void tune_recipe(const launch *l, const plim_project_file *f, char *name,
 
 static void tune_line(const launch *l, const plim_project_file *f, FILE *out) {
   char recipe[64];
-  tune_recipe(l, f, recipe, sizeof recipe);
+  plan_tune_recipe(project_of(l), &l->job, true, recipe, sizeof recipe);
   fprintf(out, "tune run ");
   if (l->nodes > 1)
     fprintf(out, "--nnodes %d --rdzv_backend c10d --rdzv_endpoint $HEAD:29500 ", l->nodes);
@@ -191,14 +202,6 @@ static void tune_line(const launch *l, const plim_project_file *f, FILE *out) {
   plim_shell_quote(out, recipe);
   fprintf(out, " --config ");
   plim_shell_quote(out, f->path);
-}
-
-static const plim_project_file *tune_file(const plim_project *p) {
-  for (size_t i = 0; p && i < p->files.len; i++)
-    if (p->files.at[i]->is.dialect == PLIM_DIALECT_TORCHTUNE &&
-        p->files.at[i]->settings.format == PLIM_FORMAT_YAML)
-      return p->files.at[i];
-  return NULL;
 }
 
 // Axolotl's file with use_ray: Ray starts the processes, so a launcher would start Ray once per GPU. Only the flag makes

@@ -23,4 +23,8 @@ plim_err plan_launch_steps(const plan_result *r, const plan_for_card *c, const p
 bool plan_has_launch(const plan_result *r, const plan_for_card *c, const plan_edits *edits);
 bool plan_launch_checkpoints(const plan_result *r, const plan_for_card *c, const plan_edits *edits);
 
+// torchtune's recipe for this job, as in the comment of its file; else the standard one.
+void plan_tune_recipe(const plim_project *project, const plim_job *job, bool is_shared, char *name,
+                      size_t size);
+
 #endif

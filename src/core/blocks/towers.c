@@ -8,6 +8,8 @@ void plim_tower_linear_new(plim_tape *t, plim_towers *w, const char *place, int6
                            const char *path, plim_dims shape, bool has_bias, plim_dtype dtype) {
   plim_tower_linear l = {.place = place, .index = index};
   l.linear = plim_linear_new(t, w->model, path, shape.at[0], shape.at[1], has_bias, dtype);
+  if (index >= 0) l.linear.weight->parts |= 1u << PLIM_PART_TOWERS;
+  if (index >= 0 && has_bias) l.linear.bias->parts |= 1u << PLIM_PART_TOWERS;
   if (!vec_push(&w->linears, l)) w->model->failed = true;
 }
 
@@ -38,6 +40,7 @@ void plim_towers_visit(const plim_towers *w, bool behind, plim_visit *visit, voi
 
 void plim_towers_add_lora(plim_tape *t, plim_towers *w, bool behind, const plim_lora *lora) {
   size_t end = behind ? w->linears.len : w->first_linears;
+  if (lora->leaves_towers) return;
   for (size_t i = behind ? w->first_linears : 0; i < end; i++) {
     plim_tower_linear *l = &w->linears.at[i];
     plim_lora_add_all(t, w->model, lora, l->place, l->index, &l->linear);

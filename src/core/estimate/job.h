@@ -24,7 +24,8 @@ typedef enum {
 // longest text that they accept. count 0: none.
 typedef struct {
   int64_t count;
-  uint64_t bytes; // of each
+  uint64_t bytes;        // of each
+  int64_t with_adapters; // how many there are in the same model with adapters
 } plim_rope_tables;
 
 enum { PLIM_MODELS = 2 }; // that one job can have

@@ -139,10 +139,15 @@ static bool has_no_logits_under_fsdp(const plim_job *job) {
   return plim_is_accelerates(&job->sharding) && job->recipe.loss != PLIM_LOSS_FULL;
 }
 
+// tests/truth/tune_models.json: torchtune's own models on one GPU.
 static bool is_in_eighths(const plim_job *job) {
   bool is_listed = job->recipe.loss == PLIM_LOSS_LISTED && !job->recipe.distils;
-  bool is_measured = job->copies_heads && job->sharding.strategy == PLIM_SHARD_NONE;
-  return (job->recipe.loss == PLIM_LOSS_EIGHTHS && !is_measured) || is_listed;
+  return (job->recipe.loss == PLIM_LOSS_EIGHTHS && !job->is_torchtune) || is_listed;
+}
+
+static bool shares_eighths(const plim_job *job) {
+  return job->recipe.loss == PLIM_LOSS_EIGHTHS && job->is_torchtune &&
+         job->sharding.strategy != PLIM_SHARD_NONE;
 }
 
 static bool is_contrastive(const plim_job *job) {
@@ -315,6 +320,8 @@ static const struct {
     {is_in_eighths,
      "torchtune's losses in eight chunks are modelled from their source code and were not checked "
      "against a measurement"},
+    {shares_eighths,
+     "torchtune's loss in eight chunks was checked against recordings only on one GPU"},
     {trains_more_elsewhere, "DoRA, biases, adapters on the head and modules trained in full "
                             "beside adapters were not checked against a measurement with quantised "
                             "weights or on several GPUs"},
@@ -324,14 +331,13 @@ static const struct {
     {compares_elsewhere, "training from preferences with quantised weights, with Liger-Kernel or "
                          "on several GPUs was not checked against a measurement"},
     {has_other_layers_of_torchtune,
-     "torchtune's attention, norms and rotary positions are predicted as those of transformers, "
-     "which was not checked for this architecture"},
+     "torchtune's norms and rotary positions are predicted as those of transformers, which was not "
+     "checked for this architecture"},
     {is_of_torchtune, "torchtune's loop and losses were checked against recordings, but only with "
                       "models of transformers"},
     {tunes_on_several,
-     "torchtune of 2026 is assumed on several GPUs, which keeps the embedding and the head "
-     "gathered "
-     "after the forward pass; 0.6 does not, and needs less memory than predicted"},
+     "on several GPUs, torchtune 0.7 keeps the embedding and the head gathered after the forward "
+     "pass; 0.6 does not, and needs less memory than predicted"},
     {shares_answers,
      "preference training under FSDP and ZeRO is predicted without the metrics that TRL gathers, "
      "and the head may stay gathered for too long: the run may need a little more or less memory"},

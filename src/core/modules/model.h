@@ -59,6 +59,7 @@ typedef struct {
   // Axolotl (loaders/adapter.py): "all-linear" is a list of the linear layers that exist, so stacked experts are not
   // among them; adapters on experts have no dropout.
   bool is_axolotls;
+  bool leaves_towers; // none in the towers of a multimodal model
 } plim_lora;
 
 #define PLIM_ALL_LINEAR "all-linear"
@@ -78,8 +79,14 @@ typedef struct {
 } plim_parameter_name;
 
 // Modules outside the layers that may be sharded separately: get_input_embeddings(), the base model's last norm,
-// get_output_embeddings().
-typedef enum { PLIM_PART_EMBEDDING, PLIM_PART_NORM, PLIM_PART_HEAD, PLIM_PARTS } plim_part;
+// get_output_embeddings(), and the layers of towers, which never run.
+typedef enum {
+  PLIM_PART_EMBEDDING,
+  PLIM_PART_NORM,
+  PLIM_PART_HEAD,
+  PLIM_PART_TOWERS,
+  PLIM_PARTS
+} plim_part;
 
 // A family embeds this as the first member of its own struct.
 typedef struct plim_model plim_model;

@@ -213,6 +213,35 @@ plim_tensor *plim_attend_eagerly(plim_tape *t, const plim_attending *how, plim_t
   return give(t, &out);
 }
 
+// torch.where of a triangle; each layer makes it again. The one for windows has five more of this size for a moment.
+static plim_tensor *mask_of_tune(plim_tape *t, int64_t length) {
+  plim_dims shape = dims(length, length);
+  plim_tensor *ones = empty(t, shape, PLIM_BOOL), *lower = empty(t, shape, PLIM_BOOL);
+  plim_consume(t, ones);
+  plim_tensor *upper = empty(t, shape, PLIM_BOOL), *mask = empty(t, shape, PLIM_FP32);
+  consume_all(t, lower, upper);
+  return mask;
+}
+
+// torchtune's models/gemma2/_attention.py: queries are scaled in place, and the float32 mask makes the scores float32.
+static plim_tensor *attend_capped_in_tune(plim_tape *t, plim_tensor *q, plim_tensor *k,
+                                          plim_tensor *v) {
+  int64_t groups = q->shape.at[1] / k->shape.at[1];
+  plim_tensor *keys = NULL, *values = NULL, *scores = NULL, *mask = NULL, *out = NULL;
+  plim_tape_at(t, "attention");
+  set(t, &keys, plim_repeat_kv(t, k, groups));
+  set(t, &values, plim_repeat_kv(t, v, groups));
+  set(t, &scores, matmul(t, q, transpose(t, keys, 2, 3)));
+  set(t, &mask, mask_of_tune(t, q->shape.at[2]));
+  cap(t, &scores);
+  set(t, &scores, add(t, scores, mask));
+  set(t, &scores, to(t, softmax(t, scores, PLIM_FP32), (plim_dtype)q->dtype));
+  set(t, &scores, matmul(t, scores, values));
+  set(t, &out, contiguous(t, transpose(t, scores, 1, 2)));
+  drop_all(t, &keys, &values, &mask, &scores);
+  return give(t, &out);
+}
+
 // The probabilities are a view of those that include the sinks.
 static plim_tensor *attend_with_sinks(plim_tape *t, const plim_attending *how, plim_tensor *q,
                                       plim_tensor *k, plim_tensor *v, plim_tensor *mask,
@@ -269,6 +298,7 @@ plim_tensor *plim_attend(plim_tape *t, const plim_attending *how, plim_tensor *q
                          plim_tensor *v, plim_tensor *mask, plim_tensor **weights) {
   if (how->sinks && how->kind == PLIM_ATTENTION_EAGER)
     return attend_with_sinks(t, how, q, k, v, mask, weights);
+  if (how->is_capped && plim_const_state(t)->copies_heads) return attend_capped_in_tune(t, q, k, v);
   if (how->kind == PLIM_ATTENTION_EAGER)
     return plim_attend_eagerly(t, how, q, k, v, NULL, mask, weights);
   if (how->kind == PLIM_ATTENTION_SDPA) return attend_by_kernel(t, how, q, k, v, mask);

@@ -120,12 +120,12 @@ static plim_err refuse_pair(plim_knob knob, plim_knob partner, const plim_choice
   return err;
 }
 
-// What the framework has in place of a value; NULL: nothing.
-static const char *instead_of(const plim_plan_request *r, plim_knob knob, const char *value) {
+// The row by which the framework does not have a value; NULL: there is none.
+static const plim_refused_pair *without_value(const plim_plan_request *r, plim_knob knob,
+                                              const char *value) {
   for (size_t i = 0; i < r->refused_count && value; i++) {
     const plim_refused_pair *x = &r->refused[i];
-    if (x->knob[0] == knob && x->knob[1] == knob && strcmp(x->values[0], value) == 0)
-      return x->instead;
+    if (x->knob[0] == knob && x->knob[1] == knob && strcmp(x->values[0], value) == 0) return x;
   }
   return NULL;
 }
@@ -136,11 +136,12 @@ static plim_err refuse(const plim_plan_request *r, plim_knob knob, const plim_ch
   if (partner != PLIM_KNOBS)
     return r->domains[partner].count ? refuse_together(r, error)
                                      : refuse_pair(knob, partner, choice, error);
-  plim_err err =
-      plim_fail(error, PLIM_ERR_ARGUMENT, "%s is not possible here%s%.150s",
-                setting_of(knob, choice->at[knob]).text, why->message[0] ? ": " : "", why->message);
-  const char *instead = instead_of(r, knob, plim_knob_value_name(knob, choice->at[knob]));
-  if (instead) plim_error_hint(error, "%s in place of it", instead);
+  const plim_refused_pair *lacks =
+      without_value(r, knob, plim_knob_value_name(knob, choice->at[knob]));
+  const char *reason = why->message[0] || !lacks ? why->message : lacks->why;
+  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "%s is not possible here%s%.150s",
+                           setting_of(knob, choice->at[knob]).text, *reason ? ": " : "", reason);
+  if (lacks && lacks->instead) plim_error_hint(error, "%s in place of it", lacks->instead);
   else plim_error_hint(error, "remove --fix and --try for %s", plim_knob_table[knob].name);
   return err;
 }

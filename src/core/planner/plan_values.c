@@ -227,6 +227,20 @@ static void set_optimizer(plim_recipe *c, const plim_optimizer *o) {
   c->optimizer = o;
 }
 
+// Adapters in a run that has none. Those of torchtune have the model's type, and its functions for them may make more
+// tables. No recipe for adapters steps in backward, or has a second model for DPO (recipes/lora_*.py).
+static void add_adapters(plim_job *job) {
+  plim_rope_tables *tables = job->rope_tables;
+  job->lora.targets = PLIM_ALL_LINEAR;
+  if (!job->is_torchtune) return;
+  job->lora.keeps_dtype = true;
+  job->recipe.steps_in_backward = false;
+  tables[0].count = tables[0].with_adapters;
+  if (job->recipe.method != PLIM_METHOD_DPO_TUNE) return;
+  job->recipe.reference = PLIM_REFERENCE_ADAPTER;
+  tables[1] = (plim_rope_tables){0};
+}
+
 plim_job plim_choice_job(const plim_plan_request *r, const plim_choice *choice) {
   plim_job job = r->job;
   plim_recipe *c = &job.recipe;
@@ -239,7 +253,7 @@ plim_job plim_choice_job(const plim_plan_request *r, const plim_choice *choice) 
   c->length = choice->at[PLIM_KNOB_SEQUENCE];
   set_loss(c, choice->at[PLIM_KNOB_CHUNKED_LOSS]);
   set_liger(c, choice->at[PLIM_KNOB_LIGER]);
-  if (!job.lora.rank) job.lora.targets = PLIM_ALL_LINEAR;
+  if (!job.lora.rank && choice->at[PLIM_KNOB_LORA_RANK]) add_adapters(&job);
   job.lora.rank = choice->at[PLIM_KNOB_LORA_RANK];
   job.weights = (plim_weights_kind)choice->at[PLIM_KNOB_QUANTISATION];
   set_sharding(r, &job, (plim_strategy)choice->at[PLIM_KNOB_STRATEGY],

@@ -31,7 +31,8 @@ typedef struct {
   plim_hook before_backward, after_backward;
 } fsdp_group;
 
-enum { FSDP_EMBEDDING, FSDP_TAIL, FSDP_ROOT, FSDP_OTHERS }; // groups after those of the layers
+// Groups after those of the layers. FSDP_TOWERS stands for a group of each layer of a tower: none is ever gathered.
+enum { FSDP_EMBEDDING, FSDP_TAIL, FSDP_TOWERS, FSDP_ROOT, FSDP_OTHERS };
 
 typedef struct fsdp {
   plim_shards shards;

@@ -34,7 +34,8 @@ static plim_dtype compute_dtype(const fsdp *f, const plim_tensor *p) {
 enum {
   EMBEDDING = 1u << PLIM_PART_EMBEDDING,
   NORM = 1u << PLIM_PART_NORM,
-  HEAD = 1u << PLIM_PART_HEAD
+  HEAD = 1u << PLIM_PART_HEAD,
+  TOWERS = 1u << PLIM_PART_TOWERS
 };
 
 static void find_tied(void *context, plim_tensor *p, size_t trained) {
@@ -54,7 +55,7 @@ static void choose_parts(fsdp *f, const plim_model *m) {
 
 static const fsdp_group *group_of(const fsdp *f, const plim_tensor *p) {
   if (p->layer) return &f->groups[p->layer - 1];
-  for (int i = FSDP_EMBEDDING; i <= FSDP_TAIL; i++)
+  for (int i = FSDP_EMBEDDING; i <= FSDP_TOWERS; i++)
     if (fsdp_other(f, i)->parts & p->parts) return fsdp_other(f, i);
   return fsdp_other(f, FSDP_ROOT);
 }
@@ -98,7 +99,7 @@ static void take(void *context, plim_tensor *p, size_t trained) {
 
 // A group of parts lists them in the order in which accelerate names them.
 static bool collect(fsdp_group *g, const plim_model *m) {
-  static const unsigned order[] = {NORM, EMBEDDING, HEAD};
+  static const unsigned order[] = {NORM, EMBEDDING, HEAD, TOWERS};
   gathering w = {g, 0, true};
   if (!g->parts) plim_each_parameter(m, take, &w);
   for (size_t i = 0; g->parts && i < sizeof order / sizeof *order; i++) {
@@ -128,6 +129,7 @@ static void free_whole(plim_tape *t, const fsdp *f, plim_tensor *p) {
 // All shards of a group exist before its whole parameters are freed.
 static bool cut_plainly(plim_tape *t, fsdp *f, const plim_model *m) {
   plim_tape_end_host(t);
+  fsdp_other(f, FSDP_TOWERS)->parts = f->how.shards_towers ? TOWERS : 0;
   for (size_t i = 0; i < f->count; i++) {
     fsdp_group *g = &f->groups[i];
     bool is_root = g == fsdp_other(f, FSDP_ROOT);

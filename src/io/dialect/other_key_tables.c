@@ -20,6 +20,7 @@
 #define ONLY .only =
 #define OFF .off =
 #define UNLESS .unless =
+#define TOGETHER_WITH .with =
 #define OF_SEVERAL .is_of_several = true
 #define END {.keys = NULL}
 
@@ -265,12 +266,16 @@ static const plim_other_key torchtune[] = {
 
   {.keys = "quantizer._component_", .effect = PLIM_EFFECT_READ, .what = "project_job_qat.c", ONLY "*Int8DynActInt4WeightQATQuantizer* *Int4WeightOnlyQATQuantizer*"},
   MORE("quantizer._component_", "quantisation-aware training of this kind", ONLY "*QAT*"),
-  MORE("model.encoder_trainable model.fusion_trainable", "training the part that sees images", OFF "frozen"),
-  EITHER("model._component_", "torchtune's own implementation of experts and their adapters", ONLY "*.llama4.lora_* *.llama4.qlora_*"),
-  EITHER("model._component_", "torchtune's own implementation of experts", ONLY "*.llama4.*"),
-  MORE("model._component_", "torchtune's own attention, which adds the mask in float32,", ONLY "*.gemma2.*"),
+  MORE("model.encoder_trainable", "training the part that sees images", OFF "frozen"),
+  // Llama 4's projection of images has adapters only with apply_lora_to_output (lora_llama4_vision_projection_head).
+  MORE("model.fusion_trainable", "training the part that sees images", OFF "frozen", UNLESS "model._component_=*.llama4.*lora_* model.apply_lora_to_output=false model.fusion_trainable=lora"),
+  LESS("model._component_", "routing each token to one expert, as torchtune does,", ONLY "*.llama4.*"),
+  MORE("model.apply_lora_to_mlp", "training adapters on the routed experts", ONLY "true", TOGETHER_WITH "model._component_=*.llama4.*lora_*"),
   READ("project_job.c", "optimizer_in_bwd"),
-  LESS("memory_efficient_fsdp_wrap custom_sharded_layers.*", "sharding the embedding and the head on their own"),
+  LESS("memory_efficient_fsdp_wrap", "sharding the embedding and the head on their own"),
+  // training/_distributed.py, get_shard_conditions: the names of modules, which models with images have below "decoder".
+  LESS("custom_sharded_layers.*", "sharding the embedding and the head on their own", ONLY "decoder.*"),
+  LESS("custom_sharded_layers.*", "sharding the embedding and the head on their own", UNLESS "model._component_=*.llama4.*"),
   EITHER("quantizer._component_ quantizer", "this way to quantise"),
   LESS("ac_mode", "recomputing the layers that ac_mode and ac_option select", ONLY "full selective"),
   READ("ac_mode", "ac_option"),

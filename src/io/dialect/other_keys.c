@@ -166,16 +166,31 @@ static bool is_flag(const plim_setting *setting) {
   return setting->group && !setting->is_aside && !strchr("$#", *setting->key);
 }
 
-// Whether the file has the other key with which the row does not apply.
-static bool is_lifted(const plim_settings *s, const plim_other_key *row) {
-  char key[PLIM_KEY_BYTES], value[128];
-  if (!row || !row->unless) return false;
-  size_t n = strcspn(row->unless, "=");
-  snprintf(key, sizeof key, "%.*s", (int)n, row->unless);
+// Whether the file has KEY=VALUE.
+static bool has_pair(const plim_settings *s, const char *pair, size_t size) {
+  char key[PLIM_KEY_BYTES], pattern[128], value[128];
+  size_t n = strcspn(pair, "=");
+  snprintf(key, sizeof key, "%.*s", (int)n, pair);
+  snprintf(pattern, sizeof pattern, "%.*s", (int)(size - n - 1), pair + n + 1);
   const plim_setting *other = plim_settings_find(s, key);
   if (!other) return false;
   plim_value_print(&other->value, value, sizeof value);
-  return fnmatch(row->unless + n + 1, value, FNM_CASEFOLD) == 0;
+  return fnmatch(pattern, value, FNM_CASEFOLD) == 0;
+}
+
+static bool has_pairs(const plim_settings *s, const char *pairs) {
+  for (const char *at = pairs; *at; at += strspn(at, " ")) {
+    size_t size = strcspn(at, " ");
+    if (!has_pair(s, at, size)) return false;
+    at += size;
+  }
+  return true;
+}
+
+// Whether other keys of the file make the row not apply.
+static bool is_lifted(const plim_settings *s, const plim_other_key *row) {
+  if (!row) return false;
+  return (row->unless && has_pairs(s, row->unless)) || (row->with && !has_pairs(s, row->with));
 }
 
 plim_key_kind plim_key_kind_of(const plim_settings *s, const plim_setting *setting,

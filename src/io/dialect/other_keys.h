@@ -29,8 +29,9 @@ typedef struct {
   // The row is about these values alone (with * and ?, separated by spaces), even if the key is a knob. NULL: about any
   // value that turns something on.
   const char *only;
-  // KEY=VALUE (with * and ?) of another key of the file with which nothing is missing. NULL: none.
-  const char *unless;
+  // KEY=VALUE (with * and ?) of other keys of the file, separated by spaces: if it has all of `unless`, nothing is missing,
+  // nor if it lacks one of `with`. NULL: none.
+  const char *unless, *with;
   bool is_of_several; // it does nothing on one GPU
   const char *off;    // more values that turn nothing on, besides false, 0, null, none, no and ""
 } plim_other_key;

@@ -127,7 +127,8 @@ WORDS(momentum, {"0", "-"}, {"0.0", "-"}, {"0.", "-"}, {"*", "?sgd-momentum"});
 WORDS(adafactor, {"true", "adafactor"}, {"false", "-"}, {"null", "-"});
 WORDS(any_adamw_8bit, {"*", "?adamw-8bit"});
 WORDS(any_paged_adamw_8bit, {"*", "?paged-adamw-8bit"});
-WORDS(fused, {"true", "adamw"}, {"false", "adamw-foreach"});
+// torch/optim/adamw.py takes foreach by default only if fused is None, too
+WORDS(fused, {"true", "adamw"}, {"false", "adamw-loop"}, {"null", "?adamw-foreach"});
 
 // ---- sharding
 WORDS(any_fsdp, {"full_shard", "fsdp"}, {"shard_grad_op", "fsdp"}, {"auto_wrap", "fsdp"}, {"*", "-"});

@@ -239,7 +239,8 @@ void plim_tables_of_builder(const char *function, plim_builder_tables *out) {
     if (fnmatch(tables_of[i].functions, function + n, 0) != 0) continue;
     bool has_adapters = without_adapter(dot + 1) != dot + 1;
     *out = tables_of[i].tables;
-    out->is_of_each_layer = has_adapters && !tables_of[i].is_shared_by_adapters;
+    out->is_of_each_adapted = !tables_of[i].is_shared_by_adapters;
+    out->is_of_each_layer = has_adapters && out->is_of_each_adapted;
     return;
   }
 }

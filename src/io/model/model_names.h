@@ -29,9 +29,10 @@ bool plim_model_of_builder(const char *function, char *out, size_t size);
 
 // The tables of cos and sin that the model of such a function keeps, float32 buffers.
 typedef struct {
-  int64_t positions;     // 0: none
-  int64_t widths;        // numbers per position for each element of a head
-  bool is_of_each_layer; // every layer has one
+  int64_t positions;       // 0: none
+  int64_t widths;          // numbers per position for each element of a head
+  bool is_of_each_layer;   // every layer has one
+  bool is_of_each_adapted; // with adapters, every layer has one
 } plim_builder_tables;
 void plim_tables_of_builder(const char *function, plim_builder_tables *out);
 

@@ -50,8 +50,9 @@ typedef struct {
   bool is_of_evaluation; // it configures an evaluation: the batch size of a val_dataloader
   bool
       is_faint; // Python: local to a function, or an unknown model; used only if nothing else sets the knob
-  size_t group;       // the number of the command that it is a word of; 0: not part of a command
-  bool is_aside;      // its command does not train: eval.py, convert.py
+  size_t group; // the number of the command that it is a word of; 0: not part of a command
+  bool
+      is_aside; // its command does not train: eval.py, convert.py; or torchtune's recipe does not read it
   bool is_unexported; // of a variable in a shell script: no export, so the programs do not see it
   uint32_t
       condition;     // Python: it takes effect if this condition holds, see conditions.h; 0: always

@@ -65,6 +65,63 @@ echo "== unpacking takes time that larger batches save"
 $PLIMSOLL plan builder.yaml --gpu 24GiB | grep -E "^micro_batch|^accumulate"
 ) 2>&1 || echo "exit $?"
 (
+part unadapted
+# Functions of qwen2 and qwen3 quantise only what has adapters: here all but keys; with adapters on queries, less.
+recipe most.yaml qwen3.lora_qwen3_8b_instruct "  quantize_base: True"
+sed "s/'v_proj', 'output_proj'//; s/mlp: True/mlp: False/" most.yaml >few.yaml
+for file in most few; do $PLIMSOLL plan $file.yaml --gpu 141GiB | grep "^weights"; done
+) 2>&1 || echo "exit $?"
+(
+part llama4
+# A frozen tower has neither adapters nor gathered layers; only the layers' attention would be quantised.
+recipe scout.yaml llama4.lora_llama4_scout_17b_16e '  apply_lora_to_output: False
+  fusion_trainable: "lora"' 
+sed -i 's/run lora_.* --config/run --nproc_per_node 8 lora_finetune_distributed --config/' scout.yaml
+echo "custom_sharded_layers: ['tok_embeddings']" >>scout.yaml
+$PLIMSOLL plan scout.yaml --gpu 80GiB --allow quantisation | grep -E -A2 "^note: scout|^note: *model|^now|^adapters|^--allow"
+sed -i "s/'tok_emb/'decoder.tok_emb/; s/to_output: False/to_output: True/" scout.yaml
+echo "== names of modules, and an adapted projection"
+$PLIMSOLL plan scout.yaml --gpu 80GiB | grep -E -A1 "fusion|custom"
+) 2>&1 || echo "exit $?"
+(
+part adapters
+# Those that a plan adds have the model's type and tables of their own, and their recipe does not step in backward.
+recipe one.yaml phi3.phi3_mini
+sed -i '/lora_[a-z]*:/d; /apply_lora/d; s/run lora_/run full_/; s/mulation_steps: 8/mulation_steps: 1/' one.yaml
+echo "optimizer_in_bwd: True" >>one.yaml
+$PLIMSOLL plan one.yaml --gpu 11GiB --allow lora_rank --fix lora_rank=16 | sed -n '/^lora_rank/p; /^to do/,$p'
+echo "== several GPUs"
+sed 's/run full_.* --config/run --nproc_per_node 2 full_finetune_distributed --config/' one.yaml >two.yaml
+$PLIMSOLL plan two.yaml --gpu 16GiB --allow lora_rank --fix lora_rank=16 | sed -n '/^lora_rank/p; /^to do/,/tune run/p'
+) 2>&1 || echo "exit $?"
+(
+part keys
+# Keys that the recipe does not read have no effect, and a plan does not set them.
+recipe kd.yaml llama3_2.lora_llama3_2_1b
+cat >>kd.yaml <<'EOF'
+teacher_model:
+  _component_: torchtune.models.llama3_1.llama3_1_8b
+enable_activation_offloading: True
+optimizer_in_bwd: True
+EOF
+sed -i 's/LinearCrossEntropyLoss/CEWithChunkedOutputLoss/; s/run lora_finetune/run knowledge_distillation/' kd.yaml
+for fix in micro_batch=2 offload=activations; do
+  $PLIMSOLL plan kd.yaml --gpu 80GiB --fix $fix | sed -n '/^note: kd/,/effect/p; /^now/p'
+done
+echo "== the same in a file of adapters, whose comment names the recipe for all parameters"
+recipe lora.yaml llama3_2.lora_llama3_2_1b
+sed -i 's/run lora_/run full_/' lora.yaml
+echo "optimizer_in_bwd: True" >>lora.yaml
+$PLIMSOLL plan lora.yaml --gpu 24GiB | sed -n '/^note: lora/,/effect/p'
+) 2>&1 || echo "exit $?"
+(
+part check
+# The comment names a recipe for one GPU; and no text is short enough.
+recipe one.yaml llama3.llama3_8b
+sed -i '/lora_[a-z]*:/d; /apply_lora/d; /tokenizer:/d; /max_seq_len/d' one.yaml
+$PLIMSOLL check one.yaml --gpu 40GiB | grep -E -A1 "^ok +batch|^WOULD|^NOT"
+) 2>&1 || echo "exit $?"
+(
 part dora
 recipe dora.yaml llama3.lora_llama3_8b "  use_dora: True"
 recipe both.yaml llama3.lora_llama3_8b "  use_dora: True

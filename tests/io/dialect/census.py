@@ -69,6 +69,8 @@ SAID = [
     ("llama_factory.yaml", "use_badam: true\n", "predicted as adamw, which needs more memory than the run"),
     ("torchtune.yaml", "loss:\n  _component_: torchtune.rlhf.loss.DPOLoss\n", "DPO as in torchtune's recipe"),
     ("torchtune.yaml", "teacher_model:\n  _component_: my.teacher\n", "no model is called \"my.teacher\""),
+    ("tune.yaml", "model:\n  _component_: torchtune.models.qwen2_5.qwen2_5_0_5b\noptimizer:\n  _component_: torch.optim.AdamW\n  fused: false\nbatch_size: 1\n",
+     "--optimizer adamw-loop"),
     ("torchtune.yaml", "optimizer_in_bwd: true\n", "must be 1 when the optimizer steps during backward"),
     ("tune.yaml", "model:\n  _component_: torchtune.models.phi3.phi3_mini\noptimizer:\n  _component_: torch.optim.AdamW\nbatch_size: 1\nenable_activation_offloading: true\n",
      "torchtune offloads activations only with checkpointing, and the search keeps what these files have"),

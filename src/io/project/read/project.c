@@ -578,6 +578,7 @@ plim_err plim_project_finish(plim_project *p, plim_error *error) {
   if (err) return err;
   plim_project_find_elsewhere(p);
   recognise(p);
+  plim_tune_leave_unread(p);
   plim_project_decide_conditions(p);
   err = read_recipes(p, error);
   for (int i = 0; i < PLIM_KNOBS && !err; i++) {

@@ -18,6 +18,10 @@ void plim_project_settle_world(plim_project *p);
 void plim_project_find_elsewhere(plim_project *p);
 // Holds the knobs that a framework does not let change beside other settings (project_rules.c).
 void plim_project_apply_rules(plim_project *p);
+// Sets keys of torchtune's files aside that their recipe does not read, with notes; and values that plans may not have for
+// that reason (tune_recipes.c).
+void plim_tune_leave_unread(plim_project *p);
+size_t plim_tune_refused(const plim_project *p, plim_refused_pair *out, size_t max);
 // Whether a path is that of a Jupyter notebook, and the code of one as a script, which the caller frees (project_notebook.c).
 bool plim_is_notebook(const char *path);
 plim_err plim_notebook_code(const char *text, size_t size, char **code, size_t *code_size,

@@ -10,6 +10,7 @@
 plim_key_kind plim_project_key_kind(const plim_project_file *f, const plim_setting *setting,
                                     const plim_other_key **row) {
   *row = NULL;
+  if (setting->is_aside && !setting->group) return PLIM_KEY_FREE; // tune_recipes.c
   bool is_own_flag = plim_is_command(f) && f->flags;
   if (is_own_flag || plim_setting_counts(&f->settings, setting) == PLIM_NO)
     return PLIM_KEY_NOT_ASKED;

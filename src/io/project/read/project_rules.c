@@ -69,6 +69,9 @@ static const rule rules[] = {
      "*QAT*", WITHOUT},
     {TUNE, "quantizer._component_", 0, PLIM_KNOB_QUANTISATION,
      "torchtune's quantisation-aware training takes plain weights alone", "*QAT*", WITH},
+    // models/llama4/_component_builders.py: lora_llama4_moe takes no quantize_base.
+    {TUNE, "model._component_", 0, PLIM_KNOB_QUANTISATION,
+     "torchtune does not quantise the experts of Llama 4", "*.llama4.*"},
 
     // Axolotl 0.19, utils/schemas/validation.py.
     {AXOLOTL, "activation_offloading", 0, PLIM_KNOB_CHECKPOINT,
@@ -240,7 +243,7 @@ static const struct {
 };
 
 size_t plim_project_refused(const plim_project *p, plim_refused_pair out[PLIM_MAX_REFUSED]) {
-  size_t count = 0;
+  size_t count = plim_tune_refused(p, out, PLIM_MAX_REFUSED);
   for (size_t i = 0; i < sizeof pairs / sizeof *pairs && count < PLIM_MAX_REFUSED; i++)
     if (pairs[i].dialect == p->dialect || pairs[i].dialect == ANY) out[count++] = pairs[i].pair;
   return count;

@@ -178,6 +178,7 @@ static launched of_command(const plim_project_file *f) {
   const char *line = plim_project_tune_command(f, &size, &l.line);
   if (line) l.each = count_behind(line, size, "--nproc_per_node");
   if (line) l.nodes = count_behind(line, size, "--nnodes");
+  if (line && !l.each && has(line, size, "_single_device")) l.each = 1;
   return l;
 }
 
@@ -216,6 +217,7 @@ static void take_comment(plim_project *p) {
     *world = defaulted(machines * l.each);
     if (nodes->origin == PLIM_ABSENT) *nodes = defaulted(machines);
     char of[48] = "";
+    if (machines * l.each == 1) return;
     if (machines > 1) snprintf(of, sizeof of, " on %lld machines", (long long)machines);
     plim_note_add(&p->notes, "assumed.gpus", "world",
                   "%lld GPUs%s, as in the launch command in this comment (--world N to change)",
