@@ -22,7 +22,8 @@ static void assume_batches(const job_args *args, job_request *r) {
   static const char *const masks[] = {[PLIM_MASK_NONE] = "no attention mask",
                                       [PLIM_MASK_ONES] = "an attention mask without padding",
                                       [PLIM_MASK_PAD] = "padding in every batch",
-                                      [PLIM_MASK_LONGEST] = "padding to the longest sample"};
+                                      [PLIM_MASK_LONGEST] = "padding to the longest sample",
+                                      [PLIM_MASK_PACKED] = "no attention mask"};
   long long length = (long long)r->job.recipe.length;
   plim_method method = r->job.recipe.method;
   if (method == PLIM_METHOD_REWARD)
@@ -50,6 +51,14 @@ static void assume_batches(const job_args *args, job_request *r) {
 void job_note_packed_length(job_request *r) {
   plim_note_reword(&r->notes, "assumes.lengths", "samples are packed to sequences of %lld tokens",
                    (long long)r->job.recipe.length);
+}
+
+void job_note_packed_rows(job_request *r) {
+  plim_note_reword(&r->notes, "assumes.lengths",
+                   "samples are packed to rows of %lld tokens (micro batch x sequence length), "
+                   "which all see each other",
+                   (long long)(r->job.recipe.batch * r->job.recipe.length));
+  plim_note_reword(&r->notes, "assumes.mask", "an attention mask of ones");
 }
 
 static void assume_text(const job_args *args, job_request *r) {

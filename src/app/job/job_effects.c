@@ -112,7 +112,7 @@ static bool can_move_parameters(const job_args *a, const job_request *r) {
 
 static bool has_liger(const job_args *a, const job_request *r) {
   (void)a;
-  return plim_config_whole(&r->job.model)->has_liger;
+  return plim_config_has_liger(&r->job.model);
 }
 
 static bool runs_packages(const job_args *a, const job_request *r) {

@@ -21,6 +21,15 @@ static unsigned kernels_of(const job_args *args, const plim_job *job) {
   return is_left && args->lora_kernels & JOB_KERNELS_BY_ITSELF ? 0 : args->lora_kernels;
 }
 
+// matmul_lora (kernels/lora.py) adds in place the product of bf16 that autocast made and a matrix in the dtype of the hidden
+// states. These become float32 if the activation returns float32, as that of transformers without its package does under
+// autocast (activations.py, _xielu_python): bitsandbytes' Linear4bit returns the dtype of its input.
+static bool has_wide_states(const plim_job *job) {
+  bool is_four_bit = job->weights != PLIM_WEIGHTS_PLAIN && job->weights != PLIM_WEIGHTS_INT8;
+  return is_four_bit && job->recipe.autocast != PLIM_BOOL &&
+         job->model.activation == PLIM_ACT_XIELU;
+}
+
 // apply_lora_kernel_patches takes only PeftModelForCausalLM; loaders/adapter.py gives heads with labels another class.
 const char *job_kernels_stop(const job_args *args, const plim_job *job) {
   unsigned kernels = kernels_of(args, job);
@@ -29,19 +38,37 @@ const char *job_kernels_stop(const job_args *args, const plim_job *job) {
   if (kernels & JOB_KERNELS_ATTENTION && theirs != PLIM_LORA_KERNELS_WORK)
     return "do not know the attention of this architecture";
   if (theirs == PLIM_LORA_KERNELS_FAIL) return "do not find the layers of this architecture";
+  if (has_wide_states(job))
+    return "fail on float32 hidden states, which xIELU leaves behind 4-bit layers unless the "
+           "package xielu is installed";
   bool has_labels = job->model.head == PLIM_HEAD_TEXTS || job->model.head == PLIM_HEAD_TOKENS;
   return has_labels ? "take only language models, not heads with labels" : NULL;
 }
 
+// find_self_attn_in_layer passes over attention that lacks one of these layers, adapted or not.
+static bool finds_attention(const plim_job *job) {
+  static const plim_paths layers[] = {
+      {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj"}};
+  plim_lora everywhere = {.targets = PLIM_ALL_LINEAR};
+  return plim_lora_adapts(&job->model, &everywhere, layers, 1) != 0;
+}
+
 // A kernel replaces the linear layers of a set only if all of them have adapters.
 static bool replace_any(unsigned kernels, const plim_job *job) {
+  enum { MLP = 1, QKV = 2, OUTPUT = 4, DELTA = 8 }; // bits of the sets
   static const plim_paths sets[] = {{"mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"},
                                     {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"},
                                     {"self_attn.o_proj"},
                                     {"linear_attn.in_proj_qkv"}};
   unsigned found = plim_lora_adapts(&job->model, &job->lora, sets, sizeof sets / sizeof *sets);
-  return (kernels & JOB_KERNELS_MLP && found & 1) ||
-         (kernels & JOB_KERNELS_ATTENTION && found & ~1u);
+  if (found & (QKV | OUTPUT) && !finds_attention(job)) found &= ~(unsigned)(QKV | OUTPUT);
+  return (kernels & JOB_KERNELS_MLP && found & MLP) ||
+         (kernels & JOB_KERNELS_ATTENTION && found & (QKV | OUTPUT | DELTA));
+}
+
+bool job_kernels_run(const job_args *args, const plim_job *job) {
+  unsigned kernels = kernels_of(args, job);
+  return kernels && !job_kernels_stop(args, job) && replace_any(kernels, job);
 }
 
 // They keep fewer activations.
@@ -54,7 +81,7 @@ void job_note_kernels(const job_args *args, job_request *r) {
                   "Axolotl's LoRA kernels%s %s: the run stops before it trains; set "
                   "lora_qkv_kernel: false, lora_o_kernel: false and lora_mlp_kernel: false",
                   by_itself, why);
-  else if (kernels && replace_any(kernels, &r->job))
+  else if (job_kernels_run(args, &r->job))
     plim_note_add(&r->notes, "unmodelled.lora_kernels", NULL,
                   "Axolotl's LoRA kernels%s are not modelled; the run needs less memory than "
                   "predicted",

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "experts.h"
 #include "family.h"
 #include "job_options.h"
 #include "modules.h"
@@ -25,6 +26,21 @@ refuse_number(plim_error *error, const char *example, const char *format, ...) {
   plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "%s", message);
   plim_error_hint(error, "%s", example);
   return err;
+}
+
+// Layers of experts in transformers 4 are stacked parameters in 5, and so peft's _convert_peft_config_moe moves adapters on
+// layers of these names, also of a shared expert, to those of all experts.
+static void note_experts(job_request *r) {
+  int64_t gate_up, down;
+  if (plim_lora_is_everywhere(&r->job.lora)) return;
+  plim_experts_ranks(&r->job.model, &r->job.lora, &gate_up, &down);
+  if (gate_up && down)
+    plim_note_add(&r->notes, "reads.expert_targets", "lora-targets",
+                  "peft takes targets with the names of an expert's layers for the parameters of "
+                  "all %lld experts: they get adapters of rank %lld on gate_up_proj and %lld on "
+                  "down_proj%s",
+                  (long long)r->job.model.experts, (long long)gate_up, (long long)down,
+                  r->job.model.shared_width ? ", and the shared expert gets none" : "");
 }
 
 plim_err job_understand_lora(const job_args *args, job_request *r, plim_error *error) {
@@ -51,6 +67,7 @@ plim_err job_understand_lora(const job_args *args, job_request *r, plim_error *e
   plim_lora_unmatched other;
   plim_err err = plim_lora_check(&r->job.model, &r->job.lora, &other, error);
   r->unmatched_targets = other.count;
+  if (!err) note_experts(r);
   if (err || !other.count) return err;
   const char *meant = other.count == 1 ? other.closest : NULL;
   plim_note_add(&r->notes, "reads.lora_targets", "lora-targets",

@@ -194,7 +194,8 @@ extern const char *const job_heads[]; // "default", then plim_head_names
    "none: no mask, as for packed data\n"                                                           \
    "ones: an all-ones mask, which transformers discards\n"                                         \
    "pad: padding in every batch, as with a fixed length\n"                                         \
-   "longest: pads to the longest sequence in the batch", plim_mask_names},                   \
+   "longest: pads to the longest sequence in the batch\n"                                          \
+   "packed: no mask, and position ids that begin again with each sample of a row", plim_mask_names}, \
   {"optimizer", 'o', "NAME", CLI_STRING, AT(optimizer), "adamw (fused), adamw-foreach, adamw-8bit, sgd, lion, ... or a name that " \
    "TrainingArguments accepts (default: adamw)", NULL},                                            \
   {"projection-rank", 0, "N", CLI_UINT, AT(projection_rank),                                       \
@@ -362,11 +363,15 @@ void job_note_assumptions(const job_args *args, job_request *r);
 void job_note_family(const job_args *args, job_request *r);
 // Axolotl's LoRA kernels (job_kernels.c): why a run with them stops; NULL: it does not.
 const char *job_kernels_stop(const job_args *args, const plim_job *job);
+// Whether they run, and replace anything.
+bool job_kernels_run(const job_args *args, const plim_job *job);
 // The keys that turn them off.
 #define JOB_KERNELS_OFF "lora_qkv_kernel: false\nlora_o_kernel: false\nlora_mlp_kernel: false\n"
 void job_note_kernels(const job_args *args, job_request *r);
 // Says that samples are packed, instead of that each has the full length.
 void job_note_packed_length(job_request *r);
+// Says that they are packed to rows as long as the whole micro batch, without a mask between them.
+void job_note_packed_rows(job_request *r);
 // States the length that a plan chose, where it is not the run's own.
 void job_note_planned_length(job_request *r, int64_t length);
 

@@ -146,6 +146,8 @@ void project_job_narrow_releases(project_job *p, job_args *args);
 // Whether the files load a model without saying in which dtype; then the version of transformers decides.
 bool project_job_leaves_dtype(const project_job *p, const job_args *args);
 void project_job_fill_ecosystem(project_job *p, job_args *args);
+// Whether Axolotl's plugin trains a diffusion language model.
+bool project_job_diffuses(const project_job *p);
 // Whether Axolotl's plugin replaces the loss by Cut Cross Entropy, which never has all logits.
 bool project_job_cuts_loss(const project_job *p);
 // Whether the loss is left to TRL, and its version is known and computes all logits at once.

@@ -510,12 +510,23 @@ static void note_targets(project_job *p, const job_args *a) {
        "layer; predicted as with lora_target_linear: true, which needs more memory");
 }
 
+bool project_job_diffuses(const project_job *p) {
+  for (size_t i = 0; i < p->project.files.len; i++) {
+    const plim_settings *s = &p->project.files.at[i]->settings;
+    for (size_t k = 0; k < s->at.len; k++)
+      if (strncmp(s->at.at[k].key, "plugins", 7) == 0 && has_word(&s->at.at[k], "DiffusionPlugin"))
+        return p->project.dialect == PLIM_DIALECT_AXOLOTL;
+  }
+  return false;
+}
+
 // loaders/patch_manager.py, _apply_sdpa_varlen_patch; where it does not apply, transformers makes a mask of the positions.
 static void note_packed_sdpa(project_job *p, const job_args *a) {
   const plim_run_settings *r = &p->run;
   bool is_packed = strcmp(r->packing.text, "on") == 0;
   bool is_sdpa = r->attention.origin == PLIM_EXPLICIT && strcmp(r->attention.text, "sdpa") == 0;
   if (p->project.dialect != PLIM_DIALECT_AXOLOTL || !is_packed || !is_sdpa || a->attention) return;
+  if (project_job_diffuses(p)) return; // its mask is of ones
   note(p, "unmodelled.packed_sdpa", "attention",
        "with sdpa, Axolotl separates packed samples by PyTorch's varlen_attn, which copies "
        "queries, keys and values (models with sliding windows: by a mask); neither is modelled: "

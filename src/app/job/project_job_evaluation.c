@@ -153,7 +153,8 @@ void project_job_drop_lengths(project_job *p, job_args *args) {
 }
 
 void project_job_note_batches(const project_job *p, job_request *r) {
-  if (is_packed(p)) job_note_packed_length(r);
+  if (is_packed(p) && project_job_diffuses(p)) job_note_packed_rows(r);
+  else if (is_packed(p)) job_note_packed_length(r);
 }
 
 // A peak in the optimizer's step has temporaries, too, so its states are then left out.

@@ -67,6 +67,21 @@ static const struct {
     {PLIM_DIALECT_TORCHTUNE, PLIM_KNOB_CHECKPOINT, "on",
      "ac_mode: null\n"
      "enable_activation_checkpointing: True\n"},
+    // loaders/model.py, _set_quantization_config: 4 bits only with qlora, 8 bits also with lora.
+    {PLIM_DIALECT_AXOLOTL, PLIM_KNOB_QUANTISATION, "nf4",
+     "adapter: qlora\n"
+     "load_in_8bit: false\n"
+     "load_in_4bit: true\n"
+     "bnb_config_kwargs:\n"
+     "  bnb_4bit_use_double_quant: false\n"},
+    {PLIM_DIALECT_AXOLOTL, PLIM_KNOB_QUANTISATION, "nf4-double",
+     "adapter: qlora\n"
+     "load_in_8bit: false\n"
+     "load_in_4bit: true\n"},
+    {PLIM_DIALECT_AXOLOTL, PLIM_KNOB_QUANTISATION, "int8",
+     "adapter: lora\n"
+     "load_in_8bit: true\n"
+     "load_in_4bit: false\n"},
 };
 
 const char *file_lines_for(plim_dialect dialect, plim_knob knob, const plim_value *value) {

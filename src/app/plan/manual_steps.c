@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "family.h"
 #include "plan_launch.h"
 
 enum { LINES_BYTES = 1024 };
@@ -158,6 +159,11 @@ static const char axolotl_cut[] = "plugins:\n"
                                   "  - axolotl.integrations.cut_cross_entropy."
                                   "CutCrossEntropyPlugin\n";
 
+// PATCH_FNS of cut-cross-entropy lacks the model (integrations/cut_cross_entropy/__init__.py, patch_llama_like).
+static const char generic_cut[] =
+    ", though Axolotl has only a generic patch for this model and says "
+    "that it may not work as expected";
+
 // The lines that add adapters to a file of the framework. lora_alpha does not affect memory.
 static const struct {
   plim_dialect dialect;
@@ -239,14 +245,33 @@ static plim_err add_adapters(const maker *m) {
                          "lora_rank %d: add to %s", rank, adapter_lines[row].file);
 }
 
+// Lines of the framework's own file; NULL: there are none.
+static const char *own_lines(const maker *m, plim_knob knob, const plim_value *value) {
+  plim_dialect dialect = is_tune(m)      ? PLIM_DIALECT_TORCHTUNE
+                         : is_axolotl(m) ? PLIM_DIALECT_AXOLOTL
+                                         : PLIM_DIALECTS;
+  return file_lines_for(dialect, knob, value);
+}
+
 // Lines to paste for a setting: into a file of the framework, or into a script.
 static bool lines_for(const maker *m, plim_knob knob, const plim_value *value, const char **where,
                       char *lines, size_t size) {
-  if (!is_tune(m)) return code_lines_for(knob, value, where, lines, size);
-  const char *own = file_lines_for(PLIM_DIALECT_TORCHTUNE, knob, value);
-  *where = "in torchtune's file, set";
+  const char *own = own_lines(m, knob, value);
+  if (!own && !is_tune(m)) return code_lines_for(knob, value, where, lines, size);
+  *where = is_tune(m) ? "in torchtune's file, set" : "in your Axolotl file, set";
   snprintf(lines, size, "%s", own ? own : "");
   return own != NULL;
+}
+
+// Axolotl turns them on by itself for 4 bits, and not for 8.
+static const char *kernels_beside(const maker *m, plim_knob knob) {
+  plim_job now = plim_choice_job(&m->c->asked, present(m)),
+           next = plim_choice_job(&m->c->asked, planned(m));
+  bool are_new = knob == PLIM_KNOB_QUANTISATION && job_kernels_run(m->r->args, &next) &&
+                 !job_kernels_run(m->r->args, &now);
+  return are_new ? "Axolotl then turns on its LoRA kernels, with which the run needs less memory "
+                   "than predicted; "
+                 : "";
 }
 
 // Strategy and offload are part of the launch steps.
@@ -264,21 +289,25 @@ static plim_err add_setting(const maker *m, plim_knob knob, const plim_value *va
                            "%s %s: the accelerate.yaml below turns it on", name, text);
   plim_err err = PLIM_OK;
   bool is_plugin = knob == PLIM_KNOB_LIGER && is_axolotl(m);
+  bool is_generic = plim_config_whole(&m->c->asked.job.model)->axolotl_loss_is_generic;
   if (knob == PLIM_KNOB_LORA_RANK && adds_adapters(m)) return add_adapters(m);
   if (knob == PLIM_KNOB_QUANTISATION && adds_adapters(m)) return PLIM_OK; // they are one step
   if (knob == PLIM_KNOB_CHUNKED_LOSS && is_axolotl(m))
     return manual_step_add(m->out, "setting", knob, axolotl_cut, m->error,
-                           "for %s %s, turn on Cut Cross Entropy, which needs no more memory: "
+                           "for %s %s, turn on Cut Cross Entropy, which needs no more memory%s: "
                            "install Axolotl's fork of cut-cross-entropy (Axolotl says how when it "
                            "is missing) and add to your Axolotl file",
-                           name, text);
+                           name, text, is_generic ? generic_cut : "");
   if (is_plugin)
     err = manual_step_add(m->out, "setting", knob, axolotl_liger, m->error,
                           "%s %s: add to your Axolotl file", name, text);
   else if (lines_for(m, knob, value, &where, lines, sizeof lines))
-    err = manual_step_add(m->out, "setting", knob, lines, m->error, "%s %s: %s", name, text, where);
+    err = manual_step_add(m->out, "setting", knob, lines, m->error, "%s %s: %s%s", name, text,
+                          kernels_beside(m, knob), where);
   else return PLIM_OK; // without code, it is joined with settings of the same reason
-  return err || !reason || is_tune(m) ? err : manual_step_why(m->out, reason, m->error);
+  return err || !reason || is_tune(m) || own_lines(m, knob, value)
+             ? err
+             : manual_step_why(m->out, reason, m->error);
 }
 
 // Settings that cannot be written for the same reason become one step: "micro_batch 20, accumulate 2". Returns the index

@@ -209,7 +209,9 @@ static plim_tensor *mlp_fused(plim_tape *t, const plim_decoder_layer *l, plim_te
   plim_tensor *up = NULL, *gate = NULL;
   plim_tensor *both = plim_linear_forward(t, &l->gate_up_proj, x);
   split(t, both, &gate, &up);
-  set(t, &up, mul(t, up, plim_activate(t, l->m->c.activation, gate)));
+  if (plim_tape_uses_liger(t)) // LigerPhi3SwiGLUMLP; its function copies what is not contiguous
+    set(t, &up, plim_liger_swiglu(t, contiguous(t, gate), contiguous(t, up)));
+  else set(t, &up, mul(t, up, plim_activate(t, l->m->c.activation, gate)));
   plim_tensor *out = plim_linear_forward(t, &l->down_proj, up);
   drop_all(t, &up, &gate);
   return out;

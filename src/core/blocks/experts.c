@@ -127,6 +127,14 @@ bool plim_experts_are_targets(const plim_config *c, const plim_lora *lora) {
   return false;
 }
 
+void plim_experts_ranks(const plim_config *c, const plim_lora *lora, int64_t *gate_up,
+                        int64_t *down) {
+  const plim_mixture *kind = c->experts ? c->family->mixture : NULL;
+  bool has_former = kind && kind->former;
+  *gate_up = has_former && is_target(kind, lora, FORMER_GATE) ? 2 * lora->rank : 0;
+  *down = has_former && is_target(kind, lora, FORMER_DOWN) ? lora->rank : 0;
+}
+
 bool plim_experts_split_target(const plim_config *c, const plim_lora *lora) {
   const plim_mixture *kind = c->experts ? c->family->mixture : NULL;
   return kind && kind->former &&

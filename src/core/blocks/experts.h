@@ -75,6 +75,9 @@ bool plim_experts_assemble(plim_tape *t, plim_model *m, const plim_experts *e, p
 // then. Two are stacked in gate_up, which gets twice the rank.
 void plim_experts_add_lora(plim_tape *t, plim_model *m, plim_experts *e, const plim_lora *lora);
 bool plim_experts_are_targets(const plim_config *c, const plim_lora *lora);
+// The ranks of the adapters on gate_up and down; 0: none.
+void plim_experts_ranks(const plim_config *c, const plim_lora *lora, int64_t *gate_up,
+                        int64_t *down);
 bool plim_experts_split_target(const plim_config *c,
                                const plim_lora *lora); // gate without up, or up without gate
 

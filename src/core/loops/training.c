@@ -225,7 +225,12 @@ void train_load_labels(plim_tape *t, const plim_model *m, const plim_recipe *r, 
   set(t, &b->ends, ends);
 }
 
+bool train_gives_mask(const plim_recipe *r) {
+  return r->mask != PLIM_MASK_NONE && r->mask != PLIM_MASK_PACKED;
+}
+
 plim_mask_kind train_mask_of(const plim_recipe *r) {
+  if (!train_gives_mask(r)) return PLIM_MASK_NONE;
   if (r->mask != PLIM_MASK_LONGEST) return r->mask;
   return r->batch > 1 ? PLIM_MASK_PAD : PLIM_MASK_ONES;
 }
@@ -235,7 +240,7 @@ static void load_batch(plim_tape *t, const plim_model *m, const plim_recipe *r, 
   plim_dims shape = train_ids_shape(m, r);
   plim_batch fresh = {0};
   set(t, &fresh.ids, train_copied(t, shape));
-  if (r->mask != PLIM_MASK_NONE) set(t, &fresh.mask, train_copied(t, shape));
+  if (train_gives_mask(r)) set(t, &fresh.mask, train_copied(t, shape));
   if (!m->is_bare) train_load_labels(t, m, r, &fresh);
   set(t, &b->ids, give(t, &fresh.ids));
   set(t, &b->mask, give(t, &fresh.mask));
@@ -322,7 +327,7 @@ static void chunked_step(plim_tape *t, plim_model *m, const plim_recipe *r, vari
                          bool is_last) {
   plim_dims shape = dims(r->batch, r->length);
   set(t, &v->batch.ids, train_copied(t, shape));
-  if (r->mask != PLIM_MASK_NONE) set(t, &v->batch.mask, train_copied(t, shape));
+  if (train_gives_mask(r)) set(t, &v->batch.mask, train_copied(t, shape));
   v->batch.mask_kind = train_mask_of(r);
   v->batch.attention = r->attention;
   v->batch.checkpoint = r->checkpoint;
@@ -374,9 +379,9 @@ static void load_bare_batch(plim_tape *t, const plim_model *m, const plim_recipe
                             plim_batch *b) {
   plim_dims shape = train_ids_shape(m, r);
   set(t, &b->ids, train_copied(t, shape));
-  if (r->mask != PLIM_MASK_NONE) set(t, &b->mask, train_copied(t, shape));
+  if (train_gives_mask(r)) set(t, &b->mask, train_copied(t, shape));
   if (has_targets(m, r) || m->label_head) train_load_labels(t, m, r, b);
-  b->mask_kind = r->mask;
+  b->mask_kind = train_mask_of(r);
   b->attention = r->attention;
   b->checkpoint = r->checkpoint;
   b->loss = r->loss;
@@ -496,6 +501,7 @@ bool plim_train(plim_tape *t, plim_model *m, const plim_recipe *recipe) {
   bool ok = state && grouped;
   plim_optimizer_prepare(m, recipe->optimizer, &recipe->projection);
   plim_tape_set_padding(t, recipe->padding);
+  plim_tape_set_packing(t, recipe->mask == PLIM_MASK_PACKED);
   plim_state(t)->wraps_layers = recipe->wraps_layers;
   plim_state(t)->has_bitsandbytes |= plim_optimizer_is_bitsandbytes(recipe->optimizer);
   plim_state(t)->partly = m->is_partly_trained ? m : NULL;

@@ -11,6 +11,7 @@ plim_dims train_ids_shape(const plim_model *m, const plim_recipe *r);
 // A part of the batch, copied from the host.
 plim_tensor *train_copied(plim_tape *t, plim_dims shape);
 void train_load_labels(plim_tape *t, const plim_model *m, const plim_recipe *r, plim_batch *b);
+bool train_gives_mask(const plim_recipe *r);
 plim_mask_kind train_mask_of(const plim_recipe *r);
 // model(**batch), with saved tensors kept where the recipe asks for.
 plim_tensor *train_call_model(plim_tape *t, plim_model *m, const plim_recipe *r,

@@ -874,6 +874,11 @@ bool plim_config_turns(const plim_config *c, int64_t layer) {
   return !c->unturned_pattern || (layer + 1) % c->unturned_pattern != 0;
 }
 
+// Liger's rotary positions turn whole heads (monkey_patch.py, apply_liger_kernel_to_nemotron).
+bool plim_config_has_liger(const plim_config *c) {
+  return plim_config_whole(c)->has_liger && plim_config_rotary_width(c) == c->head_dim;
+}
+
 int64_t plim_config_rotary_width(const plim_config *c) {
   if (c->family->has_latent_attention) return c->rotary_width;
   if (!c->family->turns_part_of_head) return c->head_dim;

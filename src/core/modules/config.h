@@ -200,6 +200,8 @@ typedef struct {
 
 // The row of the whole model: plim_config.outer, or else the family.
 const plim_family *plim_config_whole(const plim_config *c);
+// Whether Liger-Kernel's modules are modelled for it.
+bool plim_config_has_liger(const plim_config *c);
 
 // One key of config.json: a number (a bool is 0 or 1), null or a text. Keys that do not affect
 // memory are ignored. The keys inside "rope_scaling", "rope_parameters" and "text_config" are given like the

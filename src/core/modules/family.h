@@ -218,6 +218,8 @@ struct plim_family {
   // Axolotl has neither Liger-Kernel nor Cut Cross Entropy for it (model_support/, Unsupported). Its generic patch
   // (integrations/cut_cross_entropy) calls self.model, which older models name otherwise.
   bool axolotl_has_no_loss;
+  bool
+      axolotl_loss_is_generic; // Cut Cross Entropy has only that generic patch (README.md of the integration)
   plim_lora_kernels axolotl_lora_kernels;
   // LLaMA-Factory's own choice of attention (model/model_utils/attention.py): eager if flash-attn is not installed, and a
   // kernel of the Hub.

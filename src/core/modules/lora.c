@@ -379,19 +379,35 @@ static void copy_scale(plim_tape *t, const plim_tensor *scale) {
   plim_consume(t, k_like(t, scale));
 }
 
+static size_t place_among(const plim_tensors *list, const plim_tensor *p) {
+  size_t i = 0;
+  while (i < list->len && list->at[i] != p) i++;
+  return i;
+}
+
+// The trained parameters before the table of tokens: adapters of towers, which were built before the language model.
+static size_t count_before_table(const plim_model *m, size_t table) {
+  size_t i = 0;
+  while (i < m->parameters.len && m->parameters.at[i]->behind &&
+         place_among(&m->frozen, m->parameters.at[i]->behind) < table)
+    i++;
+  return i;
+}
+
 // The family refers to its embedding by a pointer of its own, so this tensor becomes the copy and a new one the
-// original. The embedding is the first parameter of every family.
+// original.
 static void save_embedding(plim_tape *t, plim_model *m) {
-  plim_tensor *table = m->frozen.at[0], *copy = copy_of(t, m, table);
+  size_t place = place_among(&m->frozen, m->table), first = count_before_table(m, place);
+  plim_tensor *table = m->table, *copy = copy_of(t, m, table);
   if (m->table_scale) copy_scale(t, m->table_scale);
   plim_tensor taken = *table;
   bool is_tied = m->head == table;
   *table = *copy, *copy = taken;
   table->behind = copy;
-  m->frozen.at[0] = copy;
+  m->frozen.at[place] = copy;
   if (is_tied) m->head = copy;
   if (!vec_push(&m->parameters, table)) m->failed = true;
-  for (size_t i = m->parameters.len - 1; i > 0 && !m->failed; i--) {
+  for (size_t i = m->parameters.len - 1; i > first && !m->failed; i--) {
     m->parameters.at[i] = m->parameters.at[i - 1];
     m->parameters.at[i - 1] = table;
   }
@@ -433,7 +449,7 @@ void plim_lora_end(plim_tape *t, plim_model *m, const plim_lora *lora) {
   if (!is_late) plim_label_head_save(t, m);
   adapt_head(t, m, lora);
   bool has_both = m->frozen.len && m->head;
-  if (m->frozen.len && names_one_of(lora->saved, embeddings)) save_embedding(t, m);
+  if (m->frozen.len && m->table && names_one_of(lora->saved, embeddings)) save_embedding(t, m);
   if (has_both && names_one_of(lora->saved, heads)) save_head(t, m);
   if (!lora->keeps_dtype) widen(t, m);
   if (is_late) plim_label_head_save(t, m);

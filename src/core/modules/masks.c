@@ -16,7 +16,8 @@ const char *const plim_attention_names[PLIM_ATTENTION_KINDS + 1] = {
 const char *const plim_mask_names[PLIM_MASK_KINDS + 1] = {[PLIM_MASK_NONE] = "none",
                                                           [PLIM_MASK_ONES] = "ones",
                                                           [PLIM_MASK_PAD] = "pad",
-                                                          [PLIM_MASK_LONGEST] = "longest"};
+                                                          [PLIM_MASK_LONGEST] = "longest",
+                                                          [PLIM_MASK_PACKED] = "packed"};
 
 static plim_tensor *scalar(plim_tape *t, plim_dtype dtype) {
   return empty(t, (plim_dims){0}, dtype);

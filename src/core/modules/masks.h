@@ -15,12 +15,13 @@ typedef enum {
   PLIM_MASK_ONES,    // a mask of all ones, which transformers detects and drops
   PLIM_MASK_PAD,     // a mask with padding
   PLIM_MASK_LONGEST, // in a recipe: padded to the batch's longest, so a batch of 1 has no padding
+  PLIM_MASK_PACKED,  // in a recipe: none is given, and position ids begin again with each sample
   PLIM_MASK_KINDS
 } plim_mask_kind;
 
 // Tables of names end with NULL.
 extern const char *const plim_attention_names[PLIM_ATTENTION_KINDS + 1]; // "sdpa", "eager", "flash"
-extern const char *const plim_mask_names[PLIM_MASK_KINDS + 1]; // "none", "ones", "pad", "longest"
+extern const char *const plim_mask_names[PLIM_MASK_KINDS + 1];           // "none", "ones", ...
 
 // create_causal_mask: the mask for attention, floating; NULL if none is needed. `given` is the batch's attention_mask
 // (or NULL), `positions` the position ids (NULL if the model has none).

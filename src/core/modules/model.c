@@ -50,7 +50,9 @@ plim_tensor *plim_model_random(plim_tape *t, plim_model *m, plim_dims shape, pli
 
 plim_tensor *plim_model_table(plim_tape *t, plim_model *m, plim_dims shape, plim_dtype dtype,
                               bool has_padding_row) {
-  return parameter(t, m, shape, dtype, has_padding_row ? PLIM_BY_KERNEL : PLIM_BY_RANDOM_KERNEL);
+  m->table =
+      parameter(t, m, shape, dtype, has_padding_row ? PLIM_BY_KERNEL : PLIM_BY_RANDOM_KERNEL);
+  return m->table;
 }
 
 void plim_model_name(plim_model *m, const char *path, const char *end) {

@@ -113,7 +113,7 @@ struct plim_model {
   plim_tensor *head_a, *head_b;  // of an adapter on the head; NULL: none
   double head_dropout;           // of that adapter
   vec(plim_tensor *) parameters; // trained ones, in the order of model.parameters()
-  vec(plim_tensor *) frozen;     // parameters frozen by adapters
+  plim_tensors frozen;           // parameters frozen by adapters
   const char *place;             // of its list of layers, "model.layers"; NULL: names are not known
   int64_t spot;                  // of the parameters that are created now
   vec(plim_parameter_name) names; // of all parameters, in the order of their creation
@@ -123,6 +123,7 @@ struct plim_model {
   plim_model *reference;          // of training from preferences: a frozen model, owned; or NULL
   int64_t head_elements;          // hidden size * hidden size / attention heads; 0: there are none
   uint64_t elements, trainable;   // of all parameters, and of the trained ones, before sharding
+  plim_tensor *table;             // of tokens: get_input_embeddings()
   const plim_tensor *table_scale; // a buffer of the embedding of tokens; or NULL
   plim_tensor *extra;             // a second output of forward; the caller takes it over
   plim_tensors cached;            // keys and values, a further output of forward
@@ -166,7 +167,7 @@ void plim_model_delete(plim_model *m);
 plim_tensor *plim_model_parameter(plim_tape *t, plim_model *m, plim_dims shape, plim_dtype dtype);
 // The same; a vector, too, has random numbers.
 plim_tensor *plim_model_random(plim_tape *t, plim_model *m, plim_dims shape, plim_dtype dtype);
-// A table of tokens. nn.Embedding sets the row of the padding token to 0.
+// The table of tokens of the model. nn.Embedding sets the row of the padding token to 0.
 plim_tensor *plim_model_table(plim_tape *t, plim_model *m, plim_dims shape, plim_dtype dtype,
                               bool has_padding_row);
 // Names the parameter that was added last. Both texts must outlive the model.

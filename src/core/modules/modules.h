@@ -51,7 +51,7 @@ bool plim_lora_is_everywhere(const plim_lora *lora); // PLIM_ALL_LINEAR
 bool plim_lora_names(const plim_lora *lora, const char *name);
 bool plim_lora_names_head(const plim_lora *lora); // lm_head, or what it is called elsewhere
 // A set of linear layers: the ends of their paths in a layer, "self_attn.o_proj", and NULL for the rest.
-enum { PLIM_PATHS = 3 };
+enum { PLIM_PATHS = 4 };
 typedef const char *plim_paths[PLIM_PATHS];
 // Bit i: a layer of such a model has all linear layers of set i, and they are targets. 0 if memory runs out.
 unsigned plim_lora_adapts(const plim_config *c, const plim_lora *lora, const plim_paths *sets,

@@ -12,6 +12,8 @@
 
 void plim_tape_set_padding(plim_tape *t, int64_t positions) { plim_state(t)->padding = positions; }
 
+void plim_tape_set_packing(plim_tape *t, bool is_packed) { plim_state(t)->is_packed = is_packed; }
+
 // Head sizes are rounded up to a multiple of 32, above 128 to one of 64; flash_api.cpp, head_size_rounded.
 static int64_t head_rounded(int64_t d) { return plim_round_up(d, d <= 128 ? 32 : 64); }
 
@@ -231,6 +233,37 @@ static void look_for_packing(plim_tape *t, int64_t batch, int64_t length, plim_t
   drop(t, &expected);
 }
 
+// prepare_fa_kwargs_from_position_ids: where each sample begins, and the end of the last. How many a row has depends on the
+// data; this is for one. In backward, each further one needs up to ROWS more rows.
+static plim_tensor *find_samples(plim_tape *t, int64_t tokens) {
+  enum { SAMPLES = 1 };
+  plim_tensor *is_first = empty(t, dims(tokens), PLIM_BOOL);
+  plim_tensor *first = k_nonzero(t, tokens, 1, SAMPLES);
+  plim_consume(t, is_first);
+  plim_tensor *narrow = empty(t, dims(SAMPLES), PLIM_I32), *end = empty(t, dims(1), PLIM_I32);
+  plim_consume(t, first);
+  plim_tensor *offsets = empty(t, dims(SAMPLES + 1), PLIM_I32);
+  plim_consume(t, narrow);
+  plim_consume(t, end);
+  return offsets;
+}
+
+// _prepare_from_posids and flash_attn_varlen_func: the samples of all rows one after another, without a copy where the tokens
+// already are in this order.
+static plim_tensor *by_sample(plim_tape *t, plim_tensor *const *inputs) {
+  plim_dims shape = inputs[0]->shape;
+  plim_tensor *rows[3] = {0}, *offsets = NULL;
+  for (int i = 0; i < 3; i++)
+    set(t, &rows[i],
+        view(t, contiguous(t, inputs[i]),
+             dims(-1, inputs[i]->shape.at[2], inputs[i]->shape.at[3])));
+  set(t, &offsets, find_samples(t, shape.at[0] * shape.at[1]));
+  plim_tensor *out = ragged(t, rows[0], rows[1], rows[2], offsets);
+  for (int i = 0; i < 3; i++) drop(t, &rows[i]);
+  drop(t, &offsets);
+  return view(t, out, dims(shape.at[0], shape.at[1], shape.at[2], -1));
+}
+
 // Rotary positions yield float32 under autocast; it is cast to a dtype that the kernel accepts.
 static plim_tensor *halved(plim_tape *t, plim_tensor *x) {
   plim_dtype autocast_dtype = (plim_dtype)plim_state(t)->autocast;
@@ -248,9 +281,11 @@ plim_tensor *plim_flash_attention(plim_tape *t, plim_tensor *q, plim_tensor *k, 
   bool is_wide = q->dtype == PLIM_FP32;
   for (int i = 0; i < 3; i++) set(t, &halves[i], is_wide ? halved(t, turned[i]) : turned[i]);
   if (o.has_positions) look_for_packing(t, batch, length, &packed);
+  bool has_samples = o.has_positions && plim_state(t)->is_packed;
   set(t, &out,
-      o.mask ? without_padding(t, halves[0], halves[1], halves[2], &o, &packed)
-             : dense(t, halves[0], halves[1], halves[2], o.dropout_p));
+      o.mask        ? without_padding(t, halves[0], halves[1], halves[2], &o, &packed)
+      : has_samples ? by_sample(t, halves)
+                    : dense(t, halves[0], halves[1], halves[2], o.dropout_p));
   for (int i = 0; i < 3; i++) drop(t, &halves[i]);
   drop(t, &packed);
   for (int i = 0; i < 3; i++) drop(t, &turned[i]);

@@ -14,6 +14,9 @@ typedef struct {
 // Sets how many positions at the end of every row are padding. They are removed before the kernel runs.
 void plim_tape_set_padding(plim_tape *t, int64_t positions);
 
+// Sets whether the position ids begin again with each sample of a row.
+void plim_tape_set_packing(plim_tape *t, bool is_packed);
+
 // Takes (B,H,T,D) tensors, returns (B,T,H,D).
 plim_tensor *plim_flash_attention(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
                                   plim_flash_options options);

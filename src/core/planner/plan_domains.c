@@ -203,7 +203,7 @@ static bool has_logits(const plim_job *job) {
 
 bool plim_could_use_liger(const plim_plan_request *r) {
   bool is_open = !r->holds_others && plim_may_be(&r->domains[PLIM_KNOB_LIGER], true);
-  return is_open && has_logits(&r->job) && plim_config_whole(&r->job.model)->has_liger;
+  return is_open && has_logits(&r->job) && plim_config_has_liger(&r->job.model);
 }
 
 bool plim_can_use_liger(const plim_plan_request *r) {

@@ -25,6 +25,7 @@ typedef struct {
   bool copies_heads;        // attention copies keys and values for every query head
   bool is_torchtune;        // linear layers with adapters and 4-bit weights are torchtune's
   int64_t padding;          // padded positions in every row
+  bool is_packed;           // position ids begin again with each sample of a row
   bool has_own_linear;      // DeepSpeed's linear: the weight's gradient is not a view
   plim_tensor *nested_code; // bitsandbytes' table of 8-bit values
   // How many columns each LLM.int8() product still to come computes separately because they hold values of 6 or more. That

@@ -78,7 +78,7 @@ static const plim_other_key axolotl[] = {
   MORE("float32", "weights in float32"),
   MORE("model_config.output_router_logits overrides_of_model_config.output_router_logits", "the router's logits and their loss"),
   MORE("use_eaft", "the entropy of the logits in this loss"),
-  MORE("processor_type freeze_mm_modules", "the part of the model that sees images, and their tokens,"),
+  MORE("processor_type freeze_mm_modules", "training with images, for their tokens and activations,"),
   MORE("generate_samples", "generating samples during training"),
   MORE("dense_mixer", "DenseMixer, which runs all experts,"),
   MORE("lm_eval_tasks.*", "lm-eval after training", OFF "[]"),
@@ -93,7 +93,8 @@ static const plim_other_key axolotl[] = {
   LESS("batch_flattening", "flattening the batch, which leaves out the padding,"),
 
   EITHER("lora_rank_pattern.*", "a rank of its own for some layers"),
-  EITHER("diffusion.*", "training a diffusion language model"),
+  // integrations/diffusion: the logits are copied to shift them, and what is masked again, in 16 bits and in float32.
+  MORE("diffusion.*", "the loss of a diffusion language model, which copies the logits,"),
   EITHER("relora", "ReLoRA, which merges and restarts the adapters,"),
   EITHER("flash_attn_fuse_mlp flash_attn_fuse_qkv", "flash-attn's fusion of layers"),
   EITHER("sage_attention flash_optimum flex_attention", "this attention kernel"),
@@ -155,7 +156,8 @@ static const plim_other_key axolotl[] = {
   FREE(ON_THE_HOST, "dataloader_* dataset_num_proc dataset_processes ddp ddp_timeout ddp_broadcast_buffers world_size local_rank device"),
   FREE("buckets of DDP differ by a few MiB", "ddp_bucket_cap_mb"),
   FREE("the precision of float32 products", "tf32"),
-  FREE("it only matters with the key that turns the feature on", "fp8_* torch_compile_* flex_attn_compile_kwargs* gradient_checkpointing_kwargs.* accelerator_config.*"),
+  FREE("Axolotl passes it on only with PyTorch 2.6", "flex_attn_compile_kwargs*"),
+  FREE("it only matters with the key that turns the feature on", "fp8_* torch_compile_* gradient_checkpointing_kwargs.* accelerator_config.*"),
   FREE("FSDP: how it wraps, loads and saves", "fsdp_config.*auto_wrap_policy fsdp_config.*cls_to_wrap fsdp_config.*cpu_ram_efficient_loading fsdp_config.*state_dict_type fsdp_config.*sync_module_states fsdp_config.*use_orig_params fsdp_config.*cpu_offload_pin_memory"),
   READ("FSDP 1 is predicted as FSDP2, with a note", "fsdp_config.*sharding_strategy fsdp_config.*limit_all_gathers fsdp_config.*backward_prefetch* fsdp_config.*forward_prefetch"),
   EITHER("fsdp_config.*min_num_params", "wrapping modules by their size"),

@@ -330,13 +330,15 @@ plim_err plim_model_config_read(const char *path, plim_model_source *out, plim_e
   return PLIM_OK;
 }
 
-static plim_err from_catalogue(const plim_catalogue_model *model, plim_model_source *out,
-                               plim_error *error) {
+// `what` may be another name of the model: that of a fine-tuned one.
+static plim_err from_catalogue(const char *what, const plim_catalogue_model *model,
+                               plim_model_source *out, plim_error *error) {
   *out = (plim_model_source){
       .origin = PLIM_ORIGIN_CATALOGUE, .dtype = model->dtype, .parameters = model->parameters};
   if (model->is_unconfirmed)
     snprintf(out->note, sizeof out->note,
-             "not every size of %.64s is confirmed: give its config.json to be sure", model->id);
+             "not every size of %.64s is confirmed: give its config.json to be sure",
+             strchr(what, '/') ? what : model->id);
   if (model->stored) {
     snprintf(out->quantization, sizeof out->quantization, "%s", model->stored);
     out->quantized_bits = 8;
@@ -393,7 +395,7 @@ static plim_err refuse_several(const char *what, const plim_catalogue_model *con
 // A mirror, or a folder that does not exist here: recognised by its name alone.
 static plim_err from_namesake(const char *what, const plim_catalogue_model *model,
                               plim_model_source *out, plim_error *error) {
-  plim_err err = from_catalogue(model, out, error);
+  plim_err err = from_catalogue(what, model, out, error);
   snprintf(out->note, sizeof out->note, "assuming %.80s has the shape of %.64s, by its name%s%s%s",
            what, model->id, plim_model_is_path(what) ? " (path not found)" : "",
            model->is_unconfirmed ? ", of which not every size is confirmed" : "",
@@ -486,7 +488,7 @@ plim_err plim_model_find(const char *what, plim_model_source *out, plim_error *e
     return err;
   }
   const plim_catalogue_model *model = plim_catalogue_named(what);
-  if (model) return from_catalogue(model, out, error);
+  if (model) return from_catalogue(what, model, out, error);
   model = could_be_several(what) ? NULL : plim_model_called(what);
   return model ? from_namesake(what, model, out, error) : refuse_name(what, error);
 }

@@ -61,7 +61,7 @@ $PLIMSOLL plan run.yaml --gpu 80GiB | sed -n '/^assumes/,/^note/p'
 part packed-by-kernels
 for kernels in flash-attn3 vllm-flash-attn3; do
   printf '%s\nsample_packing: true\nattn_implementation: kernels-community/%s\n' "$base" $kernels > run.yaml
-  $PLIMSOLL plan run.yaml --gpu 80GiB | sed -n '/packed/,/^note/p' | grep -v ^note
+  $PLIMSOLL plan run.yaml --gpu 80GiB | sed -n '/are packed/,/^note/p' | grep -v ^note
 done
 )
 (

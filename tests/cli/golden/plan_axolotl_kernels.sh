@@ -84,3 +84,15 @@ part no-flash-attention
 printf 'base_model: meta-llama/Llama-4-Scout-17B-16E\n%s\nadapter: lora\nlora_r: 8\nlora_target_modules: [q_proj]\nflash_attention: true\nlora_qkv_kernel: false\n' "$base" > run.yaml
 $PLIMSOLL plan run.yaml --gpu 80GiB --world 8 2>&1 | grep -iE '^(error|now|attention)|flash'
 )
+(
+part on-with-4-bits
+# The plan's 4 bits need another adapter, which turns the kernels on.
+printf 'base_model: codellama/CodeLlama-7b-hf\n%s\n%s\nload_in_8bit: true\n' "$base" "$adapters" > run.yaml
+$PLIMSOLL plan run.yaml --gpu 8GiB --allow quantisation --fix quantisation=nf4-double --try micro_batch=1 2>&1 | sed -n '/^to do by/,/^if/p'
+)
+(
+part generic-loss
+# Axolotl's Cut Cross Entropy has no patch of its own for StableLM.
+printf 'base_model: stabilityai/stablelm-2-1_6b\n%s\n' "$base" > run.yaml
+$PLIMSOLL plan run.yaml --gpu 40GiB --fix chunked_loss=512 --try micro_batch=1 2>&1 | sed -n '/^to do by/,/^if/p'
+)

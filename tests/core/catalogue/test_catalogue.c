@@ -40,6 +40,47 @@ TEST(catalogue_parameters_are_those_published) {
         left_out);
 }
 
+// Elements of the parameters that adapters leave to be trained; 0: there are no adapters for this family.
+static uint64_t trained_elements(const plim_config *c, const plim_lora *lora) {
+  plim_tape *t = plim_tape_new((plim_tape_sink){ignore, NULL});
+  plim_model *m = t ? c->family->build(t, c, PLIM_BF16) : NULL;
+  uint64_t count = 0;
+  if (m && m->add_lora) m->add_lora(t, m, lora);
+  for (size_t i = 0; m && m->add_lora && i < m->parameters.len; i++)
+    count += (uint64_t)plim_numel(&m->parameters.at[i]->shape);
+  plim_model_delete(m);
+  plim_tape_delete(t);
+  return count;
+}
+
+// Also where a tower for images or sound is built before the language model.
+TEST(modules_to_save_embed_tokens_trains_the_table_of_tokens) {
+  static const char *const multimodal[] = {"llama4-scout-17b-16e", "gemma-3-4b",
+                                           "qwen2.5-vl-3b",        "qwen3-vl-4b",
+                                           "pixtral-12b",          "llama-3.2-11b-vision"};
+  static const char *const others[] = {"llama-3.2-1b", "gpt2", "pythia-160m", "t5-small"};
+  static const struct {
+    const char *const *names;
+    size_t count;
+  } groups[] = {{multimodal, sizeof multimodal / sizeof *multimodal},
+                {others, sizeof others / sizeof *others}};
+  for (size_t g = 0; g < 2; g++)
+    for (size_t i = 0; i < groups[g].count; i++) {
+      const char *name = groups[g].names[i];
+      const plim_catalogue_model *model = plim_catalogue_named(name);
+      plim_config c;
+      plim_error error = {0};
+      CHECK(model && !plim_catalogue_config(model, &c, &error), "%s: %s", name, error.message);
+      plim_lora lora = {.rank = 8, .targets = PLIM_ALL_LINEAR};
+      uint64_t without = trained_elements(&c, &lora);
+      lora.saved = "embed_tokens";
+      uint64_t rows = (uint64_t)c.vocabulary + (uint64_t)c.family->more_tokens;
+      uint64_t more = trained_elements(&c, &lora) - without, table = rows * (uint64_t)c.hidden;
+      CHECK(without && more == table, "%s: %" PRIu64 " more, a table of %" PRIu64, name, more,
+            table);
+    }
+}
+
 TEST(catalogue_names_are_unique) {
   for (size_t i = 0; i < plim_catalogue_count; i++) {
     const plim_catalogue_model *model = &plim_catalogue[i];

@@ -14,19 +14,21 @@ static const struct {
 };
 
 // CHECK cannot be used here, because it returns without a value.
-static plim_job job_new(const char *optimizer) {
+static plim_job job_of(const char *model_type, const char *optimizer) {
   plim_job job = {.dtype = PLIM_BF16,
                   .recipe = {.batch = 2,
                              .length = 256,
                              .steps = 2,
                              .optimizer = plim_optimizer_named(optimizer),
                              .autocast = PLIM_BOOL}};
-  if (plim_config_init(&job.model, "llama", NULL)) test_failed = true;
+  if (plim_config_init(&job.model, model_type, NULL)) test_failed = true;
   for (size_t i = 0; i < sizeof tiny / sizeof *tiny; i++)
     plim_config_number(&job.model, tiny[i].key, tiny[i].value);
   if (plim_config_finish(&job.model, NULL)) test_failed = true;
   return job;
 }
+
+static plim_job job_new(const char *optimizer) { return job_of("llama", optimizer); }
 
 typedef struct {
   uint64_t now, peak;
@@ -105,6 +107,24 @@ TEST(offloaded_activations_leave_the_card) {
   outcome layers = run(&job);
   CHECK(layers.card_peak <= checkpointed.card_peak, "checkpoints on the host");
   CHECK_U64(layers.host_peak, 2 * 2 * 256 * 512 * 2); // the input of each layer
+}
+
+// With flash-attn, packed samples are put one after another: StableLM's rotated queries and keys are copied for it, and then
+// the result needs no copy; those of Llama already lie so.
+TEST(packed_samples_lie_one_after_another) {
+  static const struct {
+    const char *model_type;
+    uint64_t kept; // per layer
+  } cases[] = {{"llama", 0}, {"stablelm", 2 * 256 * 512 * 2}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    plim_job job = job_of(cases[i].model_type, "sgd");
+    job.recipe.attention = PLIM_ATTENTION_FLASH;
+    uint64_t rows = run(&job).card_peak, small = 1 << 14;
+    job.recipe.mask = PLIM_MASK_PACKED;
+    uint64_t packed = run(&job).card_peak, least = rows - 2 * cases[i].kept;
+    CHECK(packed + small > least && packed < least + small, "%s: %llu and %llu",
+          cases[i].model_type, (unsigned long long)rows, (unsigned long long)packed);
+  }
 }
 
 TEST(losses_without_all_logits_need_less) {

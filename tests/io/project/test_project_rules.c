@@ -31,6 +31,9 @@ TEST(knobs_that_frameworks_tie_to_a_setting_are_held) {
       {AXOLOTL "use_eaft: true\n", PLIM_KNOB_LIGER, "needs all logits"},
       {AXOLOTL "plugins:\n  - axolotl.integrations.diffusion.DiffusionPlugin\n",
        PLIM_KNOB_CHUNKED_LOSS, "needs all logits"},
+      {AXOLOTL
+       "plugins:\n  - axolotl.integrations.diffusion.DiffusionPlugin\nsample_packing: true\n",
+       PLIM_KNOB_MICRO_BATCH, "share a timestep"},
       {AXOLOTL "tiled_mlp: true\n", PLIM_KNOB_LIGER, "Liger's MLP"},
       {AXOLOTL "fp8_enable_fsdp_float8_all_gather: true\n", PLIM_KNOB_STRATEGY, "needs FSDP2"},
       {FACTORY "use_badam: true\n", PLIM_KNOB_OPTIMIZER, "BAdam"},
@@ -55,6 +58,8 @@ TEST(settings_that_are_off_hold_nothing) {
       // A plan may turn both off; the pair alone is refused.
       TUNE "enable_activation_checkpointing: True\nenable_activation_offloading: True\n",
       AXOLOTL "activation_offloading: false\ntiled_mlp: null\n",
+      // Without packing, each sample is a row.
+      AXOLOTL "sample_packing: false\nadapter: null\n",
       FACTORY "use_badam: false\nuse_galore: false\npure_bf16: false\n",
       AXOLOTL "use_badam: true\n", // a key of another framework
   };

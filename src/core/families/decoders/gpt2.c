@@ -53,7 +53,7 @@ static void build(plim_tape *t, plim_gpt2 *m, plim_dtype d) {
   plim_dims table = dims(m->c.vocabulary, m->c.hidden);
   m->model.place = "transformer.h";
   m->model.spot = PLIM_SPOT_BESIDE;
-  m->wte = plim_model_parameter(t, &m->model, table, d);
+  m->wte = plim_model_table(t, &m->model, table, d, false);
   plim_model_name(&m->model, "wte", "weight");
   if (m->c.head == PLIM_HEAD_CAUSAL) m->model.head = m->wte;
   m->wpe = plim_model_parameter(t, &m->model, dims(m->c.positions, m->c.hidden), d);

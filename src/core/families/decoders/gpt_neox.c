@@ -55,7 +55,7 @@ static void build(plim_tape *t, plim_gpt_neox *m, plim_dtype d) {
   plim_tensor *again = NULL;
   m->model.place = "gpt_neox.layers";
   m->model.spot = PLIM_SPOT_BESIDE;
-  m->embed_in = plim_model_parameter(t, &m->model, table, d);
+  m->embed_in = plim_model_table(t, &m->model, table, d, false);
   plim_model_name(&m->model, "embed_in", "weight");
   for (int64_t i = 0; i < m->c.layers; i++) {
     m->model.spot = 1 + i;

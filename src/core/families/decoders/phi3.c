@@ -19,6 +19,7 @@ const plim_family plim_family_phi3 = {
     .has_fused_projections = true,
     .has_residual_dropout = true,
     .turns_part_of_head = true,
+    .has_liger = true,
     .reads_yarn_as_longrope = true,
     .passes_positions_first = true,
     .old_rotary = PLIM_OLD_ROTARY_LAYERS,

@@ -22,6 +22,7 @@ const plim_family plim_family_smollm3 = {
                  .ties_embeddings = true},
     .unfollowed = unfollowed,
     .has_unturned_layers = true,
+    .has_liger = true,
     .keeps_mask_arguments = true,
     .recorded = PLIM_RECORDED_TRAINING,
 };

@@ -111,7 +111,7 @@ static void build(plim_tape *t, plim_t5 *m, plim_dtype d) {
   plim_dims table = dims(m->c.vocabulary, m->c.hidden);
   bool is_five = plim_transformers_from(t, 5, 0);
   if (!is_five && !m->c.ties_embeddings) m->c.has_own_head = true;
-  m->shared = plim_model_parameter(t, &m->model, table, d);
+  m->shared = plim_model_table(t, &m->model, table, d, false);
   plim_tensor *encoders = is_five ? table_new(t, table, d) : NULL;
   stack_build(t, &m->encoder, d);
   plim_tensor *decoders = is_five ? table_new(t, table, d) : NULL;

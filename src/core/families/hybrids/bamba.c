@@ -71,4 +71,5 @@ const plim_family plim_family_bamba = {
     .faster_packages = "mamba-ssm and causal-conv1d",
     .first_release = PLIM_RELEASE(4, 48),
     .recorded = PLIM_RECORDED_TRAINING,
+    .axolotl_loss_is_generic = true,
 };

@@ -106,5 +106,6 @@ const plim_family plim_family_falcon_h1 = {
     .faster_packages = "mamba-ssm and causal-conv1d",
     .first_release = PLIM_RELEASE(4, 53),
     .recorded = PLIM_RECORDED_TRAINING | PLIM_RECORDED_QUANTISED,
+    .axolotl_loss_is_generic = true,
     .axolotl_lora_kernels = PLIM_LORA_KERNELS_FAIL_IN_ATTENTION,
 };

@@ -19,6 +19,7 @@ typedef struct {
   const char *reason;
   const char *values;                          // separated by blanks; or NULL
   enum { EITHER_WAY, WITH, WITHOUT } adapters; // whether the files have adapters
+  const char *beside;                          // another key that has to be on; or NULL
 } rule;
 
 #define ANY PLIM_DIALECTS
@@ -101,6 +102,11 @@ static const rule rules[] = {
     {AXOLOTL, "plugins.*", 0, PLIM_KNOB_LIGER, "this loss needs all logits", "*DiffusionPlugin"},
     {AXOLOTL, "plugins.*", 0, PLIM_KNOB_CHUNKED_LOSS, "this loss needs all logits",
      "*DiffusionPlugin"},
+    // The micro batch becomes the length of a packed row (utils/data/streaming.py, encode_packed_streaming), all of whose
+    // tokens see each other and share one timestep (integrations/diffusion/trainer.py, _forward_process).
+    {AXOLOTL, "plugins.*", 0, PLIM_KNOB_MICRO_BATCH,
+     "it sets how many tokens a packed row has, which see each other and share a timestep",
+     "*DiffusionPlugin", .beside = "sample_packing"},
     {AXOLOTL, "tiled_mlp", 0, PLIM_KNOB_LIGER, "Axolotl refuses Liger's MLP with tiled_mlp"},
     {AXOLOTL, "tensor_parallel_size", 1, PLIM_KNOB_LIGER,
      "Axolotl refuses Liger-Kernel with tensor parallelism"},
@@ -177,11 +183,17 @@ static const plim_setting *find_value(const plim_project_file *f, const rule *r)
   return NULL;
 }
 
+static bool has_beside(const plim_project_file *f, const rule *r) {
+  const plim_setting *s = r->beside ? plim_project_setting(f, r->beside) : NULL;
+  return !r->beside || (s && is_on(&s->value, 0));
+}
+
 // The setting that makes the rule apply; NULL: it does not.
 static const plim_setting *reason_to_hold(const plim_project *p, const rule *r) {
   if (r->dialect != ANY && r->dialect != p->dialect) return NULL;
   for (size_t i = 0; i < p->files.len; i++) {
     const plim_project_file *f = p->files.at[i];
+    if (!has_beside(f, r)) continue;
     const plim_setting *s = r->values ? find_value(f, r) : plim_project_setting(f, r->key);
     if (s && (r->values || is_on(&s->value, r->limit))) return s;
   }

@@ -103,16 +103,42 @@ static bool packs_with_mask(const plim_project *p, const plim_run_settings *out)
          (out->attention.origin <= PLIM_DEFAULTED || is_other);
 }
 
+// Position ids that begin again with each sample: Axolotl (core/trainers/mixins/packing.py drops the mask) and TRL, whose
+// strategy "wrapped" cuts all tokens into rows instead.
+static bool packs_with_positions(const plim_project *p) {
+  if (p->dialect != PLIM_DIALECT_TRL) return p->dialect == PLIM_DIALECT_AXOLOTL;
+  for (size_t i = 0; i < p->files.len; i++) {
+    const plim_setting *s = plim_project_setting(p->files.at[i], "packing_strategy");
+    if (s && s->value.text && strcmp(s->value.text, "wrapped") == 0) return false;
+  }
+  return true;
+}
+
+// Axolotl's collators pad to the longest sample only if pad_to_sequence_len is false (core/builders/causal.py), and those for
+// images always (utils/collators/mm_chat.py).
+static bool pads_to_longest(const plim_project *p) {
+  if (p->dialect != PLIM_DIALECT_AXOLOTL) return false;
+  for (size_t i = 0; i < p->files.len; i++) {
+    const plim_setting *pads = plim_project_setting(p->files.at[i], "pad_to_sequence_len");
+    const plim_setting *sees = plim_project_setting(p->files.at[i], "processor_type");
+    if (pads && pads->value.kind == PLIM_VALUE_BOOL && !pads->value.flag) return true;
+    if (sees && sees->value.kind == PLIM_VALUE_TEXT) return true;
+  }
+  return false;
+}
+
 // The collators of a Trainer pad and pass a mask; packed batches and most other loops have none.
 static void take_loop(const plim_project *p, plim_run_settings *out) {
   bool has_trainer = p->dialect != PLIM_DIALECTS && plim_dialect_table[p->dialect].has_trainer;
   const char *mask = p->dialect != PLIM_DIALECTS ? plim_dialect_table[p->dialect].mask : NULL;
   bool is_packed = strcmp(out->packing.text, "on") == 0 && !packs_with_mask(p, out);
   if (mask && has_blocks(p)) mask = "ones";
+  if (mask && pads_to_longest(p)) mask = "longest";
+  if (is_packed) mask = packs_with_positions(p) ? "packed" : "none";
   out->loop = (plim_known_text){PLIM_DEFAULTED, has_trainer          ? "trainer"
                                                 : keeps_only_loss(p) ? "loss-only"
                                                                      : "manual"};
-  out->mask = (plim_known_text){PLIM_DEFAULTED, mask && !is_packed ? mask : "none"};
+  out->mask = (plim_known_text){PLIM_DEFAULTED, mask ? mask : "none"};
 }
 
 // If the user tells where the batch is set, the files are a training.

@@ -34,7 +34,7 @@ typedef struct {
   plim_known_text lora_targets, lora_saved, lora_layers, lora_excluded, lora_bias;
   plim_known_text dora;                             // on, off
   plim_known_text liger, packing, compile, reshard; // on, off
-  plim_known_text mask; // none, ones, pad, longest: the mask of the ecosystem's batches
+  plim_known_text mask; // none, ones, pad, longest, packed: the mask of the ecosystem's batches
   plim_known_text loop; // trainer, manual, loss-only
 } plim_run_settings;
 
