@@ -108,7 +108,7 @@ static void print_bar(const plim_estimate *estimate) {
   double scale = (double)width / (double)whole, end = 0;
   int at = 0, mark = is_known ? (int)((double)e->budget_bytes * scale) : width;
   printf("\n");
-  if (estimate_fails_loading(estimate)) term_print(stdout, TERM_BOLD, "in a training step\n");
+  if (plim_fails_loading(estimate)) term_print(stdout, TERM_BOLD, "in a training step\n");
   printf("  [");
   for (int i = 0; i < PLIM_COMPONENTS; i++) {
     end += (double)e->component_bytes[i] * scale;

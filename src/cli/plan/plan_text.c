@@ -188,7 +188,7 @@ static void print_planned(const plan_for_card *c) {
 static void print_loading(const plim_estimate *e) {
   char line[160];
   if (plim_needed_bytes(e) <= e->device_bytes) return;
-  snprintf(line, sizeof line, "          loading the model needs more: %s",
+  snprintf(line, sizeof line, "          loading the model reserves more: %s",
            units_bytes(plim_needed_bytes(e)).text);
   term_wrap(stdout, line, 0, 10, (size_t)term_width(stdout));
 }
