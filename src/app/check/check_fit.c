@@ -36,12 +36,16 @@ static plim_err estimate(check *c, uint64_t world, plim_error *error) {
   if (!err) err = job_understand(&c->job, &nothing, &c->request, &source, error);
   err = project_job_blame(&c->files, &c->job, &source, err, error);
   if (!err) project_job_place_notes(&c->files, &c->request.notes);
+  if (!err) project_job_note_batches(&c->files, &c->request);
   if (!err && c->request.job.recipe.loss != PLIM_LOSS_CONTRASTIVE)
     c->request.job.recipe.batch *=
         plim_sequences_per_anchor(project_job_count(&c->files, PLIM_KNOB_POSITIVES),
                                   project_job_count(&c->files, PLIM_KNOB_NEGATIVES));
   if (!err) err = plim_estimate_make(&c->request.job, &c->request.target, &c->estimate, error);
-  return err;
+  if (err) return err;
+  project_job_note_tables(&c->files, &c->request.job, &c->estimate, &c->request.notes);
+  project_job_note_visible(&c->files, &c->job);
+  return PLIM_OK;
 }
 
 // ---- the verdict ------------------------------------------------------------------------------------
@@ -152,6 +156,11 @@ static void print_assumed(const check *c, size_t unknown, char *text, size_t siz
   else snprintf(text, size, "%s", decisive[unknown].name);
 }
 
+// The notes say why it needs less.
+static bool errs_high(const check *c) {
+  return plim_notes_err_high(&c->files.notes) || plim_notes_err_high(&c->request.notes);
+}
+
 static void explain_failure(const check *c, check_finding *f) {
   char where[128];
   const plim_program_point *at = &c->estimate.capped.runs_out_at;
@@ -218,10 +227,14 @@ static void report_too_large(check *c) {
     report_would_not_fit(c, unknown, needs);
     return;
   }
-  check_finding *f = check_add(c, "fit", CHECK_FAILS, "does not fit: needs %s, %s available", needs,
-                               units_bytes(e->budget_bytes).text);
-  snprintf(c->fit, sizeof c->fit, "does not fit: needs %s, %s available", units_bytes(least).text,
-           units_bytes(e->budget_bytes).text);
+  bool may_fit = errs_high(c);
+  const char *less = may_fit ? ", but the run needs less than predicted (see the notes)" : "";
+  check_finding *f = check_add(
+      c, "fit", may_fit ? CHECK_WARNING : CHECK_FAILS, "does not fit%s: needs %s, %s available%s",
+      may_fit ? " as predicted" : "", needs, units_bytes(e->budget_bytes).text, less);
+  snprintf(c->fit, sizeof c->fit, "%s %s, %s available%s",
+           may_fit ? "predicted" : "does not fit: needs", units_bytes(least).text,
+           units_bytes(e->budget_bytes).text, less);
   if (!strstr(needs, "while loading")) explain_failure(c, f);
   fix_plan(c, f, "");
 }
@@ -249,7 +262,7 @@ static bool fits_now(check *c) {
 static void report_crowded(check *c) {
   uint64_t need = c->estimate.device_bytes;
   check_finding *f =
-      check_add(c, "fit", is_sure(c) ? CHECK_FAILS : CHECK_WARNING,
+      check_add(c, "fit", is_sure(c) && !errs_high(c) ? CHECK_FAILS : CHECK_WARNING,
                 "not enough free memory now: needs %s, %s of %s free", units_bytes(need).text,
                 units_bytes(free_now(c)).text, units_bytes(c->cards[0].total_bytes).text);
   snprintf(c->fit, sizeof c->fit, "needs %s, only %s free now", units_bytes(need).text,
@@ -333,6 +346,14 @@ static void report_evaluation(check *c) {
   if (v.logits_bytes) check_fix(f, "%s: %lld", v.key, (long long)c->request.job.recipe.batch);
 }
 
+// Notes that are a check of their own, or a finding about the machine.
+static bool is_told(const plim_note *note) {
+  static const char *const codes[] = {"reads.lora_kernels", "assumed.length", "environment.card"};
+  for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
+    if (strcmp(note->code, codes[i]) == 0) return true;
+  return plim_note_is_assumption(note);
+}
+
 // What the files ask for, and a framework refuses.
 static bool stops(const plim_note *note) { return strncmp(note->code, "stops.", 6) == 0; }
 
@@ -358,7 +379,8 @@ static void report_note(check *c, const plim_note *note) {
   bool is_change = !add && end && has_foreign_option(change);
   const char *option = add ? add + strlen(": add ") : is_change ? change + strlen(" (") : NULL;
   int length = (int)((add ? add : is_change ? change : strchr(note->message, 0)) - note->message);
-  check_finding *f = check_add(c, "fit.assumed", CHECK_NOTE, "%.*s", length, note->message);
+  const char *id = strcmp(note->code, "no_effect") == 0 ? "fit.no_effect" : "fit.assumed";
+  check_finding *f = check_add(c, id, CHECK_NOTE, "%.*s", length, note->message);
   check_at_note(f, note);
   if (!option) return;
   int size = (int)(is_change ? (size_t)(end - option) : strlen(option));
@@ -366,29 +388,21 @@ static void report_note(check *c, const plim_note *note) {
             size, option);
 }
 
-// Settings of the files that do nothing in this run. The other notes of the request are about options.
-static void report_idle(check *c) {
-  for (size_t i = 0; i < c->request.notes.list.len; i++) {
-    const plim_note *note = &c->request.notes.list.at[i];
-    if (strcmp(note->code, "no_effect") != 0) continue;
-    check_at_note(check_add(c, "fit.no_effect", CHECK_NOTE, "%s", note->message), note);
-  }
+static void report_notes(check *c, const plim_notes *notes) {
+  for (size_t i = 0; i < notes->list.len; i++)
+    if (!is_told(&notes->list.at[i])) report_note(c, &notes->list.at[i]);
 }
 
 static void report_assumed(check *c) {
-  const plim_model_source *model = &c->request.source;
-  if (*c->request.card_note) check_add(c, "fit.assumed", CHECK_NOTE, "%s", c->request.card_note);
-  if (*model->note) check_add(c, "fit.assumed", CHECK_NOTE, "%s", model->note);
-  if (*model->quantization && c->request.job.weights == PLIM_WEIGHTS_PLAIN)
-    check_add(c, "fit.assumed", CHECK_NOTE,
-              "quantised checkpoints (%s) are not supported yet: the prediction is for unquantised "
-              "weights, so it needs more memory than the run",
-              model->quantization);
+  char assumed[1024];
   if (!check_number(c, PLIM_KNOB_SEQUENCE))
     check_add(c, "fit.assumed", CHECK_NOTE,
               "no sequence length is set: %lld tokens assumed (--set sequence=FILE:KEY)",
               (long long)c->request.job.recipe.length);
-  for (size_t i = 0; i < c->files.notes.list.len; i++) report_note(c, &c->files.notes.list.at[i]);
+  report_notes(c, &c->request.notes);
+  report_notes(c, &c->files.notes);
+  plim_notes_assumptions(&c->request.notes, assumed, sizeof assumed);
+  if (*assumed) check_add(c, "fit.assumed", CHECK_NOTE, "assumes: %s", assumed);
 }
 
 void check_fit(check *c) {
@@ -404,7 +418,6 @@ void check_fit(check *c) {
   job_note_loading(&c->request, &c->estimate, &c->files.notes);
   report_evaluation(c);
   report_assumed(c);
-  report_idle(c);
 }
 
 // ---- the folder -------------------------------------------------------------------------------------

@@ -78,11 +78,12 @@ static void assume_text(const job_args *args, job_request *r) {
                   "texts without %s (the part of the model that reads %s is loaded but idle; "
                   "training with %s needs more memory, for tokens and activations)",
                   left_out, left_out, left_out);
-  if (args->freezes_towers && !r->job.lora.rank && !r->job.trained.names)
-    plim_note_add(&r->notes, "unmodelled.towers", NULL,
-                  "the part of the model that reads %s is frozen, and predicted as if it were "
-                  "trained, which needs more memory than the run",
-                  left_out);
+  if (!args->freezes_towers || r->job.lora.rank || r->job.trained.names) return;
+  plim_note_add(&r->notes, "unmodelled.towers", NULL,
+                "the part of the model that reads %s is frozen, and predicted as if it were "
+                "trained, which needs more memory than the run",
+                left_out);
+  plim_note_errs_high(&r->notes);
 }
 
 void job_note_planned_length(job_request *r, int64_t length) {

@@ -108,7 +108,8 @@ static void look_for_card(job_request *r) {
   const plim_gpu *gpu = plim_gpu_present(cards[0].name, cards[0].total_bytes / PLIM_MIB);
   r->target = gpu ? plim_target_gpu(gpu) : plim_target_size(cards[0].total_bytes);
   snprintf(r->card, sizeof r->card, "%s", cards[0].name);
-  plim_note_add(&r->notes, "assumed.card", NULL, "no GPU is given: using the one in this machine");
+  plim_note_add(&r->notes, "environment.card", NULL,
+                "no GPU is given: using the one in this machine");
 }
 
 static plim_err understand_conf(const job_args *args, job_request *r, const char **source,

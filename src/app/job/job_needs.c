@@ -20,35 +20,32 @@ static uint64_t loading_bytes(const plim_estimate *e) {
   return e->p.loading_bytes + e->context_bytes;
 }
 
-static uint64_t used_bytes(const plim_estimate *e) {
-  return e->device_bytes - e->component_bytes[PLIM_COMPONENT_FRAGMENTATION];
-}
-
-bool estimate_fails_loading(const plim_estimate *e) {
-  bool runs_out = e->capped.runs_out && e->capped.runs_out_at.phase == PLIM_PHASE_LOAD;
-  return runs_out && loading_bytes(e) > used_bytes(e);
-}
-
-// Whether the step's reserved memory contains what loading reserved and the step does not use.
-static bool has_leftovers(const plim_estimate *e) {
-  return estimate_fails_loading(e) && e->device_bytes >= loading_bytes(e);
-}
-
 plim_estimate estimate_shown(const plim_estimate *e) {
   plim_estimate shown = *e;
-  if (!estimate_is_endless(e) && !has_leftovers(e)) return shown;
-  shown.device_bytes = used_bytes(e);
+  uint64_t unused = shown.component_bytes[PLIM_COMPONENT_FRAGMENTATION];
+  if (!estimate_is_endless(e) && plim_step_bytes(e) == e->device_bytes) return shown;
+  shown.device_bytes -= unused;
   shown.component_bytes[PLIM_COMPONENT_FRAGMENTATION] = 0;
   return shown;
 }
 
 uint64_t estimate_needed_bytes(const plim_estimate *e) {
-  return estimate_fails_loading(e) ? loading_bytes(e) : estimate_shown(e).device_bytes;
+  if (!estimate_is_endless(e)) return plim_needed_bytes(e);
+  return plim_fails_loading(e) ? loading_bytes(e) : estimate_shown(e).device_bytes;
+}
+
+// Whether a part of what loading reserves is only cached, so that a smaller card may do.
+#define CACHED 1.02
+static bool may_do_with_less(const plim_estimate *e) {
+  return (double)e->p.loading_bytes > CACHED * (double)e->p.loading_in_use_bytes;
 }
 
 void estimate_needs(const plim_estimate *e, char *text, size_t size) {
   units_text needed = units_bytes(estimate_needed_bytes(e));
-  if (estimate_fails_loading(e)) snprintf(text, size, "%s while loading the model", needed.text);
+  bool is_loading = !e->fits && estimate_needed_bytes(e) == loading_bytes(e);
+  if (is_loading)
+    snprintf(text, size, "%s%s while loading the model", may_do_with_less(e) ? "up to " : "",
+             needed.text);
   else if (estimate_is_endless(e))
     snprintf(text, size, "at least %s%s", needed.text,
              estimate_needed_bytes(e) > e->budget_bytes ? ""
@@ -70,19 +67,23 @@ static const char *loading_help(const plim_job *job) {
 
 void estimate_loading(const plim_estimate *e, const plim_job *job, const char *help, char *text,
                       size_t size) {
-  char larger[72];
+  char larger[160];
   if (!help) help = loading_help(job);
   uint64_t step = estimate_shown(e).device_bytes;
   *text = 0;
-  if (!estimate_fails_loading(e) || step > e->budget_bytes) return;
-  snprintf(larger, sizeof larger, "Use a GPU with at least %s", units_bytes(loading_bytes(e)).text);
-  snprintf(text, size, "loading the model needs %s at once; a training step then needs %s %s. %s",
-           units_bytes(loading_bytes(e)).text, has_leftovers(e) ? "at least" : "only",
-           units_bytes(step).text, help ? help : larger);
+  if (!plim_fails_loading(e) || step > e->budget_bytes) return;
+  snprintf(larger, sizeof larger, "A GPU with %s is enough%s", units_bytes(loading_bytes(e)).text,
+           may_do_with_less(e) ? "; a little less may do, because PyTorch gives cached memory back "
+                                 "near its limit"
+                               : "");
+  snprintf(text, size, "loading the model needs %s%s at once; a training step then needs %s %s. %s",
+           may_do_with_less(e) ? "up to " : "", units_bytes(loading_bytes(e)).text,
+           plim_step_bytes(e) < e->device_bytes ? "at least" : "only", units_bytes(step).text,
+           help ? help : larger);
 }
 
 void job_note_loading(const job_request *r, const plim_estimate *e, plim_notes *notes) {
-  if (!r->load_help || !estimate_fails_loading(e)) return;
+  if (!r->load_help || !plim_fails_loading(e)) return;
   plim_note_add(notes, "reads.loading", NULL,
                 "loading the model needs %s, more than a training step. %s",
                 units_bytes(loading_bytes(e)).text, r->load_help);

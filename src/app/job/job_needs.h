@@ -6,16 +6,15 @@
 
 // Whether reserved memory would keep growing, so that only the memory in use can be named.
 bool estimate_is_endless(const plim_estimate *e);
-// Whether loading the model is what does not fit: it needs more memory than training holds afterwards.
-bool estimate_fails_loading(const plim_estimate *e);
 // The estimate as it is shown: without unused memory that the allocator would keep reserving or that loading left
 // behind.
 plim_estimate estimate_shown(const plim_estimate *e);
-// The memory to name in messages: that of loading if loading does not fit, otherwise that of a step.
+// The memory to name in messages: plim_needed_bytes, or what is in use if reserved memory would keep growing.
 uint64_t estimate_needed_bytes(const plim_estimate *e);
 
 enum { ESTIMATE_NEEDS_SIZE = 96, ESTIMATE_LOADING_SIZE = 448 };
-// "29.4 GiB"; "at least 20.1 GiB" if reserved memory keeps growing; "132 GiB while loading the model".
+// "29.4 GiB"; "at least 20.1 GiB" if reserved memory keeps growing; "up to 132 GiB while loading the model" if a
+// part of that is only cached.
 void estimate_needs(const plim_estimate *e, char *text, size_t size);
 // If only loading does not fit: what a step needs, and what to do, which is `help` unless that is NULL. Empty otherwise.
 // `job` is the estimated job.

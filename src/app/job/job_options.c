@@ -156,6 +156,7 @@ static void understand_stored_weights(const job_args *args, job_request *r) {
         r->source.quantization, dtype_name(r->job.dtype), bits,
         is_unpacked(&r->source) ? "; the run takes longer, because it unpacks them" : "",
         needs_of(args, r));
+    plim_note_errs_high(&r->notes);
   }
 }
 

@@ -185,8 +185,8 @@ static void note_unknown(const plim_pin *pin, plim_library library, job_request 
 // A range that leaves a choice: the newest is used.
 static void note_range(const plim_pin *pin, plim_library library, job_request *r) {
   plim_note_add(&r->notes, "assumed.version", NULL,
-                "the project asks for %s %s, which %s %s to %s; predicted as the newest: "
-                "--versions %s=%s for another",
+                "the project asks for %s %s, which %s %s to %s; predicted as the newest "
+                "(--versions %s=%s to change)",
                 plim_library_names[library], pin->asked,
                 pin->is_narrowed ? "with its settings leaves" : "allows",
                 plim_release_words(pin->oldest).text, plim_release_words(pin->release).text,

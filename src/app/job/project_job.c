@@ -542,7 +542,8 @@ static void fill_sent_activations(project_job *p, job_args *a) {
   else if (!is_alone)
     note(p, "unmodelled.offload", "offload",
          "offloading activations on several GPUs or beside another offload is not modelled: "
-         "predicted with activations on the GPU; the run needs less memory than predicted");
+         "predicted with activations on the GPU; the run needs less memory than predicted"),
+        plim_note_errs_high(&p->notes);
   else if (a->offloading == PLIM_SAVED_ON_HOST)
     note(p, "unmodelled.offload", "offload",
          "offloaded activations are predicted as with save_on_cpu; the run may keep some of them "
@@ -566,7 +567,8 @@ static void fill_strategy(project_job *p, job_args *a) {
   if (is(p->run.offload, "weights") && may_offload(a))
     note(p, "unmodelled.offload", "offload",
          "offloading parameters without the optimizer is not modelled: predicted without offload, "
-         "which needs more memory than the run");
+         "which needs more memory than the run"),
+        plim_note_errs_high(&p->notes);
   if (is_known(p->run.offload.origin) && strstr(p->run.offload.text, "parameters") &&
       may_offload(a))
     a->offload = JOB_OFFLOAD_PARAMETERS;
@@ -588,7 +590,8 @@ static void fill_loss(project_job *p, job_args *a) {
   else if (is(p->run.loss, "eighths"))
     note(p, "unmodelled.loss", "chunked_loss",
          "this loss splits the logits into eight parts; it is predicted with all logits at once, "
-         "which needs more memory than the run");
+         "which needs more memory than the run"),
+        plim_note_errs_high(&p->notes);
   if (a->loss == PLIM_LOSS_CHUNKED && is_known(p->run.loss_chunk.origin) && p->run.loss_chunk.count)
     a->loss_chunk = (uint64_t)p->run.loss_chunk.count;
   if (is(p->run.liger, "on")) a->liger = true;
@@ -729,25 +732,30 @@ static plim_err fill_adapters(project_job *p, job_args *a, plim_error *error) {
 
 // How the states of an optimizer compare with the two per parameter of AdamW, from the sources of the optimizers that
 // transformers and the trainers know.
-static const char *states_compared(const char *optimizer) {
-  static const struct {
-    const char *names, *result;
-  } sizes[] = {
-      {"*ademamix* *soap* *shampoo* *grok* *sophia*", ", which needs less memory than the run"},
+typedef struct {
+  const char *names, *result;
+  void (*mark)(plim_notes *notes); // or NULL
+} compared_states;
+
+static const compared_states *states_compared(const char *optimizer) {
+  static const compared_states sizes[] = {
+      {"*ademamix* *soap* *shampoo* *grok* *sophia*", ", which needs less memory than the run",
+       plim_note_errs_low},
       {"*galore* *apollo* *badam* *lomo* *mini* *dion* *came* *lisa* *lion* *8bit* *4bit*",
-       ", which needs more memory than the run"},
+       ", which needs more memory than the run", plim_note_errs_high},
       {"*schedule_free* *schedule-free* *adopt* *stable* *nadam* *radam* *adamax*",
-       ", whose states have the same size"},
+       ", whose states have the same size", NULL},
   };
+  static const compared_states unknown = {"", ", and the run may need more or less memory", NULL};
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
     for (const char *at = sizes[i].names; *at; at += strspn(at, " ")) {
       char name[32];
       size_t n = strcspn(at, " ");
       snprintf(name, sizeof name, "%.*s", (int)n, at);
-      if (fnmatch(name, optimizer, FNM_CASEFOLD) == 0) return sizes[i].result;
+      if (fnmatch(name, optimizer, FNM_CASEFOLD) == 0) return &sizes[i];
       at += n;
     }
-  return ", and the run may need more or less memory";
+  return &unknown;
 }
 
 // What another optimizer would change is not known, so the plan keeps this one.
@@ -767,9 +775,11 @@ static void fill_optimizer(project_job *p, job_args *a) {
   if (is_followed && plim_optimizer_named(p->run.optimizer.text))
     a->optimizer = p->run.optimizer.text;
   else {
+    const compared_states *states = states_compared(p->run.optimizer.text);
     note(p, "unmodelled.value", "optimizer",
          "the optimizer %s is not modelled: predicted as adamw%s", p->run.optimizer.text,
-         states_compared(p->run.optimizer.text));
+         states->result);
+    if (states->mark) states->mark(&p->notes);
     note_place(p, PLIM_KNOB_OPTIMIZER);
     hold_optimizer(p);
   }

@@ -149,15 +149,17 @@ static void note_unmodelled(project_job *p, const job_args *a) {
   const char *freezes = plim_project_freezes(&p->project);
   bool is_known = project_job_knows_trained(p, a);
   if (freezes && is_known && a->lora_rank) note_nothing_trained(p, freezes);
+  bool adapts = plim_project_adapts(&p->project);
   if (freezes && !is_known)
     note(p, "unmodelled.freeze", NULL,
-         plim_project_adapts(&p->project)
+         adapts
              ? "%s freezes parameters by name, beside adapters, which is not modelled: predicted "
                "with the adapters alone; the run may need more or less memory"
              : "%s freezes parameters; predicted as if all of them were trained, which needs more "
                "memory than the run",
          freezes),
         plim_note_at(&p->notes, freezes, 0);
+  if (freezes && !is_known && !adapts) plim_note_errs_high(&p->notes);
   if (is_on(p->run.compile))
     note(p, "unmodelled.compile", "compile",
          "torch.compile is not modelled: predicted without it; the run takes less time and mostly "

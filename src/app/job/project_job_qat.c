@@ -69,9 +69,9 @@ static const struct {
 
 static void note_pair(project_job *p, size_t i) {
   if (pairs[i].stops)
-    note(p, "reads.refused_qat", NULL,
-         "%s, so the run will not start; predicted without qat. "
-         "activation_dtype: int8 with weight_dtype: int4 is possible",
+    note(p, "stops.qat", NULL,
+         "%s, so the run will not start (predicted without qat); "
+         "set activation_dtype: int8 with weight_dtype: int4, or remove qat",
          pairs[i].stops);
   else if (!pairs[i].kind)
     note(p, "unmodelled.qat", NULL,

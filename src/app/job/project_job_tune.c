@@ -184,5 +184,6 @@ void project_job_fill_in_backward(project_job *p, job_args *a) {
   if (!a->in_backward)
     note(p, "unmodelled.in_backward", NULL,
          "optimizer_in_bwd beside fsdp_cpu_offload is not modelled: the run needs less memory than "
-         "predicted");
+         "predicted"),
+        plim_note_errs_high(&p->notes);
 }

@@ -199,8 +199,8 @@ static size_t adapter_row(const maker *m) {
 // Adapters of a file that has none, with the weights below them.
 static bool adds_adapters(const maker *m) {
   bool has_lines = adapter_row(m) < ADAPTER_LINES || is_tune(m);
-  return has_lines && planned(m)->at[PLIM_KNOB_LORA_RANK] &&
-         !present(m)->at[PLIM_KNOB_LORA_RANK] && !is_written(m, PLIM_KNOB_LORA_RANK);
+  return has_lines && planned(m)->at[PLIM_KNOB_LORA_RANK] && !present(m)->at[PLIM_KNOB_LORA_RANK] &&
+         !is_written(m, PLIM_KNOB_LORA_RANK);
 }
 
 // torchtune's functions for adapters are named after the others; recipes for them have lora in their names.

@@ -22,27 +22,16 @@ static void print_note(FILE *out, const plim_note *note) {
   free(line);
 }
 
-static bool is_assumption(const plim_note *note) {
-  static const char prefix[] = "assumes.";
-  return strncmp(note->code, prefix, sizeof prefix - 1) == 0;
-}
-
 void notes_print(FILE *out, const plim_notes *notes) {
   for (size_t i = 0; i < notes->list.len; i++)
-    if (!is_assumption(&notes->list.at[i])) print_note(out, &notes->list.at[i]);
+    if (!plim_note_is_assumption(&notes->list.at[i])) print_note(out, &notes->list.at[i]);
 }
 
 void notes_print_assumptions(FILE *out, const plim_notes *notes) {
-  char line[1024] = "assumes: ";
-  size_t bare = strlen(line);
-  for (size_t i = 0; i < notes->list.len; i++) {
-    size_t used = strlen(line);
-    if (!is_assumption(&notes->list.at[i])) continue;
-    snprintf(line + used, sizeof line - used, "%s%s", used > bare ? "; " : "",
-             notes->list.at[i].message);
-  }
-  plim_text_disarm(line);
-  if (strlen(line) > bare) term_wrap(out, line, 0, 2, (size_t)term_width(out));
+  char text[1024], line[sizeof text + 9];
+  plim_notes_assumptions(notes, text, sizeof text);
+  snprintf(line, sizeof line, "assumes: %s", text);
+  if (*text) term_wrap(out, line, 0, 2, (size_t)term_width(out));
 }
 
 void notes_write(json_writer *j, const plim_notes *notes) {

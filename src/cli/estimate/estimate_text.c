@@ -66,7 +66,11 @@ static void print_misfit(const estimate_result *r) {
   available_text(r, available, sizeof available);
   if (needed > e->budget_bytes && !estimate_is_endless(e))
     snprintf(short_by, sizeof short_by, " (%s short)", units_bytes(needed - e->budget_bytes).text);
-  snprintf(text, sizeof text, "needs %s; %s%s", needs, available, short_by);
+  bool errs_high = plim_notes_err_high(&r->request.notes);
+  snprintf(text, sizeof text, "%sneeds %s; %s%s%s", errs_high ? "as predicted: " : "", needs,
+           available, short_by,
+           errs_high ? "; but the run needs less than predicted (see the notes), so it may fit"
+                     : "");
   term_print(stdout, TERM_RED, "DOES NOT FIT");
   printf("  ");
   term_say(stdout, text, 14, 14);
@@ -104,7 +108,7 @@ static void print_bar(const plim_estimate *estimate) {
   double scale = (double)width / (double)whole, end = 0;
   int at = 0, mark = is_known ? (int)((double)e->budget_bytes * scale) : width;
   printf("\n");
-  if (estimate_fails_loading(estimate)) term_print(stdout, TERM_BOLD, "in a training step\n");
+  if (plim_fails_loading(estimate)) term_print(stdout, TERM_BOLD, "in a training step\n");
   printf("  [");
   for (int i = 0; i < PLIM_COMPONENTS; i++) {
     end += (double)e->component_bytes[i] * scale;

@@ -265,6 +265,8 @@ static plim_err plan_card(const plan_args *args, const project_job *files, const
   if (!err && files) mark_by_hand(&files->project, &c->asked);
   c->asked.errs_low =
       plim_notes_err_low(&c->request.notes) || (files && plim_notes_err_low(&files->notes));
+  c->errs_high =
+      plim_notes_err_high(&c->request.notes) || (files && plim_notes_err_high(&files->notes));
   plim_plan_request first = c->asked;
   first.known = &c->known;
   if (!err) err = plim_plan_make(&first, &c->plan, error);

@@ -127,11 +127,13 @@ static void rung_cells(term_table *t, const layout *l, const plan_for_card *c, c
   setting_cells(t, l, &x->choice);
 }
 
-static void nothing_fits_cells(term_table *t, const layout *l, const plim_rung *smallest) {
+static void nothing_fits_cells(term_table *t, const layout *l, const plan_for_card *c) {
+  const plim_rung *smallest = &c->plan.smallest;
   term_table_cell(t, TERM_PLAIN, "%s", units_bytes(estimate_needed_bytes(&smallest->e)).text);
   term_table_cell(t, TERM_RED, "%s", "-");
   lasting_cells(t, l->lasts, NULL, NULL);
-  term_table_cell(t, TERM_RED, "%s", "nothing fits");
+  term_table_cell(t, TERM_RED, "%s",
+                  c->errs_high ? "nothing fits as predicted; the run needs less" : "nothing fits");
   for (size_t i = 0; i < (l->is_narrow ? 1 : l->knob_count); i++)
     term_table_cell(t, TERM_PLAIN, "%s", "");
 }
@@ -178,7 +180,7 @@ static void fill_cards(term_table *t, const layout *l, const void *rows, size_t 
                     by_size ? units_bytes(cards[i].request.target.budget_bytes).text
                             : cards[i].request.card);
     if (p->rungs.len) rung_cells(t, l, &cards[i], &p->rungs.at[0]);
-    else nothing_fits_cells(t, l, &p->smallest);
+    else nothing_fits_cells(t, l, &cards[i]);
   }
 }
 

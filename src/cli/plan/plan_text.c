@@ -148,9 +148,11 @@ static void print_nothing_fits(const plan_for_card *c) {
     snprintf(without, sizeof without, "; without --allow, %s", needs);
     estimate_needs(&p->least.e, needs, sizeof needs);
   }
-  snprintf(line, sizeof line, "%s %s: the smallest of %zu candidates needs %s%s%s%s",
-           p->is_tight ? "NO SAFE PLAN" : "NOTHING FITS", how, p->tried, needs, without,
-           *tight ? "; " : "", tight);
+  snprintf(line, sizeof line, "%s%s %s: the smallest of %zu candidates needs %s%s%s%s%s",
+           p->is_tight ? "NO SAFE PLAN" : "NOTHING FITS", c->errs_high ? " as predicted," : "", how,
+           p->tried, needs, without, *tight ? "; " : "", tight,
+           c->errs_high ? "; but the run needs less than predicted (see the notes), so it may fit"
+                        : "");
   sentence(line);
   estimate_loading(e, &job, c->request.load_help, loading, sizeof loading);
   if (!*loading) return;
@@ -186,7 +188,7 @@ static void print_planned(const plan_for_card *c) {
 static void print_loading(const plim_estimate *e) {
   char line[160];
   if (plim_needed_bytes(e) <= e->device_bytes) return;
-  snprintf(line, sizeof line, "          loading the model needs more: %s",
+  snprintf(line, sizeof line, "          loading the model reserves more: %s",
            units_bytes(plim_needed_bytes(e)).text);
   term_wrap(stdout, line, 0, 10, (size_t)term_width(stdout));
 }
@@ -218,7 +220,8 @@ static void print_verdict(const plan_for_card *c) {
   if (!*p->own_refusal) printf("\n");
   bool is_sure = now->has_verdict && !*tight;
   if (now->has_verdict && !now->fits)
-    snprintf(line, sizeof line, "%sneeds %s: DOES NOT FIT", start, needs);
+    snprintf(line, sizeof line, "%sneeds %s: DOES NOT FIT%s", start, needs,
+             c->errs_high ? " as predicted, but the run needs less (see the notes)" : "");
   else
     snprintf(line, sizeof line, "%s%s%s%s, %s per step%s%s", start,
              units_bytes(now->device_bytes).text, is_sure ? ": " : "",

@@ -64,6 +64,32 @@ bool plim_notes_err_low(const plim_notes *notes) {
   return false;
 }
 
+void plim_note_errs_high(plim_notes *notes) {
+  if (notes->list.len && !notes->has_no_memory)
+    notes->list.at[notes->list.len - 1].errs_high = true;
+}
+
+bool plim_notes_err_high(const plim_notes *notes) {
+  for (size_t i = 0; i < notes->list.len; i++)
+    if (notes->list.at[i].errs_high) return true;
+  return false;
+}
+
+bool plim_note_is_assumption(const plim_note *note) {
+  static const char prefix[] = "assumes.";
+  return strncmp(note->code, prefix, sizeof prefix - 1) == 0;
+}
+
+void plim_notes_assumptions(const plim_notes *notes, char *text, size_t size) {
+  size_t used = 0;
+  *text = 0;
+  for (size_t i = 0; i < notes->list.len && used < size; i++)
+    if (plim_note_is_assumption(&notes->list.at[i]))
+      used += (size_t)snprintf(text + used, size - used, "%s%s", used ? "; " : "",
+                               notes->list.at[i].message);
+  plim_text_disarm(text);
+}
+
 void plim_notes_append(plim_notes *notes, const plim_notes *more) {
   notes->has_no_memory = notes->has_no_memory || more->has_no_memory;
   for (size_t i = 0; i < more->list.len; i++) {
@@ -71,6 +97,7 @@ void plim_notes_append(plim_notes *notes, const plim_notes *more) {
     plim_note_add(notes, note->code, note->knob, "%s", note->message);
     plim_note_at(notes, note->file, note->line);
     if (note->errs_low) plim_note_errs_low(notes);
+    if (note->errs_high) plim_note_errs_high(notes);
   }
 }
 

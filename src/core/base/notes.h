@@ -16,6 +16,7 @@ typedef struct {
   char *file;       // the file it refers to, or NULL; owned
   int line;         // line in that file; 0: none
   bool errs_low;    // the run needs more memory than predicted, and it is not known how much more
+  bool errs_high;   // the run needs less memory than predicted, and it may be much less
 } plim_note;
 
 typedef struct {
@@ -33,6 +34,13 @@ void plim_note_at(plim_notes *notes, const char *file, int line);
 // Marks the note added last: the run needs more memory than predicted, and it is not known how much more.
 void plim_note_errs_low(plim_notes *notes);
 bool plim_notes_err_low(const plim_notes *notes); // whether any is marked
+// Marks the note added last: the run needs less memory than predicted, and it may be much less.
+void plim_note_errs_high(plim_notes *notes);
+bool plim_notes_err_high(const plim_notes *notes);
+// Whether it is part of what every prediction assumes ("every sample has 2048 tokens").
+bool plim_note_is_assumption(const plim_note *note);
+// Lists those in one line, separated by semicolons; empty if there are none.
+void plim_notes_assumptions(const plim_notes *notes, char *text, size_t size);
 // Appends copies of all notes in `more`.
 void plim_notes_append(plim_notes *notes, const plim_notes *more);
 void plim_notes_clear(plim_notes *notes);

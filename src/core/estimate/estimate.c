@@ -216,7 +216,26 @@ plim_err plim_estimate_make(const plim_job *job, const plim_target *target, plim
   return err;
 }
 
+static uint64_t loading_bytes(const plim_estimate *e) {
+  return e->p.loading_bytes + e->context_bytes;
+}
+
+static uint64_t used_bytes(const plim_estimate *e) {
+  return e->device_bytes - e->component_bytes[PLIM_COMPONENT_FRAGMENTATION];
+}
+
+bool plim_fails_loading(const plim_estimate *e) {
+  bool runs_out = e->capped.runs_out && e->capped.runs_out_at.phase == PLIM_PHASE_LOAD;
+  return runs_out && loading_bytes(e) > used_bytes(e);
+}
+
+// The step's reserved memory then contains what loading reserved and the step does not use.
+uint64_t plim_step_bytes(const plim_estimate *e) {
+  bool has_leftovers = plim_fails_loading(e) && e->device_bytes >= loading_bytes(e);
+  return has_leftovers ? used_bytes(e) : e->device_bytes;
+}
+
 uint64_t plim_needed_bytes(const plim_estimate *e) {
-  uint64_t loading = e->p.loading_bytes + e->context_bytes;
-  return loading > e->device_bytes ? loading : e->device_bytes;
+  uint64_t loading = loading_bytes(e), step = plim_step_bytes(e);
+  return loading > step ? loading : step;
 }

@@ -60,7 +60,12 @@ typedef struct {
 plim_err plim_estimate_make(const plim_job *job, const plim_target *target, plim_estimate *out,
                             plim_error *error);
 
-// Memory that a card must have: what training needs, or loading the model if that is more.
+// Whether loading the model is what does not fit: it needs more memory than training holds afterwards.
+bool plim_fails_loading(const plim_estimate *e);
+// What a training step needs, without what loading left behind if that did not fit.
+uint64_t plim_step_bytes(const plim_estimate *e);
+// Memory with which the run certainly works: what a step needs, or loading the model if that is more. Near a limit,
+// PyTorch gives cached memory back, so a little less may do.
 uint64_t plim_needed_bytes(const plim_estimate *e);
 
 #endif

@@ -219,7 +219,9 @@ static void note_loaded(const plim_model *m, predict_device *l) {
   l->out->parameters = m->elements;
   l->out->trainable = m->trainable;
   l->out->loaded_bytes = plim_allocator_stats(l->allocator)->now.allocated_bytes;
-  l->out->loading_bytes = plim_allocator_stats(l->allocator)->peak.reserved_bytes;
+  const plim_usage *peak = &plim_allocator_stats(l->allocator)->peak;
+  l->out->loading_bytes = peak->reserved_bytes;
+  l->out->loading_in_use_bytes = peak->allocated_bytes;
   plim_allocator_reset_peaks(l->allocator);
   if (!l->out->runs_out) l->out->peak_allocated_bytes = 0;
 }

@@ -42,6 +42,7 @@ typedef struct {
   uint64_t parameters, trainable; // elements
   uint64_t loaded_bytes;          // allocated after loading
   uint64_t loading_bytes;         // peak of reserved memory during loading
+  uint64_t loading_in_use_bytes;  // peak of allocated memory during loading
   uint64_t peak_allocated_bytes, peak_reserved_bytes;
   uint64_t live_bytes[PLIM_PURPOSES]; // at the peak of allocated memory, before rounding
   plim_program_point peak_at;

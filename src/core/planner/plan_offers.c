@@ -44,7 +44,7 @@ static bool fits_in_full(plim_search *s, plim_rung *x) {
 #define WORTH_NAMING 0.01 // at least this fraction of the plan's memory
 
 static bool saves(const plim_rung *x, const plim_rung *than, double part) {
-  return (double)x->e.device_bytes <= (1 - part) * (double)than->e.device_bytes;
+  return (double)plim_needed_bytes(&x->e) <= (1 - part) * (double)plim_needed_bytes(&than->e);
 }
 
 // Whether it may be worth a run in full: shorter runs compare with shorter runs.
@@ -128,6 +128,13 @@ static bool offer_instead(plim_search *s, plim_knob knob) {
   return true;
 }
 
+// The smallest of what could be allowed, if it needs less than what is allowed.
+static void keep_least(plim_plan *plan, const plim_rung *without, const plim_rung *x) {
+  const plim_rung *than = plan->least.e.device_bytes ? &plan->least : without;
+  bool is_less = plim_needed_bytes(&x->e) < plim_needed_bytes(&than->e);
+  if (x->e.device_bytes && is_less) plan->least = *x;
+}
+
 // If nothing fits: the smallest concession of one knob that does, or the largest it can make.
 static bool offer_fitting(plim_search *s, plim_knob knob, const plim_concessions *base,
                           const plim_rung *without) {
@@ -143,6 +150,7 @@ static bool offer_fitting(plim_search *s, plim_knob knob, const plim_concessions
     if ((may_fit || is_last) && smallest.e.device_bytes) fits = fits_in_full(s, &smallest);
   }
   bool helps = (double)plim_needed_bytes(&smallest.e) < helpful;
+  keep_least(s->plan, without, &smallest);
   s->plan->smallest = *without; // the smallest allowed candidate; offers do not count
   if (smallest.e.device_bytes && (fits || helps) && !s->failed) add(s, &concessions, &smallest);
   return fits;
@@ -162,13 +170,14 @@ static bool offer_several(plim_search *s, const plim_rung *without) {
 }
 
 // How much is missing with everything that could be allowed.
-static void look_beyond(plim_search *s) {
+static void look_beyond(plim_search *s, const plim_rung *without) {
   plim_concessions all = plim_concession_of_all(s, true);
   plim_rung least;
   plim_plan *plan = s->plan;
-  plim_concession_smallest(s, &all, plim_needed_bytes(&plan->smallest.e), &least);
+  plim_concession_smallest(s, &all, plim_needed_bytes(&without->e), &least);
   plim_choice choice = least.choice;
-  if (least.e.device_bytes) plim_search_show(s, &choice, &plan->least);
+  if (least.e.device_bytes && plim_search_show(s, &choice, &least))
+    keep_least(plan, without, &least);
 }
 
 void plim_list_concessions(plim_search *s) {
@@ -185,7 +194,8 @@ void plim_list_concessions(plim_search *s) {
   }
   if (!s->plan->rungs.len && !fits && !s->failed) fits = offer_several(s, &smallest);
   s->plan->is_beyond = !s->plan->rungs.len && !fits;
-  if (s->plan->is_beyond && !s->failed) look_beyond(s);
+  if (s->plan->is_beyond && !s->failed) look_beyond(s, &smallest);
+  if (!s->plan->is_beyond) s->plan->least = (plim_rung){0};
   s->plan->smallest = smallest;
   s->plan->tight = tight;
 }

@@ -39,3 +39,8 @@ $PLIMSOLL check fight.sh | grep -A1 "^warning"
 for gpu in 24GiB 80GiB; do
   $PLIMSOLL check fixtures/share/hf/launch.sh --gpu $gpu | grep -A2 "not fit" && last fixtures/share/hf/launch.sh --gpu $gpu
 done
+# What saves memory and is not modelled: the verdict is not certain, and says so.
+printf 'base_model: Qwen/Qwen2.5-0.5B\nsequence_len: 512\nmicro_batch_size: 1\nbf16: true\nspectrum_top_fraction: 0.2\n' >spectrum.yaml
+$PLIMSOLL check spectrum.yaml --gpu 4GiB | grep -A2 "not fit" && last spectrum.yaml --gpu 4GiB
+$PLIMSOLL check spectrum.yaml --gpu 4GiB --json | grep '"verdict"'
+$PLIMSOLL plan spectrum.yaml --gpu 4GiB --fix checkpoint=on | grep -A5 "^now"

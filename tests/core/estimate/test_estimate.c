@@ -292,6 +292,11 @@ TEST(a_card_needs_what_loading_takes) {
   CHECK(plim_needed_bytes(&e) == 100, "training needs more");
   e.p.loading_bytes = 200;
   CHECK(plim_needed_bytes(&e) == 210, "loading needs more");
+  // What loading left behind is not what a step needs, if loading is what does not fit.
+  e.capped = (plim_prediction){.runs_out = true, .runs_out_at.phase = PLIM_PHASE_LOAD};
+  e.device_bytes = 300;
+  e.component_bytes[PLIM_COMPONENT_FRAGMENTATION] = 180;
+  CHECK(plim_step_bytes(&e) == 120 && plim_needed_bytes(&e) == 210, "loading, not its leftovers");
 }
 
 // A model whose peak is at the end of backward, where all gradients would be there.

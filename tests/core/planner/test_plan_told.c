@@ -49,6 +49,24 @@ TEST(the_smallest_choice_counts_allowed_concessions) {
   plim_plan_clear(&all);
 }
 
+// Everything that could be allowed at once may need more than one of its parts: bitsandbytes leaves stacked experts as they
+// are, and peft makes them float32. Nothing that is told needs less than what is called the smallest.
+TEST(no_offer_needs_less_than_the_smallest_choice) {
+  plim_plan_request r = request("qwen2_moe", "qwen1.5-moe-a2.7b", 4, 1024);
+  plim_plan plan;
+  r.job.lora = (plim_lora){.rank = 32, .targets = PLIM_ALL_LINEAR};
+  r.job.prepares_kbit = true;
+  r.target = plim_target_size(24 * PLIM_GIB);
+  CHECK(make(&r, &plan) && !plan.rungs.len && plan.concessions.len, "nothing fits");
+  const plim_rung *least = plan.least.e.device_bytes ? &plan.least : &plan.smallest;
+  for (size_t i = 0; i < plan.concessions.len; i++)
+    CHECK(plan.concessions.at[i].device_bytes >= plim_needed_bytes(&least->e),
+          "%s: %.2f GiB, the smallest %.2f", plim_knob_table[plan.concessions.at[i].knob[0]].name,
+          (double)plan.concessions.at[i].device_bytes / PLIM_GIB,
+          (double)plim_needed_bytes(&least->e) / PLIM_GIB);
+  plim_plan_clear(&plan);
+}
+
 // Whether the rung has the figures that its settings have when they are run by themselves.
 static bool is_run_in_full(const plim_plan_request *r, const plim_rung *x) {
   plim_estimate e;
