@@ -332,10 +332,11 @@ static void report_note(check *c, const plim_note *note) {
             size, option);
 }
 
-// Settings of the files that do nothing in this run. The other notes of the request are about options.
+// Settings of the files that do nothing in this run, or stop it. The other notes of the request are about options.
 static void report_idle(check *c) {
   for (size_t i = 0; i < c->request.notes.list.len; i++) {
     const plim_note *note = &c->request.notes.list.at[i];
+    if (stops(note)) report_stop(c, note);
     if (strcmp(note->code, "no_effect") != 0) continue;
     check_at_note(check_add(c, "fit.no_effect", CHECK_NOTE, "%s", note->message), note);
   }
