@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "family.h"
 #include "python_code.h"
 
 static bool is_trainer(const check *c) {
@@ -317,6 +318,19 @@ static void check_flash(check *c) {
   check_fix(f, "use sdpa attention, which has a kernel for this GPU");
 }
 
+static void check_refused_flash(check *c) {
+  const plim_project_knob *k = &c->files.project.knobs[PLIM_KNOB_ATTENTION];
+  if (!plim_job_is_refused_flash(&c->request.job)) return;
+  check_finding *f = check_add(c, "conflict.refused_flash", CHECK_FAILS,
+                               "transformers has no flash attention for this architecture");
+  if (k->place_count)
+    check_at(f, &(check_place){c->files.project.files.at[k->places[0].file], k->places[0].setting,
+                               k->value});
+  check_why(f, "from_pretrained stops with a ValueError: the model \"does not support Flash "
+               "Attention\"");
+  check_fix(f, "use %s attention", c->request.job.model.family->lacks_sdpa ? "eager" : "sdpa");
+}
+
 // ---- settings that the framework refuses together ----------------------------------------------------
 
 static void check_refused(check *c) {
@@ -363,7 +377,7 @@ static void (*const conflicts[])(check *) = {
     check_both_checkpoints, check_reentrant,   check_device_map,   check_kbit,
     check_map_of_stage_3,   check_both_halves, check_8bit_offload, check_fused_backward,
     check_context_parallel, check_lightning,   check_padding_free, check_flash,
-    check_refused,
+    check_refused_flash,    check_refused,
 };
 
 // What the framework itself refuses was found with the estimate.

@@ -77,10 +77,15 @@ void job_note_family(const job_args *args, job_request *r) {
   else if (f->faster_packages) note_those_missing(r);
   bool has_own_code = f->ships_code && args->trusts_code;
   if (f->lists_attention && args->attention_word && !has_own_code)
-    plim_note_add(&r->notes, "reads.attention_word", "attention",
+    plim_note_add(&r->notes, "stops.attention", "attention",
                   "transformers' code of this architecture does not know the attention %s, so the "
                   "run stops with a KeyError; set attn_implementation: %s",
                   args->attention_word, f->lacks_sdpa ? "eager" : "sdpa");
+  if (f->axolotl_fuses_mlp && args->fuses_mlp)
+    plim_note_add(&r->notes, "unmodelled.fused_mlp", NULL,
+                  "flash_attn_fuse_mlp: xformers' SwiGLU, which takes the place of the MLPs where "
+                  "xformers has it, is not modelled; the run may need more or less memory than "
+                  "predicted");
   if (f->left_out && !r->job.model.outer)
     plim_note_add(&r->notes, "assumes.class", NULL, "%s is not loaded", f->left_out);
 }

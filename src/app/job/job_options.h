@@ -69,6 +69,7 @@ typedef struct {
   bool is_factory;       // LLaMA-Factory, which chooses the attention of some architectures
   bool leaves_attention; // the files leave the kind of attention to it
   bool widens_ends;      // plim_job
+  bool fuses_mlp;        // Axolotl's flash_attn_fuse_mlp
   bool widens_all;       // all parameters become `dtype` if all are trained (plim_job.loaded_dtype)
   bool turns_on_reentrant; // checkpoints are reentrant unless the files say otherwise
   bool on_is_reentrant;    // and the files have no word for that

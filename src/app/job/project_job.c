@@ -288,6 +288,15 @@ static plim_err ask_open(const project_job *p, const job_args *a, plim_error *er
   return PLIM_OK;
 }
 
+// What is known of a word that is not modelled.
+static const char *result_of(plim_knob knob, const char *word) {
+  // Axolotl's monkeypatch/attention/xformers.py, memory_efficient_attention: it keeps no scores.
+  if (knob == PLIM_KNOB_ATTENTION && strcmp(word, "xformers") == 0)
+    return "the run needs about as much memory, or less where PyTorch's sdpa keeps the scores of "
+           "attention, which xformers does not";
+  return "the run may need more or less memory";
+}
+
 // Sets an option to the index of a word among its choices; leaves it unchanged if the word is not one of them.
 static void fill_choice(project_job *p, const job_args *a, plim_knob knob, plim_known_text value,
                         const char *const *choices, int *out) {
@@ -297,9 +306,8 @@ static void fill_choice(project_job *p, const job_args *a, plim_knob knob, plim_
       *out = i;
       return;
     }
-  note(p, "unmodelled.value", name_of(knob),
-       "%s %s is not modelled: predicted with %s; the run may need more or less memory",
-       name_of(knob), value.text, choices[0]);
+  note(p, "unmodelled.value", name_of(knob), "%s %s is not modelled: predicted with %s; %s",
+       name_of(knob), value.text, choices[0], result_of(knob, value.text));
   note_place(p, knob);
   if (value.text == p->run.precision.text) p->holds_precision = true;
 }

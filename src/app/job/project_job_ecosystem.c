@@ -395,6 +395,13 @@ static void fill_lora_kernels(const project_job *p, job_args *a) {
     a->lora_kernels = JOB_KERNELS_ATTENTION | JOB_KERNELS_MLP | JOB_KERNELS_BY_ITSELF;
 }
 
+// loaders/patch_manager.py, _apply_llama_flash_attn_patches.
+static void fill_fused_mlp(const project_job *p, job_args *a) {
+  bool is_on = is_true(p, "flash_attn_fuse_mlp") && !a->trusts_code && !is_true(p, "gptq");
+  a->fuses_mlp =
+      p->project.dialect == PLIM_DIALECT_AXOLOTL && is_on && a->attention == PLIM_ATTENTION_FLASH;
+}
+
 // Axolotl depends on flash-linear-attention (pyproject.toml), and its code for packed samples runs the convolution in it
 // (monkeypatch/models/qwen3_5/modeling.py, qwen3_next/modeling.py).
 static void fill_packages(const project_job *p, job_args *a) {
@@ -425,6 +432,7 @@ void project_job_fill_ecosystem(project_job *p, job_args *a) {
   fill_old_dtype(p, a);
   fill_lora_kernels(p, a);
   fill_packages(p, a);
+  fill_fused_mlp(p, a);
 }
 
 // Elements of the embedding, the head and the tables beside them, which _configure_embedding_dtypes converts.

@@ -205,18 +205,23 @@ static void note_absent(project_job *p, const job_args *a) {
       {PLIM_KNOB_CHECKPOINT, offsetof(job_args, checkpoint), checkpoint_words},
   };
   char list[200] = "";
-  int count = 0;
+  int count = 0, open = 0; // open: the framework has no default
   for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
     plim_origin origin = p->project.knobs[usual[i].knob].origin;
     bool is_typed = job_is_typed(a, (const char *)a + usual[i].at);
     size_t used = strlen(list);
     if (origin >= PLIM_UNCLEAR || is_typed) continue;
+    open += origin == PLIM_ABSENT;
     char words[48];
     usual[i].words(a, words, sizeof words);
     snprintf(list + used, sizeof list - used, "%s%s", count++ ? ", " : "", words);
   }
-  if (count >= LEFT_OUT)
+  if (count < LEFT_OUT) return;
+  if (open || p->project.dialect == PLIM_DIALECTS)
     note(p, "assumed.defaults", NULL, "not set in the files, so assumed: %s", list);
+  else
+    note(p, "assumed.defaults", NULL, "not set in the files, so the defaults of %s count: %s",
+         plim_dialect_table[p->project.dialect].name, list);
 }
 
 // The trainer's default counts unless a flag on the command line sets it.

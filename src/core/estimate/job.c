@@ -174,8 +174,9 @@ static bool chunks_nothing(const plim_job *job) {
 static bool flashes(const plim_job *job) { return job->recipe.attention == PLIM_ATTENTION_FLASH; }
 
 // T5 and MPNet add a bias to the scores, which flash-attn's kernels do not support.
-static bool flashes_with_bias(const plim_job *job) {
-  return flashes(job) && job->model.family->has_relative_positions;
+bool plim_job_is_refused_flash(const plim_job *job) {
+  const plim_family *f = job->model.family;
+  return f && flashes(job) && (f->has_relative_positions || f->is_refused_flash);
 }
 
 static bool flashes_unmodelled(const plim_job *job) {
@@ -302,7 +303,7 @@ static const struct {
      "..."},
     {calls_without_head, "this loss calls the model without its head, which needs a manual loop",
      "use --loop manual, or --loss chunked, which is computed inside the model"},
-    {flashes_with_bias, "transformers has no flash attention for this architecture",
+    {plim_job_is_refused_flash, "transformers has no flash attention for this architecture",
      "--attention sdpa"},
     {flashes_unmodelled, "flash-attn is not supported yet for this architecture",
      "--attention sdpa"},

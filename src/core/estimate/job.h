@@ -79,6 +79,9 @@ plim_job plim_job_in_effect(const plim_job *job);
 // Refuses jobs that are not supported, with the reason.
 plim_err plim_job_check(const plim_job *job, plim_error *error);
 
+// Whether transformers refuses to load the model with flash-attn (_flash_attn_can_dispatch of modeling_utils.py).
+bool plim_job_is_refused_flash(const plim_job *job);
+
 // Whether the model is moved from the host part by part: fully_shard, FSDP and accelerate do so with a model on the
 // host, and from_pretrained does under zero.Init (PLIM_LOAD_SHARDED).
 bool plim_job_loads_in_parts(const plim_job *job);

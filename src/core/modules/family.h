@@ -117,8 +117,8 @@ struct plim_family {
   bool reads_yarn_as_longrope; // older files call its scaling "yarn"
   bool has_no_padding_row;     // its code does not tell nn.Embedding which token is padding
   bool lacks_sdpa;             // its class lacks _supports_sdpa: attention is eager by default
-  bool
-      lacks_flash; // its class has no code for the flash-attn package, or one of its own, which is not modelled
+  bool is_refused_flash;  // its class lacks _supports_flash_attn: transformers does not load it so
+  bool lacks_flash;       // its class has code of its own for flash-attn, which is not modelled
   bool lists_attention;   // its layers look the kind of attention up in a dictionary of their own
   bool cannot_checkpoint; // its class lacks supports_gradient_checkpointing
   plim_text_head text_head;
@@ -214,6 +214,7 @@ struct plim_family {
   bool
       was_run_in_torchtune; // torchtune's own model has the same peaks (tests/truth/tune_models.json)
   // Axolotl refuses reentrant checkpoints (normalize_config): layers share parameters or keys and values.
+  bool axolotl_fuses_mlp; // with flash_attn_fuse_mlp (monkeypatch/llama_attn_hijack_flash.py)
   bool axolotl_avoids_reentrant;
   // Axolotl has neither Liger-Kernel nor Cut Cross Entropy for it (model_support/, Unsupported). Its generic patch
   // (integrations/cut_cross_entropy) calls self.model, which older models name otherwise.

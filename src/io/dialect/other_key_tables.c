@@ -96,7 +96,8 @@ static const plim_other_key axolotl[] = {
   // integrations/diffusion: the logits are copied to shift them, and what is masked again, in 16 bits and in float32.
   MORE("diffusion.*", "the loss of a diffusion language model, which copies the logits,"),
   EITHER("relora", "ReLoRA, which merges and restarts the adapters,"),
-  EITHER("flash_attn_fuse_mlp flash_attn_fuse_qkv", "flash-attn's fusion of layers"),
+  READ("job_family.c", "flash_attn_fuse_mlp"),
+  FREE("nothing reads it any more", "flash_attn_fuse_qkv"),
   EITHER("sage_attention flash_optimum flex_attention", "this attention kernel"),
   EITHER("fused_attn_kernel gemma4_hybrid_attn_impl large_head_attention flash_attn_d512 sdpa_varlen scaling_softmax", "this attention kernel"),
   EITHER("llama4_linearized_experts", "a checkpoint with linear experts that is not from axolotl-quants", UNLESS "base_model=axolotl-quants/*"),

@@ -114,15 +114,30 @@ TEST(check_knows_who_reads_exponents) {
 
 // ---- real files -------------------------------------------------------------------------------------
 
+// Examples that Axolotl has kept although it refuses them now; the folder of one says so itself.
+static bool is_refused_now(const char *name, const char *id) {
+  static const struct {
+    const char *name, *id;
+  } refused[] = {
+      {"axolotl__archived__falcon__config-7b-qlora.yml", "stops.setting"},
+      {"axolotl__archived__stablelm-2__1.6b__fft.yml", "stops.setting"},
+      {"axolotl__llama-4__do-no-use-fa2__maverick-qlora-fsdp1.yaml", "conflict.refused_flash"},
+  };
+  for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+    if (strcmp(refused[i].name, name) == 0 && strcmp(refused[i].id, id) == 0) return true;
+  return false;
+}
+
 // The files that the projects publish work: check must report no failure and no doubt, except that a file they refer
 // to is not in the folder, that this host has too little memory, and that three of Axolotl's examples stop with the kernels
 // that it turns on by itself since it has them (tests/truth/lora_kernels.json).
-static bool is_fine(void) {
+static bool is_fine(const char *name) {
   for (size_t i = 0; i < c.findings.len; i++) {
     const check_finding *f = &c.findings.at[i];
     bool is_of_place = strcmp(f->id, "files.missing") == 0 || strcmp(f->id, "host.offload") == 0 ||
                        strcmp(f->id, "conflict.lora_kernels") == 0;
-    if (f->severity >= CHECK_WARNING && !is_of_place) return false;
+    bool is_known = is_of_place || is_refused_now(name, f->id);
+    if (f->severity >= CHECK_WARNING && !is_known) return false;
   }
   return true;
 }
@@ -135,7 +150,7 @@ TEST(check_finds_nothing_wrong_with_real_files) {
     begin();
     snprintf(paths[0], sizeof paths[0], CONFIGS "%.150s", entry->d_name);
     files[file_count++] = paths[0];
-    bool ok = go() && is_fine();
+    bool ok = go() && is_fine(entry->d_name);
     if (!ok) print_findings();
     test_count(entry->d_name, ok);
   }

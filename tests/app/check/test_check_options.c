@@ -120,6 +120,28 @@ TEST(check_of_settings_that_the_framework_refuses) {
   }
 }
 
+// Bloom's class lacks _supports_flash_attn, and the table of Falcon's has no xformers.
+TEST(check_of_attention_that_transformers_refuses) {
+  static const char file[] = "base_model: %s\nmicro_batch_size: 2\nsequence_len: 2048\n"
+                             "gradient_accumulation_steps: 8\nattn_implementation: %s\n"
+                             "datasets:\n  - path: x\n";
+  static const struct {
+    const char *model, *attention, *id;
+  } cases[] = {
+      {"bigscience/bloom-560m", "flash_attention_2", "conflict.refused_flash"},
+      {"tiiuae/falcon-7b", "xformers", "stops.attention"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char text[512];
+    snprintf(text, sizeof text, file, cases[i].model, cases[i].attention);
+    begin();
+    given("train.yaml", text);
+    c.gpu = "80GiB";
+    GO();
+    CHECK_FOUND(cases[i].id, CHECK_FAILS);
+  }
+}
+
 // ---- options ----------------------------------------------------------------------------------------
 
 TEST(check_of_both_kinds_of_checkpointing) {

@@ -77,6 +77,10 @@ SAID = [
     ("axolotl.yaml", "val_set_size: 0.1\nevals_per_epoch: 2\neval_sequence_len: 15360\n", "evaluation is not modelled: a batch of 1 x 15360"),
     ("axolotl.yaml", "flash_attn_rms_norm: true\n", "Axolotl 0.19 refuses flash_attn_rms_norm, so the run will not start; remove it"),
     ("axolotl.yaml", "flash_attn_rms_norm: false\n", None),
+    ("axolotl.yaml", "attn_implementation: xformers\n", "predicted with sdpa; the run needs about as much memory, or less where"),
+    ("axolotl.yaml", "attn_implementation: flash_attention_2\nflash_attn_fuse_mlp: true\n", None),
+    ("fused.yaml", "base_model: NousResearch/Llama-2-7b-hf\nsequence_len: 512\nmicro_batch_size: 1\ngradient_accumulation_steps: 1\n"
+     "attn_implementation: flash_attention_2\nflash_attn_fuse_mlp: true\n", "xformers' SwiGLU, which takes the place of the MLPs"),
     ("axolotl.yaml", "rl: dpo\nrpo_alpha: 0.0\n", "refuses rpo_alpha, so"),
     ("axolotl.yaml", "rope_scaling:\n  type: linear\n", "refuses rope_scaling, so the run will not start; write it under model_config"),
     ("axolotl.yaml", "early_stopping_patience: 3\nevals_per_epoch: 2\nsaves_per_epoch: 2\n",

@@ -24,6 +24,7 @@ const plim_family plim_family_llama = {
                  .activation = PLIM_ACT_SILU},
     .lora_targets = "q_proj,v_proj",
     .has_liger = true,
+    .axolotl_fuses_mlp = true,
     .recorded = PLIM_RECORDED_TRAINING | PLIM_RECORDED_QUANTISED | PLIM_RECORDED_FUSED_LOSS |
                 PLIM_RECORDED_LIGER | PLIM_RECORDED_SHARDED | PLIM_RECORDED_DEEPSPEED |
                 PLIM_RECORDED_4_46 | PLIM_RECORDED_4_57 | PLIM_RECORDED_5_22 | PLIM_RECORDED_TORCH,

@@ -244,7 +244,7 @@ const plim_family plim_family_llama4_text = {
     .lora_targets = "q_proj,v_proj",
     .left_out = "the vision tower",
     .recorded = PLIM_RECORDED_TRAINING | PLIM_RECORDED_QUANTISED,
-    .lacks_flash = true,
+    .is_refused_flash = true,
     .axolotl_lora_kernels = PLIM_LORA_KERNELS_FAIL_IN_ATTENTION,
 };
 
@@ -338,6 +338,6 @@ const plim_family plim_family_llama4 = {
                             .projector_output = 4096}},
     .first_release = PLIM_RELEASE(5, 0),
     .recorded = PLIM_RECORDED_TRAINING,
-    .lacks_flash = true,
+    .is_refused_flash = true,
     .axolotl_lora_kernels = PLIM_LORA_KERNELS_FAIL,
 };
