@@ -161,9 +161,9 @@ static bool errs_high(const check *c) {
   return plim_notes_err_high(&c->files.notes) || plim_notes_err_high(&c->request.notes);
 }
 
-static void explain_failure(const check *c, check_finding *f) {
+static void explain_failure(const plim_estimate *e, check_finding *f) {
   char where[128];
-  const plim_program_point *at = &c->estimate.capped.runs_out_at;
+  const plim_program_point *at = &e->capped.runs_out_at;
   estimate_place(at, where, sizeof where);
   check_why(f, "runs out of memory %s %s", estimate_place_word(at), where);
 }
@@ -177,7 +177,7 @@ static void report_would_not_fit(check *c, size_t unknown, const char *needs) {
   snprintf(c->fit, sizeof c->fit, "%s unknown", decisive[unknown].name);
   snprintf(set, sizeof set, "set the %s (--set %s=FILE:KEY), or ", decisive[unknown].name,
            plim_knob_table[decisive[unknown].knob].name);
-  explain_failure(c, f);
+  explain_failure(&c->estimate, f);
   fix_plan(c, f, set);
 }
 
@@ -205,6 +205,7 @@ static void report_hopeless(check *c, const plim_estimate *e) {
                 SHORTEST, needs, units_bytes(e->budget_bytes).text);
   snprintf(c->fit, sizeof c->fit, "does not fit at any sequence length: needs %s, %s available",
            units_bytes(estimate_needed_bytes(e)).text, units_bytes(e->budget_bytes).text);
+  explain_failure(e, f);
   fix_plan(c, f, "");
 }
 
@@ -235,7 +236,7 @@ static void report_too_large(check *c) {
   snprintf(c->fit, sizeof c->fit, "%s %s, %s available%s",
            may_fit ? "predicted" : "does not fit: needs", units_bytes(least).text,
            units_bytes(e->budget_bytes).text, less);
-  if (!strstr(needs, "while loading")) explain_failure(c, f);
+  if (!strstr(needs, "while loading")) explain_failure(&c->estimate, f);
   fix_plan(c, f, "");
 }
 

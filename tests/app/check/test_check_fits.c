@@ -29,12 +29,19 @@ TEST(check_says_whether_it_fits) {
   CHECK_SAYS(found("fit")->fix, "--world 8");
 }
 
-// If the length is assumed, the verdict is not certain.
+// If the length is assumed, the verdict is not certain, unless the shortest texts do not fit either.
 TEST(check_of_an_unknown_length) {
   begin();
   given("train.py", trainer);
   c.model = "llama-3.1-8b";
   c.gpu = "16GiB";
+  GO();
+  CHECK_FOUND("fit", CHECK_FAILS);
+  CHECK_SAYS(found("fit")->what, "does not fit at any sequence length: with 16 tokens");
+  begin();
+  given("train.py", trainer);
+  c.model = "llama-3.1-8b";
+  c.gpu = "64GiB";
   GO();
   CHECK_FOUND("fit", CHECK_WARNING);
   CHECK_SAYS(found("fit")->what, "would not fit with the assumed 2048 tokens: needs ");

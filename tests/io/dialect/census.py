@@ -95,6 +95,9 @@ SAID = [
     ("torchtune.yaml", "teacher_model:\n  _component_: my.teacher\n", "no model is called \"my.teacher\""),
     ("tune.yaml", "model:\n  _component_: torchtune.models.qwen2_5.qwen2_5_0_5b\noptimizer:\n  _component_: torch.optim.AdamW\n  fused: false\nbatch_size: 1\n",
      "--optimizer adamw-loop"),
+    ("tune.yaml", "# tune run --nproc_per_node 2 lora_finetune_distributed --config tune\nmodel:\n  _component_: torchtune.models.llama2.qlora_llama2_7b\n"
+     "  lora_attn_modules: [q_proj]\n  lora_rank: 8\noptimizer:\n  _component_: torch.optim.AdamW\nbatch_size: 1\n",
+     "torchao shards the scales of 4-bit weights"),
     ("torchtune.yaml", "optimizer_in_bwd: true\n", "must be 1 when the optimizer steps during backward"),
     ("tune.yaml", "model:\n  _component_: torchtune.models.phi3.phi3_mini\noptimizer:\n  _component_: torch.optim.AdamW\nbatch_size: 1\nenable_activation_offloading: true\n",
      "torchtune offloads activations only with checkpointing, and the search keeps what these files have"),
