@@ -90,9 +90,27 @@ static void check_checkpointing(check *c) {
                                            : "gradient_checkpointing: true");
 }
 
+// ---- attention --------------------------------------------------------------------------------------
+
+// Axolotl's patch_flex_wrapper (monkeypatch/attention/flex_attn.py), which returns at once with another version.
+static void check_flex(check *c) {
+  static const char *const keys[] = {"flex_attn_compile_kwargs.dynamic",
+                                     "flex_attn_compile_kwargs.mode"};
+  check_place at;
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+    if (!is_set(c, keys[i], &at)) continue;
+    check_finding *f = check_add(c, "idle.flex", CHECK_NOTE,
+                                 "flex_attn_compile_kwargs has an effect only with PyTorch 2.6");
+    check_at(f, &at);
+    check_why(f, "with other versions, Axolotl leaves compiling flex attention to transformers");
+    return;
+  }
+}
+
 void check_idle(check *c) {
   if (!c->trains) return;
   check_adapter(c);
   check_4bit(c);
   check_checkpointing(c);
+  check_flex(c);
 }

@@ -403,6 +403,39 @@ static const char *plan_name(const plan_result *r, char *text, size_t size) {
   return fits ? text : r->out;
 }
 
+// Whether using the rung takes something to install or to set that the first does not.
+static bool takes_more_steps(const plan_result *r, const plan_for_card *c, size_t rung,
+                             const manual_steps *first) {
+  plan_edits edits;
+  manual_steps steps;
+  bool takes_more = false;
+  plan_edits_or_end(&r->files->project, c, &c->plan.rungs.at[rung], &edits);
+  plan_steps_or_end(r, c, rung, &edits, &steps);
+  for (size_t i = 0; i < steps.len && !takes_more; i++) {
+    const char *kind = steps.at[i].kind;
+    size_t k = 0;
+    while (k < first->len && strcmp(first->at[k].text, steps.at[i].text) != 0) k++;
+    takes_more = k == first->len && (strcmp(kind, "install") == 0 || strcmp(kind, "setting") == 0);
+  }
+  manual_steps_clear(&steps);
+  return takes_more;
+}
+
+static void print_further_steps(const plan_result *r, const plan_for_card *c) {
+  plan_edits edits;
+  manual_steps first;
+  char line[320] = "rows with further steps by hand, which apply lists:";
+  size_t bare = strlen(line), used = bare;
+  plan_edits_or_end(&r->files->project, c, &c->plan.rungs.at[0], &edits);
+  plan_steps_or_end(r, c, 0, &edits, &first);
+  for (size_t i = 1; i < c->plan.rungs.len && used < sizeof line; i++)
+    if (takes_more_steps(r, c, i, &first))
+      used += (size_t)snprintf(line + used, sizeof line - used, "%s %zu", used > bare ? "," : "",
+                               i + 1);
+  manual_steps_clear(&first);
+  if (used > bare) sentence(line);
+}
+
 static void print_ladder(const plan_result *r, const plan_for_card *c) {
   static const char what[] = "the plan (row 1) and fallbacks that need less memory";
   char name[512], heading[640];
@@ -415,6 +448,7 @@ static void print_ladder(const plan_result *r, const plan_for_card *c) {
     if (is_too_wide) printf("%s\n", heading + sizeof what + 1);
   } else plan_heading(what);
   plan_print_ladder(&c->plan);
+  if (r->files) print_further_steps(r, c);
 }
 
 // ---- concessions ------------------------------------------------------------------------------------

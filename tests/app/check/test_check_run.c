@@ -18,6 +18,16 @@ TEST(check_of_lora_keys_without_an_adapter) {
   CHECK_SAYS(found("idle.adapter")->fix, "--use_peft");
 }
 
+TEST(check_of_arguments_that_axolotl_does_not_pass_on) {
+  begin();
+  given("a.yaml",
+        "base_model: NousResearch/Llama-3.2-1B\nmicro_batch_size: 1\nsample_packing: true\n"
+        "attn_implementation: flex_attention\nflex_attn_compile_kwargs:\n  dynamic: false\n");
+  GO();
+  CHECK_FOUND("idle.flex", CHECK_NOTE);
+  CHECK(found("idle.flex")->line == 6, "line %d", found("idle.flex")->line);
+}
+
 TEST(check_of_lora_keys_with_an_adapter) {
   static const char *const axolotl[] = {"lora_r: 16\nadapter: lora\n",
                                         "lora_r: 16\nadapter:\n", // deliberately none

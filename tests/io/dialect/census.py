@@ -62,6 +62,9 @@ SAID = [
      "all 512 experts: they get adapters of rank 16 on gate_up_proj and 8 on down_proj, and the shared expert gets none"),
     ("phi.yaml", "base_model: microsoft/Phi-3.5-mini-instruct\nmicro_batch_size: 1\nplugins:\n  - axolotl.integrations.liger.LigerPlugin\n"
      "liger_rope: true\nliger_rms_norm: true\nliger_glu_activation: true\nliger_fused_linear_cross_entropy: true\n", None),
+    ("phi.yaml", "base_model: microsoft/Phi-4-mini-instruct\nmicro_batch_size: 1\nplugins:\n  - axolotl.integrations.liger.LigerPlugin\n"
+     "liger_rope: true\nliger_rms_norm: true\nliger_glu_activation: true\nliger_fused_linear_cross_entropy: true\n",
+     "Liger-Kernel's modules are not modelled for this architecture"),
     ("axolotl.yaml", "kd_trainer: true\n", "knowledge distillation is not supported yet"),
     ("axolotl.yaml", "adapter: lora\nlora_r: 8\nlora_target_linear: true\n", "Axolotl's LoRA kernels, which it turns on"),
     ("axolotl.yaml", "adapter: lora\nlora_r: 8\nlora_target_linear: true\nmodel_quantization_config: Mxfp4Config\n",
