@@ -103,6 +103,40 @@ static void take_package(plim_pins *pins, plim_package package, const char *file
   snprintf(pins->packages[package].file, sizeof pins->packages->file, "%.255s", file);
 }
 
+// Whether a requirement such as ">=0.33.4,<1.0" excludes 1.0.
+static bool excludes_1(span asked) {
+  while (asked.at < asked.end) {
+    const char *word = asked.at;
+    size_t size = strcspn(word, ",");
+    if (size > (size_t)(asked.end - word)) size = (size_t)(asked.end - word);
+    asked.at = word + size + 1;
+    size_t operators = strspn(word, "<>=~!^ ");
+    bool is_bound = *word == '<' || *word == '~' || *word == '^' || word[operators - 1] == '=';
+    bool goes_up = *word == '>' || *word == '!';
+    if (!operators || operators >= size || !is_bound || goes_up) continue;
+    const char *number = word + operators;
+    size_t digits = strspn(number, "01234567890.");
+    bool is_1 = *number == '1' && strspn(number + 1, ".0") == digits - 1;
+    if (*number == '0' || (is_1 && *word == '<' && word[1] != '=')) return true;
+  }
+  return false;
+}
+
+static void take_hub(plim_companion_pin *pin, span asked, const char *file, int line) {
+  int length = (int)(asked.end - asked.at);
+  if (pin->line || !length || !excludes_1(asked)) return;
+  *pin = (plim_companion_pin){.is_below_1 = true, .line = line};
+  snprintf(pin->asked, sizeof pin->asked, "%.*s", length < 47 ? length : 47, asked.at);
+  snprintf(pin->file, sizeof pin->file, "%.255s", file);
+}
+
+static bool is_hub(const char *name, size_t size) {
+  static const char *const names[] = {"huggingface-hub", "huggingface_hub"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (size == strlen(names[i]) && strncasecmp(name, names[i], size) == 0) return true;
+  return false;
+}
+
 // What is asked of the library whose name was just read.
 static span asked_after_name(span *s) {
   if (peek(s) == '[') { // extras
@@ -157,9 +191,11 @@ static void read_line(plim_pins *pins, span line, bool is_extra, const char *fil
     const char *name = line.at;
     plim_library library = library_at(&line);
     if (installs) take_package(pins, plim_package_of(name, (size_t)(line.at - name)), file, number);
-    if (library == PLIM_LIBRARIES) continue;
+    bool is_companion = installs && is_hub(name, (size_t)(line.at - name));
+    if (library == PLIM_LIBRARIES && !is_companion) continue;
     span asked = asked_after_name(&line);
-    take(&pins->of[library], library, asked, file, number);
+    if (is_companion) take_hub(&pins->hub, asked, file, number);
+    else take(&pins->of[library], library, asked, file, number);
   }
 }
 

@@ -24,8 +24,17 @@ typedef struct {
   int line; // 0: it is installed, in the folder `file`
 } plim_package_pin;
 
+// A package whose version decides which releases of a library can be installed beside it.
+typedef struct {
+  bool is_below_1; // 1.0 and newer are excluded
+  char asked[48];
+  char file[256];
+  int line;
+} plim_companion_pin;
+
 typedef struct {
   plim_pin of[PLIM_LIBRARIES];
+  plim_companion_pin hub; // huggingface-hub
   plim_package_pin packages[PLIM_PACKAGES];
   bool has_environment; // one is installed, so what it lacks is not there
 } plim_pins;
