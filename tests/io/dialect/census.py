@@ -64,6 +64,9 @@ SAID = [
     ("trl.yaml", "beta: 0.1\nrpo_alpha: null\nuse_weighting: false\n", None),
     ("trl.yaml", "loss_type: apo_zero\n", "apo_zero differs only by a few numbers"),
     ("axolotl.yaml", "rl: orpo\n", "assuming TRL 1.9 for ORPO"),
+    ("axolotl.yaml", "rl: orpo\n", "every version of TRL keeps all logits"),
+    ("rm.yaml", "model_name_or_path: google-t5/t5-small\nper_device_train_batch_size: 2\nmax_length: 512\ncenter_rewards_coefficient: 0.01\n",
+     "reward models are not supported yet for encoder-decoders"),
     ("trl.yaml", "num_generations: 8\n", "training with generated answers is not supported"),
     ("trl.yaml", "eval_strategy: steps\nper_device_eval_batch_size: 64\nloss_type: nll\n", "set per_device_eval_batch_size to 24 or less"),
     ("predict.yaml", "model_name_or_path: Qwen/Qwen2.5-0.5B\nstage: sft\ndo_predict: true\nfinetuning_type: full\n"

@@ -129,4 +129,10 @@ TEST(a_package_that_newer_releases_do_not_work_with) {
     CHECK(read_text(asked[i].text).hub.is_below_1 == asked[i].is_below_1, "%s", asked[i].text);
 }
 
+TEST(packages_that_plans_use) {
+  plim_pins p = read_text("bitsandbytes>=0.46.1\nflash_attn==2.8\n# deepspeed\n");
+  CHECK(plim_pins_install(&p, "bitsandbytes") && plim_pins_install(&p, "flash-attn"), "both");
+  CHECK(!plim_pins_install(&p, "deepspeed") && !plim_pins_install(&p, "liger-kernel"), "others");
+}
+
 TEST_MAIN

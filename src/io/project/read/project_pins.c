@@ -130,10 +130,25 @@ static void take_hub(plim_companion_pin *pin, span asked, const char *file, int 
   snprintf(pin->file, sizeof pin->file, "%.255s", file);
 }
 
-static bool is_hub(const char *name, size_t size) {
-  static const char *const names[] = {"huggingface-hub", "huggingface_hub"};
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-    if (size == strlen(names[i]) && strncasecmp(name, names[i], size) == 0) return true;
+static const char *const others[] = {"bitsandbytes", "deepspeed", "flash-attn", "liger-kernel"};
+enum { OTHER_PACKAGES = sizeof others / sizeof *others };
+
+// Names of distributions count alike with - and _.
+static bool is_package(const char *package, const char *name, size_t size) {
+  if (strlen(package) != size) return false;
+  for (size_t i = 0; i < size; i++)
+    if (package[i] != (name[i] == '_' ? '-' : name[i])) return false;
+  return true;
+}
+
+static void take_other(plim_pins *pins, const char *name, size_t size) {
+  for (int i = 0; i < OTHER_PACKAGES; i++)
+    if (is_package(others[i], name, size)) pins->others |= 1u << i;
+}
+
+bool plim_pins_install(const plim_pins *pins, const char *package) {
+  for (int i = 0; i < OTHER_PACKAGES; i++)
+    if (strcmp(others[i], package) == 0) return pins->others >> i & 1;
   return false;
 }
 
@@ -191,7 +206,8 @@ static void read_line(plim_pins *pins, span line, bool is_extra, const char *fil
     const char *name = line.at;
     plim_library library = library_at(&line);
     if (installs) take_package(pins, plim_package_of(name, (size_t)(line.at - name)), file, number);
-    bool is_companion = installs && is_hub(name, (size_t)(line.at - name));
+    if (installs) take_other(pins, name, (size_t)(line.at - name));
+    bool is_companion = installs && is_package("huggingface-hub", name, (size_t)(line.at - name));
     if (library == PLIM_LIBRARIES && !is_companion) continue;
     span asked = asked_after_name(&line);
     if (is_companion) take_hub(&pins->hub, asked, file, number);
@@ -313,6 +329,7 @@ static void read_installed(plim_pins *pins, const char *packages) {
     if (!ends_with(name, ".dist-info")) continue;
     pins->has_environment = true;
     take_package(pins, plim_package_of(name, strcspn(name, "-")), packages, 0);
+    take_other(pins, name, strcspn(name, "-"));
     for (int i = 0; i < PLIM_LIBRARIES; i++) {
       size_t length = strlen(plim_library_names[i]);
       if (strncasecmp(name, plim_library_names[i], length) != 0 || name[length] != '-') continue;
@@ -380,5 +397,6 @@ void plim_pins_find(plim_pins *pins, const char *path) {
       *pin = installed.of[i];
   }
   if (installed.has_environment) memcpy(pins->packages, installed.packages, sizeof pins->packages);
+  pins->others |= installed.others;
   pins->has_environment = installed.has_environment;
 }
