@@ -262,8 +262,21 @@ static bool is_layerwise(const job_args *args) {
   return strstr(args->optimizer, "_layerwise") || (o && plim_optimizer_lags(o));
 }
 
+// bitsandbytes 0.50, backends/cuda/ops.py, str2optimizer32bit: RMSprop has no kernel for bf16 gradients. Parameters of fewer
+// than 4096 elements use it with 8 bits too (optim/optimizer.py, min_8bit_size).
+static void note_rmsprop(const job_args *args, job_request *r) {
+  const plim_optimizer *o = r->job.recipe.optimizer;
+  bool is_theirs =
+      o == plim_optimizer_named("rmsprop-bnb") || o == plim_optimizer_named("rmsprop-8bit");
+  if (!is_theirs || r->job.dtype != PLIM_BF16 || args->lora_rank) return;
+  plim_note_add(&r->notes, "stops.optimizer", "optimizer",
+                "bitsandbytes stops with a ValueError: its RMSprop does not take bf16 gradients; "
+                "load the model in float32, or use another optimizer");
+}
+
 static plim_err understand_optimizer(const job_args *args, job_request *r, plim_error *error) {
   r->job.recipe.optimizer = plim_optimizer_named(args->optimizer);
+  note_rmsprop(args, r);
   if (r->job.recipe.optimizer) return PLIM_OK;
   const char *names[64];
   size_t count = 0;

@@ -633,15 +633,21 @@ static void fill_list(const job_args *a, plim_known_text value, const char **out
   if (is_open && is_known(value.origin) && *value.text) *out = value.text;
 }
 
+// Of ORPO, CPO and SimPO (trl/experimental/{orpo,cpo}).
+#define KEEPS_ALL "; every version of TRL keeps all logits in memory"
+
 // The project says which TRL it has; others than those two were not measured.
 static void note_known_trl(project_job *p, const plim_project_method *found, uint16_t trl) {
   uint16_t first =
       plim_method_has_reference(found->method) ? PLIM_RELEASE(1, 15) : PLIM_RELEASE(1, 14);
   uint16_t measured = trl < first ? PLIM_RELEASE(1, 9) : PLIM_RELEASE(1, 16);
   if (trl == measured) return;
+  const char *logits = !plim_method_has_reference(found->method) ? KEEPS_ALL
+                       : trl < first ? "; both keep all logits in memory"
+                                     : "";
   note(p, "assumed.trl", NULL, "%s in TRL %s is predicted as in %s%s",
        job_method_name(found->method), plim_release_words(trl).text,
-       plim_release_words(measured).text, trl < first ? ", which keeps all logits in memory" : "");
+       plim_release_words(measured).text, logits);
 }
 
 // Which TRL the prediction is of, and how another would differ.
@@ -666,11 +672,11 @@ static void note_trl(project_job *p, const job_args *a, const plim_project_metho
              : "because the files have settings of older versions",
          plim_method_has_reference(found->method)
              ? "TRL before 1.15 keeps all logits in memory"
-             : "TRL before 1.14 needs more memory than newer versions");
+             : "before 1.14 it needs more memory than in newer versions" KEEPS_ALL);
   else if (!plim_method_has_reference(found->method))
     note(p, "assumed.trl", NULL,
          "assuming TRL 1.16 for %s; before 1.14 it needs more memory (predict that with --loss "
-         "full)",
+         "full)" KEEPS_ALL,
          name);
   else
     note(p, "assumed.trl", NULL,

@@ -509,6 +509,16 @@ static void note_refused_optimizer(project_job *p, const job_args *a) {
                     : "set optimizer: adamw_torch_8bit");
 }
 
+// transformers 4.57 and 5.17, _get_galore_optimizer: only galore_adafactor without layerwise gets relative_step=False, and
+// Adafactor refuses a learning rate with relative_step.
+static void note_projected_adafactor(project_job *p) {
+  if (strcmp(p->run.optimizer.text, "galore_adafactor_layerwise") != 0) return;
+  note(p, "stops.optimizer", "optimizer",
+       "transformers stops with a ValueError (\"Cannot combine manual `lr` and "
+       "`relative_step=True` options\"): galore_adafactor_layerwise does not work with a learning "
+       "rate; use galore_adafactor, or galore_adamw_layerwise");
+}
+
 // Axolotl's loaders/adapter.py, _build_peft_lora_config: no layers are the default.
 static void note_targets(project_job *p, const job_args *a) {
   bool is_open = p->run.lora_targets.origin == PLIM_ABSENT && !job_is_typed(a, &a->lora_targets);
@@ -582,6 +592,7 @@ void project_job_note_ecosystem(project_job *p, const job_args *a) {
   note_packing(p, a);
   note_ends(p, a);
   note_refused_optimizer(p, a);
+  note_projected_adafactor(p);
   note_targets(p, a);
   note_packed_sdpa(p, a);
   note_cut_cross_entropy(p, a);

@@ -6,20 +6,35 @@
 #include "key_names.h"
 #include "project_job.h"
 
-// From TRL's Config classes in the wheels of 0.19 to 1.16: the first release whose class lacks the field.
+// From the classes in the wheels of TRL 0.19 to 1.16 and of transformers 4.57 and 5.0: the first release whose class lacks
+// the field, or the value.
 static const struct {
-  const char *key, *class;
-  plim_method method;
+  const char *key, *value; // value NULL: any
+  const char *class;
+  plim_method method; // PLIM_METHODS: any
+  plim_library library;
   uint16_t without;
 } removed[] = {
-    {"max_seq_length", "sftconfig", PLIM_METHOD_TEXTS, PLIM_RELEASE(0, 20)},
-    {"max_prompt_length", "dpoconfig", PLIM_METHOD_DPO, PLIM_RELEASE(0, 29)},
-    {"max_completion_length", "dpoconfig", PLIM_METHOD_DPO, PLIM_RELEASE(0, 29)},
-    {"generate_during_eval", "dpoconfig", PLIM_METHOD_DPO, PLIM_RELEASE(0, 29)},
-    {"rpo_alpha", "dpoconfig", PLIM_METHOD_DPO, PLIM_RELEASE(0, 29)},
-    {"reference_free", "dpoconfig", PLIM_METHOD_DPO, PLIM_RELEASE(0, 29)},
-    {"max_prompt_length", "ktoconfig", PLIM_METHOD_KTO, PLIM_RELEASE(0, 27)},
-    {"max_prompt_length", "orpoconfig", PLIM_METHOD_ORPO, PLIM_RELEASE(0, 28)},
+#define TRL PLIM_LIBRARY_TRL
+#define TRANSFORMERS PLIM_LIBRARY_TRANSFORMERS
+    {"packing_strategy", "ffd", "sftconfig", PLIM_METHOD_TEXTS, TRL, PLIM_RELEASE(0, 20)},
+    {"max_seq_length", NULL, "sftconfig", PLIM_METHOD_TEXTS, TRL, PLIM_RELEASE(0, 20)},
+    {"torch_dtype", NULL, "modelconfig", PLIM_METHODS, TRL, PLIM_RELEASE(0, 27)},
+    {"max_prompt_length", NULL, "dpoconfig", PLIM_METHOD_DPO, TRL, PLIM_RELEASE(0, 29)},
+    {"max_completion_length", NULL, "dpoconfig", PLIM_METHOD_DPO, TRL, PLIM_RELEASE(0, 29)},
+    {"generate_during_eval", NULL, "dpoconfig", PLIM_METHOD_DPO, TRL, PLIM_RELEASE(0, 29)},
+    {"rpo_alpha", NULL, "dpoconfig", PLIM_METHOD_DPO, TRL, PLIM_RELEASE(0, 29)},
+    {"reference_free", NULL, "dpoconfig", PLIM_METHOD_DPO, TRL, PLIM_RELEASE(0, 29)},
+    {"max_prompt_length", NULL, "ktoconfig", PLIM_METHOD_KTO, TRL, PLIM_RELEASE(0, 27)},
+    {"max_prompt_length", NULL, "orpoconfig", PLIM_METHOD_ORPO, TRL, PLIM_RELEASE(0, 28)},
+    {"overwrite_output_dir", NULL, "trainingarguments", PLIM_METHODS, TRANSFORMERS,
+     PLIM_RELEASE(5, 0)},
+    {"save_safetensors", NULL, "trainingarguments", PLIM_METHODS, TRANSFORMERS, PLIM_RELEASE(5, 0)},
+    {"half_precision_backend", NULL, "trainingarguments", PLIM_METHODS, TRANSFORMERS,
+     PLIM_RELEASE(5, 0)},
+    {"no_cuda", NULL, "trainingarguments", PLIM_METHODS, TRANSFORMERS, PLIM_RELEASE(5, 0)},
+#undef TRL
+#undef TRANSFORMERS
 };
 
 // An argument of the class, or a key of a file whose keys are the fields of the class.
@@ -49,43 +64,82 @@ static const plim_setting *find_field(const project_job *p, const char *key, con
   return NULL;
 }
 
-// The newest release that has the field, of those that the project allows; 0: it allows none.
-static uint16_t newest_with(const plim_pin *pin, uint16_t without) {
+static bool has_value(const plim_setting *s, const char *value) {
+  return !value || (s->value.kind == PLIM_VALUE_TEXT && strcmp(s->value.text, value) == 0);
+}
+
+// The newest release before `without`, of those that the project allows; 0: it allows none.
+static uint16_t newest_before(const plim_pin *pin, plim_library library, uint16_t without) {
   char text[96];
   bool is_known;
   snprintf(text, sizeof text, "%s%s<%s", pin->asked, *pin->asked ? "," : "",
            plim_release_words(without).text);
-  uint16_t release = plim_release_allowed(PLIM_LIBRARY_TRL, text, strlen(text), &is_known);
+  uint16_t release = plim_release_allowed(library, text, strlen(text), &is_known);
   return is_known ? release : 0;
 }
 
-static void narrow(project_job *p, const job_args *a, plim_pin *pin, size_t row) {
-  const char *file = NULL;
-  const char *key = removed[row].key;
-  uint16_t without = removed[row].without, release = newest_with(pin, without);
-  bool is_typed = job_release_is_typed(a, PLIM_LIBRARY_TRL);
-  bool is_open = !is_typed && (!pin->release || pin->oldest < pin->release);
-  if (pin->release && pin->release < without) return;
-  const plim_setting *s = find_field(p, key, removed[row].class, &file);
-  if (!s || !is_open || !release) return;
+// The release that is predicted because newer ones are excluded; 0: they are not, or nothing is open.
+static uint16_t narrow(job_args *a, plim_library library, uint16_t without, const char *file,
+                       int line) {
+  plim_pin *pin = &a->pins.of[library];
+  uint16_t release = newest_before(pin, library, without);
+  bool is_open = !pin->release || pin->oldest < pin->release;
+  if (pin->release && pin->release < without) return 0;
+  if (!is_open || !release || job_release_is_typed(a, library)) return 0;
   if (!pin->release) {
-    *pin = (plim_pin){.line = s->line};
+    *pin = (plim_pin){.line = line};
     snprintf(pin->file, sizeof pin->file, "%.255s", file);
   }
   pin->is_known = pin->is_narrowed = true;
   pin->release = release;
   if (!pin->oldest) pin->oldest = release;
-  plim_note_add(&p->notes, "assumed.trl", NULL,
-                "TRL has no %s since %s: predicted as TRL %s, the newest version that has it", key,
-                plim_release_words(without).text, plim_release_words(release).text);
+  return release;
+}
+
+static const char *name_of(plim_library library) {
+  return library == PLIM_LIBRARY_TRL ? "TRL" : plim_library_names[library];
+}
+
+static void narrow_by_key(project_job *p, job_args *a, size_t row) {
+  const char *file = NULL, *key = removed[row].key, *value = removed[row].value;
+  plim_library library = removed[row].library;
+  const plim_setting *s = find_field(p, key, removed[row].class, &file);
+  uint16_t release =
+      s && has_value(s, value) ? narrow(a, library, removed[row].without, file, s->line) : 0;
+  if (!release) return;
+  plim_note_add(&p->notes, library == PLIM_LIBRARY_TRL ? "assumed.trl" : "assumed.transformers",
+                NULL,
+                "%s has no %s%s%s since %s: predicted as %s %s, the newest version that has it",
+                name_of(library), key, value ? ": " : "", value ? value : "",
+                plim_release_words(removed[row].without).text, name_of(library),
+                plim_release_words(release).text);
   plim_note_at(&p->notes, file, s->line);
+}
+
+// Packages that a library requires from one of its releases on, from the metadata of its wheels: transformers 4.57 requires
+// huggingface-hub <1.0, and 5.0 requires >=1.3.
+static void narrow_by_companion(project_job *p, job_args *a) {
+  const plim_companion_pin *hub = &a->pins.hub;
+  uint16_t release = hub->is_below_1 ? narrow(a, PLIM_LIBRARY_TRANSFORMERS, PLIM_RELEASE(5, 0),
+                                              hub->file, hub->line)
+                                     : 0;
+  if (!release) return;
+  plim_note_add(
+      &p->notes, "assumed.transformers", NULL,
+      "the project asks for huggingface-hub %s, and transformers 5 requires 1.3 or newer: "
+      "predicted as transformers %s",
+      hub->asked, plim_release_words(release).text);
+  plim_note_at(&p->notes, hub->file, hub->line);
 }
 
 void project_job_narrow_releases(project_job *p, job_args *a) {
   plim_dialect dialect = p->project.dialect;
   plim_method method = plim_project_trains(&p->project).method;
-  bool is_of_trl =
-      dialect == PLIM_DIALECT_TRL || (dialect == PLIM_DIALECT_HF && method != PLIM_METHOD_TEXTS);
-  for (size_t i = 0; is_of_trl && i < sizeof removed / sizeof *removed; i++)
-    if (removed[i].method == method) narrow(p, a, &a->pins.of[PLIM_LIBRARY_TRL], i);
+  bool is_trainer = dialect == PLIM_DIALECT_TRL || dialect == PLIM_DIALECT_HF;
+  bool is_of_trl = dialect == PLIM_DIALECT_TRL || method != PLIM_METHOD_TEXTS;
+  narrow_by_companion(p, a);
+  for (size_t i = 0; is_trainer && i < sizeof removed / sizeof *removed; i++) {
+    bool is_its = removed[i].method == PLIM_METHODS || removed[i].method == method;
+    if (is_its && (is_of_trl || removed[i].library != PLIM_LIBRARY_TRL)) narrow_by_key(p, a, i);
+  }
 }

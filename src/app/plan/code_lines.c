@@ -13,6 +13,13 @@ static const struct {
     {PLIM_KNOB_CHECKPOINT, "on", "add after from_pretrained",
      "model.gradient_checkpointing_enable(\n"
      "    gradient_checkpointing_kwargs={\"use_reentrant\": False})\n"},
+    {PLIM_KNOB_CHECKPOINT, "reentrant", "add after from_pretrained",
+     "model.gradient_checkpointing_enable(\n"
+     "    gradient_checkpointing_kwargs={\"use_reentrant\": True})\n"},
+    // The defaults of this class are those of Trainer's use_liger_kernel (liger-kernel 0.6, transformers/auto_model.py).
+    {PLIM_KNOB_LIGER, "on", "load the model with",
+     "from liger_kernel.transformers import AutoLigerKernelForCausalLM\n"
+     "model = AutoLigerKernelForCausalLM.from_pretrained(...)\n"},
     {PLIM_KNOB_PRECISION, "bf16", "put around forward and loss",
      "with torch.autocast(\"cuda\", dtype=torch.bfloat16):\n"},
     {PLIM_KNOB_PRECISION, "fp16", "put around forward and loss, and add a torch.amp.GradScaler",
@@ -32,6 +39,8 @@ static const struct {
     {PLIM_KNOB_ATTENTION, "sdpa", "pass to from_pretrained", "attn_implementation=\"sdpa\"\n"},
     {PLIM_KNOB_ATTENTION, "flash", "pass to from_pretrained",
      "attn_implementation=\"flash_attention_2\"\n"},
+    {PLIM_KNOB_ATTENTION, "eager", "pass to from_pretrained", "attn_implementation=\"eager\"\n"},
+    {PLIM_KNOB_DTYPE, "fp32", "pass to from_pretrained", "dtype=torch.float32\n"},
     {PLIM_KNOB_DTYPE, "bf16", "pass to from_pretrained", "dtype=torch.bfloat16\n"},
     {PLIM_KNOB_DTYPE, "fp16", "pass to from_pretrained", "dtype=torch.float16\n"},
     {PLIM_KNOB_QUANTISATION, "nf4", "pass to from_pretrained",

@@ -119,6 +119,7 @@ static plim_err add_packages(const maker *m) {
     size_t used = strlen(line);
     if (shards_itself && packages[i].is_taken == plan_takes_deepspeed) continue;
     if (packages[i].is_of_axolotl && is_axolotl(m)) continue;
+    if (plim_pins_install(&m->r->args->pins, packages[i].name)) continue;
     if (packages[i].is_taken(&next) && !packages[i].is_taken(&now))
       snprintf(line + used, sizeof line - used, " %s", packages[i].name);
   }

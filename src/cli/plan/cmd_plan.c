@@ -36,6 +36,19 @@ static bool can_share(const plim_project *p, const plim_plan_request *r, int str
          (is_own && offload && can_say(p, PLIM_KNOB_OFFLOAD, name));
 }
 
+// Without a setting for them in the files, there is no line to type that makes checkpoints on the host; offloaded
+// activations are as small.
+static void refuse_offloaded_checkpoints(const plim_project *p, plim_plan_request *r) {
+  bool is_own = plim_plan_own_choice(r).at[PLIM_KNOB_CHECKPOINT] == PLIM_CHECKPOINT_OFFLOADED;
+  if (is_own || can_say(p, PLIM_KNOB_CHECKPOINT, "offloaded")) return;
+  if (r->refused_count == PLIM_MAX_REFUSED) return;
+  r->refused[r->refused_count++] =
+      (plim_refused_pair){{PLIM_KNOB_CHECKPOINT, PLIM_KNOB_CHECKPOINT},
+                          {"offloaded", "offloaded"},
+                          "these files have no setting for checkpoints on the host",
+                          "--fix offload=activations"};
+}
+
 // Marks sharding strategies and other settings that cannot be written into the user's files as manual.
 static void mark_by_hand(const plim_project *p, plim_plan_request *r) {
   for (int strategy = 0; strategy < PLIM_STRATEGIES; strategy++)
@@ -45,7 +58,7 @@ static void mark_by_hand(const plim_project *p, plim_plan_request *r) {
   // Axolotl refuses DeepSpeed on the command line beside FSDP in its file.
   r->shares_in_files =
       p->dialect == PLIM_DIALECT_AXOLOTL && p->knobs[PLIM_KNOB_STRATEGY].place_count;
-  r->checkpoint_by_hand = !can_say(p, PLIM_KNOB_CHECKPOINT, "offloaded");
+  refuse_offloaded_checkpoints(p, r);
   r->quantises_once = !can_say(p, PLIM_KNOB_QUANTISATION, "nf4-double") &&
                       can_say(p, PLIM_KNOB_QUANTISATION, "nf4");
   r->optimizer_by_hand = !can_say(p, PLIM_KNOB_OPTIMIZER, "paged-adamw");

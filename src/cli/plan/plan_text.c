@@ -213,10 +213,12 @@ static void print_verdict(const plan_for_card *c) {
   estimate_needs(now, needs, sizeof needs);
   plan_why_tight(c, now, tight, sizeof tight);
   if (*p->own_refusal) {
-    snprintf(line, sizeof line, "\nnow:      cannot run: %s", p->own_refusal);
-    sentence(line);
+    snprintf(line, sizeof line,
+             "now:      with sdpa attention in place of yours, because %s:", p->own_refusal);
+    printf("\n");
+    term_wrap(stdout, line, 0, 10, (size_t)term_width(stdout));
   }
-  const char *start = *p->own_refusal ? "          with sdpa attention: " : "now:      ";
+  const char *start = *p->own_refusal ? "          " : "now:      ";
   if (!*p->own_refusal) printf("\n");
   bool is_sure = now->has_verdict && !*tight;
   if (now->has_verdict && !now->fits)

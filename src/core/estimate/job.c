@@ -54,6 +54,12 @@ static bool partitions_reference(const plim_job *job) {
          job->recipe.reference == PLIM_REFERENCE_OWN && job->sharding.strategy == PLIM_SHARD_ZERO3;
 }
 
+static bool scores_two_stacks(const plim_job *job) {
+  plim_method method = job->recipe.method;
+  bool scores = method == PLIM_METHOD_REWARD || method == PLIM_METHOD_PRM;
+  return scores && job->model.family->is_encoder_decoder;
+}
+
 static bool pairs_without_vocabulary(const plim_job *job) {
   bool scores = job->recipe.method == PLIM_METHOD_REWARD;
   return has_pairs(job) && (job->model.head != (scores ? PLIM_HEAD_TEXTS : PLIM_HEAD_CAUSAL) ||
@@ -270,6 +276,8 @@ static const struct {
      "on several GPUs, contrastive losses are supported only for encoders, and cached ones only "
      "with ddp",
      "--strategy ddp"},
+    {scores_two_stacks, "reward models are not supported yet for encoder-decoders",
+     "run your own program on a simulated GPU: plimsoll simulate --gpu GPU -- python train.py"},
     {pairs_without_vocabulary,
      "training from preferences is supported only for causal language models", "--method sft"},
     {has_no_other_answer,

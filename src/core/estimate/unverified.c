@@ -60,7 +60,8 @@ static bool is_fused_elsewhere(const plim_job *job) {
 }
 
 static bool uses_liger_elsewhere(const plim_job *job) {
-  return job->recipe.uses_liger && !is_recorded(job, PLIM_RECORDED_LIGER);
+  bool is_modelled = plim_config_whole(&job->model)->has_liger; // a note says where it is not
+  return job->recipe.uses_liger && is_modelled && !is_recorded(job, PLIM_RECORDED_LIGER);
 }
 
 static bool offloads_with_trainer(const plim_job *job) {

@@ -81,9 +81,8 @@ typedef struct {
   plim_refused_pair refused[PLIM_MAX_REFUSED];
   size_t refused_count;
   bool quantises_once; // the files can express nf4, but not nf4-double
-  // The files cannot express checkpoints on the host, optimizer state on the host, or the allocator's settings.
-  bool checkpoint_by_hand, optimizer_by_hand;
-  bool conf_by_hand;
+  // The files cannot express optimizer state on the host, or the allocator's settings.
+  bool optimizer_by_hand, conf_by_hand;
   bool holds_others; // knobs without a domain keep the user's value
   bool only_first;   // only the first rung is wanted: no others, and nothing to compare it with
   // The loss compares sequences within a micro batch, or the model has batch norm: micro_batch then changes what the

@@ -56,11 +56,9 @@ static bool has_new_cache(const plim_choice *own, const plim_choice *choice) {
   return choice->at[PLIM_KNOB_CACHED_BATCH] && !own->at[PLIM_KNOB_CACHED_BATCH];
 }
 
-static int keeps_on_host_by_hand(const plim_plan_request *r, const plim_choice *own,
-                                 const plim_choice *choice) {
-  bool has_checkpoints = offloads_checkpoints(choice) && !offloads_checkpoints(own);
-  bool has_states = is_paged(choice) && !is_paged(own);
-  return (has_checkpoints && r->checkpoint_by_hand) + (has_states && r->optimizer_by_hand);
+static bool keeps_on_host_by_hand(const plim_plan_request *r, const plim_choice *own,
+                                  const plim_choice *choice) {
+  return r->optimizer_by_hand && is_paged(choice) && !is_paged(own);
 }
 
 plim_hand_work plim_hand_work_of(const plim_plan_request *r, const plim_choice *choice) {

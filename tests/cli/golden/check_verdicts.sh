@@ -44,3 +44,8 @@ printf 'base_model: Qwen/Qwen2.5-0.5B\nsequence_len: 512\nmicro_batch_size: 1\nb
 $PLIMSOLL check spectrum.yaml --gpu 4GiB | grep -A2 "not fit" && last spectrum.yaml --gpu 4GiB
 $PLIMSOLL check spectrum.yaml --gpu 4GiB --json | grep '"verdict"'
 $PLIMSOLL plan spectrum.yaml --gpu 4GiB --fix checkpoint=on | grep -A5 "^now"
+# What a library refuses at the start of the run.
+printf 'base_model: Qwen/Qwen2.5-0.5B\nsequence_len: 512\nmicro_batch_size: 1\nbf16: true\noptimizer: paged_adamw_8bit\nfsdp_version: 2\nfsdp_config:\n  reshard_after_forward: true\n' >shards.yaml
+printf 'model_name_or_path: Qwen/Qwen2.5-0.5B\nper_device_train_batch_size: 1\nmax_length: 512\ndtype: bfloat16\noptim: rmsprop_bnb\n' >rmsprop.yaml
+sed 's/rmsprop_bnb/galore_adafactor_layerwise/' rmsprop.yaml >galore.yaml
+for file in shards rmsprop galore; do $PLIMSOLL check $file.yaml --gpu 24GiB | grep -A1 "^WOULD FAIL"; done

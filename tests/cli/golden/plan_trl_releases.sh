@@ -57,3 +57,13 @@ printf 'trl==0.24\ntransformers==4.57.0\n' > requirements.txt
 printf '%s\n' "$dpo" > run.yaml
 show run.yaml
 )
+(
+# Older words of TRL and transformers, and a package that newer releases do not work with.
+part older-words
+printf '%s\npacking_strategy: ffd\n' "$sft" > ffd.yaml
+printf '%s\ntorch_dtype: bfloat16\n' "$sft" > dtype.yaml
+printf '%s\noverwrite_output_dir: true\n' "$sft" > overwrite.yaml
+for file in ffd dtype overwrite; do show $file.yaml | grep -A1 -E '^assumes|predicted as (TRL|trans)'; done
+echo 'huggingface-hub>=0.33.4,<1.0' > requirements.txt
+show ffd.yaml | grep -A1 -E '^assumes|^note'
+)

@@ -115,4 +115,24 @@ TEST(other_names_and_addresses_are_not_versions) {
   CHECK_U64(PIN(p, TRANSFORMERS).release, 0u);
 }
 
+// Whether huggingface-hub is asked for in versions before 1.0 only.
+TEST(a_package_that_newer_releases_do_not_work_with) {
+  static const struct {
+    const char *text;
+    bool is_below_1;
+  } asked[] = {{"huggingface-hub>=0.33.4,<1.0", true}, {"huggingface_hub==0.36.0", true},
+               {"huggingface_hub<=0.99\n", true},      {"huggingface-hub~=0.30", true},
+               {"huggingface-hub>=0.33.4", false},     {"huggingface-hub<=1.0", false},
+               {"huggingface-hub>=0.30,<2.0", false},  {"huggingface-hub", false},
+               {"huggingface-hub!=0.30.0", false},     {"huggingface-hub==1.5.0", false}};
+  for (size_t i = 0; i < sizeof asked / sizeof *asked; i++)
+    CHECK(read_text(asked[i].text).hub.is_below_1 == asked[i].is_below_1, "%s", asked[i].text);
+}
+
+TEST(packages_that_plans_use) {
+  plim_pins p = read_text("bitsandbytes>=0.46.1\nflash_attn==2.8\n# deepspeed\n");
+  CHECK(plim_pins_install(&p, "bitsandbytes") && plim_pins_install(&p, "flash-attn"), "both");
+  CHECK(!plim_pins_install(&p, "deepspeed") && !plim_pins_install(&p, "liger-kernel"), "others");
+}
+
 TEST_MAIN

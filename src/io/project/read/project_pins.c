@@ -103,6 +103,55 @@ static void take_package(plim_pins *pins, plim_package package, const char *file
   snprintf(pins->packages[package].file, sizeof pins->packages->file, "%.255s", file);
 }
 
+// Whether a requirement such as ">=0.33.4,<1.0" excludes 1.0.
+static bool excludes_1(span asked) {
+  while (asked.at < asked.end) {
+    const char *word = asked.at;
+    size_t size = strcspn(word, ",");
+    if (size > (size_t)(asked.end - word)) size = (size_t)(asked.end - word);
+    asked.at = word + size + 1;
+    size_t operators = strspn(word, "<>=~!^ ");
+    bool is_bound = *word == '<' || *word == '~' || *word == '^' || word[operators - 1] == '=';
+    bool goes_up = *word == '>' || *word == '!';
+    if (!operators || operators >= size || !is_bound || goes_up) continue;
+    const char *number = word + operators;
+    size_t digits = strspn(number, "01234567890.");
+    bool is_1 = *number == '1' && strspn(number + 1, ".0") == digits - 1;
+    if (*number == '0' || (is_1 && *word == '<' && word[1] != '=')) return true;
+  }
+  return false;
+}
+
+static void take_hub(plim_companion_pin *pin, span asked, const char *file, int line) {
+  int length = (int)(asked.end - asked.at);
+  if (pin->line || !length || !excludes_1(asked)) return;
+  *pin = (plim_companion_pin){.is_below_1 = true, .line = line};
+  snprintf(pin->asked, sizeof pin->asked, "%.*s", length < 47 ? length : 47, asked.at);
+  snprintf(pin->file, sizeof pin->file, "%.255s", file);
+}
+
+static const char *const others[] = {"bitsandbytes", "deepspeed", "flash-attn", "liger-kernel"};
+enum { OTHER_PACKAGES = sizeof others / sizeof *others };
+
+// Names of distributions count alike with - and _.
+static bool is_package(const char *package, const char *name, size_t size) {
+  if (strlen(package) != size) return false;
+  for (size_t i = 0; i < size; i++)
+    if (package[i] != (name[i] == '_' ? '-' : name[i])) return false;
+  return true;
+}
+
+static void take_other(plim_pins *pins, const char *name, size_t size) {
+  for (int i = 0; i < OTHER_PACKAGES; i++)
+    if (is_package(others[i], name, size)) pins->others |= 1u << i;
+}
+
+bool plim_pins_install(const plim_pins *pins, const char *package) {
+  for (int i = 0; i < OTHER_PACKAGES; i++)
+    if (strcmp(others[i], package) == 0) return pins->others >> i & 1;
+  return false;
+}
+
 // What is asked of the library whose name was just read.
 static span asked_after_name(span *s) {
   if (peek(s) == '[') { // extras
@@ -157,9 +206,12 @@ static void read_line(plim_pins *pins, span line, bool is_extra, const char *fil
     const char *name = line.at;
     plim_library library = library_at(&line);
     if (installs) take_package(pins, plim_package_of(name, (size_t)(line.at - name)), file, number);
-    if (library == PLIM_LIBRARIES) continue;
+    if (installs) take_other(pins, name, (size_t)(line.at - name));
+    bool is_companion = installs && is_package("huggingface-hub", name, (size_t)(line.at - name));
+    if (library == PLIM_LIBRARIES && !is_companion) continue;
     span asked = asked_after_name(&line);
-    take(&pins->of[library], library, asked, file, number);
+    if (is_companion) take_hub(&pins->hub, asked, file, number);
+    else take(&pins->of[library], library, asked, file, number);
   }
 }
 
@@ -277,6 +329,7 @@ static void read_installed(plim_pins *pins, const char *packages) {
     if (!ends_with(name, ".dist-info")) continue;
     pins->has_environment = true;
     take_package(pins, plim_package_of(name, strcspn(name, "-")), packages, 0);
+    take_other(pins, name, strcspn(name, "-"));
     for (int i = 0; i < PLIM_LIBRARIES; i++) {
       size_t length = strlen(plim_library_names[i]);
       if (strncasecmp(name, plim_library_names[i], length) != 0 || name[length] != '-') continue;
@@ -344,5 +397,6 @@ void plim_pins_find(plim_pins *pins, const char *path) {
       *pin = installed.of[i];
   }
   if (installed.has_environment) memcpy(pins->packages, installed.packages, sizeof pins->packages);
+  pins->others |= installed.others;
   pins->has_environment = installed.has_environment;
 }
