@@ -6,6 +6,7 @@
 #include "families.h"
 #include "other_versions.h"
 #include "test.h"
+#include "unverified.h"
 
 static plim_job job_of(const char *model) {
   plim_job job = {.dtype = PLIM_BF16, .load = PLIM_LOAD_INIT};
@@ -285,6 +286,22 @@ TEST(rounds_that_repeat_are_skipped_and_change_nothing) {
   CHECK(skips_and_agrees("FSDP2", &job, "", PLIM_UNKNOWN), "fsdp2");
   job.sharding.strategy = PLIM_SHARD_DDP;
   CHECK(skips_and_agrees("DDP", &job, "", PLIM_UNKNOWN), "ddp");
+}
+
+static bool doubts_liger(const plim_job *job) {
+  const char *reasons[PLIM_MAX_REASONS];
+  size_t count = plim_job_unverified(job, reasons, PLIM_MAX_REASONS);
+  for (size_t i = 0; i < count && i < PLIM_MAX_REASONS; i++)
+    if (strstr(reasons[i], "Liger-Kernel's modules")) return true;
+  return false;
+}
+
+// What is not modelled is a note of its own, and not called unverified as well.
+TEST(modules_that_are_not_modelled_are_not_unverified) {
+  plim_job modelled = job_of("qwen3-0.6b"), other = job_of("smollm3-3b");
+  modelled.recipe.uses_liger = other.recipe.uses_liger = true;
+  CHECK(!plim_config_whole(&other.model)->has_liger && !doubts_liger(&other), "smollm3");
+  CHECK(plim_config_whole(&modelled.model)->has_liger, "qwen3");
 }
 
 TEST(a_card_needs_what_loading_takes) {
