@@ -354,9 +354,6 @@ static bool is_told(const plim_note *note) {
   return plim_note_is_assumption(note);
 }
 
-// What the files ask for, and a framework refuses.
-static bool stops(const plim_note *note) { return strncmp(note->code, "stops.", 6) == 0; }
-
 // "Axolotl refuses s2_attention, so the run will not start; remove it"
 static void report_stop(check *c, const plim_note *note) {
   const char *fix = strstr(note->message, "; ");
@@ -370,7 +367,7 @@ static void report_stop(check *c, const plim_note *note) {
 // A note may end in an option of `plan`, which check does not have: "...: add --loss full", "... (--columns N to
 // change)".
 static void report_note(check *c, const plim_note *note) {
-  if (stops(note)) {
+  if (plim_note_stops(note)) {
     report_stop(c, note);
     return;
   }
