@@ -390,6 +390,11 @@ static void report_notes(check *c, const plim_notes *notes) {
     if (!is_told(&notes->list.at[i])) report_note(c, &notes->list.at[i]);
 }
 
+static void report_unverified(check *c) {
+  for (size_t i = 0; i < c->estimate.unverified_count; i++)
+    check_add(c, "fit.unverified", CHECK_NOTE, "unverified: %s", c->estimate.unverified[i]);
+}
+
 static void report_assumed(check *c) {
   char assumed[1024];
   if (!check_number(c, PLIM_KNOB_SEQUENCE))
@@ -415,6 +420,7 @@ void check_fit(check *c) {
   job_note_loading(&c->request, &c->estimate, &c->files.notes);
   report_evaluation(c);
   report_assumed(c);
+  report_unverified(c);
 }
 
 // ---- the folder -------------------------------------------------------------------------------------
