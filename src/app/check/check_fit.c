@@ -355,9 +355,6 @@ static bool is_told(const plim_note *note) {
   return plim_note_is_assumption(note);
 }
 
-// What the files ask for, and a framework refuses.
-static bool stops(const plim_note *note) { return strncmp(note->code, "stops.", 6) == 0; }
-
 // "Axolotl refuses s2_attention, so the run will not start; remove it"
 static void report_stop(check *c, const plim_note *note) {
   const char *fix = strstr(note->message, "; ");
@@ -371,7 +368,7 @@ static void report_stop(check *c, const plim_note *note) {
 // A note may end in an option of `plan`, which check does not have: "...: add --loss full", "... (--columns N to
 // change)".
 static void report_note(check *c, const plim_note *note) {
-  if (stops(note)) {
+  if (plim_note_stops(note)) {
     report_stop(c, note);
     return;
   }
@@ -392,6 +389,11 @@ static void report_note(check *c, const plim_note *note) {
 static void report_notes(check *c, const plim_notes *notes) {
   for (size_t i = 0; i < notes->list.len; i++)
     if (!is_told(&notes->list.at[i])) report_note(c, &notes->list.at[i]);
+}
+
+static void report_unverified(check *c) {
+  for (size_t i = 0; i < c->estimate.unverified_count; i++)
+    check_add(c, "fit.unverified", CHECK_NOTE, "unverified: %s", c->estimate.unverified[i]);
 }
 
 static void report_assumed(check *c) {
@@ -419,6 +421,7 @@ void check_fit(check *c) {
   job_note_loading(&c->request, &c->estimate, &c->files.notes);
   report_evaluation(c);
   report_assumed(c);
+  report_unverified(c);
 }
 
 // ---- the folder -------------------------------------------------------------------------------------

@@ -14,11 +14,14 @@ static plim_packages packages_of_files(const job_args *args) {
   return found;
 }
 
+static plim_err asked_packages(const job_args *args, plim_packages *out, plim_error *error) {
+  *out = packages_of_files(args);
+  return args->packages ? plim_packages_parse(args->packages, out, error) : PLIM_OK;
+}
+
 plim_err job_understand_packages(const job_args *args, job_request *r, plim_error *error) {
-  plim_packages *out = &r->job.packages;
-  plim_err err = PLIM_OK;
-  if (args->packages) err = plim_packages_parse(args->packages, out, error);
-  else *out = packages_of_files(args) & r->job.model.family->packages;
+  plim_err err = asked_packages(args, &r->job.packages, error);
+  if (!args->packages) r->job.packages &= r->job.model.family->packages;
   return err;
 }
 
@@ -63,17 +66,56 @@ static void note_those_installed(const job_args *args, job_request *r) {
                   "its own in FLA's kernels; short samples need a little more memory)");
 }
 
+static const char *pronoun_of(const plim_family *f) {
+  return strstr(f->faster_packages, " and ") ? "them" : "it";
+}
+
+// lazy_load_kernel of transformers 5.14, integrations/hub_kernels.py; what the Hub has is not known here.
+static void note_those_fetched(const job_args *args, job_request *r) {
+  char place[300];
+  const char *packages = r->job.model.family->faster_packages;
+  plim_note_add(
+      &r->notes, "unmodelled.kernels", NULL,
+      "with the package kernels (%s), transformers fetches those of %s from the Hugging "
+      "Face Hub, which are not modelled: the run needs less memory than predicted, unless "
+      "it is offline or the Hub has none for its version of torch (--packages none)",
+      origin_of(args, PLIM_PACKAGE_KERNELS, place, sizeof place), packages);
+  plim_note_errs_high(&r->notes);
+}
+
 static void note_those_missing(job_request *r) {
   const plim_family *f = r->job.model.family;
+  plim_packages known = (plim_packages)(f->packages & ~(1u << PLIM_PACKAGE_FLA_CONV1D));
   plim_note_add(&r->notes, "assumes.kernels", NULL,
-                "%s not installed (with %s, training needs less memory and time%s)",
-                f->faster_packages, strstr(f->faster_packages, " and ") ? "them" : "it",
-                f->packages ? ": --packages fla,causal-conv1d" : "");
+                "%s not installed (with %s, training needs less memory and time%s%s)",
+                f->faster_packages, pronoun_of(f), known ? ": --packages " : "",
+                known ? plim_packages_words(known).text : "");
+}
+
+// Axolotl looks for them before it loads the model.
+static void note_those_refused(const job_args *args, job_request *r) {
+  char place[300];
+  plim_packages refused = r->job.model.family->axolotl_refuses, asked = 0;
+  asked_packages(args, &asked, NULL);
+  for (int i = 0; i < PLIM_PACKAGES; i++) {
+    const char *name = plim_package_names[i];
+    if (PLIM_HAS_PACKAGE(refused & asked, i))
+      plim_note_add(
+          &r->notes, "stops.packages", NULL,
+          "Axolotl stops with an ImportError if %s is installed (%s); pip uninstall -y %s", name,
+          origin_of(args, i, place, sizeof place), name);
+    else if (PLIM_HAS_PACKAGE(refused, i))
+      plim_note_add(&r->notes, "assumes.kernels", NULL,
+                    "%s not installed (with it, Axolotl stops with an ImportError)", name);
+  }
 }
 
 void job_note_family(const job_args *args, job_request *r) {
   const plim_family *f = r->job.model.family;
-  if (r->job.packages) note_those_installed(args, r);
+  bool are_fetched = PLIM_HAS_PACKAGE(r->job.packages, PLIM_PACKAGE_KERNELS);
+  if (args->is_axolotl && f->axolotl_refuses) note_those_refused(args, r);
+  else if (are_fetched) note_those_fetched(args, r);
+  else if (r->job.packages) note_those_installed(args, r);
   else if (f->faster_packages) note_those_missing(r);
   bool has_own_code = f->ships_code && args->trusts_code;
   if (f->lists_attention && args->attention_word && !has_own_code)

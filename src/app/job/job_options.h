@@ -302,7 +302,8 @@ extern const char *const job_heads[]; // "default", then plim_head_names
    "(default: those that the project pins or has installed, otherwise those that were measured)", NULL}, \
   {"packages", 0, "LIST", CLI_STRING, AT(packages),                                                \
    "packages whose kernels run in place of PyTorch code: fla (flash-linear-attention), causal-conv1d, "     \
-   "fla-conv1d (FLA's convolution, as Axolotl runs it on packed samples); or none\n"               \
+   "fla-conv1d (FLA's convolution, as Axolotl runs it on packed samples), kernels (with which "    \
+   "transformers fetches those of mamba-ssm); or none\n"                                           \
    "(default: those that the project asks for or has installed)", NULL},                           \
   {"alloc-conf", 0, "STR", CLI_STRING, AT(alloc_conf), "allocator settings, as in PYTORCH_CUDA_ALLOC_CONF", NULL}, \
   {"gpu", 'g', "GPU", CLI_CARD, AT(gpu),                                                           \

@@ -403,11 +403,11 @@ static void fill_fused_mlp(const project_job *p, job_args *a) {
 }
 
 // Axolotl depends on flash-linear-attention (pyproject.toml), and its code for packed samples runs the convolution in it
-// (monkeypatch/models/qwen3_5/modeling.py, qwen3_next/modeling.py).
+// (monkeypatch/models/qwen3_5/modeling.py, qwen3_next/modeling.py). It also depends on kernels.
 static void fill_packages(const project_job *p, job_args *a) {
   if (p->project.dialect != PLIM_DIALECT_AXOLOTL) return;
   bool is_packed = strcmp(p->run.packing.text, "on") == 0;
-  a->required = 1u << PLIM_PACKAGE_FLA;
+  a->required = 1u << PLIM_PACKAGE_FLA | 1u << PLIM_PACKAGE_KERNELS;
   if (is_packed) a->required |= 1u << PLIM_PACKAGE_FLA_CONV1D;
 }
 
@@ -519,6 +519,20 @@ static void note_projected_adafactor(project_job *p) {
        "rate; use galore_adafactor, or galore_adamw_layerwise");
 }
 
+// v1/plugins/model_plugins/quantization.py stores 4-bit weights as numbers of compute_dtype, float16 unless it is set;
+// FSDP2 casts all that are not bf16 (get_mp_policy of fsdp2.py).
+static void note_factory_storage(project_job *p, const job_args *a) {
+  const plim_setting *s = project_job_setting(p, "quant_config.compute_dtype", "");
+  bool is_4_bit = a->weights == PLIM_WEIGHTS_NF4 || a->weights == PLIM_WEIGHTS_NF4_DOUBLE;
+  bool is_packed = is_4_bit && a->strategy == PLIM_SHARD_FSDP2 && p->run.precision.text &&
+                   strcmp(p->run.precision.text, "bf16") == 0;
+  if (p->project.dialect != PLIM_DIALECT_LLAMA_FACTORY_V1 || !is_packed) return;
+  if (s && has_word(s, "bfloat16")) return;
+  note(p, "reads.compute_dtype", "quantisation",
+       "LLaMA-Factory v1 stores the 4-bit weights as float16 and FSDP2 casts them to bf16, which "
+       "destroys them; set quant_config.compute_dtype: bfloat16");
+}
+
 // Axolotl's loaders/adapter.py, _build_peft_lora_config: no layers are the default.
 static void note_targets(project_job *p, const job_args *a) {
   bool is_open = p->run.lora_targets.origin == PLIM_ABSENT && !job_is_typed(a, &a->lora_targets);
@@ -593,6 +607,7 @@ void project_job_note_ecosystem(project_job *p, const job_args *a) {
   note_ends(p, a);
   note_refused_optimizer(p, a);
   note_projected_adafactor(p);
+  note_factory_storage(p, a);
   note_targets(p, a);
   note_packed_sdpa(p, a);
   note_cut_cross_entropy(p, a);

@@ -91,6 +91,23 @@ static const struct {
      "adapter: lora\n"
      "load_in_8bit: true\n"
      "load_in_4bit: false\n"},
+    // v1/plugins/model_plugins/quantization.py: the packed weights have compute_dtype, float16 unless it is set, and FSDP2
+    // casts what is not bf16.
+    {PLIM_DIALECT_LLAMA_FACTORY_V1, PLIM_KNOB_QUANTISATION, "nf4",
+     "quant_config:\n"
+     "  name: bnb\n"
+     "  quantization_bit: 4\n"
+     "  compute_dtype: bfloat16\n"
+     "  double_quantization: false\n"},
+    {PLIM_DIALECT_LLAMA_FACTORY_V1, PLIM_KNOB_QUANTISATION, "nf4-double",
+     "quant_config:\n"
+     "  name: bnb\n"
+     "  quantization_bit: 4\n"
+     "  compute_dtype: bfloat16\n"},
+    {PLIM_DIALECT_LLAMA_FACTORY_V1, PLIM_KNOB_QUANTISATION, "int8",
+     "quant_config:\n"
+     "  name: bnb\n"
+     "  quantization_bit: 8\n"},
 };
 
 const char *file_lines_for(plim_dialect dialect, plim_knob knob, const plim_value *value) {

@@ -7,6 +7,7 @@
 
 #include "family.h"
 #include "plan_launch.h"
+#include "project_refusals.h"
 
 enum { LINES_BYTES = 1024 };
 
@@ -178,11 +179,11 @@ static const struct {
      {"adapter: lora\n", "adapter: qlora\n"},
      {"load_in_4bit: true\n", "load_in_8bit: true\n"},
      "lora_r: %d\nlora_alpha: %d\nlora_target_linear: true\n"},
-    // v1/plugins/model_plugins/peft.py and quantization.py.
+    // v1/plugins/model_plugins/peft.py and quantization.py; the packed weights have compute_dtype, which FSDP2 must not cast.
     {PLIM_DIALECT_LLAMA_FACTORY_V1,
      "your LLaMA-Factory file",
      {"", ""},
-     {"quant_config:\n  name: bnb\n  quantization_bit: 4\n",
+     {"quant_config:\n  name: bnb\n  quantization_bit: 4\n  compute_dtype: bfloat16\n",
       "quant_config:\n  name: bnb\n  quantization_bit: 8\n"},
      "peft_config:\n  name: lora\n  r: %d\n  lora_alpha: %d\n"},
 };
@@ -248,18 +249,20 @@ static plim_err add_adapters(const maker *m) {
 
 // Lines of the framework's own file; NULL: there are none.
 static const char *own_lines(const maker *m, plim_knob knob, const plim_value *value) {
-  plim_dialect dialect = is_tune(m)      ? PLIM_DIALECT_TORCHTUNE
-                         : is_axolotl(m) ? PLIM_DIALECT_AXOLOTL
-                                         : PLIM_DIALECTS;
-  return file_lines_for(dialect, knob, value);
+  const plim_project *p = m->r->files ? &m->r->files->project : NULL;
+  bool is_own = p && (p->dialect != PLIM_DIALECT_TORCHTUNE || is_tune(m));
+  return is_own ? file_lines_for(p->dialect, knob, value) : NULL;
 }
 
 // Lines to paste for a setting: into a file of the framework, or into a script.
 static bool lines_for(const maker *m, plim_knob knob, const plim_value *value, const char **where,
                       char *lines, size_t size) {
   const char *own = own_lines(m, knob, value);
+  bool is_v1 = m->r->files && m->r->files->project.dialect == PLIM_DIALECT_LLAMA_FACTORY_V1;
   if (!own && !is_tune(m)) return code_lines_for(knob, value, where, lines, size);
-  *where = is_tune(m) ? "in torchtune's file, set" : "in your Axolotl file, set";
+  *where = is_tune(m) ? "in torchtune's file, set"
+           : is_v1    ? "in your LLaMA-Factory file, set"
+                      : "in your Axolotl file, set";
   snprintf(lines, size, "%s", own ? own : "");
   return own != NULL;
 }
@@ -368,6 +371,55 @@ static plim_err add_kernels(const maker *m) {
                          "set in your Axolotl file, because its LoRA kernels %s", why);
 }
 
+// ---- what stops the run -----------------------------------------------------------------------------
+
+// What the framework refuses in the files as the plan leaves them.
+static plim_err refusals_left(const maker *m, plim_notes *out) {
+  const plim_project *p = &m->r->files->project;
+  plim_project edited = {0};
+  plim_edit_set edits = {0};
+  plim_err err = plim_project_set(p, m->edits->writes, m->edits->write_count, &edits, m->error);
+  if (!err) err = plim_project_edited(p, &edits, &edited, m->error);
+  if (!err) plim_project_note_refusals(&edited, out);
+  plim_project_clear(&edited);
+  plim_edit_set_clear(&edits);
+  return !err && out->has_no_memory ? plim_no_memory(m->error) : err;
+}
+
+static bool has_note(const plim_notes *notes, const plim_note *note) {
+  for (size_t i = 0; i < notes->list.len; i++)
+    if (strcmp(notes->list.at[i].message, note->message) == 0) return true;
+  return false;
+}
+
+// Whether the plan leaves what a note says as it is.
+static bool still_stops(const maker *m, const plim_note *note, const plim_notes *refused) {
+  plim_knob knob = note->knob ? plim_knob_named(note->knob) : PLIM_KNOBS;
+  bool is_of_table = strcmp(note->code, PLIM_NOTE_REFUSED) == 0;
+  if (is_of_table && m->edits && m->edits->write_count) return has_note(refused, note);
+  return knob == PLIM_KNOBS || !changes(m, knob);
+}
+
+static plim_err add_stops(const maker *m, const plim_notes *notes, const plim_notes *refused) {
+  plim_err err = PLIM_OK;
+  for (size_t i = 0; !err && i < notes->list.len; i++) {
+    const plim_note *note = &notes->list.at[i];
+    if (plim_note_stops(note) && still_stops(m, note, refused))
+      err = manual_step_add(m->out, "setting", PLIM_KNOBS, NULL, m->error, "%s", note->message);
+  }
+  return err;
+}
+
+static plim_err add_all_stops(const maker *m) {
+  plim_notes refused = {0};
+  bool writes = m->r->files && m->edits && m->edits->write_count;
+  plim_err err = writes ? refusals_left(m, &refused) : PLIM_OK;
+  if (!err) err = add_stops(m, &m->c->request.notes, &refused);
+  if (!err && m->r->files) err = add_stops(m, &m->r->files->notes, &refused);
+  plim_notes_clear(&refused);
+  return err;
+}
+
 // ---- versions ---------------------------------------------------------------------------------------
 
 static bool has_accelerate_file(const plim_project *p) {
@@ -404,6 +456,7 @@ plim_err manual_steps_of(const plan_result *r, const plan_for_card *c, size_t ru
   if (!err) err = add_environment(&m);
   if (!err) err = add_settings(&m);
   if (!err) err = add_kernels(&m);
+  if (!err) err = add_all_stops(&m);
   if (!err) err = add_version(&m);
   if (!err) err = plan_launch_steps(r, &from_rung, edits, out, error);
   if (err) manual_steps_clear(out);

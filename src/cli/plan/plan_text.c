@@ -536,9 +536,9 @@ static void print_duration(const plan_result *r, const plan_for_card *c) {
   sentence(line);
 }
 
+// Of the plan, or of the files' own settings if nothing fits.
 static void print_unverified(const plan_for_card *c) {
-  if (!c->plan.rungs.len) return;
-  const plim_estimate *e = &c->plan.rungs.at[0].e;
+  const plim_estimate *e = c->plan.rungs.len ? &c->plan.rungs.at[0].e : &c->plan.before;
   for (size_t i = 0; i < e->unverified_count; i++) {
     term_print(stdout, TERM_YELLOW, "%sunverified: ", i ? "" : "\n");
     term_wrap(stdout, e->unverified[i], 12, 12, (size_t)term_width(stdout));

@@ -75,6 +75,8 @@ bool plim_notes_err_high(const plim_notes *notes) {
   return false;
 }
 
+bool plim_note_stops(const plim_note *note) { return strncmp(note->code, "stops.", 6) == 0; }
+
 bool plim_note_is_assumption(const plim_note *note) {
   static const char prefix[] = "assumes.";
   return strncmp(note->code, prefix, sizeof prefix - 1) == 0;

@@ -37,6 +37,8 @@ bool plim_notes_err_low(const plim_notes *notes); // whether any is marked
 // Marks the note added last: the run needs less memory than predicted, and it may be much less.
 void plim_note_errs_high(plim_notes *notes);
 bool plim_notes_err_high(const plim_notes *notes);
+// Whether it says that the run stops with an error before its first step ("stops.setting").
+bool plim_note_stops(const plim_note *note);
 // Whether it is part of what every prediction assumes ("every sample has 2048 tokens").
 bool plim_note_is_assumption(const plim_note *note);
 // Lists those in one line, separated by semicolons; empty if there are none.

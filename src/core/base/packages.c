@@ -7,6 +7,7 @@ const char *const plim_package_names[PLIM_PACKAGES + 1] = {
     [PLIM_PACKAGE_FLA] = "fla",
     [PLIM_PACKAGE_CAUSAL_CONV1D] = "causal-conv1d",
     [PLIM_PACKAGE_FLA_CONV1D] = "fla-conv1d",
+    [PLIM_PACKAGE_KERNELS] = "kernels",
 };
 
 static plim_package named(const char *name, size_t length) {
@@ -23,7 +24,7 @@ static plim_err fail_unknown(const char *name, size_t length, plim_error *error)
                            "--packages: \"%.*s\" is not a package that "
                            "predictions know",
                            (int)(length < 64 ? length : 64), name);
-  plim_error_hint(error, "known: fla, causal-conv1d, fla-conv1d; or none");
+  plim_error_hint(error, "known: fla, causal-conv1d, fla-conv1d, kernels; or none");
   return err;
 }
 
@@ -71,6 +72,7 @@ plim_package plim_package_of(const char *distribution, size_t length) {
       {"flash-linear-attention", PLIM_PACKAGE_FLA}, // since 0.4 only layers and models, on top of:
       {"fla-core", PLIM_PACKAGE_FLA},
       {"causal-conv1d", PLIM_PACKAGE_CAUSAL_CONV1D},
+      {"kernels", PLIM_PACKAGE_KERNELS},
   };
   for (size_t i = 0; i < sizeof all / sizeof *all; i++)
     if (is_same_name(all[i].name, distribution, length)) return all[i].package;

@@ -9,6 +9,9 @@ typedef enum {
   PLIM_PACKAGE_CAUSAL_CONV1D, // the convolution before it
   // FLA's own convolution in its place. Only Axolotl's code for packed samples calls it.
   PLIM_PACKAGE_FLA_CONV1D,
+  // With it, transformers fetches other packages' kernels from the Hugging Face Hub (lazy_load_kernel of its
+  // integrations/hub_kernels.py).
+  PLIM_PACKAGE_KERNELS,
   PLIM_PACKAGES
 } plim_package;
 

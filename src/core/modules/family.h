@@ -237,6 +237,8 @@ struct plim_family {
   // modelled.
   const char *faster_packages;
   plim_packages packages;
+  // With any of these installed, Axolotl does not start (loaders/model.py, _check_model_requirements).
+  plim_packages axolotl_refuses;
 
   unsigned recorded; // PLIM_RECORDED_... bits
 };

@@ -33,10 +33,11 @@ struct plim_shards {
   struct layer_call *calls; // data with which a checkpoint runs a layer again
   size_t layers, next_layer;
   int64_t world;
-  bool is_wrapped_late;  // wrapped after Trainer has emptied the cache
-  bool has_dtensors;     // parameters and gradients are DTensors, reduced by communication
-  uint64_t pinned_bytes; // of this rank in host memory
-  uint64_t moment_bytes; // of one moment of an optimizer on the host
+  bool is_wrapped_late;    // wrapped after Trainer has emptied the cache
+  bool has_dtensors;       // parameters and gradients are DTensors, reduced by communication
+  uint64_t pinned_bytes;   // of this rank in host memory
+  uint64_t gradient_bytes; // among them, if each gradient is pinned on its own
+  uint64_t moment_bytes;   // of one moment of an optimizer on the host
 };
 
 // Wraps the model, which then owns the wrapper. Returns false when out of memory.

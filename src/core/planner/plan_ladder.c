@@ -132,13 +132,15 @@ static void add_rung(plim_search *s, const plim_rung *found, standard by) {
   if (is_shown && !s->failed && !vec_push(&plan->rungs, rung)) s->failed = true;
 }
 
-bool plim_own_is_possible(const plim_search *s) { return may_be(s->r, &s->before.choice); }
+bool plim_own_is_possible(const plim_search *s) {
+  return may_be(s->r, &s->before.choice) && !plim_plan_refused(s->r, &s->before.choice);
+}
 
 bool plim_own_is_candidate(const plim_search *s) {
   return plim_own_is_possible(s) && plim_is_safe(s->r, &s->before.e);
 }
 
-// The user's own settings are always a candidate.
+// The user's own settings are a candidate if they start.
 static void add_own(plim_search *s) {
   plim_rung own = s->before;
   if (plim_own_is_candidate(s) && !vec_push(&s->fitting, own)) s->failed = true;

@@ -372,7 +372,9 @@ static void count_host(fsdp *f) {
       const fsdp_parameter *p = &f->groups[i].parameters.at[k];
       uint64_t bytes = (uint64_t)fsdp_part_bytes(p, p->own_dtype);
       bool is_trained = p->index != SIZE_MAX;
-      f->shards.pinned_bytes += (is_trained ? 2 : 1) * plim_pinned_bytes(bytes);
+      uint64_t pinned = plim_pinned_bytes(bytes), gradient = is_trained ? pinned : 0;
+      f->shards.pinned_bytes += pinned + gradient;
+      f->shards.gradient_bytes += gradient;
       f->shards.moment_bytes += is_trained ? bytes : 0;
       f->trained += is_trained ? p->elements : 0;
       f->trained_count += is_trained;

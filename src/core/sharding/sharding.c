@@ -77,8 +77,15 @@ uint64_t plim_pinned_bytes(uint64_t bytes) {
   return bytes ? power : 0;
 }
 
+// The reference, or the teacher, gets no gradients.
+static uint64_t reference_bytes(const plim_model *m) {
+  const plim_shards *s = m->reference ? m->reference->shards : NULL;
+  return s ? s->pinned_bytes - s->gradient_bytes : 0;
+}
+
 uint64_t plim_host_bytes(const plim_model *m, const plim_optimizer *o) {
   const plim_shards *s = m->shards;
   if (!s) return 0;
-  return s->pinned_bytes + (uint64_t)plim_optimizer_moments(o) * s->moment_bytes;
+  return s->pinned_bytes + (uint64_t)plim_optimizer_moments(o) * s->moment_bytes +
+         reference_bytes(m);
 }

@@ -39,3 +39,12 @@ lora_r: 16
 bf16: true
 END
 "$PLIMSOLL" plan axolotl.yaml --gpu 24GiB | sed -n '/^assumes/,/^$/p; /^plimsoll estimate/p'
+
+part refused
+printf 'causal-conv1d\n' > requirements.txt
+printf 'base_model: LiquidAI/LFM2-350M\nsequence_len: 512\nmicro_batch_size: 1\n' > axolotl.yaml
+"$PLIMSOLL" check axolotl.yaml --gpu 24GiB | grep -A3 ImportError
+
+part fetched
+printf 'base_model: tiiuae/Falcon-H1-1.5B-Base\nsequence_len: 512\nmicro_batch_size: 1\n' > axolotl.yaml
+"$PLIMSOLL" plan axolotl.yaml --gpu 24GiB | sed -n '/^note: with the package/,/^note: the/p; /^now/p'

@@ -18,3 +18,14 @@ part adapters
 printf '%s\n' "$base" > run.yaml
 $PLIMSOLL plan run.yaml --gpu 24GiB --world 2 --fix lora_rank=64 2>&1 | sed -n '/^planned/p; /^weights/p; /^to do/,/^2/p'
 )
+(
+part offload
+printf '%s\n' "$base" | sed 's/fsdp2/fsdp2\n  offload_params: true/' > run.yaml
+$PLIMSOLL check run.yaml --gpu 24GiB --world 2 2>&1 | grep -A2 'process group'
+$PLIMSOLL plan run.yaml --gpu 24GiB --world 2 2>&1 | sed -n '/offload_params/p'
+)
+(
+part 4_bits
+printf '%s\npeft_config:\n  name: lora\n  r: 16\n' "$base" | sed s/0.5B/7B/ > run.yaml
+$PLIMSOLL plan run.yaml --gpu 12GiB --world 2 --allow quantisation 2>&1 | sed -n '/quant_config/,/compute_dtype/p'
+)

@@ -330,4 +330,17 @@ TEST(an_optimizer_steps_in_backward_under_fsdp2) {
   CHECK(estimate(&job, PLIM_UNKNOWN, &stepping, NULL), "refused with parameters on the host");
 }
 
+// With SGD, the host has the parameters and their gradients; of the reference only the parameters.
+TEST(a_reference_is_offloaded_with_the_model) {
+  plim_job job = job_of("smollm2-135m");
+  plim_estimate alone, both;
+  job.recipe.optimizer = plim_optimizer_named("sgd");
+  job.sharding =
+      (plim_sharding){.strategy = PLIM_SHARD_FSDP2, .world = 2, .offloads_parameters = true};
+  CHECK(!estimate(&job, PLIM_UNKNOWN, &alone, NULL), "alone");
+  job.recipe.method = PLIM_METHOD_DPO;
+  CHECK(!estimate(&job, PLIM_UNKNOWN, &both, NULL), "with a reference");
+  CHECK_U64(2 * both.p.host_bytes, 3 * alone.p.host_bytes);
+}
+
 TEST_MAIN

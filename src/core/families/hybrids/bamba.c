@@ -69,6 +69,7 @@ const plim_family plim_family_bamba = {
     .passes_positions_first = true,
     .lacks_heads = 1u << PLIM_HEAD_TEXTS | 1u << PLIM_HEAD_TOKENS | 1u << PLIM_HEAD_ANSWERS,
     .faster_packages = "mamba-ssm and causal-conv1d",
+    .packages = 1u << PLIM_PACKAGE_KERNELS,
     .first_release = PLIM_RELEASE(4, 48),
     .recorded = PLIM_RECORDED_TRAINING,
     .axolotl_loss_is_generic = true,

@@ -104,6 +104,7 @@ const plim_family plim_family_falcon_h1 = {
     .lora_refuses = "out_proj",
     .axolotl_leaves = "out_proj",
     .faster_packages = "mamba-ssm and causal-conv1d",
+    .packages = 1u << PLIM_PACKAGE_KERNELS,
     .first_release = PLIM_RELEASE(4, 53),
     .recorded = PLIM_RECORDED_TRAINING | PLIM_RECORDED_QUANTISED,
     .axolotl_loss_is_generic = true,

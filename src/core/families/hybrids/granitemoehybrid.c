@@ -110,6 +110,7 @@ const plim_family plim_family_granitemoehybrid = {
     .layers_lack_positions = true,
     .lacks_heads = 1u << PLIM_HEAD_TEXTS | 1u << PLIM_HEAD_TOKENS | 1u << PLIM_HEAD_ANSWERS,
     .faster_packages = "mamba-ssm and causal-conv1d",
+    .packages = 1u << PLIM_PACKAGE_KERNELS,
     .first_release = PLIM_RELEASE(4, 52),
     .recorded = PLIM_RECORDED_TRAINING | PLIM_RECORDED_QUANTISED,
 };

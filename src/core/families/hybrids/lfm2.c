@@ -127,6 +127,7 @@ const plim_family plim_family_lfm2 = {
     .qk_norm = PLIM_QK_NORM_HEADS,
     .keeps_mask_arguments = true,
     .faster_packages = "causal-conv1d",
+    .axolotl_refuses = 1u << PLIM_PACKAGE_CAUSAL_CONV1D,
     .recorded = PLIM_RECORDED_TRAINING,
     .axolotl_lora_kernels = PLIM_LORA_KERNELS_FAIL_IN_ATTENTION,
 };

@@ -72,6 +72,7 @@ const plim_family plim_family_mamba2 = {
     .lacks_heads = 1u << PLIM_HEAD_TEXTS | 1u << PLIM_HEAD_TOKENS | 1u << PLIM_HEAD_ANSWERS,
     .lora_refuses = "out_proj",
     .faster_packages = "mamba-ssm and causal-conv1d",
+    .packages = 1u << PLIM_PACKAGE_KERNELS,
     .recorded = PLIM_RECORDED_TRAINING | PLIM_RECORDED_QUANTISED,
     .axolotl_has_no_loss = true,
     .axolotl_lora_kernels = PLIM_LORA_KERNELS_FAIL,

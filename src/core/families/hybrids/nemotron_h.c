@@ -103,6 +103,7 @@ const plim_family plim_family_nemotron_h = {
     .lacks_heads = 1u << PLIM_HEAD_TEXTS | 1u << PLIM_HEAD_TOKENS | 1u << PLIM_HEAD_ANSWERS,
     .lora_refuses = "out_proj",
     .faster_packages = "mamba-ssm and causal-conv1d",
+    .packages = 1u << PLIM_PACKAGE_KERNELS,
     .first_release = PLIM_RELEASE(5, 3),
     .ships_code = true,
     .recorded = PLIM_RECORDED_TRAINING | PLIM_RECORDED_QUANTISED,

@@ -229,7 +229,8 @@ static void note(const plim_project *p, const refusal *r, const place *at, plim_
   else if (r->beside) snprintf(fix, sizeof fix, "remove one of them");
   else if (r->unless) snprintf(fix, sizeof fix, "set %s, or remove %s", other, what);
   else snprintf(fix, sizeof fix, "remove it");
-  plim_note_add(notes, "stops.setting", NULL, "%s%s refuses %s%s%s, so the run will not start; %s",
+  plim_note_add(notes, PLIM_NOTE_REFUSED, NULL,
+                "%s%s refuses %s%s%s, so the run will not start; %s",
                 plim_dialect_table[r->dialect].name, release_of(r->dialect), what,
                 r->beside   ? " with "
                 : r->unless ? " without "

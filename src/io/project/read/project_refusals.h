@@ -4,7 +4,9 @@
 
 #include "project.h"
 
-// Adds a note "stops.setting" for each refusal, at the line of the setting. The run does not start with it.
+#define PLIM_NOTE_REFUSED "stops.setting" // the code of such a note
+
+// Adds a note for each refusal, at the line of the setting. The run does not start with it.
 void plim_project_note_refusals(const plim_project *p, plim_notes *notes);
 
 #endif

@@ -26,6 +26,7 @@ typedef struct {
 #define TUNE PLIM_DIALECT_TORCHTUNE
 #define AXOLOTL PLIM_DIALECT_AXOLOTL
 #define FACTORY PLIM_DIALECT_LLAMA_FACTORY
+#define FACTORY_V1 PLIM_DIALECT_LLAMA_FACTORY_V1
 
 #define LAYERWISE "must be 1 when the optimizer steps during backward"
 #define BY_NAME "it steps during backward, and no other optimizer would"
@@ -247,6 +248,12 @@ static const struct {
       {"offloaded", "offloaded"},
       "Axolotl has no checkpoints of this kind",
       IN_PLACE_OF_IT}},
+    // Its process group has no backend for tensors of the host (v1/accelerator/interface.py), whose norm fsdp2.py computes
+    // over all GPUs before the first step (_warmup_grad_norm).
+    {FACTORY_V1,
+     {{PLIM_KNOB_STRATEGY, PLIM_KNOB_OFFLOAD},
+      {"fsdp2", "parameters"},
+      "with offload_params, LLaMA-Factory v1 has no process group for parameters on the host"}},
     // "got mixed torch.Tensor and DTensor" (0.50 with torch 2.11).
     {ANY,
      {{PLIM_KNOB_STRATEGY, PLIM_KNOB_OPTIMIZER},

@@ -127,6 +127,11 @@ static bool pads_to_longest(const plim_project *p) {
   return false;
 }
 
+// LLaMA-Factory's collators pad to a multiple of 8 (pad_to_multiple_of in train/*/workflow.py).
+static bool pads_to_eights(const plim_project *p, const plim_run_settings *out) {
+  return p->dialect == PLIM_DIALECT_LLAMA_FACTORY && out->sequence.count % 8 != 0;
+}
+
 // The collators of a Trainer pad and pass a mask; packed batches and most other loops have none.
 static void take_loop(const plim_project *p, plim_run_settings *out) {
   bool has_trainer = p->dialect != PLIM_DIALECTS && plim_dialect_table[p->dialect].has_trainer;
@@ -134,6 +139,7 @@ static void take_loop(const plim_project *p, plim_run_settings *out) {
   bool is_packed = strcmp(out->packing.text, "on") == 0 && !packs_with_mask(p, out);
   if (mask && has_blocks(p)) mask = "ones";
   if (mask && pads_to_longest(p)) mask = "longest";
+  if (mask && pads_to_eights(p, out)) mask = "pad";
   if (is_packed) mask = packs_with_positions(p) ? "packed" : "none";
   out->loop = (plim_known_text){PLIM_DEFAULTED, has_trainer          ? "trainer"
                                                 : keeps_only_loss(p) ? "loss-only"

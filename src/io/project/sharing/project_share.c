@@ -114,8 +114,6 @@ static const struct {
     {PLIM_DIALECT_NEMO, "fsdp2", "model.fsdp: true"},
     {PLIM_DIALECT_TORCHTITAN, "fsdp2", "parallelism.data_parallel_shard_degree = -1"},
     {PLIM_DIALECT_TORCHTUNE, "fsdp2", "a recipe with a name ending in _distributed"},
-    {PLIM_DIALECT_LLAMA_FACTORY_V1, "fsdp2", "dist_config.name: fsdp2 and offload_params: true",
-     "parameters"},
     {PLIM_DIALECT_LLAMA_FACTORY_V1, "fsdp2", "dist_config.name: fsdp2"},
     {PLIM_DIALECT_LITGPT, "fsdp2", "devices above 1"},
     {PLIM_DIALECT_LIGHTNING, "zero1", "Trainer(strategy=\"deepspeed_stage_1\")"},
