@@ -257,6 +257,12 @@ static plim_sharding sharding_of(const json_t *c) {
   const char *mixed = case_text(c, "mixed", case_text(c, "mp", ""));
   const char *reduce = is_by_accelerate(c) ? mixed : case_text(c, "reduce", "fp32");
   bool is_mixed = *mixed;
+  const json_t *parts = json_object_get(c, "own_parts"); // scripts/tune.py
+  unsigned own = 0;
+  for (size_t i = 0; i < json_array_size(parts); i++)
+    own |= 1u << (strcmp(json_string_value(json_array_get(parts, i)), "lm_head") == 0
+                      ? PLIM_PART_HEAD
+                      : PLIM_PART_EMBEDDING);
   return (plim_sharding){
       .strategy = strategy_of(c),
       .world = case_integer(c, "world", 1),
@@ -265,6 +271,8 @@ static plim_sharding sharding_of(const json_t *c) {
       .reduce_dtype = is_mixed ? dtype_named(reduce, PLIM_BOOL) : PLIM_BOOL,
       .is_by_accelerate = is_by_accelerate(c),
       .keeps_full = json_is_false(json_object_get(c, "reshard")),
+      .keeps_root = own != 0,
+      .own_parts = own,
       .packs_in_bytes = case_is(c, "storage", "uint8"),
       .offloads_optimizer = case_flag(c, "offload") || case_flag(c, "offload_optimizer"),
       .offloads_parameters = case_flag(c, "offload") || case_flag(c, "offload_param")};
@@ -374,7 +382,7 @@ void case_begin(const plim_job *job, plim_tape *t) {
   plim_tensor *epsilon = NULL;
   bool is_sharded = job->sharding.strategy != PLIM_SHARD_NONE;
   bool is_plain = job->recipe.method == PLIM_METHOD_TEXTS && !job->recipe.distils &&
-                  job->recipe.is_bare && !job->qat.kind;
+                  job->recipe.is_bare && !job->qat.kind && !job->sharding.own_parts;
   if (is_sharded && job->load == PLIM_LOAD_INIT && is_plain)
     set(t, &epsilon, empty(t, (plim_dims){0}, PLIM_FP32));
 }

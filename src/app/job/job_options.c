@@ -348,6 +348,18 @@ static bool is_of_tune(const job_args *args) {
          args->method == PLIM_METHOD_DPO_TUNE || args->teacher;
 }
 
+// A head that is tied to the embedding reads its weight outside of the embedding's forward (modules/tied_linear.py), when
+// a unit of the embedding's own is sharded again.
+static unsigned own_parts_of(const job_args *args, job_request *r) {
+  bool is_tied = r->job.model.ties_embeddings;
+  if (args->own_parts && is_tied && args->strategy == PLIM_SHARD_FSDP2)
+    plim_note_add(&r->notes, "stops.custom_sharded", NULL,
+                  "the head of this model uses the embedding's weight, which is sharded whenever "
+                  "the embedding itself does not run: the run will not start; remove "
+                  "tok_embeddings from custom_sharded_layers");
+  return is_tied ? 0 : args->own_parts;
+}
+
 static void note_own_code(const job_args *args, job_request *r) {
   if (args->trusts_code && r->job.model.family->ships_code)
     plim_note_add(&r->notes, "unmodelled.own_code", NULL,
@@ -371,6 +383,7 @@ static void understand_sharding(const job_args *args, job_request *r) {
       .has_bucket_views = args->bucket_views,
       .keeps_full = args->no_reshard,
       .keeps_root = is_of_tune(args),
+      .own_parts = own_parts_of(args, r),
       .shards_towers = args->is_torchtune,
       .is_by_accelerate = by_accelerate,
       .is_version_1 = args->is_fsdp_1,

@@ -62,6 +62,7 @@ typedef struct {
   unsigned lora_kernels;      // Axolotl's: JOB_KERNELS_... (job_kernels.c)
   const char *attention_word; // the files' kind of attention, if it is not modelled; NULL: it is
   bool is_torchtune;          // plim_job
+  unsigned own_parts;         // plim_sharding
   bool leaves_towers;         // plim_lora
   const char *left_plain;  // layers that are not quantised with the others, with commas; NULL: none
   const char *rope_tables; // as typed: "36x40MiB,64MiB"; NULL: those of the builders

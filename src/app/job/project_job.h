@@ -91,6 +91,8 @@ job_evaluation project_job_evaluation(const project_job *p, const plim_job *job)
 bool job_evaluation_matters(const job_evaluation *e, const plim_job *job);
 // What evaluation needs at least: what is there between two steps of that estimate, and the logits of a batch.
 uint64_t job_evaluation_bytes(const job_evaluation *v, const plim_estimate *e);
+// Whether samples are packed to rows of the same length.
+bool project_job_packs(const project_job *p);
 // Says whether samples are packed.
 void project_job_note_batches(const project_job *p, job_request *r);
 // Adds a note if evaluation may need more memory than training: with the files' own settings, of which `e` is the

@@ -134,12 +134,12 @@ bool job_evaluation_matters(const job_evaluation *e, const plim_job *job) {
   return e->runs && (is_larger || is_unlike || e->keeps_logits || e->generates);
 }
 
-static bool is_packed(const project_job *p) {
+bool project_job_packs(const project_job *p) {
   return p->run.packing.origin >= PLIM_DEFAULTED && strcmp(p->run.packing.text, "on") == 0;
 }
 
 void project_job_drop_lengths(project_job *p, job_args *args) {
-  const char *why = is_packed(p) ? "samples are packed"
+  const char *why = project_job_packs(p) ? "samples are packed"
                     : is_on(p, "pad_to_sequence_len") || is_on(p, "pad_to_max_length")
                         ? "every batch is padded to the full length"
                         : NULL;
@@ -153,8 +153,8 @@ void project_job_drop_lengths(project_job *p, job_args *args) {
 }
 
 void project_job_note_batches(const project_job *p, job_request *r) {
-  if (is_packed(p) && project_job_diffuses(p)) job_note_packed_rows(r);
-  else if (is_packed(p)) job_note_packed_length(r);
+  if (project_job_packs(p) && project_job_diffuses(p)) job_note_packed_rows(r);
+  else if (project_job_packs(p)) job_note_packed_length(r);
 }
 
 // A peak in the optimizer's step has temporaries, too, so its states are then left out.

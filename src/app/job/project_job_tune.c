@@ -144,6 +144,25 @@ const char *project_job_distributed_key(const project_job *p) {
   return NULL;
 }
 
+// training/_distributed.py, get_shard_conditions: a unit for each module whose whole name is in the list. The modules of
+// models with images are below "decoder", and a tied head is no module (modules/tied_linear.py).
+static void fill_own_parts(const project_job *p, job_args *a) {
+  static const struct {
+    const char *name;
+    plim_part part;
+  } modules[] = {{"tok_embeddings", PLIM_PART_EMBEDDING}, {"output", PLIM_PART_HEAD}};
+  const char *builder = text_of(setting_at(p, "model._component_"));
+  if (strstr(builder, ".llama4.") || strstr(builder, ".llama3_2_vision.")) return;
+  const plim_setting *s = NULL;
+  char key[48];
+  for (int i = 0; !i || s; i++) {
+    snprintf(key, sizeof key, "custom_sharded_layers.%d", i);
+    s = setting_at(p, key);
+    for (size_t k = 0; s && k < sizeof modules / sizeof *modules; k++)
+      if (strcmp(text_of(s), modules[k].name) == 0) a->own_parts |= 1u << modules[k].part;
+  }
+}
+
 // ---- distillation -----------------------------------------------------------------------------------
 
 // knowledge_distillation_*.py: backward is of the mean of each micro batch, and scale_grads then divides the sum of these
@@ -167,6 +186,7 @@ void project_job_fill_tune(project_job *p, job_args *a) {
   fill_frozen_decoder(p, a);
   fill_unadapted(p, a);
   fill_towers(p, a);
+  fill_own_parts(p, a);
   if (job_is_typed(a, &a->rope_tables) || job_is_typed(a, &a->model)) return;
   fill_tables(p, "model._component_", "model.max_seq_len", &a->tables[0]);
   fill_tables(p, "teacher_model._component_", "teacher_model.max_seq_len", &a->tables[1]);

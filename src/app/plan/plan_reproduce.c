@@ -232,6 +232,7 @@ static const char *without_option(const job_args *own, const plim_job *job) {
   if (own->widens_ends && !own->lora_rank) return "Axolotl's float32 embeddings";
   if (has_sizes) return "DeepSpeed's bucket sizes";
   if (own->overlaps) return "DeepSpeed's overlap_comm";
+  if (own->own_parts) return "custom_sharded_layers";
   if (own->through_accelerate) return "accelerate's training loop";
   if (own->is_pairwise) return "a loss that compares texts of one sample";
   if (own->wraps_layers) return "FSDP's activation checkpointing";

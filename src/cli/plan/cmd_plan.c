@@ -256,6 +256,7 @@ static plim_err plan_card(const plan_args *args, const project_job *files, const
                                  .world = (int)args->job.world,
                                  .is_contrastive = args->contrastive,
                                  .has_batch_norm = args->batch_norm,
+                                 .packs_samples = files && project_job_packs(files),
                                  .turns_on_reentrant = args->job.turns_on_reentrant,
                                  .on_is_reentrant = args->job.on_is_reentrant,
                                  .positives = args->positives,

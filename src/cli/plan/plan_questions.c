@@ -28,13 +28,21 @@ static const question divergence = {"kto",
                                     "learns",
                                     NULL};
 
+static const question distillation = {
+    "distillation",
+    "torchtune's distillation adds up the means of the micro batches, "
+    "so with another micro batch the tokens of short samples count "
+    "for more or less, which changes what the model learns",
+    "samples of equal length (dataset.packed: True) leave it free"};
+
 // The question to ask; NULL if the user has said that the micro batch stays or is free.
 static const question *asked(const plan_for_card *c) {
   const plim_plan_request *r = &c->asked;
   if (r->allowed[PLIM_KNOB_MICRO_BATCH] || r->domains[PLIM_KNOB_MICRO_BATCH].count) return NULL;
   if (r->is_contrastive) return &contrastive;
   if (r->has_batch_norm) return &batch_norm;
-  return plim_plan_compares_batch(r) ? &divergence : NULL;
+  if (!plim_plan_compares_batch(r)) return NULL;
+  return r->job.recipe.distils ? &distillation : &divergence;
 }
 
 static long long micro_batch(const plan_for_card *c) {

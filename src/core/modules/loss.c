@@ -176,12 +176,17 @@ static void split_eighths(plim_tape *t, plim_tensor *x, plim_tensor **out) {
 }
 
 // matmul copies the piece into rows only for a weight that needs a gradient (should_fold); otherwise it runs a bmm.
-static plim_tensor *eighth_logits(plim_tape *t, const plim_model *m, plim_tensor *piece) {
+static plim_tensor *logits_of(plim_tape *t, const plim_model *m, plim_tensor *piece) {
   plim_tensor *weight = m->head;
   if (m->head_a || weight->requires_grad) return plim_head_logits(t, m, piece);
   plim_tensor *turned = unsqueeze(t, transpose(t, weight, 0, 1), 0);
   turned = expand(t, turned, dims(piece->shape.at[0], -1, -1));
   return bmm(t, piece, turned);
+}
+
+static plim_tensor *eighth_logits(plim_tape *t, const plim_model *m, plim_tensor *piece) {
+  plim_tensor *x = plim_part_enter(t, PLIM_PART_HEAD, piece);
+  return plim_part_leave(t, PLIM_PART_HEAD, logits_of(t, m, x));
 }
 
 void plim_eighths_logits(plim_tape *t, const plim_model *m, plim_tensor *hidden,

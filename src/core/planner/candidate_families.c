@@ -278,24 +278,31 @@ static void visit_losses(const plim_candidate_search *w, plim_choice choice,
   }
 }
 
-static void visit_knobs(const plim_candidate_search *w, plim_choice choice, size_t from,
+// Returns whether any candidate was sound. If none with the values that save most is, as where a recipe refuses to offload,
+// the other values count.
+static bool visit_knobs(const plim_candidate_search *w, plim_choice choice, size_t from,
                         bool only_savers, plim_candidate_visitor *visit) {
-  if (w->s->failed) return;
+  if (w->s->failed) return true;
   if (from == plim_plan_knob_count) {
-    if (plim_choice_is_sound(w->concessions->r, &choice)) visit_losses(w, choice, visit);
-    return;
+    if (!plim_choice_is_sound(w->concessions->r, &choice)) return false;
+    visit_losses(w, choice, visit);
+    return true;
   }
   plim_knob knob = plim_plan_knobs[from];
-  if (!is_of_row(knob)) {
-    visit_knobs(w, choice, from + 1, only_savers, visit);
-    return;
-  }
-  plim_domain d = plim_concession_domain(w->concessions, knob);
-  if (only_savers) d = savers_of(w->concessions, &choice, knob, &d);
+  if (!is_of_row(knob)) return visit_knobs(w, choice, from + 1, only_savers, visit);
+  plim_domain all = plim_concession_domain(w->concessions, knob), d = all;
+  if (only_savers) d = savers_of(w->concessions, &choice, knob, &all);
+  bool any = false;
   for (int i = 0; i < d.count; i++) {
     choice.at[knob] = d.at[i];
-    visit_knobs(w, choice, from + 1, only_savers, visit);
+    any |= visit_knobs(w, choice, from + 1, only_savers, visit);
   }
+  bool has_others = !any && d.count < all.count;
+  for (int i = 0; has_others && i < all.count; i++) {
+    choice.at[knob] = all.at[i];
+    any |= visit_knobs(w, choice, from + 1, only_savers, visit);
+  }
+  return any;
 }
 
 void plim_visit_candidates(const plim_candidate_search *w, bool only_savers,

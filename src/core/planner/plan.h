@@ -89,6 +89,7 @@ typedef struct {
   // model learns.
   bool is_contrastive;
   bool has_batch_norm;
+  bool packs_samples; // rows of the same number of tokens
   // The user's files can turn Liger-Kernel on: better than custom code for the loss.
   bool offers_liger;
   bool turns_on_reentrant; // checkpoints that the files turn on are reentrant

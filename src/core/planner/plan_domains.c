@@ -87,8 +87,15 @@ static bool estimates_divergence(const plim_recipe *r) {
   return r->method == PLIM_METHOD_KTO && !r->skips_divergence;
 }
 
+// torchtune's distillation (recipes/knowledge_distillation_*.py, train) adds up the means of the micro batches, in which a
+// token of a short sample counts for more. Packed samples are all equally long.
+static bool averages_batches(const plim_plan_request *r) {
+  return r->job.recipe.distils && !r->packs_samples;
+}
+
 bool plim_plan_compares_batch(const plim_plan_request *r) {
-  return r->is_contrastive || r->has_batch_norm || estimates_divergence(&r->job.recipe);
+  return r->is_contrastive || r->has_batch_norm || averages_batches(r) ||
+         estimates_divergence(&r->job.recipe);
 }
 
 bool plim_knob_changes_learning(const plim_plan_request *r, plim_knob knob) {

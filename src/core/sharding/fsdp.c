@@ -236,7 +236,9 @@ static void before_backward_of(plim_tape *t, void *context) {
   if (g->state == BEFORE_BACKWARD) return;
   g->state = BEFORE_BACKWARD;
   unshard(t, g);
-  if (g->order) gather(t, g->all->done.at[g->order - 1]);
+  // A module that is called several times, such as the head of a loss in chunks, prefetches what precedes each call.
+  size_t order = g->orders.len ? g->orders.at[--g->orders.len] : 0;
+  if (order) gather(t, g->all->done.at[order - 1]);
 }
 
 static void pass_on(plim_tape *t, plim_grad_node *n, plim_tensor **in, plim_tensor **out) {
@@ -269,8 +271,8 @@ static void after_forward_of(plim_tape *t, fsdp_group *g, plim_tensor *out) {
   // The call without adapters is the reference's, which has no backward.
   if (!g->parameters.len || plim_state(t)->skips_adapters) return;
   if (!is_in_backward) {
-    g->order = g->all->done.len;
-    if (!vec_push(&g->all->done, g)) plim_state(t)->failed = true;
+    size_t order = g->all->done.len;
+    if (!vec_push(&g->orders, order) || !vec_push(&g->all->done, g)) plim_state(t)->failed = true;
   }
   g->before_backward = (plim_hook){before_backward_of, g, NULL};
   node_before(t, out, &g->before_backward);
@@ -278,6 +280,7 @@ static void after_forward_of(plim_tape *t, fsdp_group *g, plim_tensor *out) {
 }
 
 static void before_model(plim_tape *t, plim_shards *s) {
+  ((fsdp *)s)->is_in_model = true;
   before_forward_of(t, fsdp_other((fsdp *)s, FSDP_ROOT));
 }
 
@@ -289,6 +292,7 @@ static plim_tensor *after_model(plim_tape *t, plim_shards *s, plim_tensor *loss)
   bool was = hold(loss);
   plim_tensor *out = casts ? to(t, loss, f->how.compute_dtype) : loss;
   drop(t, &f->last_gathered);
+  f->is_in_model = false;
   if (out == loss) loss->is_floating = was;
   else let_go(t, loss, was);
   return out;
@@ -326,7 +330,10 @@ static void after_part(plim_tape *t, plim_shards *s, plim_part part, plim_tensor
   fsdp_group *g = group_with((fsdp *)s, part);
   if (!g || !g->running) return;
   g->running &= ~(1u << part);
-  if (!g->running) after_forward_of(t, g, out);
+  if (g->running) return;
+  after_forward_of(t, g, out);
+  // A loss calls the head on its own: nothing is gathered next (_post_forward of the group that forward began with).
+  if (!g->all->is_in_model) drop(t, &g->all->last_gathered);
 }
 
 // Groups whose input needs no gradient are reduced at the end of backward; that is always so for the root.
@@ -335,6 +342,7 @@ static void finish(plim_tape *t, fsdp_group *g) {
   if (g->state != AFTER_BACKWARD) after_backward_of(t, g);
   g->state = IDLE;
   g->running = 0;
+  g->orders.len = 0;
   drop(t, &g->gathered);
 }
 
@@ -359,7 +367,10 @@ static void after_step(plim_tape *t, plim_shards *s) {
 
 static void destroy(plim_shards *s) {
   fsdp *f = (fsdp *)s;
-  for (size_t i = 0; i < f->count; i++) vec_free(&f->groups[i].parameters);
+  for (size_t i = 0; i < f->count; i++) {
+    vec_free(&f->groups[i].parameters);
+    vec_free(&f->groups[i].orders);
+  }
   vec_free(&f->done);
   free(f->groups);
   free(f);

@@ -23,7 +23,7 @@ typedef struct {
   vec(fsdp_parameter) parameters;
   plim_tensor *gathered; // output of the all-gather, until it is copied out
   double ready;          // when the all-gather is done, in seconds of the clock
-  size_t order;          // position in the order in which forward finished
+  vec(size_t) orders;    // of each call, its position in the order in which forward finished
   unsigned parts;        // bit i: plim_part i; forward begins with the first and ends with the last
   unsigned running;      // the parts whose forward has not ended yet
   bool is_full, keeps_full;
@@ -42,6 +42,7 @@ typedef struct fsdp {
   plim_tensor *last_gathered; // in forward: already copied out, but kept until the next group is
   plim_tensor *reducing;      // input of the last reduce-scatter
   vec(fsdp_group *) done;     // groups whose forward is done, in order
+  bool is_in_model;           // in the model's forward
   double copied_out; // when the last group is copied out; the next all-gather starts no sooner
   double reduced;    // when the last gradients are reduced, and on the host if offloaded
   int64_t trained;   // elements that this rank's optimizer updates

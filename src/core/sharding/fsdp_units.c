@@ -124,11 +124,13 @@ static void free_whole(plim_tape *t, const fsdp *f, plim_tensor *p) {
   if (!p->quant) p->dtype = (uint8_t)compute_dtype(f, p);
 }
 
-// ---- fully_shard(layer), fully_shard(model) ----------------------------------------------------------
+// ---- fully_shard(layer), fully_shard(part), fully_shard(model) ----------------------------------------------------------
 
 // All shards of a group exist before its whole parameters are freed.
 static bool cut_plainly(plim_tape *t, fsdp *f, const plim_model *m) {
   plim_tape_end_host(t);
+  fsdp_other(f, FSDP_EMBEDDING)->parts = f->how.own_parts & EMBEDDING;
+  fsdp_other(f, FSDP_TAIL)->parts = f->how.own_parts & HEAD;
   fsdp_other(f, FSDP_TOWERS)->parts = f->how.shards_towers ? TOWERS : 0;
   for (size_t i = 0; i < f->count; i++) {
     fsdp_group *g = &f->groups[i];

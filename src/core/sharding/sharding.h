@@ -42,6 +42,7 @@ typedef struct {
   plim_dtype reduce_dtype;  // MixedPrecisionPolicy(reduce_dtype); PLIM_BOOL: as the gradients
   bool keeps_full;          // reshard_after_forward=False
   bool keeps_root;          // the same for the parameters outside the layers alone
+  unsigned own_parts;       // bit i: plim_part i is a unit of its own
   bool
       shards_towers; // each layer of a tower is a unit of its own; otherwise they are with what is outside the layers
   // accelerate shards the model. If it computes in another dtype, it first casts trained parameters to float32, and

@@ -278,7 +278,7 @@ static const plim_other_key torchtune[] = {
   LESS("memory_efficient_fsdp_wrap", "sharding the embedding and the head on their own"),
   // training/_distributed.py, get_shard_conditions: the names of modules, which models with images have below "decoder".
   LESS("custom_sharded_layers.*", "sharding the embedding and the head on their own", ONLY "decoder.*"),
-  LESS("custom_sharded_layers.*", "sharding the embedding and the head on their own", UNLESS "model._component_=*.llama4.*"),
+  READ("project_job_tune.c", "custom_sharded_layers.*"),
   EITHER("quantizer._component_ quantizer", "this way to quantise"),
   LESS("ac_mode", "recomputing the layers that ac_mode and ac_option select", ONLY "full selective"),
   READ("ac_mode", "ac_option"),

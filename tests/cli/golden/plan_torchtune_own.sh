@@ -151,7 +151,7 @@ $PLIMSOLL plan full.yaml --gpu 80GiB
 ) 2>&1 || echo "exit $?"
 (
 part passes
-# Distillation takes the mean of each micro batch.
+# Distillation takes the mean of each micro batch, whose samples have several lengths unless they are packed.
 recipe kd.yaml llama3_2.lora_llama3_2_1b
 cat >>kd.yaml <<'EOF'
 teacher_model:
@@ -160,7 +160,10 @@ kd_loss:
   _component_: torchtune.modules.loss.ForwardKLWithChunkedOutputLoss
 EOF
 sed -i 's/LinearCrossEntropyLoss/CEWithChunkedOutputLoss/' kd.yaml
-$PLIMSOLL plan kd.yaml --gpu 80GiB | sed -n '/^note: torchtune.s distillation/,/^note: torchtune sets/p'
+$PLIMSOLL plan kd.yaml --gpu 22GiB | sed -n '/^NOTHING/,/^samples/p'
+sed 's/alpaca_dataset/&\n  packed: True/' kd.yaml >packed.yaml
+$PLIMSOLL plan packed.yaml --gpu 22GiB | grep -E "^question|^micro_batch"
+$PLIMSOLL plan kd.yaml --gpu 22GiB --allow micro_batch | sed -n '/^note: torchtune.s distillation/,/^note: torchtune sets/p; /^planned/,/learns$/p'
 $PLIMSOLL plan kd.yaml --gpu 80GiB --fix micro_batch=2 | grep -c "distillation divides"
 ) 2>&1 || echo "exit $?"
 (

@@ -31,6 +31,9 @@ WORDS = "not understood, so not counted: "
 V1 = ("model: %s\ndist_config:\n  name: fsdp2\ntrain_dataset: data.yaml\nmicro_batch_size: 1\ncutoff_len: 512\n"
       "kernel_config:\n  name: auto\n")
 V1_LORA = V1 % "Qwen/Qwen3-32B" + "peft_config:\n  name: lora\n  r: 16\n"
+TIED = ("# tune run --nproc_per_node 8 full_finetune_distributed --config x\nmodel:\n  _component_: torchtune.models.qwen2_5.qwen2_5_0_5b\n"
+        "optimizer:\n  _component_: torch.optim.AdamW\nbatch_size: 1\ntokenizer:\n  max_seq_len: 512\n"
+        "loss:\n  _component_: torchtune.modules.loss.LinearCrossEntropyLoss\ncustom_sharded_layers: [%s]\n")
 SCRIPT = """from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
 from trl import SFTConfig, SFTTrainer, GRPOConfig, GRPOTrainer
 from peft import GraloraConfig, LoraConfig, get_peft_model
@@ -101,6 +104,8 @@ SAID = [
     ("tune.yaml", "# tune run --nproc_per_node 2 lora_finetune_distributed --config tune\nmodel:\n  _component_: torchtune.models.llama2.qlora_llama2_7b\n"
      "  lora_attn_modules: [q_proj]\n  lora_rank: 8\noptimizer:\n  _component_: torch.optim.AdamW\nbatch_size: 1\n",
      "torchao shards the scales of 4-bit weights"),
+    ("tied.yaml", TIED % "'output'", "uses the embedding's weight, which is sharded whenever the embedding itself does not run"),
+    ("untied.yaml", TIED.replace("0_5b", "7b_base") % "'tok_embeddings', 'output'", "no option for custom_sharded_layers"),
     ("torchtune.yaml", "optimizer_in_bwd: true\n", "must be 1 when the optimizer steps during backward"),
     ("tune.yaml", "model:\n  _component_: torchtune.models.phi3.phi3_mini\noptimizer:\n  _component_: torch.optim.AdamW\nbatch_size: 1\nenable_activation_offloading: true\n",
      "torchtune offloads activations only with checkpointing, and the search keeps what these files have"),

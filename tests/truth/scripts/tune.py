@@ -36,6 +36,7 @@ LORA = {"lora": {"r": 8, "dropout": 0.0, "targets": LINEAR, "fp32_adapters": Fal
 BASE = {"batch": 2, "seq": 200, "steps": 2, "bare": False, "method": "dpo"}
 KD = {"method": "distillation", "teacher": "wide", "loss": "eighths-listed"}
 FSDP = {"strategy": "fsdp2", "world": 4}
+PARTS = FSDP | {"method": "texts", "bare": True, "loss": "eighths", "own_parts": ["embed_tokens", "lm_head"]}  # custom_sharded_layers
 IN_BACKWARD = {"method": "texts", "in_backward": True, "clip": False}
 LAYERS = {"method": "layers", "layers": "torchtune"}
 DORA = {"lora": LORA["lora"] | {"options": {"use_dora": True}}}
@@ -86,6 +87,12 @@ CASES = {
     "dpo-tune-llama-lora-fsdp": ("llama", FSDP | LORA | {"fsdp_ckpt": True}),
     "distil-llama-full-fsdp": ("llama", FSDP | LORA | KD | {"loss": "full"}),
     "distil-llama-lora-fsdp": ("llama", FSDP | LORA | KD | {"fsdp_ckpt": True}),
+    "parts-llama": ("llama", PARTS),
+    "parts-llama-wrapped": ("llama", PARTS | {"fsdp_ckpt": True, "accum": 2}),
+    "parts-llama-lora": ("llama", PARTS | LORA | {"fsdp_ckpt": True}),
+    "parts-llama-offload": ("llama", PARTS | {"offload": True}),
+    "parts-llama-head": ("llama", PARTS | {"own_parts": ["lm_head"]}),
+    "parts-llama-embedding": ("llama", PARTS | {"own_parts": ["embed_tokens"], "seq": 203}),
     "distil-qwen2-lora": ("qwen2", LORA | KD | {"teacher": "qwen2"}),
 }
 
@@ -170,13 +177,16 @@ def chunks_of(model, input_ids, **_):
 
 def shard(case, model):
     """As torchtune's shard_model: each layer, then the rest. Its models return the logits in chunks themselves."""
-    from torch.distributed.fsdp import fully_shard
+    from torch.distributed.fsdp import CPUOffloadPolicy, fully_shard
     base = model.get_base_model() if isinstance(model, peft.PeftModel) else model
     if case.get("loss") == "eighths-listed":
         base.forward = functools.partial(chunks_of, base)
+    policy = {"offload_policy": CPUOffloadPolicy()} if case.get("offload") else {}
     for layer in base.model.layers:
-        fully_shard(layer, reshard_after_forward=True)
-    fully_shard(model, reshard_after_forward=True)
+        fully_shard(layer, reshard_after_forward=True, **policy)
+    for name in case.get("own_parts", []):
+        fully_shard(base.get_submodule(name if name == "lm_head" else f"model.{name}"), reshard_after_forward=True, **policy)
+    fully_shard(model, reshard_after_forward="own_parts" not in case, **policy)
     torch.cuda.empty_cache()
 
 
@@ -237,6 +247,34 @@ def train_in_backward(case, model, config):
         l.backward()
 
 
+def loss_in_eighths(head, hidden, labels):
+    count = (labels != -100).sum()
+    pieces = hidden.tensor_split(8, dim=1)
+    targets = [x.reshape(-1) for x in labels.tensor_split(8, dim=1)]
+    total = 0
+    for piece, target in zip(pieces, targets):
+        logits = head(piece)
+        logits = logits.view(-1, logits.shape[-1])
+        total += torch.nn.functional.cross_entropy(logits.float(), target, reduction="sum")
+        del logits
+    return total / count
+
+
+def train_in_eighths(case, model, vocabulary):
+    """The loop of full_finetune_distributed.py and its LinearCrossEntropyLoss, without the tokens that it masks."""
+    base = model.get_base_model() if isinstance(model, peft.PeftModel) else model
+    head = base.lm_head
+    base.forward = lambda input_ids, **_: base.model(input_ids=input_ids, use_cache=False).last_hidden_state
+    optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=1e-5, fused=not case.get("offload"))
+    for _ in range(case["steps"]):
+        for _ in range(case.get("accum", 1)):
+            ids = torch.randint(5, vocabulary - 1, (case["batch"], case["seq"]), device="cuda")
+            loss = loss_in_eighths(head, model(ids), ids)
+            loss.backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+
+
 def use_layers(case, model):
     """Replaces linear layers by torchtune's, of which only the adapters are trained."""
     from torchtune.modules.peft import DoRALinear, LoRALinear
@@ -293,6 +331,8 @@ def record(name, case, about, out):
     if has_layers:
         start()
         versions.loop(case, model, config, kind)
+    elif "own_parts" in case:
+        train_in_eighths(case, model, config.vocab_size)
     elif case["method"] == "texts":
         train_in_backward(case, model, config)
     else:
