@@ -163,8 +163,8 @@ static void refuse_pair(plim_plan_request *r, plim_refused_pair pair) {
 // What is not known of a run stays as it is. DeepSpeed has steps on the host for the usual optimizers alone. A checkpoint
 // with packed weights of another kind can be neither quantised again nor sharded (LLaMA-Factory's quantization.py, the
 // quantizers of transformers).
-static void hold_unmodelled(const project_job *files, const job_request *request,
-                            plim_plan_request *r) {
+static void hold_unmodelled(const project_job *files, const job_args *job,
+                            const job_request *request, plim_plan_request *r) {
   bool is_packed = *request->source.quantization && request->job.weights == PLIM_WEIGHTS_PLAIN &&
                    strcmp(request->source.quantization, "mxfp4") != 0;
   if (files->project.knobs[PLIM_KNOB_OPTIMIZER].is_fixed)
@@ -172,6 +172,8 @@ static void hold_unmodelled(const project_job *files, const job_request *request
                                        {"zero1 zero2 zero3", "optimizer parameters"}});
   // v1 has no optimizers but its own two (optimizers/optimizer.py, base_trainer.py).
   if (files->project.dialect == PLIM_DIALECT_LLAMA_FACTORY_V1) keep_own(r, PLIM_KNOB_OPTIMIZER);
+  // Experts that Axolotl quantises are predicted plain, so that loading them seems too much for each GPU.
+  if (job->quantises_experts && job->strategy > PLIM_SHARD_DDP) keep_own(r, PLIM_KNOB_STRATEGY);
   if (!is_packed) return;
   keep_own(r, PLIM_KNOB_QUANTISATION);
   refuse_pair(r, (plim_refused_pair){{PLIM_KNOB_STRATEGY, PLIM_KNOB_STRATEGY},
@@ -261,7 +263,7 @@ static plim_err plan_card(const plan_args *args, const project_job *files, const
   if (!err && files)
     c->asked.refused_count = plim_project_refused(&files->project, c->asked.refused);
   if (!err) note_refused(c);
-  if (!err && files) hold_unmodelled(files, &c->request, &c->asked);
+  if (!err && files) hold_unmodelled(files, &job, &c->request, &c->asked);
   if (!err && files) mark_by_hand(&files->project, &c->asked);
   c->asked.errs_low =
       plim_notes_err_low(&c->request.notes) || (files && plim_notes_err_low(&files->notes));
@@ -274,8 +276,7 @@ static plim_err plan_card(const plan_args *args, const project_job *files, const
   if (!err) note_planned(c);
   if (!err && files) note_evaluation(files, c);
   if (!err && files) note_fp8(files, c);
-  if (!err && files)
-    project_job_note_tables(files, &c->request.job, &c->plan.before, &c->request.notes);
+  if (!err && files) project_job_note_masks(files, &c->request.job, &c->request.notes);
   if (!err) job_note_loading(&c->request, &c->plan.before, &c->request.notes);
   if (!err && c->request.notes.has_no_memory) err = plim_no_memory(error);
   if (gpu) snprintf(c->gpu, sizeof c->gpu, "%s", gpu);
