@@ -7,6 +7,7 @@
 
 #include "family.h"
 #include "plan_launch.h"
+#include "project_refusals.h"
 
 enum { LINES_BYTES = 1024 };
 
@@ -367,6 +368,33 @@ static plim_err add_kernels(const maker *m) {
                          "set in your Axolotl file, because its LoRA kernels %s", why);
 }
 
+// The step says what to do first: "set sample_packing: false. Axolotl 0.19 refuses sample_packing with rl, so the run ...".
+static plim_err add_refusal(const maker *m, const plim_note *note) {
+  const char *fix = strstr(note->message, "; ");
+  int length = fix ? (int)(fix - note->message) : 0;
+  return manual_step_add(m->out, "setting", PLIM_KNOBS, NULL, m->error, "%s:%d: %s. %.*s",
+                         note->file, note->line, fix ? fix + 2 : note->message, length,
+                         note->message);
+}
+
+// What the framework refuses in the files as the plan leaves them.
+static plim_err add_refusals(const maker *m) {
+  if (!m->edits) return PLIM_OK;
+  const plim_project *p = &m->r->files->project;
+  plim_edit_set edits = {0};
+  plim_project after = {0};
+  plim_notes notes = {0};
+  plim_err err = plim_project_set(p, m->edits->writes, m->edits->write_count, &edits, m->error);
+  if (!err) err = plim_project_edited(p, &edits, &after, m->error);
+  if (!err) plim_project_note_refusals(&after, &notes);
+  for (size_t i = 0; !err && i < notes.list.len; i++) err = add_refusal(m, &notes.list.at[i]);
+  if (!err && notes.has_no_memory) err = plim_no_memory(m->error);
+  plim_notes_clear(&notes);
+  plim_project_clear(&after);
+  plim_edit_set_clear(&edits);
+  return err;
+}
+
 // ---- versions ---------------------------------------------------------------------------------------
 
 static bool has_accelerate_file(const plim_project *p) {
@@ -403,6 +431,7 @@ plim_err manual_steps_of(const plan_result *r, const plan_for_card *c, size_t ru
   if (!err) err = add_environment(&m);
   if (!err) err = add_settings(&m);
   if (!err) err = add_kernels(&m);
+  if (!err) err = add_refusals(&m);
   if (!err) err = add_version(&m);
   if (!err) err = plan_launch_steps(r, &from_rung, edits, out, error);
   if (err) manual_steps_clear(out);
