@@ -1,5 +1,6 @@
 // plimsoll plan: finds the fastest settings that fit, without changing what the model learns.
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -19,6 +20,7 @@
 #include "plan_trial.h"
 #include "python_code.h"
 #include "term.h"
+#include "units.h"
 
 // ---- the command --------------------------------------------------------------------------------------------
 
@@ -227,6 +229,24 @@ static void note_fp8(const project_job *files, plan_for_card *c) {
   project_job_note_fp8(files, &c->request.job, &planned, &c->request.notes);
 }
 
+// Where nothing fits and the files could load less onto each GPU: what a plan needs with that.
+static plim_err help_with_loading(plan_for_card *c, plim_error *error) {
+  if (c->plan.rungs.len || !c->request.load_help) return PLIM_OK;
+  plim_plan_request r = c->asked;
+  plim_plan with = {0};
+  r.job.leaves_tables = r.job.returns_ends;
+  r.job.mapped_under &= ~(1u << PLIM_SHARD_FSDP2);
+  if (c->asked.job.mapped_under) r.job.load = plim_job_usual_load(&r.job);
+  plim_err err = plim_plan_make(&r, &with, error);
+  if (!err && with.rungs.len) {
+    snprintf(c->load_help, sizeof c->load_help, "%s. A plan then fits: %s", c->request.load_help,
+             units_bytes(with.rungs.at[0].e.device_bytes).text);
+    c->request.load_help = c->load_help;
+  }
+  plim_plan_clear(&with);
+  return err;
+}
+
 static plim_err plan_card(const plan_args *args, const project_job *files, const char *gpu,
                           plan_for_card *c, const char **source, plim_error *error) {
   job_args job = args->job;
@@ -272,6 +292,7 @@ static plim_err plan_card(const plan_args *args, const project_job *files, const
   plim_plan_request first = c->asked;
   first.known = &c->known;
   if (!err) err = plim_plan_make(&first, &c->plan, error);
+  if (!err) err = help_with_loading(c, error);
   if (!err) note_length(c);
   if (!err) note_planned(c);
   if (!err && files) note_evaluation(files, c);

@@ -36,6 +36,12 @@ printf 'quantize_moe_experts: true\n' >> run.yaml
 $PLIMSOLL plan run.yaml --gpu 80GiB 2>&1 | grep -A3 -E '^note: bitsandbytes|^now|quantize_moe'
 )
 (
+# Predicted plain, quantised experts need too much while they are loaded: that is no reason to stop sharing them.
+part experts-shared
+printf 'base_model: Qwen/Qwen1.5-MoE-A2.7B\n%s\nadapter: qlora\nload_in_4bit: true\nquantize_moe_experts: true\nlora_target_modules: [q_proj, k_proj, v_proj, o_proj]\nfsdp_config:\n  fsdp_version: 2\n' "$base" > run.yaml
+$PLIMSOLL plan run.yaml --gpu 80GiB --world 8 2>&1 | grep -E '^(now|planned|strategy)'
+)
+(
 part answers-compared
 printf 'base_model: Qwen/Qwen2.5-0.5B\n%s\nadapter: lora\nlora_target_linear: true\nrl: dpo\n' "$base" > run.yaml
 $PLIMSOLL plan run.yaml --gpu 24GiB --fix micro_batch=1 2>&1 | grep -E -A1 '^(now|fragmentation|there is no)'
