@@ -53,20 +53,17 @@ static bool has_gradient_checkpointing(const check *c) {
   return d == PLIM_DIALECT_TRL || d == PLIM_DIALECT_UNSLOTH;
 }
 
+// Axolotl's files get a note about it (project_refusals.c).
 static void check_both_checkpoints(check *c) {
   check_place at;
-  if (!is_trainer(c) || !is_fsdp(c) || !finds_fsdp_checkpointing(c, &at)) return;
+  bool is_told = c->files.project.dialect == PLIM_DIALECT_AXOLOTL;
+  if (is_told || !is_trainer(c) || !is_fsdp(c) || !finds_fsdp_checkpointing(c, &at)) return;
   if (!has_gradient_checkpointing(c)) return;
-  bool is_axolotl = c->files.project.dialect == PLIM_DIALECT_AXOLOTL;
   check_finding *f =
-      check_add(c, "conflict.both_checkpoints", is_axolotl ? CHECK_NOTE : CHECK_FAILS,
+      check_add(c, "conflict.both_checkpoints", CHECK_FAILS,
                 "gradient_checkpointing and FSDP's activation checkpointing are both on");
   check_at(f, &at);
-  // Axolotl's own examples have both (examples/qwen3.5/27b-fft.yaml).
-  check_why(f, is_axolotl
-                   ? "each layer may be recomputed twice; Trainer refuses both where it is "
-                     "given both"
-                   : "Trainer refuses this combination: each layer would be recomputed twice");
+  check_why(f, "Trainer refuses this combination: each layer would be recomputed twice");
   check_fix(f, "gradient_checkpointing: false");
 }
 

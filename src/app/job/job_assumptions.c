@@ -67,6 +67,8 @@ static void assume_text(const job_args *args, job_request *r) {
   const char *left_out = !c->audio.hidden    ? "images"
                          : !c->vision.hidden ? "sound"
                                              : "images and sound";
+  bool reaches = r->job.recipe.reaches_towers;
+  bool is_alone = r->job.sharding.strategy == PLIM_SHARD_NONE;
   if (args->freezes_towers)
     plim_note_add(&r->notes, "assumes.text", NULL,
                   "texts without %s (the part of the model that reads %s is loaded but idle; "
@@ -75,9 +77,14 @@ static void assume_text(const job_args *args, job_request *r) {
                   left_out, left_out, left_out);
   else
     plim_note_add(&r->notes, "assumes.text", NULL,
-                  "texts without %s (the part of the model that reads %s is loaded but idle; "
-                  "training with %s needs more memory, for tokens and activations)",
-                  left_out, left_out, left_out);
+                  "texts without %s (the part of the model that reads %s is loaded but idle%s; "
+                  "training with %s needs more memory, for %stokens and activations)",
+                  left_out, left_out,
+                  reaches && is_alone ? ", with the gradients and optimizer states of what is "
+                                        "trained of it"
+                                      : "",
+                  left_out,
+                  reaches && !is_alone ? "gradients and optimizer states of that part, " : "");
   if (!args->freezes_towers || r->job.lora.rank || r->job.trained.names) return;
   plim_note_add(&r->notes, "unmodelled.towers", NULL,
                 "the part of the model that reads %s is frozen, and predicted as if it were "

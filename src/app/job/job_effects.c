@@ -115,6 +115,14 @@ static bool has_liger(const job_args *a, const job_request *r) {
   return plim_config_has_liger(&r->job.model);
 }
 
+static bool knows_liger(const job_args *a, const job_request *r) {
+  return has_liger(a, r) || plim_config_whole(&r->job.model)->has_other_liger;
+}
+
+static bool lacks_other_liger(const job_args *a, const job_request *r) {
+  return has_liger(a, r) || !plim_config_whole(&r->job.model)->has_other_liger;
+}
+
 static bool runs_packages(const job_args *a, const job_request *r) {
   (void)a;
   return r->job.model.family->packages != 0;
@@ -244,7 +252,12 @@ static const struct {
      "--loss contrastive"},
     {"torchtune", NULL, NULL, NULL},
     {"rope-tables", NULL, NULL, NULL},
-    {"liger", has_liger, "Liger-Kernel is not supported yet for this architecture", "leave it out",
+    {"liger", lacks_other_liger, "Liger-Kernel is not supported yet for this architecture",
+     "leave it out",
+     "Liger-Kernel's modules are not modelled for this architecture; the run needs less memory "
+     "than predicted"},
+    {"liger", knows_liger, "Liger-Kernel is not supported yet for this architecture",
+     "leave it out",
      "Liger-Kernel's modules are not modelled for this architecture; if Liger-Kernel has them, the "
      "run needs less memory than predicted"},
     {"weights", NULL, NULL, NULL},

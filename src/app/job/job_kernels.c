@@ -1,4 +1,4 @@
-// Axolotl's LoRA kernels: which of them a run has, whether it stops with them, and what they save.
+// Axolotl's kernels for LoRA: which of them a run has, whether it stops with them, and what they save; those for attention.
 #include <string.h>
 
 #include "family.h"
@@ -53,26 +53,41 @@ static bool finds_attention(const plim_job *job) {
   return plim_lora_adapts(&job->model, &everywhere, layers, 1) != 0;
 }
 
+enum { MLP = 1, QKV = 2, OUTPUT = 4, DELTA = 8 };
+
 // A kernel replaces the linear layers of a set only if all of them have adapters.
-static bool replace_any(unsigned kernels, const plim_job *job) {
-  enum { MLP = 1, QKV = 2, OUTPUT = 4, DELTA = 8 }; // bits of the sets
+static unsigned replaced_by(unsigned kernels, const plim_job *job) {
   static const plim_paths sets[] = {{"mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"},
                                     {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"},
                                     {"self_attn.o_proj"},
                                     {"linear_attn.in_proj_qkv"}};
   unsigned found = plim_lora_adapts(&job->model, &job->lora, sets, sizeof sets / sizeof *sets);
   if (found & (QKV | OUTPUT) && !finds_attention(job)) found &= ~(unsigned)(QKV | OUTPUT);
-  return (kernels & JOB_KERNELS_MLP && found & MLP) ||
-         (kernels & JOB_KERNELS_ATTENTION && found & (QKV | OUTPUT | DELTA));
+  if (!(kernels & JOB_KERNELS_MLP)) found &= ~(unsigned)MLP;
+  return kernels & JOB_KERNELS_ATTENTION ? found : found & MLP;
 }
 
 bool job_kernels_run(const job_args *args, const plim_job *job) {
   unsigned kernels = kernels_of(args, job);
-  return kernels && !job_kernels_stop(args, job) && replace_any(kernels, job);
+  return kernels && !job_kernels_stop(args, job) && replaced_by(kernels, job);
+}
+
+// The kernel takes the place of the MLP's forward (apply_lora_kernel_patches), which may end in a dropout.
+static bool drops_dropout(unsigned kernels, const plim_job *job) {
+  return replaced_by(kernels, job) & MLP && job->model.dropout > 0;
+}
+
+static void note_fused_attention(const job_args *args, job_request *r) {
+  if (args->is_axolotl && plim_config_whole(&r->job.model)->axolotl_fuses_attention)
+    plim_note_add(&r->notes, "unmodelled.fused_attention", "attention",
+                  "in this architecture, Axolotl runs the norms and rotary positions of the "
+                  "attention in kernels of its own, which are not modelled; the run needs a little "
+                  "less memory than predicted");
 }
 
 // They keep fewer activations.
 void job_note_kernels(const job_args *args, job_request *r) {
+  note_fused_attention(args, r);
   unsigned kernels = kernels_of(args, &r->job);
   const char *why = job_kernels_stop(args, &r->job);
   const char *by_itself = kernels & JOB_KERNELS_BY_ITSELF ? ", which it turns on by itself," : "";
@@ -84,6 +99,9 @@ void job_note_kernels(const job_args *args, job_request *r) {
   else if (job_kernels_run(args, &r->job))
     plim_note_add(&r->notes, "unmodelled.lora_kernels", NULL,
                   "Axolotl's LoRA kernels%s are not modelled; the run needs less memory than "
-                  "predicted",
-                  by_itself);
+                  "predicted%s",
+                  by_itself,
+                  drops_dropout(kernels, &r->job)
+                      ? ", and the MLP loses its dropout (lora_mlp_kernel: false keeps it)"
+                      : "");
 }

@@ -83,10 +83,11 @@ void estimate_loading(const plim_estimate *e, const plim_job *job, const char *h
 }
 
 void job_note_loading(const job_request *r, const plim_estimate *e, plim_notes *notes) {
-  if (!r->load_help || !plim_fails_loading(e)) return;
-  plim_note_add(notes, "reads.loading", NULL,
-                "loading the model needs %s, more than a training step. %s",
-                units_bytes(loading_bytes(e)).text, r->load_help);
+  bool is_out = e->capped.runs_out && e->capped.runs_out_at.phase == PLIM_PHASE_LOAD;
+  if (!r->load_help || !is_out) return;
+  plim_note_add(notes, "reads.loading", NULL, "loading the model needs %s%s. %s",
+                units_bytes(loading_bytes(e)).text,
+                plim_fails_loading(e) ? ", more than a training step" : "", r->load_help);
 }
 
 void estimate_growth(const plim_estimate *e, char *text, size_t size) {

@@ -393,8 +393,8 @@ static void understand_sharding(const job_args *args, job_request *r) {
       .overlaps = args->overlaps,
       .offloads_optimizer = offloads || args->offload == JOB_OFFLOAD_OPTIMIZER,
       .offloads_parameters = offloads || (is_fsdp && args->offload == JOB_OFFLOAD_OPTIMIZER)};
-  r->job.load = load_of(args, by_accelerate);
-  r->job.maps_but_for_zero3 = args->maps_but_for_zero3;
+  r->job.mapped_under = job_is_typed(args, &args->load) ? 0 : args->mapped_under;
+  r->job.load = r->job.mapped_under ? plim_job_usual_load(&r->job) : load_of(args, by_accelerate);
   r->job.quantises_on_host = args->quantises_on_host;
   r->job.is_torchtune = r->job.copies_heads = args->is_torchtune;
   r->job.left_plain = args->left_plain;
@@ -498,6 +498,7 @@ static plim_err understand_recipe(const job_args *args, job_request *r, plim_err
                     .steps_in_backward = args->in_backward || is_layerwise(args),
                     .projection = {args->projected, (int64_t)args->projection_rank},
                     .keeps_only_loss = args->loop == LOOP_LOSS_ONLY,
+                    .reaches_towers = args->reaches_towers,
                     .deletes_outputs = args->delete_outputs};
   plim_recipe_offload(recipe, args->offload == JOB_OFFLOAD_ACTIVATIONS);
   r->job.returns_ends = args->prepare ? args->prepare == PREPARE_AXOLOTL : args->returns_ends;

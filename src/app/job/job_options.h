@@ -43,6 +43,7 @@ typedef struct {
   bool scores_again;          // plim_recipe
   bool is_of_trl;             // TRL trains
   bool freezes_towers;        // the part of the model that reads images is not trained
+  bool reaches_towers;        // plim_recipe
   bool widens_trained;        // of parameters trained by name, those that are trained are float32
   plim_zero_sizes zero_sizes; // DeepSpeed's, from files; JOB_AUTO_SIZE: computed from the model
   bool overlaps;              // overlap_comm
@@ -54,7 +55,7 @@ typedef struct {
   const char
       *load_help; // how the files could load less onto each GPU, as sentences; NULL: they could not
   bool is_observed;           // the model's configuration was written down by a running program
-  bool maps_but_for_zero3;    // plim_job
+  unsigned mapped_under;      // plim_job
   bool is_fsdp_1;             // the strategy is FSDP 1, which is predicted as FSDP2
   bool packs_in_bytes;        // 4-bit weights are stored as uint8 (bnb_4bit_quant_storage)
   bool quantises_on_host;     // and shards the model from there

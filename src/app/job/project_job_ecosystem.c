@@ -66,7 +66,7 @@ static void fill_factory_load(const project_job *p, job_args *a) {
   if (job_is_typed(a, &a->load)) return;
   bool is_in_parts = !is_default || a->strategy == PLIM_SHARD_ZERO3;
   a->load = is_in_parts ? JOB_LOAD_SHARDED : JOB_LOAD_DEVICE_MAP;
-  a->maps_but_for_zero3 = is_default;
+  if (is_default) a->mapped_under = ~(1u << PLIM_SHARD_ZERO3);
   if (is_default && a->strategy == PLIM_SHARD_FSDP2 && !a->weights)
     a->load_help = "Without init_config, LLaMA-Factory v1 puts the whole model on every GPU before "
                    "FSDP2 shards it; with init_config: {name: init_on_rank0}, each GPU gets only "
@@ -228,6 +228,36 @@ static void fill_packing(project_job *p, job_args *a) {
                          "each GPU gets only its part";
   a->quantises_on_host =
       p->project.dialect == PLIM_DIALECT_TORCHTUNE || (a->is_patched && loads_on_one_host(p));
+}
+
+static bool is_moved_whole(const project_job *p) {
+  return !loads_on_one_host(p) && !is_true(p, "experimental_skip_move_to_device") &&
+         !is_flag(project_job_setting(p, "ddp", "ddp"), false);
+}
+
+// Axolotl loads the model with a device_map if there are several GPUs (normalize_config of utils/config/__init__.py), and
+// under ZeRO 3 in parts. Under FSDP2 it loads it on the host and moves all of it to each GPU afterwards, unless
+// cpu_ram_efficient_loading is on (loaders/model.py, _build_model, _apply_post_lora_load_setup); a plan that adds FSDP turns
+// that on. On one GPU `axolotl train` is accelerate launch, with which it leaves the model on the host (choose_device).
+static void fill_axolotl_load(const project_job *p, job_args *a) {
+  bool is_fsdp = a->strategy == PLIM_SHARD_FSDP2 && !job_is_typed(a, &a->strategy);
+  if (p->project.dialect != PLIM_DIALECT_AXOLOTL || a->world <= 1) return;
+  a->mapped_under = 1u << PLIM_SHARD_DDP | 1u << PLIM_SHARD_ZERO1 | 1u << PLIM_SHARD_ZERO2;
+  if (!is_fsdp || a->is_fsdp_1 || !is_moved_whole(p)) return;
+  a->mapped_under |= 1u << PLIM_SHARD_FSDP2;
+  if (!a->load_help)
+    a->load_help = "Axolotl puts the whole model on every GPU before FSDP2 shards it; with "
+                   "fsdp_config.cpu_ram_efficient_loading: true, each GPU gets only its part";
+}
+
+// While it loads 4-bit weights, _configure_embedding_dtypes converts the embedding and the head, and back.
+static void help_with_tables(const project_job *p, job_args *a) {
+  bool is_4_bit = a->weights == PLIM_WEIGHTS_NF4 || a->weights == PLIM_WEIGHTS_NF4_DOUBLE;
+  bool is_converted = p->project.dialect == PLIM_DIALECT_AXOLOTL && is_4_bit && !a->leaves_tables &&
+                      a->strategy != PLIM_SHARD_FSDP2;
+  if (is_converted && !a->load_help)
+    a->load_help = "With embeddings_skip_upcast: true, Axolotl leaves embeddings and head in 16 "
+                   "bits, so loading needs less memory; it changes nothing that is learned";
 }
 
 static void note_packing(project_job *p, const job_args *a) {
@@ -411,7 +441,15 @@ static void fill_packages(const project_job *p, job_args *a) {
   if (is_packed) a->required |= 1u << PLIM_PACKAGE_FLA_CONV1D;
 }
 
+// With a processor, Axolotl's batches have images (core/builders/causal.py), and nothing else freezes towers (train.py).
+static void fill_towers(const project_job *p, job_args *a) {
+  const plim_setting *processor = project_job_setting(p, "processor_type", "processor_type");
+  a->reaches_towers = p->project.dialect == PLIM_DIALECT_AXOLOTL && processor &&
+                      processor->value.kind == PLIM_VALUE_TEXT && !is_true(p, "freeze_mm_modules");
+}
+
 void project_job_fill_ecosystem(project_job *p, job_args *a) {
+  fill_towers(p, a);
   a->trusts_code = is_true(p, "trust_remote_code");
   a->is_of_trl = p->project.dialect == PLIM_DIALECT_TRL;
   // freeze_vision_tower of hparams/finetuning_args.py is true by default.
@@ -428,6 +466,8 @@ void project_job_fill_ecosystem(project_job *p, job_args *a) {
   fill_kbit(p, a);
   fill_axolotl_kbit(p, a);
   fill_packing(p, a);
+  fill_axolotl_load(p, a);
+  help_with_tables(p, a);
   fill_ends(p, a);
   fill_old_dtype(p, a);
   fill_lora_kernels(p, a);
@@ -435,26 +475,21 @@ void project_job_fill_ecosystem(project_job *p, job_args *a) {
   fill_fused_mlp(p, a);
 }
 
-// Elements of the embedding, the head and the tables beside them, which _configure_embedding_dtypes converts.
-static uint64_t table_elements(const plim_config *c) {
-  int64_t own = c->vocabulary * c->hidden * (c->ties_embeddings ? 1 : 2);
-  return (uint64_t)(own + c->layer_input_vocabulary * c->layers * c->layer_input_width);
-}
-
-void project_job_note_tables(const project_job *p, const plim_job *job, const plim_estimate *e,
-                             plim_notes *notes) {
-  bool is_theirs = p->project.dialect == PLIM_DIALECT_AXOLOTL && job->lora.rank &&
-                   job->weights == PLIM_WEIGHTS_PLAIN && job->dtype != PLIM_FP32 &&
-                   job->sharding.strategy != PLIM_SHARD_FSDP2 &&
-                   job->sharding.strategy != PLIM_SHARD_ZERO3;
-  uint64_t needed = e->context_bytes + e->p.live_bytes[PLIM_FOR_WEIGHTS] +
-                    2 * table_elements(&job->model); // 4 bytes each for a while, instead of 2
-  if (!is_theirs || needed <= e->device_bytes) return;
-  plim_note_add(notes, "unmodelled.loading", NULL,
-                "while it loads the model, Axolotl converts embeddings and head to float32 and "
-                "back, which is not modelled without quantisation: loading needs at least %s, more "
-                "than training",
-                units_bytes(needed).text);
+// monkeypatch/gemma4_hybrid_mask.py makes transformers build all masks of create_causal_mask for sdpa. Where tokens of an image
+// see each other, that is also the mask of the layers with a sliding window (create_masks_for_vision_model of transformers
+// 5.14; core/trainers/base.py gives texts the types of tokens that lead there), which stay with FlashAttention 2; its
+// _upad_input takes a mask of two dimensions.
+void project_job_note_masks(const project_job *p, const plim_job *job, plim_notes *notes) {
+  bool sees_images =
+      job->model.outer && job->model.has_image_blocks &&
+      plim_versions_used(&job->versions, PLIM_LIBRARY_TRANSFORMERS) >= PLIM_RELEASE(5, 14);
+  bool is_hybrid =
+      p->project.dialect == PLIM_DIALECT_AXOLOTL && is_true(p, "gemma4_hybrid_attn_impl");
+  if (!is_hybrid || !sees_images) return;
+  plim_note_add(notes, "stops.attention", "attention",
+                "with gemma4_hybrid_attn_impl, FlashAttention gets a mask of four dimensions in "
+                "this model, which it cannot take, so the run stops at its first layer; set "
+                "gemma4_hybrid_attn_impl: false and attn_implementation: sdpa");
 }
 
 // Axolotl's check_fp8_config (utils/schemas/validation.py).

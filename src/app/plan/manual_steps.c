@@ -400,12 +400,21 @@ static bool still_stops(const maker *m, const plim_note *note, const plim_notes 
   return knob == PLIM_KNOBS || !changes(m, knob);
 }
 
+// The step says what to do first: "set sample_packing: false. Axolotl refuses sample_packing with rl, so the run ...".
+static plim_err add_stop(const maker *m, const plim_note *note) {
+  const char *fix = strstr(note->message, "; ");
+  int length = fix ? (int)(fix - note->message) : 0;
+  char place[160] = "";
+  if (note->file) snprintf(place, sizeof place, "%.120s:%d: ", note->file, note->line);
+  return manual_step_add(m->out, "setting", PLIM_KNOBS, NULL, m->error, "%s%s%s%.*s", place,
+                         fix ? fix + 2 : note->message, fix ? ". " : "", length, note->message);
+}
+
 static plim_err add_stops(const maker *m, const plim_notes *notes, const plim_notes *refused) {
   plim_err err = PLIM_OK;
   for (size_t i = 0; !err && i < notes->list.len; i++) {
     const plim_note *note = &notes->list.at[i];
-    if (plim_note_stops(note) && still_stops(m, note, refused))
-      err = manual_step_add(m->out, "setting", PLIM_KNOBS, NULL, m->error, "%s", note->message);
+    if (plim_note_stops(note) && still_stops(m, note, refused)) err = add_stop(m, note);
   }
   return err;
 }

@@ -223,6 +223,7 @@ static char *command_of(const job_args *a) {
 static const char *without_option(const job_args *own, const plim_job *job) {
   static const plim_zero_sizes usual = {0};
   bool has_sizes = memcmp(&own->zero_sizes, &usual, sizeof usual) != 0;
+  if (job->recipe.reaches_towers && job->model.outer) return "batches with images";
   if (job->recipe.empties_cache) return "the cache that Axolotl's DPO empties after each pass";
   if (own->through_accelerate && own->strategy == PLIM_SHARD_FSDP2) return "accelerate's FSDP";
   if (job->left_plain && job->weights != PLIM_WEIGHTS_PLAIN)

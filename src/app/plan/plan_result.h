@@ -18,6 +18,7 @@ typedef struct {
   plim_plan writable;       // if the plan has manual steps: the best plan without any; else empty
   char writable_flags[320]; // "--fix chunked_loss=off"
   char gpu[64];             // as typed; empty: the card in this machine
+  char load_help[320];      // job_request, with what a plan then needs
   char *reproduce;          // the command that predicts the first rung; NULL: there is none; owned
   const char *no_reproduce; // if there is none: the setting that has no option
 } plan_for_card;

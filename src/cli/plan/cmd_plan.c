@@ -1,5 +1,6 @@
 // plimsoll plan: finds the fastest settings that fit, without changing what the model learns.
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -19,6 +20,7 @@
 #include "plan_trial.h"
 #include "python_code.h"
 #include "term.h"
+#include "units.h"
 
 // ---- the command --------------------------------------------------------------------------------------------
 
@@ -176,8 +178,8 @@ static void refuse_pair(plim_plan_request *r, plim_refused_pair pair) {
 // What is not known of a run stays as it is. DeepSpeed has steps on the host for the usual optimizers alone. A checkpoint
 // with packed weights of another kind can be neither quantised again nor sharded (LLaMA-Factory's quantization.py, the
 // quantizers of transformers).
-static void hold_unmodelled(const project_job *files, const job_request *request,
-                            plim_plan_request *r) {
+static void hold_unmodelled(const project_job *files, const job_args *job,
+                            const job_request *request, plim_plan_request *r) {
   bool is_packed = *request->source.quantization && request->job.weights == PLIM_WEIGHTS_PLAIN &&
                    strcmp(request->source.quantization, "mxfp4") != 0;
   if (files->project.knobs[PLIM_KNOB_OPTIMIZER].is_fixed)
@@ -185,6 +187,8 @@ static void hold_unmodelled(const project_job *files, const job_request *request
                                        {"zero1 zero2 zero3", "optimizer parameters"}});
   // v1 has no optimizers but its own two (optimizers/optimizer.py, base_trainer.py).
   if (files->project.dialect == PLIM_DIALECT_LLAMA_FACTORY_V1) keep_own(r, PLIM_KNOB_OPTIMIZER);
+  // Experts that Axolotl quantises are predicted plain, so that loading them seems too much for each GPU.
+  if (job->quantises_experts && job->strategy > PLIM_SHARD_DDP) keep_own(r, PLIM_KNOB_STRATEGY);
   if (!is_packed) return;
   keep_own(r, PLIM_KNOB_QUANTISATION);
   refuse_pair(r, (plim_refused_pair){{PLIM_KNOB_STRATEGY, PLIM_KNOB_STRATEGY},
@@ -238,6 +242,24 @@ static void note_fp8(const project_job *files, plan_for_card *c) {
   project_job_note_fp8(files, &c->request.job, &planned, &c->request.notes);
 }
 
+// Where nothing fits and the files could load less onto each GPU: what a plan needs with that.
+static plim_err help_with_loading(plan_for_card *c, plim_error *error) {
+  if (c->plan.rungs.len || !c->request.load_help) return PLIM_OK;
+  plim_plan_request r = c->asked;
+  plim_plan with = {0};
+  r.job.leaves_tables = r.job.returns_ends;
+  r.job.mapped_under &= ~(1u << PLIM_SHARD_FSDP2);
+  if (c->asked.job.mapped_under) r.job.load = plim_job_usual_load(&r.job);
+  plim_err err = plim_plan_make(&r, &with, error);
+  if (!err && with.rungs.len) {
+    snprintf(c->load_help, sizeof c->load_help, "%s. A plan then fits: %s", c->request.load_help,
+             units_bytes(with.rungs.at[0].e.device_bytes).text);
+    c->request.load_help = c->load_help;
+  }
+  plim_plan_clear(&with);
+  return err;
+}
+
 static plim_err plan_card(const plan_args *args, const project_job *files, const char *gpu,
                           plan_for_card *c, const char **source, plim_error *error) {
   job_args job = args->job;
@@ -275,7 +297,7 @@ static plim_err plan_card(const plan_args *args, const project_job *files, const
   if (!err && files)
     c->asked.refused_count = plim_project_refused(&files->project, c->asked.refused);
   if (!err) note_refused(c);
-  if (!err && files) hold_unmodelled(files, &c->request, &c->asked);
+  if (!err && files) hold_unmodelled(files, &job, &c->request, &c->asked);
   if (!err && files) mark_by_hand(&files->project, &c->asked);
   c->asked.errs_low =
       plim_notes_err_low(&c->request.notes) || (files && plim_notes_err_low(&files->notes));
@@ -284,12 +306,12 @@ static plim_err plan_card(const plan_args *args, const project_job *files, const
   plim_plan_request first = c->asked;
   first.known = &c->known;
   if (!err) err = plim_plan_make(&first, &c->plan, error);
+  if (!err) err = help_with_loading(c, error);
   if (!err) note_length(c);
   if (!err) note_planned(c);
   if (!err && files) note_evaluation(files, c);
   if (!err && files) note_fp8(files, c);
-  if (!err && files)
-    project_job_note_tables(files, &c->request.job, &c->plan.before, &c->request.notes);
+  if (!err && files) project_job_note_masks(files, &c->request.job, &c->request.notes);
   if (!err) job_note_loading(&c->request, &c->plan.before, &c->request.notes);
   if (!err && c->request.notes.has_no_memory) err = plim_no_memory(error);
   if (gpu) snprintf(c->gpu, sizeof c->gpu, "%s", gpu);

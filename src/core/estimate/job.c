@@ -362,6 +362,10 @@ static bool is_built_on_host(const plim_job *job) {
   return job->load == PLIM_LOAD_PRETRAINED || job->load == PLIM_LOAD_SHARDED;
 }
 
+plim_load plim_job_usual_load(const plim_job *job) {
+  return job->mapped_under >> job->sharding.strategy & 1 ? PLIM_LOAD_DEVICE_MAP : PLIM_LOAD_SHARDED;
+}
+
 bool plim_job_loads_in_parts(const plim_job *job) {
   plim_strategy strategy = job->sharding.strategy;
   bool shares = strategy == PLIM_SHARD_FSDP2 ||
@@ -479,20 +483,25 @@ static void put_on_device(plim_tape *t, plim_model *m, const plim_job *job) {
 }
 
 // Axolotl's _configure_embedding_dtypes (loaders/model.py) with adapters. Under FSDP it converts nothing if the weights have
-// 4 bits; with 8 bits, what it converts then is left out. With ZeRO 3 it does not prepare the model.
+// 4 bits; with 8 bits, what it converts then is left out. With ZeRO 3 it does not prepare the model. On the host, what is
+// converted there and back takes no memory of the GPU.
 static bool returns_ends(const plim_job *job) {
-  return job->returns_ends && job->lora.rank && job->weights != PLIM_WEIGHTS_PLAIN &&
+  bool is_on_card = job->weights != PLIM_WEIGHTS_PLAIN || job->load == PLIM_LOAD_DEVICE_MAP;
+  return job->returns_ends && job->lora.rank && is_on_card &&
          job->sharding.strategy != PLIM_SHARD_FSDP2;
 }
 
 static void prepare_kbit(plim_tape *t, plim_model *m, const plim_job *job) {
   bool returns = returns_ends(job), ties = job->model.ties_embeddings;
   bool is_skipped = job->returns_ends && (!returns || job->sharding.strategy == PLIM_SHARD_ZERO3);
-  unsigned tables = job->leaves_tables && job->weights != PLIM_WEIGHTS_INT8 ? 0 : PLIM_END_TABLE;
+  bool is_plain = job->weights == PLIM_WEIGHTS_PLAIN;
+  bool is_4_bit = !is_plain && job->weights != PLIM_WEIGHTS_INT8;
+  bool prepares = job->prepares_kbit && !is_skipped && !is_plain;
+  unsigned tables = job->leaves_tables && is_4_bit ? 0 : PLIM_END_TABLE;
   if (returns) plim_retype_ends(t, m, ties, tables | PLIM_END_NORM | PLIM_END_GATE, PLIM_FP32);
-  if (job->prepares_kbit && !is_skipped) plim_prepare_kbit(t, m, job->leaves_tables, ties);
+  if (prepares) plim_prepare_kbit(t, m, job->leaves_tables, ties);
   if (returns) plim_retype_ends(t, m, ties, tables | PLIM_END_NORM, job->dtype);
-  else if (job->prepares_kbit && !is_skipped) plim_tape_empty_cache(t);
+  else if (prepares) plim_tape_empty_cache(t);
 }
 
 // Quantised weights always come from a checkpoint.
@@ -514,7 +523,7 @@ static plim_model *build(plim_tape *t, const plim_job *job) {
   bool moves_late = is_built_on_host(job) && job->recipe.is_trainer && is_plain;
   if (m && !moves_late) put_on_device(t, m, job);
   if (m && widens_on_card(job)) plim_each_parameter(m, convert, &(conversion){t, job->dtype});
-  if (m && !is_plain) prepare_kbit(t, m, job);
+  if (m) prepare_kbit(t, m, job);
   if (m && has_wide_ends(job))
     plim_retype_ends(t, m, job->model.ties_embeddings, PLIM_ENDS, PLIM_FP32);
   if (m && job->qat.kind && rounds_all(job)) round_layers(t, m, job);

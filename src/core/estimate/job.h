@@ -37,8 +37,9 @@ typedef struct {
   // adapters keep it. PLIM_BOOL: there is no such difference.
   plim_dtype loaded_dtype;
   plim_load load;
-  // LLaMA-Factory v1 uses a device_map unless ZeRO 3 shards the model, which is then loaded in parts.
-  bool maps_but_for_zero3;
+  // With these strategies (a bit for each) the framework puts the whole model on each GPU while it loads it, with others it
+  // loads it in parts. 0: `load` does not follow the strategy.
+  unsigned mapped_under;
   plim_lora lora;            // rank 0: no adapters
   plim_trained trained;      // without adapters: which parameters are trained
   plim_weights_kind weights; // of the frozen projections; all kinds but plain require adapters
@@ -81,6 +82,8 @@ plim_err plim_job_check(const plim_job *job, plim_error *error);
 
 // Whether transformers refuses to load the model with flash-attn (_flash_attn_can_dispatch of modeling_utils.py).
 bool plim_job_is_refused_flash(const plim_job *job);
+// How a job with `mapped_under` loads its model under its strategy.
+plim_load plim_job_usual_load(const plim_job *job);
 
 // Whether the model is moved from the host part by part: fully_shard, FSDP and accelerate do so with a model on the
 // host, and from_pretrained does under zero.Init (PLIM_LOAD_SHARDED).

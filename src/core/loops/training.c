@@ -113,6 +113,15 @@ static void engine_backward(plim_tape *t, plim_shards *s, const plim_recipe *r, 
   drop_all(t, &scaled, &share);
 }
 
+// Trained parameters that the passes on the tape do not use.
+static void give_gradients(plim_tape *t, const plim_model *m) {
+  for (size_t i = 0; i < m->parameters.len; i++) {
+    plim_tensor *p = m->parameters.at[i];
+    if (!p->grad)
+      set(t, &p->grad, empty_for(t, PLIM_FOR_GRADIENTS, p->shape, (plim_dtype)p->dtype));
+  }
+}
+
 void train_backward(plim_tape *t, plim_model *m, const plim_recipe *r, plim_scaler *scaler,
                     plim_tensor *loss, bool is_last) {
   // Trainer and accelerate use no_sync; a plain loop does not.
@@ -121,6 +130,7 @@ void train_backward(plim_tape *t, plim_model *m, const plim_recipe *r, plim_scal
   plim_state(t)->ends_step = is_last;
   if (train_has_engine(m)) engine_backward(t, m->shards, r, loss, is_last);
   else scale_and_run_backward(t, r, scaler, loss);
+  if (r->reaches_towers && !m->shards && !r->steps_in_backward) give_gradients(t, m);
   plim_work_pass_end(t);
 }
 

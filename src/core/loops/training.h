@@ -96,7 +96,9 @@ typedef struct {
   // optimizer_in_bwd).
   bool steps_in_backward;
   bool keeps_only_loss; // loss = model(**batch).loss
-  bool drops_batch;     // no variable keeps the batch: model(**next_batch())
+  // Batches have images, too: on one GPU, what is trained of an idle tower has gradients all the same.
+  bool reaches_towers;
+  bool drops_batch; // no variable keeps the batch: model(**next_batch())
   // LLaMA-Factory v1: the loss is taken from the logits, beside the model's own, which is computed and not used.
   bool scores_again;
   // Axolotl's AxolotlDPOTrainer.training_step (core/trainers/dpo/trainer.py): gc.collect and empty_cache after each pass.

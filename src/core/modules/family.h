@@ -222,6 +222,8 @@ struct plim_family {
   bool
       axolotl_loss_is_generic; // Cut Cross Entropy has only that generic patch (README.md of the integration)
   plim_lora_kernels axolotl_lora_kernels;
+  // Norms and rotary positions of the attention are one kernel of Axolotl's, whatever the settings (loaders/patch_manager.py).
+  bool axolotl_fuses_attention;
   // LLaMA-Factory's own choice of attention (model/model_utils/attention.py): eager if flash-attn is not installed, and a
   // kernel of the Hub.
   bool factory_is_eager, factory_has_kernel;
@@ -230,6 +232,8 @@ struct plim_family {
   // Liger-Kernel 0.8 (MODEL_TYPE_TO_APPLY_LIGER_FN) replaces norms, rotary positions, MLP and loss by those
   // of liger.h and loss.h. It has other modules for some families, which are not modelled.
   bool has_liger;
+  bool
+      has_other_liger; // Liger-Kernel 0.8, or Axolotl's plugin for it, has modules that are not modelled
 
   // A part of the checkpoints that this class does not load; NULL: none.
   const char *left_out;

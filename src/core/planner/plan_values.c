@@ -259,8 +259,7 @@ plim_job plim_choice_job(const plim_plan_request *r, const plim_choice *choice) 
   set_sharding(r, &job, (plim_strategy)choice->at[PLIM_KNOB_STRATEGY],
                choice->at[PLIM_KNOB_OFFLOAD]);
   plim_precision_set(choice, &job);
-  if (job.maps_but_for_zero3)
-    job.load = job.sharding.strategy == PLIM_SHARD_ZERO3 ? PLIM_LOAD_SHARDED : PLIM_LOAD_DEVICE_MAP;
+  if (job.mapped_under) job.load = plim_job_usual_load(&job);
   if (job.lora.rank && job.loaded_dtype != PLIM_BOOL) job.dtype = job.loaded_dtype;
   return job;
 }

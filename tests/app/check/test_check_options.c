@@ -104,6 +104,11 @@ TEST(check_of_settings_that_the_framework_refuses) {
       {"rl: simpo\nwarmup_ratio: 0.1\n", "refuses rl: simpo with warmup_ratio"},
       {"save_strategy: epoch\nsave_steps: 10\n", "refuses save_steps with save_strategy"},
       {"save_strategy: steps\nsave_steps: 10\n", NULL},
+      {"gradient_checkpointing: true\nfsdp_config:\n  activation_checkpointing: true\n",
+       "refuses gradient_checkpointing: true with fsdp_config.activation_checkpointing"},
+      {"gradient_checkpointing: true\nactivation_offloading: true\nfsdp_config:\n"
+       "  activation_checkpointing: true\n",
+       NULL}, // gradient_checkpointing: false reaches Trainer
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     char text[512];

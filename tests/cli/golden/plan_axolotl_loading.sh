@@ -36,6 +36,12 @@ printf 'quantize_moe_experts: true\n' >> run.yaml
 $PLIMSOLL plan run.yaml --gpu 80GiB 2>&1 | grep -A3 -E '^note: bitsandbytes|^now|quantize_moe'
 )
 (
+# Predicted plain, quantised experts need too much while they are loaded: that is no reason to stop sharing them.
+part experts-shared
+printf 'base_model: Qwen/Qwen1.5-MoE-A2.7B\n%s\nadapter: qlora\nload_in_4bit: true\nquantize_moe_experts: true\nlora_target_modules: [q_proj, k_proj, v_proj, o_proj]\nfsdp_config:\n  fsdp_version: 2\n' "$base" > run.yaml
+$PLIMSOLL plan run.yaml --gpu 80GiB --world 8 2>&1 | grep -E '^(now|planned|strategy)'
+)
+(
 part answers-compared
 printf 'base_model: Qwen/Qwen2.5-0.5B\n%s\nadapter: lora\nlora_target_linear: true\nrl: dpo\n' "$base" > run.yaml
 $PLIMSOLL plan run.yaml --gpu 24GiB --fix micro_batch=1 2>&1 | grep -E -A1 '^(now|fragmentation|there is no)'
@@ -46,10 +52,38 @@ $PLIMSOLL estimate --model qwen2.5-0.5b --lora-rank 8 --weights nf4-double --pre
 $PLIMSOLL estimate --model qwen2.5-0.5b --lora-rank 8 --weights nf4-double --prepare peft --amp bf16 --loop trainer --gpu 24GiB 2>&1 | grep -E 'weights  |total|loading'
 )
 (
+# On one GPU, accelerate launch leaves 16-bit weights on the host until the embeddings have their type again; on several, each
+# loads them to itself.
 part sixteen-bits
 printf 'base_model: google/gemma-4-E2B\n%s\nadapter: lora\nlora_target_modules: [q_proj]\n' "$base" > run.yaml
-$PLIMSOLL plan run.yaml --gpu 24GiB --fix micro_batch=1 2>&1 | grep -A3 -E '^note: while|^now'
-
+for world in 1 2; do
+  $PLIMSOLL plan run.yaml --gpu 24GiB --world $world --fix micro_batch=1 --fix accumulate=1 2>&1 | grep -A3 '^now'
+done
+$PLIMSOLL plan run.yaml --gpu 14GiB --world 2 --fix micro_batch=1 --fix accumulate=1 2>&1 | grep '^now'
+)
+(
+# FSDP2 shards what each GPU has in full, unless a key keeps it on the host; a plan that adds FSDP2 writes the key.
+part whole-on-each
+printf 'base_model: Qwen/Qwen2.5-14B\n%s\nadapter: lora\nlora_target_linear: true\nfsdp_config:\n  fsdp_version: 2\n' "$base" > run.yaml
+$PLIMSOLL plan run.yaml --gpu 24GiB --world 8 --try micro_batch=1 2>&1 | sed -n '/^note: loading/,/^note/p; /^now/p'
+printf '  cpu_ram_efficient_loading: true\n' >> run.yaml
+$PLIMSOLL plan run.yaml --gpu 24GiB --world 8 --try micro_batch=1 2>&1 | grep -E '^note: loading|^now'
+)
+(
+# The tower's parameters have gradients and optimizer states where batches have images, unless it is frozen.
+part images
+printf 'base_model: PaddlePaddle/PaddleOCR-VL\n%s\nprocessor_type: AutoProcessor\n' "$base" > run.yaml
+$PLIMSOLL plan run.yaml --gpu 24GiB --try micro_batch=1 2>&1 | grep -E '^(gradients|optimizer) '
+printf 'freeze_mm_modules: true\n' >> run.yaml
+$PLIMSOLL plan run.yaml --gpu 24GiB --try micro_batch=1 2>&1 | grep -E '^(gradients|optimizer) '
+)
+(
+# What Axolotl refuses in the files as a plan leaves them is a step to do by hand.
+part refused
+printf 'base_model: Qwen/Qwen2.5-0.5B\n%s\nfsdp_config:\n  fsdp_version: 2\n  activation_checkpointing: true\n' "$base" > run.yaml
+$PLIMSOLL plan run.yaml --gpu 24GiB --world 2 --try micro_batch=1 2>&1 | sed -n '/^to do/,/^2/p'
+)
+(
 # What a row needs includes loading, so no row below the first needs less.
 part loading-in-the-table
 printf 'base_model: Qwen/Qwen1.5-MoE-A2.7B\n%s\nadapter: qlora\nload_in_4bit: true\nlora_target_modules: [q_proj, k_proj, v_proj, o_proj]\n' "$base" > run.yaml

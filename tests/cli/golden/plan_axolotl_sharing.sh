@@ -10,6 +10,7 @@ sample_packing: true"
 fsdp="fsdp_version: 2
 fsdp_config:
   offload_params: true
+  cpu_ram_efficient_loading: true
   auto_wrap_policy: TRANSFORMER_BASED_WRAP
   transformer_layer_cls_to_wrap: Qwen2DecoderLayer
   reshard_after_forward: true"

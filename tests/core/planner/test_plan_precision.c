@@ -164,7 +164,7 @@ TEST(adapters_of_a_plan_leave_the_loaded_type) {
 TEST(loading_follows_the_strategy) {
   plim_plan_request r = request("A100 40GB", PLIM_BF16, PLIM_BOOL, 8);
   r.world = 2;
-  r.job.maps_but_for_zero3 = true;
+  r.job.mapped_under = ~(1u << PLIM_SHARD_ZERO3);
   plim_choice choice = plim_plan_own_choice(&r);
   choice.at[PLIM_KNOB_STRATEGY] = PLIM_SHARD_FSDP2;
   CHECK(plim_choice_job(&r, &choice).load == PLIM_LOAD_DEVICE_MAP, "FSDP2");

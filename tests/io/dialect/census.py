@@ -49,7 +49,7 @@ SAID = [
     ("pads.yaml", "base_model: Qwen/Qwen2.5-0.5B\nmicro_batch_size: 1\nsample_packing: false\npad_to_sequence_len: false\n",
      "padding to the longest sample"),
     ("sees.yaml", "base_model: Qwen/Qwen2.5-VL-3B-Instruct\nprocessor_type: AutoProcessor\nmicro_batch_size: 1\nsample_packing: false\n",
-     "padding to the longest sample; texts without images (the part of the model that reads images is loaded but idle"),
+     "padding to the longest sample; texts without images (the part of the model that reads images is loaded but idle, with the gradients"),
     ("axolotl.yaml", "plugins:\n  - axolotl.integrations.diffusion.DiffusionPlugin\nattn_implementation: sdpa\n",
      "samples are packed to rows of 512 tokens (micro batch x sequence length), which all see each other; an attention mask of ones"),
     ("axolotl.yaml", "plugins:\n  - axolotl.integrations.diffusion.DiffusionPlugin\nattn_implementation: sdpa\n", None),
@@ -68,6 +68,19 @@ SAID = [
     ("phi.yaml", "base_model: microsoft/Phi-4-mini-instruct\nmicro_batch_size: 1\nplugins:\n  - axolotl.integrations.liger.LigerPlugin\n"
      "liger_rope: true\nliger_rms_norm: true\nliger_glu_activation: true\nliger_fused_linear_cross_entropy: true\n",
      "Liger-Kernel's modules are not modelled for this architecture"),
+    ("tables.yaml", "base_model: google/gemma-2-9b\nadapter: qlora\nload_in_4bit: true\nembeddings_skip_upcast: true\nlora_r: 8\nlora_target_linear: true\nmicro_batch_size: 1\n", None),
+    ("gemma.yaml", "base_model: google/gemma-4-31B\nadapter: qlora\nload_in_4bit: true\nlora_r: 8\nlora_target_modules: [q_proj]\nlora_qkv_kernel: false\n"
+     "micro_batch_size: 1\ngemma4_hybrid_attn_impl: true\nliger_rms_norm_gated: true\nfreeze_mm_modules: true\n",
+     "so the run stops at its first layer; set gemma4_hybrid_attn_impl: false and attn_implementation: sdpa"),
+    ("gemma.yaml", "base_model: google/gemma-4-E2B\nadapter: lora\nlora_r: 8\nlora_target_modules: [q_proj]\nmicro_batch_size: 1\n"
+     "plugins:\n  - axolotl.integrations.liger.LigerPlugin\nliger_glu_activation: true\n",
+     "Liger-Kernel's modules are not modelled for this architecture; the run needs less memory than predicted"),
+    ("gemma.yaml", "base_model: google/gemma-4-E2B\nadapter: lora\nlora_r: 8\nlora_target_modules: [q_proj]\nmicro_batch_size: 1\n",
+     "Axolotl runs the norms and rotary positions of the attention in kernels of its own"),
+    ("seed.yaml", "base_model: ByteDance-Seed/Seed-OSS-36B-Instruct\nadapter: qlora\nload_in_4bit: true\nlora_r: 8\nlora_target_linear: true\nmicro_batch_size: 1\n",
+     "and the MLP loses its dropout (lora_mlp_kernel: false keeps it)"),
+    ("axolotl.yaml", "full_finetune: true\nliger_rms_norm_gated: true\nfreeze_mm_modules: true\n", None),
+    ("axolotl.yaml", "gradient_checkpointing: true\nfsdp_config:\n  activation_checkpointing: true\n", "so the run will not start; set gradient_checkpointing: false"),
     ("axolotl.yaml", "kd_trainer: true\n", "knowledge distillation is not supported yet"),
     ("axolotl.yaml", "adapter: lora\nlora_r: 8\nlora_target_linear: true\n", "Axolotl's LoRA kernels, which it turns on"),
     ("axolotl.yaml", "adapter: lora\nlora_r: 8\nlora_target_linear: true\nmodel_quantization_config: Mxfp4Config\n",

@@ -106,6 +106,10 @@ static const refusal refusals[] = {
     // evals_per_epoch and saves_per_epoch become steps only after this.
     {AXOLOTL, "early_stopping_patience", .unless = "save_steps", .fix = STEPS},
     {AXOLOTL, "early_stopping_patience", .unless = "eval_steps", .fix = STEPS},
+    // Trainer gets both (core/builders/base.py) and refuses them (transformers 5.14, trainer.py); with these ways to offload,
+    // Axolotl passes gradient_checkpointing: false on.
+    {AXOLOTL, "gradient_checkpointing=true", "fsdp_config.*activation_checkpointing",
+     .unless = "activation_offloading=true activation_offloading=legacy activation_offloading=disk", .fix = "set gradient_checkpointing: false: FSDP checkpoints the layers"},
     // utils/schemas/config.py.
     {AXOLOTL, "attn_implementation=flash", .fix = "set attn_implementation: flash_attention_2"},
     {AXOLOTL, "attn_implementation=flex", .fix = "set attn_implementation: flex_attention"},
@@ -194,13 +198,14 @@ static bool finds_any(const plim_project *p, plim_dialect dialect, const char *t
 
 // ---- notes ------------------------------------------------------------------------------------------
 
-// "rl: simpo" if the term names a value, otherwise the key alone.
+// "rl: simpo" if the term names a value, otherwise the key alone, as the file has it.
 static void print_term(const char *term, const place *at, char *text, size_t size) {
   char value[64];
   size_t n = strcspn(term, "=");
   plim_value_print(&at->setting->value, value, sizeof value);
   if (term[n] && strcmp(term + n, "=*") != 0)
     snprintf(text, size, "%s: %s", at->setting->key, value);
+  else if (memchr(term, '*', n)) snprintf(text, size, "%s", at->setting->key);
   else snprintf(text, size, "%.*s", (int)n, term);
 }
 

@@ -76,15 +76,14 @@ static const rule rules[] = {
      "torchtune does not quantise the experts of Llama 4", "*.llama4.*"},
 
     // Axolotl 0.19, utils/schemas/validation.py.
-    {AXOLOTL, "activation_offloading", 0, PLIM_KNOB_CHECKPOINT,
-     "Axolotl offloads activations only with checkpointing"},
-    {AXOLOTL, "gradient_checkpointing", 0, PLIM_KNOB_CHECKPOINT,
-     "Axolotl offloads activations only with checkpointing", "offload offload_disk unsloth"},
     // Trainers of trl/experimental have no such setting.
     {AXOLOTL, "rl", 0, PLIM_KNOB_OFFLOAD, "its trainer in TRL does not offload activations",
      "orpo simpo cpo"},
     {AXOLOTL, "process_reward_model", 0, PLIM_KNOB_OFFLOAD,
      "its trainer in TRL does not offload activations"},
+    {AXOLOTL, "gradient_checkpointing", 0, PLIM_KNOB_CHECKPOINT,
+     "the same key turns offloading on, and Axolotl offloads only with checkpointing",
+     "offload offload_disk unsloth"},
     {AXOLOTL, "selective_checkpointing", 0, PLIM_KNOB_CHECKPOINT,
      "selective_checkpointing needs checkpointing"},
     // utils/schemas/config.py, check_qat_config

@@ -159,6 +159,7 @@ static const entry fsdp_config[] = {
 static const entry axolotl_config[] = {{"auto_wrap_policy", WORD("TRANSFORMER_BASED_WRAP"), false},
                                        {"state_dict_type", WORD("FULL_STATE_DICT"), false},
                                        {"reshard_after_forward", TRUE, false},
+                                       {"cpu_ram_efficient_loading", TRUE, false},
                                        {"offload_params", TRUE, true},
                                        {0}};
 
