@@ -70,17 +70,16 @@ static const char *pronoun_of(const plim_family *f) {
   return strstr(f->faster_packages, " and ") ? "them" : "it";
 }
 
-// lazy_load_kernel of transformers 5.14, integrations/hub_kernels.py; what the Hub has is not known here.
+// lazy_load_kernel of transformers 5, integrations/hub_kernels.py; what the Hub has is not known here.
 static void note_those_fetched(const job_args *args, job_request *r) {
   char place[300];
   const char *packages = r->job.model.family->faster_packages;
   plim_note_add(
-      &r->notes, "unmodelled.kernels", NULL,
-      "with the package kernels (%s), transformers fetches those of %s from the Hugging "
-      "Face Hub, which are not modelled: the run needs less memory than predicted, unless "
-      "it is offline or the Hub has none for its version of torch (--packages none)",
-      origin_of(args, PLIM_PACKAGE_KERNELS, place, sizeof place), packages);
-  plim_note_errs_high(&r->notes);
+      &r->notes, "assumed.kernels", NULL,
+      "assuming that transformers fetches the kernels of %s from the Hugging Face Hub, as "
+      "it does with the package kernels (%s); the run needs more memory if it is offline "
+      "or the Hub has none for its version of torch (--packages none)",
+      packages, origin_of(args, PLIM_PACKAGE_KERNELS, place, sizeof place));
 }
 
 static void note_those_missing(job_request *r) {

@@ -43,6 +43,12 @@ static void note_experts(job_request *r) {
                   r->job.model.shared_width ? ", and the shared expert gets none" : "");
 }
 
+// find_all_linear_modules and patch_target_modules of LLaMA-Factory's model/model_utils.
+static bool leaves_towers(const job_args *args, const job_request *r) {
+  const plim_family *f = plim_config_whole(&r->job.model);
+  return args->leaves_towers || (args->freezes_towers && !f->factory_adapts_towers);
+}
+
 plim_err job_understand_lora(const job_args *args, job_request *r, plim_error *error) {
   r->job.lora.dropout = args->usual_dropout;
   if (!args->lora_rank) return PLIM_OK;
@@ -63,7 +69,7 @@ plim_err job_understand_lora(const job_args *args, job_request *r, plim_error *e
                             .keeps_dtype = args->lora_dtype == ADAPTERS_KEPT,
                             .casts_bf16 = args->lora_dtype == ADAPTERS_CAST,
                             .is_axolotls = args->is_axolotl,
-                            .leaves_towers = args->leaves_towers};
+                            .leaves_towers = leaves_towers(args, r)};
   plim_lora_unmatched other;
   plim_err err = plim_lora_check(&r->job.model, &r->job.lora, &other, error);
   r->unmatched_targets = other.count;

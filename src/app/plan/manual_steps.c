@@ -110,6 +110,25 @@ static plim_choice as_installed(const maker *m, const plim_choice *x) {
   return out;
 }
 
+// Releases that a framework asks for: LLaMA-Factory 0.9, requirements/deepspeed.txt; Axolotl 0.19, pyproject.toml.
+static const struct {
+  plim_dialect dialect;
+  const char *name, *asked;
+} bounds[] = {{PLIM_DIALECT_LLAMA_FACTORY, "deepspeed", "deepspeed>=0.10.0,<=0.18.4"},
+              {PLIM_DIALECT_LLAMA_FACTORY_V1, "deepspeed", "deepspeed>=0.10.0,<=0.18.4"},
+              {PLIM_DIALECT_AXOLOTL, "deepspeed", "deepspeed>=0.18.6,<0.19.0"}};
+
+// The package as pip takes it in a shell: 'deepspeed>=0.18.6,<0.19.0'.
+static void add_package(const maker *m, const char *name, char *line, size_t size) {
+  size_t used = strlen(line);
+  for (size_t i = 0; m->r->files && i < sizeof bounds / sizeof *bounds; i++)
+    if (bounds[i].dialect == m->r->files->project.dialect && strcmp(bounds[i].name, name) == 0) {
+      snprintf(line + used, size - used, " '%s'", bounds[i].asked);
+      return;
+    }
+  snprintf(line + used, size - used, " %s", name);
+}
+
 // Packages that the plan needs and the present run does not. Megatron shards on its own.
 static plim_err add_packages(const maker *m) {
   bool shards_itself = m->r->files && m->r->files->is_megatron;
@@ -117,12 +136,11 @@ static plim_err add_packages(const maker *m) {
   char line[128] = "pip install";
   size_t bare = strlen(line);
   for (size_t i = 0; i < sizeof packages / sizeof *packages; i++) {
-    size_t used = strlen(line);
     if (shards_itself && packages[i].is_taken == plan_takes_deepspeed) continue;
     if (packages[i].is_of_axolotl && is_axolotl(m)) continue;
     if (plim_pins_install(&m->r->args->pins, packages[i].name)) continue;
     if (packages[i].is_taken(&next) && !packages[i].is_taken(&now))
-      snprintf(line + used, sizeof line - used, " %s", packages[i].name);
+      add_package(m, packages[i].name, line, sizeof line);
   }
   if (strlen(line) == bare) return PLIM_OK;
   strcat(line, "\n");

@@ -236,6 +236,7 @@ static const char *without_option(const job_args *own, const plim_job *job) {
   if (own->own_parts) return "custom_sharded_layers";
   if (own->through_accelerate) return "accelerate's training loop";
   if (own->is_pairwise) return "a loss that compares texts of one sample";
+  if (job->lora.leaves_towers) return "adapters that leave out what sees images";
   if (own->wraps_layers) return "FSDP's activation checkpointing";
   return "something in these files";
 }

@@ -3,7 +3,9 @@
 #include "causal_conv.h"
 #include "kernels.h"
 #include "ops.h"
+#include "state_kernels.h"
 #include "state_scan.h"
+#include "tape_state.h"
 #include "work.h"
 
 #include "op_names.h"
@@ -215,13 +217,16 @@ static plim_tensor *without_padding(plim_tape *t, plim_tensor *x, plim_tensor *m
   return to(t, mul(t, x, unsqueeze(t, mask, 2)), dtype);
 }
 
-static void project(plim_tape *t, const plim_state_space *n, const plim_config *c, variables *v,
-                    plim_tensor *mask) {
-  int64_t channels = channels_of(c);
+static void project(plim_tape *t, const plim_state_space *n, const plim_config *c, variables *v) {
   if (c->family->scales_states) set(t, &v->hidden, mul_scalar(t, v->hidden));
   set(t, &v->projected, plim_linear_forward(t, &n->in_proj, v->hidden));
   if (n->scale) set(t, &v->projected, mul(t, v->projected, n->scale));
   set(t, &v->rates, neg(t, exp_(t, to(t, n->rate_log, PLIM_FP32))));
+}
+
+static void convolve(plim_tape *t, const plim_state_space *n, const plim_config *c, variables *v,
+                     plim_tensor *mask) {
+  int64_t channels = channels_of(c);
   split_sizes(t, v->projected, 2, ((int64_t[]){c->state_width, channels, c->state_heads}), &v->gate,
               &v->mixed, &v->steps);
   set(t, &v->mixed, transpose(t, v->mixed, 1, 2));
@@ -294,16 +299,47 @@ static plim_tensor *wide_gated_norm(plim_tape *t, const plim_state_space *n, con
   return plim_module_leave(t, n->norm, out);
 }
 
+// The kernels that version 5 fetches (lazy_load_kernel).
+static bool has_kernels(const plim_tape *t) {
+  return plim_has_package(t, PLIM_PACKAGE_KERNELS) && plim_transformers_from(t, 5, 0);
+}
+
+static plim_tensor *by_kernels(plim_tape *t, const plim_state_space *n, const plim_config *c,
+                               const variables *v) {
+  plim_dims flat = dims(channels_of(c), c->state_kernel);
+  plim_split_scan in = {.projected = v->projected,
+                        .conv1d = view(t, n->conv1d, flat),
+                        .conv_bias = n->conv_bias,
+                        .step_bias = n->step_bias,
+                        .rates = v->rates,
+                        .skip = n->skip,
+                        .norm = n->norm,
+                        .width = c->state_width,
+                        .groups = c->state_groups,
+                        .size = c->state_size,
+                        .chunk = c->state_chunk};
+  return plim_mamba_split_scan(t, &in);
+}
+
+static plim_tensor *normed(plim_tape *t, const plim_state_space *n, const plim_config *c,
+                           const variables *v) {
+  if (!n->norm) return mul(t, v->out, silu(t, v->gate));
+  return c->family->scales_states ? wide_gated_norm(t, n, c, v->out, v->gate)
+                                  : gated_norm(t, n, c, v->out, v->gate);
+}
+
 plim_tensor *plim_state_space_forward(plim_tape *t, const plim_state_space *n, const plim_config *c,
                                       plim_tensor *x, plim_tensor *mask) {
   variables v = {0};
   plim_dtype dtype = (plim_dtype)x->dtype;
   set(t, &v.hidden, without_padding(t, x, mask));
-  project(t, n, c, &v, mask);
-  scan(t, n, c, &v);
-  if (!n->norm) set(t, &v.out, mul(t, v.out, silu(t, v.gate)));
-  else if (c->family->scales_states) set(t, &v.out, wide_gated_norm(t, n, c, v.out, v.gate));
-  else set(t, &v.out, gated_norm(t, n, c, v.out, v.gate));
+  project(t, n, c, &v);
+  if (has_kernels(t)) set(t, &v.out, by_kernels(t, n, c, &v));
+  else {
+    convolve(t, n, c, &v, mask);
+    scan(t, n, c, &v);
+    set(t, &v.out, normed(t, n, c, &v));
+  }
   plim_tensor *out = plim_linear_forward(t, &n->out_proj, to(t, v.out, dtype));
   drop_all(t, &v.hidden, &v.projected, &v.rates, &v.gate, &v.mixed, &v.steps, &v.to_state,
            &v.from_state, &v.out, &v.scanned);

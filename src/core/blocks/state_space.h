@@ -1,5 +1,5 @@
-// The mixer of Mamba 2 (Mamba2ForCausalLM, Bamba, Falcon-H1, Granite 4, Nemotron-H), as transformers computes it without mamba-ssm and
-// causal-conv1d: in PyTorch.
+// The mixer of Mamba 2 (Mamba2ForCausalLM, Bamba, Falcon-H1, Granite 4, Nemotron-H), as transformers computes it in PyTorch, without
+// mamba-ssm and causal-conv1d, or by their kernels, which the package kernels fetches.
 #ifndef PLIM_CORE_STATE_SPACE_H
 #define PLIM_CORE_STATE_SPACE_H
 

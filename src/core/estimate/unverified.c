@@ -248,6 +248,10 @@ static bool decomposes_gradients(const plim_job *job) {
          !plim_optimizer_draws_projection(job->recipe.optimizer);
 }
 
+static bool fetches_kernels(const plim_job *job) {
+  return PLIM_HAS_PACKAGE(job->packages, PLIM_PACKAGE_KERNELS);
+}
+
 static bool projects_elsewhere(const plim_job *job) {
   bool is_recorded = job->recipe.is_trainer && job->sharding.strategy == PLIM_SHARD_NONE;
   return plim_optimizer_projects(job->recipe.optimizer) && !is_recorded;
@@ -362,6 +366,9 @@ static const struct {
     {decomposes_gradients,
      "GaLore's decompositions need a cuSOLVER workspace of undocumented size; neither it nor their "
      "time is included: the run may need more memory and time than predicted"},
+    {fetches_kernels,
+     "the kernels of mamba-ssm were modelled from their source code and not checked against a "
+     "measurement"},
     {projects_elsewhere,
      "GaLore and APOLLO were checked against recordings only under Trainer on one GPU"},
     {rounds_elsewhere, "quantisation-aware training was checked against recordings only on one GPU "

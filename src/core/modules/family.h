@@ -227,6 +227,8 @@ struct plim_family {
   // LLaMA-Factory's own choice of attention (model/model_utils/attention.py): eager if flash-attn is not installed, and a
   // kernel of the Hub.
   bool factory_is_eager, factory_has_kernel;
+  // Not one of its COMPOSITE_MODELS (model/model_utils/visual.py), in whose frozen towers no layer gets adapters.
+  bool factory_adapts_towers;
   // Published checkpoints name code of their own (auto_map in config.json), which trust_remote_code runs instead.
   bool ships_code;
   // Liger-Kernel 0.8 (MODEL_TYPE_TO_APPLY_LIGER_FN) replaces norms, rotary positions, MLP and loss by those

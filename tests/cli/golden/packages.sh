@@ -47,4 +47,5 @@ printf 'base_model: LiquidAI/LFM2-350M\nsequence_len: 512\nmicro_batch_size: 1\n
 
 part fetched
 printf 'base_model: tiiuae/Falcon-H1-1.5B-Base\nsequence_len: 512\nmicro_batch_size: 1\n' > axolotl.yaml
-"$PLIMSOLL" plan axolotl.yaml --gpu 24GiB | sed -n '/^note: with the package/,/^note: the/p; /^now/p'
+"$PLIMSOLL" plan axolotl.yaml --gpu 24GiB | sed -n '/^note: assuming that/,/torch/p; /^now/p'
+"$PLIMSOLL" plan axolotl.yaml --gpu 24GiB --packages none | sed -n '/mamba-ssm/,/kernels/p; /^now/p'

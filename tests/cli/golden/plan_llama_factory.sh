@@ -38,7 +38,7 @@ for loss in use_eaft_loss use_dft_loss; do
 done
 part images
 (sed 's/2.5-0.5B/3-VL-4B-Instruct/' "$base"; echo "image_max_pixels: 262144") >images.yaml
-$PLIMSOLL plan images.yaml --gpu 24GiB | sed -n '/^assumes/,/^note: the/p'
+$PLIMSOLL plan images.yaml --gpu 24GiB | sed -n '/^assumes/,/^note: the/p; /^adapters/p'
 (cat images.yaml; echo "freeze_vision_tower: false") >tower.yaml
 $PLIMSOLL plan tower.yaml --gpu 24GiB | sed -n '/^assumes/,/^note: the/p'
 part "checkpoints on the host"

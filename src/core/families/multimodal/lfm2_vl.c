@@ -46,4 +46,5 @@ const plim_family plim_family_lfm2_vl = {
     .first_release = PLIM_RELEASE(4, 57),
     .recorded = PLIM_RECORDED_TRAINING,
     .axolotl_lora_kernels = PLIM_LORA_KERNELS_FAIL_IN_ATTENTION,
+    .factory_adapts_towers = true,
 };

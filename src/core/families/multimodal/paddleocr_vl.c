@@ -84,4 +84,5 @@ const plim_family plim_family_paddleocr_vl = {
     .first_release = PLIM_RELEASE(5, 0),
     .recorded = PLIM_RECORDED_TRAINING | PLIM_RECORDED_QUANTISED,
     .axolotl_lora_kernels = PLIM_LORA_KERNELS_OFF,
+    .factory_adapts_towers = true,
 };

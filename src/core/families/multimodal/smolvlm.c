@@ -38,6 +38,7 @@ const plim_family plim_family_smolvlm = {
     .first_release = PLIM_RELEASE(4, 50),
     .recorded = PLIM_RECORDED_TRAINING | PLIM_RECORDED_QUANTISED,
     .axolotl_lora_kernels = PLIM_LORA_KERNELS_FAIL,
+    .factory_adapts_towers = true,
 };
 
 const plim_family plim_family_idefics3 = {
@@ -48,4 +49,5 @@ const plim_family plim_family_idefics3 = {
     .defaults = TOWER_DEFAULTS,
     .recorded = PLIM_RECORDED_TRAINING,
     .axolotl_lora_kernels = PLIM_LORA_KERNELS_FAIL,
+    .factory_adapts_towers = true,
 };

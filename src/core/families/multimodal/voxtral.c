@@ -50,4 +50,5 @@ const plim_family plim_family_voxtral = {
     .first_release = PLIM_RELEASE(4, 54),
     .recorded = PLIM_RECORDED_TRAINING | PLIM_RECORDED_QUANTISED,
     .axolotl_lora_kernels = PLIM_LORA_KERNELS_FAIL_IN_ATTENTION,
+    .factory_adapts_towers = true,
 };
