@@ -94,6 +94,8 @@ SAID = [
     ("torchtune.yaml", "teacher_model:\n  _component_: my.teacher\n", "no model is called \"my.teacher\""),
     ("tune.yaml", "model:\n  _component_: torchtune.models.qwen2_5.qwen2_5_0_5b\noptimizer:\n  _component_: torch.optim.AdamW\n  fused: false\nbatch_size: 1\n",
      "--optimizer adamw-loop"),
+    ("rounded.yaml", TIED.replace("custom_sharded_layers: [%s]", "quantizer:\n  _component_: torchtune.training.quantization."
+     "Int8DynActInt4WeightQATQuantizer"), "torchtune 0.7 with torchao 0.18"),
     ("tied.yaml", TIED % "'output'", "uses the embedding's weight, which is sharded whenever the embedding itself does not run"),
     ("untied.yaml", TIED.replace("0_5b", "7b_base") % "'tok_embeddings', 'output'", "no option for custom_sharded_layers"),
     ("torchtune.yaml", "optimizer_in_bwd: true\n", "must be 1 when the optimizer steps during backward"),
