@@ -344,25 +344,30 @@ static void check_refused(check *c) {
 
 // ---- removed keys -----------------------------------------------------------------------------------
 
-// Keys of transformers 4 that version 5 does not have.
+// Keys of transformers 4 and the first version whose training_args.py does not have them.
 static const struct {
   const char *key, *instead;
+  uint16_t since;
 } old_keys[] = {
-    {"group_by_length", "use train_sampling_strategy: group_by_length"},
-    {"warmup_ratio", "use warmup_steps"},
-    {"overwrite_output_dir", "remove it"},
-    {"no_cuda", "use use_cpu: true"},
-    {"evaluation_strategy", "use eval_strategy"},
+    {"group_by_length", "use train_sampling_strategy: group_by_length", PLIM_RELEASE(5, 2)},
+    {"warmup_ratio", "use warmup_steps", PLIM_RELEASE(5, 15)},
+    {"overwrite_output_dir", "remove it", PLIM_RELEASE(5, 0)},
+    {"no_cuda", "use use_cpu: true", PLIM_RELEASE(5, 0)},
+    {"evaluation_strategy", "use eval_strategy", PLIM_RELEASE(5, 0)},
 };
 
 static void check_old_keys(check *c) {
   plim_dialect d = c->files.project.dialect;
   bool is_direct = d == PLIM_DIALECT_HF || d == PLIM_DIALECT_TRL || d == PLIM_DIALECT_SENTENCE;
+  uint16_t release = c->request.job.versions.transformers; // 0: not known
   check_place at;
   for (size_t i = 0; is_direct && i < sizeof old_keys / sizeof *old_keys; i++) {
-    if (!check_find(c, old_keys[i].key, &at)) continue;
+    uint16_t since = old_keys[i].since;
+    bool is_there = release && release < since;
+    if (is_there || !check_find(c, old_keys[i].key, &at)) continue;
     check_finding *f =
-        check_add(c, "values.old_keys", CHECK_NOTE, "removed in transformers 5: %s (%.120s:%d); %s",
+        check_add(c, "values.old_keys", CHECK_NOTE,
+                  "removed in transformers %d.%d: %s (%.120s:%d); %s", since / 1000, since % 1000,
                   old_keys[i].key, at.file->path, at.setting->line, old_keys[i].instead);
     check_at(f, &at);
   }

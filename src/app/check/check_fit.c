@@ -291,7 +291,7 @@ static void report_fits(check *c) {
   bool errs_low = plim_notes_err_low(&c->files.notes) || plim_notes_err_low(&c->request.notes);
   print_card(c, card, sizeof card);
   if (errs_low)
-    snprintf(more, sizeof more, " if what is not modelled (see below) needs at most %s",
+    snprintf(more, sizeof more, " if what is not modelled (see the notes) needs at most %s",
              units_bytes(e->budget_bytes - e->device_bytes).text);
   check_add(c, "fit", *c->unread || errs_low ? CHECK_NOTE : CHECK_OK, "%s%s: %s of %s%s",
             *c->unread ? "would fit with the values assumed below" : "fits", more,

@@ -503,6 +503,7 @@ static plim_err understand_recipe(const job_args *args, job_request *r, plim_err
   plim_recipe_offload(recipe, args->offload == JOB_OFFLOAD_ACTIVATIONS);
   r->job.returns_ends = args->prepare ? args->prepare == PREPARE_AXOLOTL : args->returns_ends;
   r->job.leaves_tables = r->job.returns_ends && args->leaves_tables;
+  r->job.returns_tables = args->returns_tables && !args->prepare;
   r->job.prepares_kbit =
       args->prepare ? args->prepare == PREPARE_PEFT || r->job.returns_ends : !args->leaves_kbit;
   r->job.widens_ends = args->widens_ends;

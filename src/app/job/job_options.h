@@ -47,8 +47,8 @@ typedef struct {
   bool widens_trained;        // of parameters trained by name, those that are trained are float32
   plim_zero_sizes zero_sizes; // DeepSpeed's, from files; JOB_AUTO_SIZE: computed from the model
   bool overlaps;              // overlap_comm
-  bool returns_ends, leaves_tables; // plim_job
-  bool quantises_experts;           // Axolotl's quantize_moe_experts
+  bool returns_ends, returns_tables, leaves_tables; // plim_job
+  bool quantises_experts;                           // Axolotl's quantize_moe_experts
   bool leaves_kbit; // the files do not call prepare_model_for_kbit_training; --prepare overrides it
   bool
       loads_whole; // before ZeRO-3 shards it: zero3_init_flag is off, or the script loads too early

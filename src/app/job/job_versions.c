@@ -103,7 +103,7 @@ const char *job_version_origin(const job_args *args, plim_library library, char 
 static void describe_torchtune(const job_request *r, char *text, size_t size) {
   snprintf(text, size, "torch %s, torchtune 0.7%s (other versions may differ)",
            plim_release_words(plim_versions_used(&r->job.versions, PLIM_LIBRARY_TORCH)).text,
-           r->job.weights != PLIM_WEIGHTS_PLAIN ? " with torchao 0.18" : "");
+           r->job.weights != PLIM_WEIGHTS_PLAIN || r->job.qat.kind ? " with torchao 0.18" : "");
 }
 
 static void describe_versions(const job_args *args, const job_request *r, const char *others,

@@ -56,6 +56,14 @@ bool project_launcher_forces_conf(const plim_project *p) {
   return l && l->is_forced;
 }
 
+void project_job_note_launcher(const project_job *p, plim_notes *notes) {
+  const launcher *l = launcher_of(&p->project);
+  plim_note_add(notes, "assumed.alloc_conf", "alloc_conf",
+                "the planned run is started by torchrun (FORCE_TORCHRUN=1), for which %s sets "
+                "PYTORCH_CUDA_ALLOC_CONF=%s itself (unless OPTIM_TORCH=0)",
+                l->name, PROJECT_LAUNCHER_CONF);
+}
+
 static bool is_before_2_9(const job_args *a) {
   uint16_t torch = job_release(a, PLIM_LIBRARY_TORCH);
   return torch && torch < PLIM_RELEASE(2, 9);

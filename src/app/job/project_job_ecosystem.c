@@ -122,7 +122,7 @@ static void fill_factory(project_job *p, job_args *a) {
 // ---- quantised weights ------------------------------------------------------------------------------
 
 // Ecosystems that quantise on their own and keep the dtype of the other parameters: TRL since 0.27 (sft_trainer.py; the
-// prepare_peft_model of 0.26 called peft's function); LLaMA-Factory (model_utils/
+// prepare_peft_model of 0.26 called peft's function), its DPO since 0.29 (dpo_trainer.py); LLaMA-Factory (model_utils/
 // checkpointing.py: only norms, if upcast_layernorm is set); torchtune (NF4 tensors of torchao, no cast); Unsloth (its
 // own function, unsloth_zoo's prepare_model_for_training, converts only adapters and norms to float32).
 static const plim_dialect leaving[] = {
@@ -130,9 +130,13 @@ static const plim_dialect leaving[] = {
     PLIM_DIALECT_TORCHTUNE, PLIM_DIALECT_UNSLOTH,
 };
 
+static uint16_t leaving_trl(const job_args *a) {
+  return a->method == PLIM_METHOD_DPO ? PLIM_RELEASE(0, 29) : PLIM_RELEASE(0, 27);
+}
+
 static bool leaves_by_itself(const project_job *p, const job_args *a) {
   uint16_t trl = job_release(a, PLIM_LIBRARY_TRL);
-  if (p->project.dialect == PLIM_DIALECT_TRL && trl && trl < PLIM_RELEASE(0, 27)) return false;
+  if (p->project.dialect == PLIM_DIALECT_TRL && trl && trl < leaving_trl(a)) return false;
   for (size_t i = 0; i < sizeof leaving / sizeof *leaving; i++)
     if (p->project.dialect == leaving[i]) return true;
   return false;
@@ -155,6 +159,9 @@ static void fill_kbit(project_job *p, job_args *a) {
   bool is_called = project_job_calls(p, "prepare_model_for_kbit_training(");
   bool is_left = leaves_by_itself(p, a) || (has_script(p) && a->weights);
   a->leaves_kbit = !is_called && is_left && !upcasts_norms(p);
+  // peft_module_casting_to_bf16 (models/utils.py), which DPOTrainer calls with bf16.
+  bool is_dpo = p->project.dialect == PLIM_DIALECT_TRL && a->method == PLIM_METHOD_DPO;
+  a->returns_tables = is_dpo && !a->leaves_kbit && strcmp(job_amps[a->amp], "bf16") == 0;
 }
 
 // Axolotl (loaders/model.py, _prepare_model_for_quantization) calls it, and converts norms, embeddings and head back; not
@@ -177,8 +184,9 @@ static void note_kbit(project_job *p, const job_args *a) {
   else if (p->project.dialect == PLIM_DIALECT_TRL && a->leaves_kbit && a->dtype != DTYPE_FP32 &&
            !job_release(a, PLIM_LIBRARY_TRL))
     note(p, "assumed.trl_version", NULL,
-         "assuming TRL 0.27 or newer; older versions convert unquantised parameters to float32, "
-         "which needs more memory: add --prepare peft");
+         "assuming TRL 0.%d or newer; older versions convert unquantised parameters to float32, "
+         "which needs more memory: add --prepare peft",
+         leaving_trl(a) % 1000);
   else if (p->project.dialect != PLIM_DIALECT_TRL && p->project.dialect != PLIM_DIALECT_AXOLOTL &&
            !leaves_by_itself(p, a) && !has_script(p))
     note(p, "assumed.prepare_kbit", NULL,

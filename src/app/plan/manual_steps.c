@@ -197,6 +197,12 @@ static const struct {
      {"adapter: lora\n", "adapter: qlora\n"},
      {"load_in_4bit: true\n", "load_in_8bit: true\n"},
      "lora_r: %d\nlora_alpha: %d\nlora_target_linear: true\n"},
+    // trl/trainer/model_config.py; without use_peft, get_peft_config returns None.
+    {PLIM_DIALECT_TRL,
+     "your TRL file",
+     {"use_peft: true\n", "use_peft: true\n"},
+     {"load_in_4bit: true\n", "load_in_8bit: true\n"},
+     "lora_r: %d\nlora_alpha: %d\nlora_target_modules: all-linear\n"},
     // v1/plugins/model_plugins/peft.py and quantization.py; the packed weights have compute_dtype, which FSDP2 must not cast.
     {PLIM_DIALECT_LLAMA_FACTORY_V1,
      "your LLaMA-Factory file",

@@ -225,6 +225,14 @@ static void note_planned(plan_for_card *c) {
   project_job_note_passes(&c->request.job, &planned, &c->request.notes);
 }
 
+static void note_launcher(const project_job *files, plan_for_card *c) {
+  if (!c->plan.rungs.len) return;
+  const plim_choice *from = &c->plan.before_choice, *to = &c->plan.rungs.at[0].choice;
+  bool is_new = from->at[PLIM_KNOB_ALLOC_CONF] != to->at[PLIM_KNOB_ALLOC_CONF];
+  if (is_new && plan_launcher_sets_conf(&files->project, c, to))
+    project_job_note_launcher(files, &c->request.notes);
+}
+
 static void note_evaluation(const project_job *files, plan_for_card *c) {
   bool is_told = project_job_note_evaluation(files, &c->request.job, &c->plan.before, false,
                                              &c->request.notes);
@@ -309,6 +317,7 @@ static plim_err plan_card(const plan_args *args, const project_job *files, const
   if (!err) err = help_with_loading(c, error);
   if (!err) note_length(c);
   if (!err) note_planned(c);
+  if (!err && files) note_launcher(files, c);
   if (!err && files) note_evaluation(files, c);
   if (!err && files) note_fp8(files, c);
   if (!err && files) project_job_note_masks(files, &c->request.job, &c->request.notes);

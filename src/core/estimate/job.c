@@ -528,6 +528,8 @@ static plim_model *build(plim_tape *t, const plim_job *job) {
     plim_retype_ends(t, m, job->model.ties_embeddings, PLIM_ENDS, PLIM_FP32);
   if (m && job->qat.kind && rounds_all(job)) round_layers(t, m, job);
   if (m && job->lora.rank) add_adapters(t, m, &job->lora);
+  if (m && job->returns_tables && job->lora.rank && !is_plain && job->weights != PLIM_WEIGHTS_INT8)
+    plim_retype_ends(t, m, job->model.ties_embeddings, PLIM_END_TABLE, PLIM_BF16);
   if (m && returns_ends(job)) plim_tape_empty_cache(t); // _apply_post_lora_load_setup
   else if (m && job->trained.names) plim_train_named(t, m, &job->trained);
   if (m && job->narrows_on_card) plim_each_parameter(m, convert, &(conversion){t, job->dtype});

@@ -53,6 +53,8 @@ typedef struct {
   // Axolotl: embeddings, head, norms and routers become float32 beforehand, and 16 bits again afterwards, but for routers;
   // with `leaves_tables` (embeddings_skip_upcast) not embeddings and head.
   bool returns_ends, leaves_tables;
+  bool
+      returns_tables; // TRL's DPO before 0.29: above 4-bit weights with adapters, embeddings and head become bf16 again
   // Axolotl: embeddings, head, norms and routers become float32 when all parameters are trained without flash-attn.
   bool widens_ends;
   bool quantises_on_host; // and shards what is quantised, so that no card ever holds it whole

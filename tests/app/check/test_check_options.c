@@ -347,7 +347,7 @@ TEST(check_of_removed_keys) {
                       "group_by_length: true\nno_cuda: false\n");
   GO();
   CHECK_FOUND("values.old_keys", CHECK_NOTE);
-  CHECK_SAYS(found("values.old_keys")->what, "removed in transformers 5: group_by_length (");
+  CHECK_SAYS(found("values.old_keys")->what, "removed in transformers 5.2: group_by_length (");
   CHECK_SAYS(found("values.old_keys")->what,
              "train.yaml:4); use train_sampling_strategy: group_by_length");
   begin();

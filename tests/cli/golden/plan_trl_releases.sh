@@ -67,3 +67,19 @@ for file in ffd dtype overwrite; do show $file.yaml | grep -A1 -E '^assumes|pred
 echo 'huggingface-hub>=0.33.4,<1.0' > requirements.txt
 show ffd.yaml | grep -A1 -E '^assumes|^note'
 )
+(
+part dpo-four-bits
+# Before 0.29, DPOTrainer widens norms alone: embeddings and head become bf16 again. In SFTTrainer nothing is widened from 0.27 on.
+printf '%s\nuse_peft: true\nlora_r: 16\nload_in_4bit: true\n' "$dpo" > run.yaml
+for release in 0.28 0.29; do $PLIMSOLL plan run.yaml --gpu 24GiB --versions trl=$release 2>&1 | grep -E '^now|^weights|^activations'; done
+echo "== what a plan adds to a file without adapters"
+printf 'trl==0.28\n' > requirements.txt
+printf '%s\n' "$dpo" > run.yaml
+$PLIMSOLL plan run.yaml --gpu 24GiB --allow lora_rank --fix lora_rank=16 | sed -n '/^[0-9]\. lora_rank/,/all-linear/p'
+echo "== a key that 5.15 removed"
+for release in 14 15; do
+  printf 'trl==0.28\ntransformers==5.%s\n' $release > requirements.txt
+  printf '%s\nwarmup_ratio: 0.1\n' "$dpo" > run.yaml
+  echo "5.$release: $($PLIMSOLL check run.yaml --gpu 24GiB | grep -c 'removed in transformers 5.15: warmup_ratio')"
+done
+)

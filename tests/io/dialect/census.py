@@ -117,6 +117,8 @@ SAID = [
     ("tune.yaml", "# tune run --nproc_per_node 2 lora_finetune_distributed --config tune\nmodel:\n  _component_: torchtune.models.llama2.qlora_llama2_7b\n"
      "  lora_attn_modules: [q_proj]\n  lora_rank: 8\noptimizer:\n  _component_: torch.optim.AdamW\nbatch_size: 1\n",
      "torchao shards the scales of 4-bit weights"),
+    ("rounded.yaml", TIED.replace("custom_sharded_layers: [%s]", "quantizer:\n  _component_: torchtune.training.quantization."
+     "Int8DynActInt4WeightQATQuantizer"), "torchtune 0.7 with torchao 0.18"),
     ("tied.yaml", TIED % "'output'", "uses the embedding's weight, which is sharded whenever the embedding itself does not run"),
     ("untied.yaml", TIED.replace("0_5b", "7b_base") % "'tok_embeddings', 'output'", "no option for custom_sharded_layers"),
     ("torchtune.yaml", "optimizer_in_bwd: true\n", "must be 1 when the optimizer steps during backward"),

@@ -66,8 +66,7 @@ static const rule rules[] = {
 
     // recipes/qat_distributed.py trains all parameters; QATLoRALinear (modules/peft/lora.py) takes plain weights alone.
     {TUNE, "quantizer._component_", 0, PLIM_KNOB_LORA_RANK,
-     "this recipe of torchtune trains all parameters; with adapters it is "
-     "qat_lora_finetune_distributed",
+     "only torchtune's recipe qat_lora_finetune_distributed trains adapters with a quantizer",
      "*QAT*", WITHOUT},
     {TUNE, "quantizer._component_", 0, PLIM_KNOB_QUANTISATION,
      "torchtune's quantisation-aware training takes plain weights alone", "*QAT*", WITH},
