@@ -424,14 +424,11 @@ static bool still_stops(const maker *m, const plim_note *note, const plim_notes 
   return knob == PLIM_KNOBS || !changes(m, knob);
 }
 
-// The step says what to do first: "set sample_packing: false. Axolotl refuses sample_packing with rl, so the run ...".
 static plim_err add_stop(const maker *m, const plim_note *note) {
-  const char *fix = strstr(note->message, "; ");
-  int length = fix ? (int)(fix - note->message) : 0;
   char place[160] = "";
   if (note->file) snprintf(place, sizeof place, "%.120s:%d: ", note->file, note->line);
-  return manual_step_add(m->out, "setting", PLIM_KNOBS, NULL, m->error, "%s%s%s%.*s", place,
-                         fix ? fix + 2 : note->message, fix ? ". " : "", length, note->message);
+  return manual_step_add(m->out, "setting", PLIM_KNOBS, NULL, m->error, "%s%s", place,
+                         note->message);
 }
 
 static plim_err add_stops(const maker *m, const plim_notes *notes, const plim_notes *refused) {

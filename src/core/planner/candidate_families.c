@@ -278,10 +278,10 @@ static void visit_losses(const plim_candidate_search *w, plim_choice choice,
   }
 }
 
-// Returns whether any candidate was sound. If none with the values that save most is, as where a recipe refuses to offload,
-// the other values count.
+// Returns whether any candidate was sound.
 static bool visit_knobs(const plim_candidate_search *w, plim_choice choice, size_t from,
                         bool only_savers, plim_candidate_visitor *visit) {
+  bool any = false;
   if (w->s->failed) return true;
   if (from == plim_plan_knob_count) {
     if (!plim_choice_is_sound(w->concessions->r, &choice)) return false;
@@ -290,31 +290,33 @@ static bool visit_knobs(const plim_candidate_search *w, plim_choice choice, size
   }
   plim_knob knob = plim_plan_knobs[from];
   if (!is_of_row(knob)) return visit_knobs(w, choice, from + 1, only_savers, visit);
-  plim_domain all = plim_concession_domain(w->concessions, knob), d = all;
-  if (only_savers) d = savers_of(w->concessions, &choice, knob, &all);
-  bool any = false;
+  plim_domain d = plim_concession_domain(w->concessions, knob);
+  if (only_savers) d = savers_of(w->concessions, &choice, knob, &d);
   for (int i = 0; i < d.count; i++) {
     choice.at[knob] = d.at[i];
-    any |= visit_knobs(w, choice, from + 1, only_savers, visit);
-  }
-  bool has_others = !any && d.count < all.count;
-  for (int i = 0; has_others && i < all.count; i++) {
-    choice.at[knob] = all.at[i];
     any |= visit_knobs(w, choice, from + 1, only_savers, visit);
   }
   return any;
 }
 
-void plim_visit_candidates(const plim_candidate_search *w, bool only_savers,
+static bool visit_sharings(const plim_candidate_search *w, bool only_savers,
                            plim_candidate_visitor *visit) {
   plim_sharing_mode modes[PLIM_MAX_SHARING_MODES];
   size_t count = plim_concession_sharings(w->concessions, modes);
   plim_choice choice = w->s->plan->before_choice;
+  bool any = false;
   for (size_t i = count; i-- > 0;) { // those that keep least on the card first
     choice.at[PLIM_KNOB_STRATEGY] = modes[i].strategy;
     choice.at[PLIM_KNOB_OFFLOAD] = modes[i].offload;
-    visit_knobs(w, choice, 0, only_savers, visit);
+    any |= visit_knobs(w, choice, 0, only_savers, visit);
   }
+  return any;
+}
+
+// If the framework refuses all combinations of the values that save most, the others count.
+void plim_visit_candidates(const plim_candidate_search *w, bool only_savers,
+                           plim_candidate_visitor *visit) {
+  if (!visit_sharings(w, only_savers, visit) && only_savers) visit_sharings(w, false, visit);
 }
 
 plim_candidate_search plim_candidates_of(plim_search *s, const plim_concessions *concessions) {

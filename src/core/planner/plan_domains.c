@@ -304,6 +304,40 @@ bool plim_plan_has_expandable(const plim_plan_request *r) {
          plim_alloc_conf_equal(&own, &expandable);
 }
 
+// Whether a list of names, separated by spaces, has that of the value.
+static bool is_listed(const char *list, plim_knob knob, int64_t value) {
+  const char *name = plim_knob_value_name(knob, value), *at = list;
+  size_t size = name ? strlen(name) : 0;
+  while (size && (at = strstr(at, name))) {
+    bool starts = at == list || at[-1] == ' ', ends = !at[size] || at[size] == ' ';
+    if (starts && ends) return true;
+    at += size;
+  }
+  return false;
+}
+
+static bool has_pair(const plim_refused_pair *pair, const plim_choice *choice) {
+  return is_listed(pair->values[0], pair->knob[0], choice->at[pair->knob[0]]) &&
+         is_listed(pair->values[1], pair->knob[1], choice->at[pair->knob[1]]);
+}
+
+// Without the values that the framework does not have; all of them if none is left.
+static plim_domain without_refused(const plim_plan_request *r, plim_knob knob,
+                                   const plim_domain *d) {
+  plim_domain rest = {0};
+  for (int i = 0; i < d->count; i++) {
+    plim_choice alone = {0};
+    bool is_refused = false;
+    alone.at[knob] = d->at[i];
+    for (size_t k = 0; k < r->refused_count; k++) {
+      const plim_refused_pair *x = &r->refused[k];
+      is_refused |= x->knob[0] == knob && x->knob[1] == knob && has_pair(x, &alone);
+    }
+    if (!is_refused) push(&rest, d->at[i]);
+  }
+  return rest.count ? rest : *d;
+}
+
 plim_domain plim_concession_domain(const plim_concessions *l, plim_knob knob) {
   const plim_plan_request *r = l->r;
   plim_domain d = {0};
@@ -328,7 +362,7 @@ plim_domain plim_concession_domain(const plim_concessions *l, plim_knob knob) {
     push(&d, PLIM_CONF_EXPANDABLE);
   if (knob != PLIM_KNOB_ATTENTION) push(&d, own);
   if (!is_held) free_values(l, knob, own, &d);
-  return d;
+  return without_refused(r, knob, &d);
 }
 
 // ---- sharding modes ---------------------------------------------------------------------------------
@@ -429,23 +463,6 @@ static bool has_no_step_there(const plim_choice *choice) {
   int64_t offload = choice->at[PLIM_KNOB_OFFLOAD], optimizer = choice->at[PLIM_KNOB_OPTIMIZER];
   bool has_state = offload == PLIM_OFFLOAD_OPTIMIZER || offload == PLIM_OFFLOAD_PARAMETERS;
   return has_state && (is_paged(optimizer) || rounds(optimizer) || has_own_package(optimizer));
-}
-
-// Whether a list of names, separated by spaces, has that of the value.
-static bool is_listed(const char *list, plim_knob knob, int64_t value) {
-  const char *name = plim_knob_value_name(knob, value), *at = list;
-  size_t size = name ? strlen(name) : 0;
-  while (size && (at = strstr(at, name))) {
-    bool starts = at == list || at[-1] == ' ', ends = !at[size] || at[size] == ' ';
-    if (starts && ends) return true;
-    at += size;
-  }
-  return false;
-}
-
-static bool has_pair(const plim_refused_pair *pair, const plim_choice *choice) {
-  return is_listed(pair->values[0], pair->knob[0], choice->at[pair->knob[0]]) &&
-         is_listed(pair->values[1], pair->knob[1], choice->at[pair->knob[1]]);
 }
 
 const plim_refused_pair *plim_plan_refused(const plim_plan_request *r, const plim_choice *choice) {

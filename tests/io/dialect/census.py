@@ -159,7 +159,7 @@ SAID = [
     ("llama_factory.yaml", "cutoff_len: 508\n", "padding in every batch"),
     ("galore.yaml", "model_name_or_path: Qwen/Qwen2.5-0.5B\nstage: sft\ndo_train: true\nfinetuning_type: full\nuse_galore: true\n"
      "cutoff_len: 512\nper_device_train_batch_size: 1\npure_bf16: true\n", "to do by hand 1. LLaMA-Factory stops with NotImplementedError"),
-    ("axolotl.yaml", "flash_attn_rms_norm: true\n", "to do by hand 1. Axolotl 0.19 refuses flash_attn_rms_norm"),
+    ("axolotl.yaml", "flash_attn_rms_norm: true\n", "to do by hand 1. axolotl.yaml:8: Axolotl 0.19 refuses flash_attn_rms_norm"),
     ("lfm2.yaml", "base_model: LiquidAI/LFM2-350M\nmicro_batch_size: 1\nsequence_len: 512\n",
      "causal-conv1d not installed (with it, Axolotl stops with an ImportError)"),
     ("llama_factory.yaml", "fp8: true\n", "precision fp8 is not modelled: predicted with bf16"),
