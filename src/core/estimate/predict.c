@@ -122,7 +122,6 @@ static void follow(void *context, plim_stream_kind kind, uint32_t id, uint64_t b
     if (kind == PLIM_STREAM_ALLOC) allocate(f, l, id, bytes);
     else if (kind == PLIM_STREAM_EMPTY_CACHE) plim_allocator_empty_cache(l->allocator);
     else plim_allocator_free(l->allocator, id);
-    f->failed = f->failed || plim_allocator_out_of_host_memory(l->allocator);
   }
   if (f->failed) plim_tape_stop(f->tape);
   if (o && o->event) o->event(o->context, f->tape, f->devices[0].allocator, kind, id, bytes);

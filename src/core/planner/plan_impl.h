@@ -40,8 +40,9 @@ typedef struct {
   const plim_plan_request *r;
   plim_offload_scope scope;
   plim_choice at;
-  bool is_easy; // nothing more on the host and no custom code
-  int cost;     // see plan_concessions.c
+  bool is_easy;  // nothing more on the host and no custom code
+  bool is_brief; // only the fastest candidate is wanted, and what is nearly as fast may be missed
+  int cost;      // see plan_concessions.c
 } plim_concessions;
 
 // The knobs that may change what the model learns, the least harmful first.

@@ -88,14 +88,6 @@ static const plim_rung *fastest_on(plim_search *s, const plim_concessions *conce
   return best;
 }
 
-// Everything that may be offloaded, except what the plan offloads.
-static plim_offload_scope scope_without(const plim_search *s, int64_t offload) {
-  plim_offload_scope scope = plim_offload_scope_of(s);
-  scope.parameters = false;
-  if (offload == PLIM_OFFLOAD_OPTIMIZER) scope.optimizer = false;
-  return scope;
-}
-
 // The smallest concession of a knob that fits on the level; false: none fits.
 static bool least_that_fits(plim_search *s, plim_knob knob, plim_concessions *concessions) {
   plim_domain d = plim_knob_concessions(s->r, knob, true);
@@ -114,7 +106,9 @@ static bool least_that_fits(plim_search *s, plim_knob knob, plim_concessions *co
 static bool offer_instead(plim_search *s, plim_knob knob) {
   const plim_choice *plan = &s->plan->rungs.at[0].choice;
   plim_concessions concessions = plim_concession_of(s);
-  concessions.scope = scope_without(s, plan->at[PLIM_KNOB_OFFLOAD]);
+  concessions.is_brief = true;
+  if (plan->at[PLIM_KNOB_OFFLOAD] == PLIM_OFFLOAD_PARAMETERS)
+    concessions.scope.optimizer = plim_offload_scope_of(s).optimizer;
   if (!least_that_fits(s, knob, &concessions)) return false;
   const plim_rung *best = fastest_on(s, &concessions);
   if (!best) return false;

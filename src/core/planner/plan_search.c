@@ -135,7 +135,7 @@ static void try_last(plim_search *s, const plim_concessions *concessions) {
   plim_visit_candidates(&w.rows, false, collect);
   try_in_order(&w, what_counts, may_be_first);
   s->untold = s->fastest;
-  if (!s->r->only_first) try_in_order(&w, speed_of, may_be_told);
+  if (!s->r->only_first && !concessions->is_brief) try_in_order(&w, speed_of, may_be_told);
   vec_free(&w.late);
 }
 
@@ -147,7 +147,8 @@ void plim_search_concessions(plim_search *s, const plim_concessions *concessions
   s->fitting.len = 0;
   s->fastest = s->surest = s->untold = 0;
   plim_candidate_search w = plim_candidates_of(s, &card);
-  w.is_quick = concessions->cost > 0; // little of it fits
+  w.is_quick = concessions->cost > 0 || concessions->is_brief; // little of it fits
+  w.only_fastest = concessions->is_brief;
   bool fits_card = has_own || plim_concession_fits(s, &card);
   if (fits_card) plim_visit_candidates(&w, false, try_first);
   if (concessions->is_easy) return;

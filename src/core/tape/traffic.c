@@ -39,7 +39,7 @@ void plim_traffic_wire(plim_tape *t, const plim_wiring *wiring) {
   t->clock.neighbours = (double)wiring->world / (double)nodes;
 }
 
-static double now_of(const plim_tape *t) { return fmax(t->clock.cpu, t->clock.gpu_free); }
+static double now_of(const plim_tape *t) { return clock_later(t->clock.cpu, t->clock.gpu_free); }
 
 // ---- moments in passes that are sent again ---------------------------------------------------------
 
@@ -84,7 +84,7 @@ double plim_traffic_now(plim_tape *t) {
 static double transfer(plim_tape *t, double *way, double seconds, double after) {
   if (!clock_is_on(t) || !(seconds > 0)) return after;
   if (t->fold.is_recording) fold_fail(t);
-  *way = fmax(fmax(*way, t->clock.cpu), after) + seconds;
+  *way = clock_later(clock_later(*way, t->clock.cpu), after) + seconds;
   return *way;
 }
 
@@ -139,12 +139,12 @@ double plim_copy_from_host(plim_tape *t, double bytes, double after) {
 static void wait(plim_tape *t, double moment) {
   double now = now_of(t);
   if (!clock_is_on(t)) return;
-  t->clock.gpu_free = fmax(t->clock.gpu_free, moment);
-  t->clock.now.waited_seconds += fmax(0, moment - now);
+  t->clock.gpu_free = clock_later(t->clock.gpu_free, moment);
+  t->clock.now.waited_seconds += clock_later(0, moment - now);
 }
 
 static void wait_on_host(plim_tape *t, double moment) {
-  if (clock_is_on(t)) t->clock.cpu = fmax(t->clock.cpu, moment);
+  if (clock_is_on(t)) t->clock.cpu = clock_later(t->clock.cpu, moment);
 }
 
 void plim_await(plim_tape *t, double moment) {
@@ -176,7 +176,7 @@ void plim_await_once(plim_tape *t, double moment) {
 static void update_on_host(plim_tape *t, double elements, double seconds) {
   if (!clock_is_on(t)) return;
   pass_void(t);
-  double crowding = fmax(1, t->clock.neighbours * HOST_MEMORY_GBS / MACHINE_MEMORY_GBS);
+  double crowding = clock_later(1, t->clock.neighbours * HOST_MEMORY_GBS / MACHINE_MEMORY_GBS);
   t->clock.cpu = now_of(t) + crowding * elements * seconds;
 }
 

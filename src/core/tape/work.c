@@ -45,7 +45,7 @@ static void launch(plim_tape *t, double seconds) {
   note_work(t, FOLD_LAUNCH, seconds);
   c->cpu += PLIM_LAUNCH_SECONDS;
   seconds += PLIM_KERNEL_SECONDS;
-  c->gpu_free = fmax(c->gpu_free, c->cpu) + seconds;
+  c->gpu_free = clock_later(c->gpu_free, c->cpu) + seconds;
   c->now.busy_seconds += seconds;
   c->now.kernels++;
 }
@@ -98,7 +98,7 @@ void plim_work_ends_longer(plim_tape *t) { t->clock.ends_longer = true; }
 void plim_work_synchronize(plim_tape *t) {
   if (t->fold.is_recording) fold_fail(t);
   if (t->passes.is_recording) pass_note_work(t, (fold_work){.kind = FOLD_SYNCHRONIZE});
-  t->clock.cpu = t->clock.gpu_free = fmax(t->clock.cpu, t->clock.gpu_free);
+  t->clock.cpu = t->clock.gpu_free = clock_later(t->clock.cpu, t->clock.gpu_free);
 }
 
 void plim_work_step_begin(plim_tape *t) {
@@ -111,7 +111,7 @@ void plim_work_step_begin(plim_tape *t) {
 
 void plim_work_pass_end(plim_tape *t) {
   if (t->passes.is_recording) pass_note_work(t, (fold_work){.kind = FOLD_PASS_END});
-  double now = fmax(t->clock.cpu, t->clock.gpu_free);
+  double now = clock_later(t->clock.cpu, t->clock.gpu_free);
   double seconds = now - t->clock.pass_began - t->clock.once;
   uint32_t passes = ++t->clock.now.passes;
   bool is_alike = passes == 1 || (passes == 2 && !t->clock.ends_longer);
