@@ -211,7 +211,7 @@ static void storage_let_go(plim_tape *t, plim_storage *s) {
     t->live[s->purpose] -= s->bytes;
     if (s->id < t->passes.moved_end) s->id = pass_moved(t, s->id);
     if (t->fold.is_recording) fold_note_event(t, kind, s);
-    if (t->passes.is_recording) pass_note_event(t, kind, s->id, s->bytes, s->purpose);
+    if (t->passes.is_recording) pass_note_event(t, (uint8_t)kind, s->id, s->bytes, s->purpose);
     t->sink.event(t->sink.context, kind, s->id, s->bytes);
   }
   s->bytes = 0;
