@@ -91,6 +91,8 @@ job_evaluation project_job_evaluation(const project_job *p, const plim_job *job)
 bool job_evaluation_matters(const job_evaluation *e, const plim_job *job);
 // What evaluation needs at least: what is there between two steps of that estimate, and the logits of a batch.
 uint64_t job_evaluation_bytes(const job_evaluation *v, const plim_estimate *e);
+// The largest batch whose logits leave the card enough for the rest; 0: none.
+int64_t job_evaluation_largest(const job_evaluation *v, const plim_estimate *e);
 // Whether samples are packed to rows of the same length.
 bool project_job_packs(const project_job *p);
 // Says whether samples are packed.

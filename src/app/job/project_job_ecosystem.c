@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "family.h"
 #include "key_names.h"
 #include "project_job.h"
 #include "units.h"
@@ -483,6 +484,30 @@ void project_job_fill_ecosystem(project_job *p, job_args *a) {
   fill_fused_mlp(p, a);
 }
 
+// "mamba" and "attention" are "linear_attention" and "full_attention" in transformers 5.14; what attention returns is then
+// added to the residual as a tuple.
+static void note_old_names(const project_job *p, const plim_job *job, plim_notes *notes) {
+  bool is_renamed =
+      plim_versions_used(&job->versions, PLIM_LIBRARY_TRANSFORMERS) >= PLIM_RELEASE(5, 14);
+  bool is_packed = p->project.dialect == PLIM_DIALECT_AXOLOTL && project_job_packs(p);
+  if (!is_packed || !is_renamed || !job->model.family->axolotl_packs_by_old_names) return;
+  plim_note_add(notes, "stops.packing", NULL,
+                "Axolotl's code for packed samples of this architecture does not know the names "
+                "that its layers have in transformers 5.14, so the run stops with a TypeError; set "
+                "sample_packing: false and gradient_checkpointing: false");
+}
+
+// patched_cuda_kernels_forward of monkeypatch/models/granitemoehybrid/modeling.py.
+static void note_split_kernels(const project_job *p, const plim_job *job, plim_notes *notes) {
+  bool is_packed = p->project.dialect == PLIM_DIALECT_AXOLOTL && project_job_packs(p);
+  bool are_fetched = PLIM_HAS_PACKAGE(job->packages, PLIM_PACKAGE_KERNELS);
+  if (!is_packed || !are_fetched || !job->model.family->axolotl_splits_kernels) return;
+  plim_note_add(notes, "unmodelled.split_kernels", NULL,
+                "with packed samples, Axolotl runs the parts of Mamba's fused kernel one by one, "
+                "which is not modelled; the run needs more memory than predicted");
+  plim_note_errs_low(notes);
+}
+
 // monkeypatch/gemma4_hybrid_mask.py makes transformers build all masks of create_causal_mask for sdpa. Where tokens of an image
 // see each other, that is also the mask of the layers with a sliding window (create_masks_for_vision_model of transformers
 // 5.14; core/trainers/base.py gives texts the types of tokens that lead there), which stay with FlashAttention 2; its
@@ -493,6 +518,8 @@ void project_job_note_masks(const project_job *p, const plim_job *job, plim_note
       plim_versions_used(&job->versions, PLIM_LIBRARY_TRANSFORMERS) >= PLIM_RELEASE(5, 14);
   bool is_hybrid =
       p->project.dialect == PLIM_DIALECT_AXOLOTL && is_true(p, "gemma4_hybrid_attn_impl");
+  note_old_names(p, job, notes);
+  note_split_kernels(p, job, notes);
   if (!is_hybrid || !sees_images) return;
   plim_note_add(notes, "stops.attention", "attention",
                 "with gemma4_hybrid_attn_impl, FlashAttention gets a mask of four dimensions in "

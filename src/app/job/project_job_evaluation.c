@@ -165,8 +165,7 @@ uint64_t job_evaluation_bytes(const job_evaluation *v, const plim_estimate *e) {
          (has_temporaries ? 0 : live[PLIM_FOR_OPTIMIZER]);
 }
 
-// The largest batch whose logits leave the card enough for the rest; 0: none.
-static int64_t largest_batch(const job_evaluation *v, const plim_estimate *e) {
+int64_t job_evaluation_largest(const job_evaluation *v, const plim_estimate *e) {
   uint64_t rest = job_evaluation_bytes(v, e) - v->logits_bytes;
   uint64_t each = v->logits_bytes / (uint64_t)v->batch;
   return e->budget_bytes > rest ? (int64_t)((e->budget_bytes - rest) / each) : 0;
@@ -187,7 +186,7 @@ static bool note_logits(const job_evaluation *v, const plim_estimate *e, bool is
   bool is_too_large = e->has_verdict && needed > e->budget_bytes;
   bool is_less = needed <= e->device_bytes; // than training
   if (is_less && !v->keeps_logits && !v->generates) return false;
-  int64_t most = is_too_large ? largest_batch(v, e) : 0;
+  int64_t most = is_too_large ? job_evaluation_largest(v, e) : 0;
   char cure[96] = "";
   if (most) snprintf(cure, sizeof cure, "; set %s to %lld or less", v->key, (long long)most);
   plim_note_add(notes, "unmodelled.evaluation", NULL,

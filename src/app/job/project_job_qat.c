@@ -47,6 +47,12 @@ static void fill_torchtune(project_job *p, job_args *a) {
   for (size_t i = 0; i < sizeof quantizers / sizeof *quantizers; i++)
     if (fnmatch(quantizers[i].component, component, 0) == 0)
       take(p, a, quantizers[i].kind, count_of(project_job_setting(p, "quantizer.groupsize", "")));
+  // modules/peft/lora.py asks for a FakeQuantizeConfig; the quantizers of torchao 0.14 to 0.18 make an IntxFakeQuantizeConfig.
+  if (a->qat && a->lora_rank)
+    note(p, "stops.qat", NULL,
+         "torchtune's adapters with a quantizer refuse what torchao makes since 0.14 "
+         "(AssertionError), so the run will not start; train without a quantizer, or all "
+         "parameters with the recipe qat_distributed");
 }
 
 // ---- Axolotl ----------------------------------------------------------------------------------------

@@ -105,8 +105,11 @@ static void hold_ways(const project_job *files, plim_plan_request *r) {
 
 // Fixes knobs that the files forbid to change, unless the user allows it.
 static void hold_fixed(const plim_project *p, plim_plan_request *r) {
-  for (size_t i = 0; i < plim_plan_knob_count; i++)
-    if (p->knobs[plim_plan_knobs[i]].is_fixed) keep_own(r, plim_plan_knobs[i]);
+  for (size_t i = 0; i < plim_plan_knob_count; i++) {
+    plim_knob knob = plim_plan_knobs[i];
+    if (p->knobs[knob].is_refused) r->allowed[knob] = false;
+    if (p->knobs[knob].is_fixed) keep_own(r, knob);
+  }
 }
 
 // If one key sets both the compute type and the type of the parameters, only some pairs can be written. A type that is

@@ -42,7 +42,7 @@ static void build(plim_tape *t, plim_layered *m, plim_dtype d) {
   m->model.spot = PLIM_SPOT_BESIDE;
   m->words =
       plim_model_table(t, &m->model, dims(m->c.vocabulary, m->c.hidden), d, m->c.has_padding_row);
-  plim_model_name(&m->model, "embed_tokens", "weight");
+  plim_model_name(&m->model, m->code->table ? m->code->table : "embed_tokens", "weight");
   if (m->code->has_word_norm) m->word_norm = plim_layered_norm(t, m, d);
   if (m->code->has_positions)
     m->positions = plim_model_parameter(

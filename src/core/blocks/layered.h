@@ -21,6 +21,7 @@ typedef struct plim_layered_layer {
 // What a family defines itself.
 typedef struct {
   const char *layers; // where they are: "transformer.h"
+  const char *table;  // the name of the table of tokens; NULL: "embed_tokens"
   void (*add_layer)(plim_tape *t, struct plim_layered *m, plim_layered_layer *l, plim_dtype dtype);
   void (*add_buffers)(plim_tape *t, struct plim_layered *m); // behind the last norm; NULL: none
   // The temporaries of its _init_weights, which a loaded model computes on the host; NULL: there are none.

@@ -245,6 +245,10 @@ struct plim_family {
   plim_packages packages;
   // With any of these installed, Axolotl does not start (loaders/model.py, _check_model_requirements).
   plim_packages axolotl_refuses;
+  // Axolotl's code for packed samples (monkeypatch/models) looks for layers under names that transformers has changed.
+  bool axolotl_packs_by_old_names;
+  // With packed samples, Axolotl turns the fused kernel of Mamba 2 off for the parts of it.
+  bool axolotl_splits_kernels;
 
   unsigned recorded; // PLIM_RECORDED_... bits
 };

@@ -227,18 +227,20 @@ static void set_optimizer(plim_recipe *c, const plim_optimizer *o) {
   c->optimizer = o;
 }
 
-// Adapters in a run that has none. Those of torchtune have the model's type, and its functions for them may make more
-// tables. No recipe for adapters steps in backward, or has a second model for DPO (recipes/lora_*.py).
+// Adapters in a run that has none. The model without them is then the reference: no framework loads a second one. Those of
+// torchtune have the model's type, and its functions for them may make more tables. No recipe for adapters steps in
+// backward (recipes/lora_*.py).
 static void add_adapters(plim_job *job) {
   plim_rope_tables *tables = job->rope_tables;
+  bool has_second =
+      plim_method_has_reference(job->recipe.method) && job->recipe.reference == PLIM_REFERENCE_OWN;
   job->lora.targets = PLIM_ALL_LINEAR;
+  if (has_second) job->recipe.reference = PLIM_REFERENCE_ADAPTER;
   if (!job->is_torchtune) return;
   job->lora.keeps_dtype = true;
   job->recipe.steps_in_backward = false;
   tables[0].count = tables[0].with_adapters;
-  if (job->recipe.method != PLIM_METHOD_DPO_TUNE) return;
-  job->recipe.reference = PLIM_REFERENCE_ADAPTER;
-  tables[1] = (plim_rope_tables){0};
+  if (has_second) tables[1] = (plim_rope_tables){0};
 }
 
 plim_job plim_choice_job(const plim_plan_request *r, const plim_choice *choice) {

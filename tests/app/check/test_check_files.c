@@ -121,7 +121,11 @@ static bool is_refused_now(const char *name, const char *id) {
   } refused[] = {
       {"axolotl__archived__falcon__config-7b-qlora.yml", "stops.setting"},
       {"axolotl__archived__stablelm-2__1.6b__fft.yml", "stops.setting"},
+      {"axolotl__gemma4__26b-a4b-moe-bnb-lora.yaml", "stops.attention"},
+      {"axolotl__gemma4__26b-a4b-moe-nvfp4-lora.yaml", "stops.attention"},
+      {"axolotl__llama-3__3b-qat-nvfp4.yaml", "stops.qat"},
       {"axolotl__llama-4__do-no-use-fa2__maverick-qlora-fsdp1.yaml", "conflict.refused_flash"},
+      {"axolotl__qwen3.5__27b-fft.yaml", "stops.setting"},
   };
   for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
     if (strcmp(refused[i].name, name) == 0 && strcmp(refused[i].id, id) == 0) return true;

@@ -24,8 +24,6 @@ TEST(knobs_that_frameworks_tie_to_a_setting_are_held) {
     const char *reason;
   } cases[] = {
       {TUNE "optimizer_in_bwd: True\n", PLIM_KNOB_ACCUMULATE, "(optimizer_in_bwd)"},
-      {AXOLOTL "activation_offloading: true\n", PLIM_KNOB_CHECKPOINT, "only with checkpointing"},
-      {AXOLOTL "activation_offloading: legacy\n", PLIM_KNOB_CHECKPOINT, "only with checkpointing"},
       {AXOLOTL "flash_attn_fuse_mlp: true\n", PLIM_KNOB_LORA_RANK, "fused MLPs"},
       {AXOLOTL "base_model: mosaicml/mpt-7b\n", PLIM_KNOB_CHECKPOINT, "for MPT (mosaicml/mpt-7b)"},
       {AXOLOTL "use_eaft: true\n", PLIM_KNOB_LIGER, "needs all logits"},

@@ -54,11 +54,11 @@ static const struct {
     {"axolotl.yaml", "base_model: a/b\nmicro_batch_size: 4\n", "fsdp2", NULL,
      "base_model: a/b\nmicro_batch_size: 4\nfsdp_version: 2\nfsdp_config:\n"
      "  auto_wrap_policy: TRANSFORMER_BASED_WRAP\n  state_dict_type: FULL_STATE_DICT\n"
-     "  reshard_after_forward: true\n"},
+     "  reshard_after_forward: true\n  cpu_ram_efficient_loading: true\n"},
     {"axolotl.yaml", "base_model: a/b\nmicro_batch_size: 4\n", "fsdp2", "parameters",
      "base_model: a/b\nmicro_batch_size: 4\nfsdp_version: 2\nfsdp_config:\n"
      "  auto_wrap_policy: TRANSFORMER_BASED_WRAP\n  state_dict_type: FULL_STATE_DICT\n"
-     "  reshard_after_forward: true\n  offload_params: true\n"},
+     "  reshard_after_forward: true\n  cpu_ram_efficient_loading: true\n  offload_params: true\n"},
     {"train.sh",
      "torchrun --nproc_per_node 8 run.py --per_device_train_batch_size 4 --fsdp full_shard "
      "--fsdp_min_num_params 100 --fsdp_transformer_layer_cls_to_wrap LlamaDecoderLayer\n",

@@ -190,6 +190,7 @@ static plim_tensor *model_forward(plim_tape *t, plim_model *model, const plim_ba
 
 static plim_model *gptj_new(plim_tape *t, const plim_config *c, plim_dtype dtype) {
   static const plim_layered_code code = {.layers = "transformer.h",
+                                         .table = "wte",
                                          .add_layer = add_layer,
                                          .initialise = initialise,
                                          .forward = model_forward,

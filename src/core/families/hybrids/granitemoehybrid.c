@@ -80,6 +80,7 @@ static const char *unfollowed(const plim_config *c) {
 
 const plim_family plim_family_granitemoehybrid = {
     .model_type = "granitemoehybrid",
+    .axolotl_splits_kernels = true,
     .build = granitemoehybrid_new,
     .unfollowed = unfollowed,
     .defaults = {.hidden = 4096,

@@ -64,6 +64,7 @@ static const char *unfollowed(const plim_config *c) {
 const plim_family plim_family_nemotron_h = {
     .model_type = "nemotron_h",
     .has_no_padding_row = true,
+    .axolotl_packs_by_old_names = true,
     .build = nemotron_h_new,
     .unfollowed = unfollowed,
     .defaults = {.hidden = 4096,

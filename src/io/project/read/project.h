@@ -68,6 +68,7 @@ typedef struct {
   plim_knob_place places[PLIM_KNOB_PLACES]; // the first decides; the others must be equal
   size_t place_count;                       // 0 unless origin is EXPLICIT or UNCLEAR
   bool is_fixed;                            // it cannot be changed; `why` has the reason
+  bool is_refused;                          // and the framework would refuse the changed file
   bool is_no_count;                         // the value is not a valid count; `why` has the reason
   bool differs; // files of one kind disagree; all of them are in `places`
   char why[224];

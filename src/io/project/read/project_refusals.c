@@ -103,6 +103,8 @@ static const refusal refusals[] = {
     {AXOLOTL, "relora", .unless = "adapter"},
     {AXOLOTL, "relora", "fsdp_config"},
     {AXOLOTL, "relora", "deepspeed"},
+    // utils/schemas/config.py: `tokens` is a list.
+    {AXOLOTL, "tokens.*_token=*", .fix = "write them under special_tokens"},
     // evals_per_epoch and saves_per_epoch become steps only after this.
     {AXOLOTL, "early_stopping_patience", .unless = "save_steps", .fix = STEPS},
     {AXOLOTL, "early_stopping_patience", .unless = "eval_steps", .fix = STEPS},

@@ -206,7 +206,7 @@ void plim_project_apply_rules(plim_project *p) {
     bool is_free = k->is_fixed || is_for_others;
     const plim_setting *s = is_free ? NULL : reason_to_hold(p, &rules[i]);
     if (!s) continue;
-    k->is_fixed = true;
+    k->is_fixed = k->is_refused = true;
     snprintf(k->why, sizeof k->why, "%.120s (%.90s)", rules[i].reason,
              rules[i].values ? s->value.text : s->key);
   }
