@@ -114,18 +114,22 @@ TEST(check_knows_who_reads_exponents) {
 
 // ---- real files -------------------------------------------------------------------------------------
 
-// Examples that Axolotl has kept although it refuses them now; the folder of one says so itself.
+// Examples that the frameworks have kept although they refuse them now; the folder of one says so itself.
 static bool is_refused_now(const char *name, const char *id) {
   static const struct {
     const char *name, *id;
   } refused[] = {
       {"axolotl__archived__falcon__config-7b-qlora.yml", "stops.setting"},
+      {"axolotl__archived__jeopardy-bot__config.yml", "stops.setting"},
+      {"axolotl__archived__mpt-7b__config.yml", "stops.setting"},
       {"axolotl__archived__stablelm-2__1.6b__fft.yml", "stops.setting"},
       {"axolotl__gemma4__26b-a4b-moe-bnb-lora.yaml", "stops.attention"},
       {"axolotl__gemma4__26b-a4b-moe-nvfp4-lora.yaml", "stops.attention"},
       {"axolotl__llama-3__3b-qat-nvfp4.yaml", "stops.qat"},
       {"axolotl__llama-4__do-no-use-fa2__maverick-qlora-fsdp1.yaml", "conflict.refused_flash"},
       {"axolotl__qwen3.5__27b-fft.yaml", "stops.setting"},
+      {"torchtune__llama3_2__3B_qat_lora.yaml", "stops.qat"},
+      {"torchtune__qwen3__4B_qat_lora.yaml", "stops.qat"},
   };
   for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
     if (strcmp(refused[i].name, name) == 0 && strcmp(refused[i].id, id) == 0) return true;
