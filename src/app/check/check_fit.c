@@ -43,7 +43,7 @@ static plim_err estimate(check *c, uint64_t world, plim_error *error) {
                                   project_job_count(&c->files, PLIM_KNOB_NEGATIVES));
   if (!err) err = plim_estimate_make(&c->request.job, &c->request.target, &c->estimate, error);
   if (err) return err;
-  project_job_note_masks(&c->files, &c->request.job, &c->request.notes);
+  project_job_note_patches(&c->files, &c->request.job, &c->request.notes);
   project_job_note_visible(&c->files, &c->job);
   return PLIM_OK;
 }

@@ -92,17 +92,18 @@ static void check_checkpointing(check *c) {
 
 // ---- attention --------------------------------------------------------------------------------------
 
-// Axolotl's patch_flex_wrapper (monkeypatch/attention/flex_attn.py), which returns at once with another version.
+// Axolotl's loaders/patch_manager.py does not call _apply_flex_attention_patches, the only reader of these keys; older releases
+// do, with an effect only with PyTorch 2.6.
 static void check_flex(check *c) {
   static const char *const keys[] = {"flex_attn_compile_kwargs.dynamic",
                                      "flex_attn_compile_kwargs.mode"};
   check_place at;
   for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
     if (!is_set(c, keys[i], &at)) continue;
-    check_finding *f = check_add(c, "idle.flex", CHECK_NOTE,
-                                 "flex_attn_compile_kwargs has an effect only with PyTorch 2.6");
+    check_finding *f =
+        check_add(c, "idle.flex", CHECK_NOTE, "flex_attn_compile_kwargs has no effect");
     check_at(f, &at);
-    check_why(f, "with other versions, Axolotl leaves compiling flex attention to transformers");
+    check_why(f, "Axolotl leaves compiling flex attention to transformers");
     return;
   }
 }

@@ -342,7 +342,8 @@ static void leave_plain(const job_args *args, job_request *r) {
 }
 
 // torchtune's shard_model (training/_distributed.py) makes a unit of each module called layers.N, also in encoders
-// (get_shard_conditions), and never reshards what is outside of them: its losses use the head after the model's forward. Only its recipes have these losses and methods.
+// (get_shard_conditions), and never reshards what is outside of them: its losses use the head after the model's forward. Only
+// its recipes have these losses and methods.
 static bool is_of_tune(const job_args *args) {
   return args->loss == PLIM_LOSS_EIGHTHS || args->loss == PLIM_LOSS_LISTED ||
          args->method == PLIM_METHOD_DPO_TUNE || args->teacher;

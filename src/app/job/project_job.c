@@ -489,8 +489,9 @@ static bool prepares_in_axolotl(const project_job *p, const job_args *a) {
 }
 
 // Axolotl's checkpoints beside offloaded activations. hidden_states: not reentrant unless the file says so
-// (check_hidden_states_offloading), which a plan writes where checkpoints are on already. Otherwise Trainer turns none on: with adapters, they are those that loading turned on;
-// without, each layer is wrapped in one that is not reentrant (loaders/model.py, ac_wrap_hf_model).
+// (check_hidden_states_offloading), which a plan writes where checkpoints are on already. Otherwise Trainer turns none on:
+// with adapters, they are those that loading turned on; without, each layer is wrapped in one that is not reentrant
+// (loaders/model.py, ac_wrap_hf_model).
 static void fill_axolotl_checkpoints(const project_job *p, job_args *a) {
   const char *word = axolotl_offloading(p);
   if (strcmp(word, "hidden_states") == 0) {

@@ -102,8 +102,8 @@ void project_job_note_batches(const project_job *p, job_request *r);
 bool project_job_note_evaluation(const project_job *p, const plim_job *job, const plim_estimate *e,
                                  bool is_planned, plim_notes *notes);
 
-// Adds a note if Axolotl's mixture of attention kernels stops with this model.
-void project_job_note_masks(const project_job *p, const plim_job *job, plim_notes *notes);
+// Notes what Axolotl's patches do to this model: they stop it, or need memory that is not predicted.
+void project_job_note_patches(const project_job *p, const plim_job *job, plim_notes *notes);
 // Adds a note if the plan (or the run, if there is none) checkpoints with fp8 and FSDP2 in Axolotl, which can be slow.
 void project_job_note_fp8(const project_job *p, const plim_job *own, const plim_job *planned,
                           plim_notes *notes);

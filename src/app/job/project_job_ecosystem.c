@@ -512,19 +512,23 @@ static void note_split_kernels(const project_job *p, const plim_job *job, plim_n
 // see each other, that is also the mask of the layers with a sliding window (create_masks_for_vision_model of transformers
 // 5.14; core/trainers/base.py gives texts the types of tokens that lead there), which stay with FlashAttention 2; its
 // _upad_input takes a mask of two dimensions.
-void project_job_note_masks(const project_job *p, const plim_job *job, plim_notes *notes) {
+static void note_hybrid_masks(const project_job *p, const plim_job *job, plim_notes *notes) {
   bool sees_images =
       job->model.outer && job->model.has_image_blocks &&
       plim_versions_used(&job->versions, PLIM_LIBRARY_TRANSFORMERS) >= PLIM_RELEASE(5, 14);
   bool is_hybrid =
       p->project.dialect == PLIM_DIALECT_AXOLOTL && is_true(p, "gemma4_hybrid_attn_impl");
-  note_old_names(p, job, notes);
-  note_split_kernels(p, job, notes);
   if (!is_hybrid || !sees_images) return;
   plim_note_add(notes, "stops.attention", "attention",
                 "with gemma4_hybrid_attn_impl, FlashAttention gets a mask of four dimensions in "
                 "this model, which it cannot take, so the run stops at its first layer; set "
                 "gemma4_hybrid_attn_impl: false and attn_implementation: sdpa");
+}
+
+void project_job_note_patches(const project_job *p, const plim_job *job, plim_notes *notes) {
+  note_old_names(p, job, notes);
+  note_split_kernels(p, job, notes);
+  note_hybrid_masks(p, job, notes);
 }
 
 // Axolotl's check_fp8_config (utils/schemas/validation.py).

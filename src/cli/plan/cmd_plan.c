@@ -310,6 +310,7 @@ static plim_err plan_card(const plan_args *args, const project_job *files, const
   if (!err) note_refused(c);
   if (!err && files) hold_unmodelled(files, &job, &c->request, &c->asked);
   if (!err && files) mark_by_hand(&files->project, &c->asked);
+  if (!err && files) project_job_note_patches(files, &c->request.job, &c->request.notes);
   c->asked.errs_low =
       plim_notes_err_low(&c->request.notes) || (files && plim_notes_err_low(&files->notes));
   c->errs_high =
@@ -323,7 +324,6 @@ static plim_err plan_card(const plan_args *args, const project_job *files, const
   if (!err && files) note_launcher(files, c);
   if (!err && files) note_evaluation(files, c);
   if (!err && files) note_fp8(files, c);
-  if (!err && files) project_job_note_masks(files, &c->request.job, &c->request.notes);
   if (!err) job_note_loading(&c->request, &c->plan.before, &c->request.notes);
   if (!err && c->request.notes.has_no_memory) err = plim_no_memory(error);
   if (gpu) snprintf(c->gpu, sizeof c->gpu, "%s", gpu);

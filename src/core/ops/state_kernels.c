@@ -57,7 +57,8 @@ static plim_tensor *products_in_chunks(plim_tape *t, const sizes *s, const plim_
   return out;
 }
 
-// What both passes compute of each chunk of `mixed`, what the convolution returns: _chunk_cumsum_fwd, _chunk_state_fwd and _state_passing_fwd.
+// What both passes compute of each chunk of `mixed`, which the convolution returns: _chunk_cumsum_fwd, _chunk_state_fwd and
+// _state_passing_fwd.
 typedef struct {
   plim_tensor *sums, *steps, *states, *last, *products;
 } scan;

@@ -159,7 +159,7 @@ static const plim_other_key axolotl[] = {
   FREE("buckets of DDP differ by a few MiB", "ddp_bucket_cap_mb"),
   FREE("the precision of float32 products", "tf32"),
   FREE("Axolotl has no such key and ignores it", "full_finetune"),
-  FREE("Axolotl passes it on only with PyTorch 2.6", "flex_attn_compile_kwargs*"),
+  FREE("Axolotl does not pass it on", "flex_attn_compile_kwargs*"),
   FREE("it only matters with the key that turns the feature on", "fp8_* torch_compile_* gradient_checkpointing_kwargs.* accelerator_config.*"),
   FREE("FSDP: how it wraps, loads and saves", "fsdp_config.*auto_wrap_policy fsdp_config.*cls_to_wrap fsdp_config.*cpu_ram_efficient_loading fsdp_config.*state_dict_type fsdp_config.*sync_module_states fsdp_config.*use_orig_params fsdp_config.*cpu_offload_pin_memory"),
   READ("FSDP 1 is predicted as FSDP2, with a note", "fsdp_config.*sharding_strategy fsdp_config.*limit_all_gathers fsdp_config.*backward_prefetch* fsdp_config.*forward_prefetch"),

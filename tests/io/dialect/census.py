@@ -83,6 +83,8 @@ SAID = [
      "so the run stops with a TypeError; set sample_packing: false and gradient_checkpointing: false"),
     ("granite.yaml", "base_model: ibm-granite/granite-4.0-tiny-preview\nmicro_batch_size: 1\nsample_packing: true\n",
      "Axolotl runs the parts of Mamba's fused kernel one by one"),
+    ("granite.yaml", "base_model: ibm-granite/granite-4.0-tiny-preview\nmicro_batch_size: 1\nsequence_len: 512\nsample_packing: true\nadapter: lora\n"
+     "lora_r: 8\nlora_target_modules: [q_proj]\nbf16: true\n", "FITS if what is not modelled (see the notes) needs at most"),
     ("axolotl.yaml", "tokens:\n  bos_token: <s>\n", "so the run will not start; write them under special_tokens"),
     ("axolotl.yaml", "full_finetune: true\nliger_rms_norm_gated: true\nfreeze_mm_modules: true\n", None),
     ("axolotl.yaml", "gradient_checkpointing: true\nfsdp_config:\n  activation_checkpointing: true\n", "so the run will not start; set gradient_checkpointing: false"),
