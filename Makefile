@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := build
-.PHONY: build test test-torch fuzz plan bench format bless readme simulated accuracy matrix install clean help
+.PHONY: build test test-torch fuzz plan bench format bless readme simulated accuracy compare matrix install clean help
 
 PREFIX ?= /usr/local
 DEMO ?= plan tests/fixtures/seed0/start_baseline.sh --gpu 24564MiB
@@ -68,6 +68,10 @@ simulated: build ## run the commands shown in docs/unknown-model.md again (insta
 accuracy: build ## predict every measured run again and write docs/accuracy.md
 	@tools/need.sh python3
 	@tools/accuracy.py
+
+compare: build ## ask other memory estimators about the measured runs and write docs/comparison.md (6 GB of packages)
+	@tools/need.sh python3 python3-venv python3-pip
+	@tools/compare.py
 
 matrix: build ## run programs on the simulated GPU with PyTorch 2.4 to 2.15, recorded in docs/measurements.md (20 GB of packages)
 	@tools/need.sh python3 python3-venv python3-pip
