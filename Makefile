@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := build
-.PHONY: build test test-torch fuzz plan bench format bless readme simulated accuracy compare matrix install clean help
+.PHONY: build test test-torch fuzz plan bench format bless manual simulated accuracy compare matrix install clean help
 
 PREFIX ?= /usr/local
 DEMO ?= plan tests/fixtures/seed0/start_baseline.sh --gpu 24564MiB
@@ -58,10 +58,10 @@ format: ## format all C files in place
 bless: build ## accept what the program prints now as the golden command-line output
 	@tests/cli/golden.sh --bless build/plimsoll
 
-readme: build ## run the commands shown in README.md again and redraw its picture
-	@tools/readme.sh
+manual: build ## run the commands shown in README.md and docs/ again and redraw their picture
+	@tools/manual.sh
 
-simulated: build ## run the commands shown in docs/unknown-model.md again (installs PyTorch into the cache folder)
+simulated: build ## run the commands of docs/ that need PyTorch again (installs PyTorch into the cache folder)
 	@tools/need.sh python3 python3-venv python3-pip
 	@tools/simulated.sh
 

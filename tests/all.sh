@@ -7,7 +7,7 @@ shopt -s nullglob
 configs=$build/configs
 rm -rf "$configs" && python3 tests/configs/generate.py "$configs"
 
-commands=(tests/lint.sh tests/wasm.sh "tools/readme.sh --check" "tools/accuracy.py --check $build/plimsoll"
+commands=(tests/lint.sh tests/wasm.sh "tools/manual.sh --check" "python3 tests/cli/examples_check.py $build/release/plimsoll" "tools/accuracy.py --check $build/plimsoll"
   "python3 tests/tools/compare_check.py $build/plimsoll"
   "python3 tests/io/formats/edit_check.py $build/release/tests/io/formats/dump_edit_readers"
   "python3 tests/card/layouts_check.py $build/release/tests/card/dump_layouts"

@@ -62,8 +62,9 @@ static plim_err refuse_nameless(const project_job *p, plim_error *error) {
     plim_error_hint(error, "choose one: --model %.160s", model->places[0].setting->value.text);
   else
     plim_error_hint(error, "--model NAME: a name from plimsoll help models, or a Hugging Face id "
-                           "whose config.json is in "
-                           "your local cache");
+                           "whose config.json is in your local cache; for a model of your own, run "
+                           "the training on a simulated GPU: plimsoll plan --gpu GPU -- python "
+                           "train.py");
   return err;
 }
 

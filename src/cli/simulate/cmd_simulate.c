@@ -444,7 +444,7 @@ static const cli_example examples[] = {
      "and with a smaller micro batch?"},
     {"plimsoll simulate --gpu 4090 --chunked-loss -- python train.py",
      "and if full logits never exist?"},
-    {"plimsoll simulate --gpu a100 --gpus 2 -- torchrun --nproc-per-node 2 train.py",
+    {"plimsoll simulate --gpu h100 --gpus 2 -- torchrun --nproc-per-node 2 train.py",
      "what does each of two ranks need?"},
     {"plimsoll simulate --gpu h100 --world 64 -- python train.py", "and one of 64 ranks?"},
     {"plimsoll simulate --gpu 4090 --fault refuse=all@step=3 -- python train.py",
