@@ -12,7 +12,7 @@ FUZZ_SECONDS ?= 8
 BUILD_PACKAGES := gcc libc6-dev cmake ninja-build pkg-config liblzma-dev zlib1g-dev \
   libjansson-dev libyaml-dev libsqlite3-dev libncurses-dev
 TEST_PACKAGES := $(BUILD_PACKAGES) clang "libclang-rt-14-dev|libclang-rt-dev" clang-format diffutils git patch \
-  wasi-libc python3 python3-yaml tmux
+  wasi-libc python3 python3-yaml tmux curl
 
 # $(call compile,PRESET[,TARGET]): configures and builds; prints only what goes wrong.
 compile = set -o pipefail; cmake --preset $(1) >/dev/null && \

@@ -46,6 +46,7 @@ typedef struct check {
   const char *command;     // as typed; NULL: none
   const char *model, *gpu; // as typed; NULL: the model in the files, the card in this machine
   uint64_t world;          // number of GPUs; 0: the number in the files
+  bool may_fetch;          // job_args
 
   // What was found there.
   plim_machine machine;

@@ -3,6 +3,7 @@
 
 #include "family.h"
 
+#include "job_fetch.h"
 #include "project_job.h"
 
 // "two.py:2 loads gpt2 and two.py:3 loads gpt2-medium"; false: the files do not name two models.
@@ -116,7 +117,7 @@ static plim_err find(project_job *p, job_args *a, plim_error *error) {
   plim_model_source source;
   plim_error shape = {0};
   if (!a->model) return refuse_nameless(p, error);
-  plim_err err = plim_model_find(a->model, &source, error);
+  plim_err err = job_find_model(a->model, a->may_fetch, &source, error);
   bool is_of_files = a->model == p->run.model.text;
   plim_err other = err && is_of_files ? plim_project_refuse_shape(&p->project, &shape) : PLIM_OK;
   if (!err) take_head(p, source.config.family, a);

@@ -8,6 +8,7 @@
 typedef struct {
   const char *model, *gpu, *command;
   uint64_t world;
+  bool fetch;
   cli_strings set;
 } check_args;
 
@@ -19,6 +20,7 @@ static plim_err check_typed(const check_args *args, plim_error *error) {
   if (!args->model && !args->gpu) return PLIM_OK;
   probe.model = args->model ? args->model : "gpt2"; // any model of the catalogue
   probe.gpu = args->gpu;
+  probe.may_fetch = args->fetch;
   plim_err err = job_understand(&probe, &probe, &request, &source, error);
   if (!err) job_request_clear(&request);
   return err;
@@ -51,7 +53,8 @@ static int run(const cli_call *call) {
                .root = root ? root : "",
                .model = args->model,
                .gpu = args->gpu,
-               .world = args->world};
+               .world = args->world,
+               .may_fetch = args->fetch};
   check_look(c);
   project_input in = {(const char *const *)call->words.at, call->words.len, args->command,
                       &args->set};
@@ -70,6 +73,7 @@ static const cli_option options[] = {
     {"gpu", 'g', "GPU", CLI_CARD, AT(gpu),
      "GPU to train on, by name or size: RTX 4090, 24GiB (default: the one in this machine)", NULL},
     {"model", 'm', "MODEL", CLI_MODEL, AT(model), "the model, if the files do not name it", NULL},
+    {"fetch", 0, NULL, CLI_FLAG, AT(fetch), JOB_FETCH_HELP, NULL},
     {"world", 0, "N", CLI_UINT, AT(world), "number of GPUs, if the files do not set it", NULL},
     {"set", 0, "KNOB=FILE:KEY", CLI_STRINGS, AT(set),
      "where a setting is in your files, if it was not found", NULL},
