@@ -1,5 +1,5 @@
-#include "job_fetch.h"
 #include "job_method.h"
+#include "job_fetch.h"
 
 #include <stdio.h>
 

@@ -37,7 +37,9 @@ typedef struct {
   bool holds_logits;     // DPO of TRL before 1.15
   bool centres_rewards;  // RewardConfig's center_rewards_coefficient
   bool skips_divergence; // KTOConfig's loss_type apo_zero_unpaired
-  bool may_fetch;        // --fetch: the hub may be asked for a config.json
+  bool
+      is_elsewhere; // the run is for another machine: neither the GPU nor the environment of this one counts
+  bool may_fetch; // --fetch: the hub may be asked for a config.json
   bool dora, checkpoint, reentrant, no_clip, noise, delete_outputs, liger, no_reshard, bucket_views;
   bool through_accelerate;    // accelerate shards the model (with Trainer it always does)
   bool wraps_layers;          // activation checkpointing is FSDP's, around each layer
