@@ -54,6 +54,12 @@ expect "man pages" [ -s "$prefix/share/man/man1/plimsoll-check.1" ]
 expect "bash completion" completes "$prefix/share/bash-completion/completions/plimsoll"
 expect "zsh completion" grep -q '^#compdef plimsoll' "$prefix/share/zsh/site-functions/_plimsoll"
 expect "fish completion" grep -q '^complete -c plimsoll' "$prefix/share/fish/vendor_completions.d/plimsoll.fish"
+if command -v zsh >/dev/null; then
+  expect "zsh takes it" zsh -f -c 'fpath=("$1" $fpath); autoload -U compinit; compinit -D -u; [ "$_comps[plimsoll]" = _plimsoll ] && zsh -n "$1/_plimsoll"' zsh "$prefix/share/zsh/site-functions"
+fi
+if command -v fish >/dev/null; then
+  expect "fish completes" fish -c 'source $argv[1]; complete -C "plimsoll check --sari" | grep -q "^--sarif"' "$prefix/share/fish/vendor_completions.d/plimsoll.fish"
+fi
 once=$(all "$work/some")
 echo "file share/man/man1/plimsoll-former.1" >>"$prefix/lib/plimsoll/installed"
 echo old >"$prefix/share/man/man1/plimsoll-former.1"

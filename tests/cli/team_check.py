@@ -257,12 +257,17 @@ def hook():
     os.makedirs(base + "/bin")
     os.symlink(PROGRAM, base + "/bin/plimsoll")
     write(base, fits_yaml=FITS, large_yaml=LARGE)
-    start = hook["entry"].split() + ["--gpu", "24GiB"]
+    start = hook["entry"].split() + hook["args"] + ["--gpu", "24GiB"]
     path = base + "/bin:" + os.environ["PATH"]
     status, out, _ = run(start + ["fits.yaml"], base, PATH=path)
     check(status == 0, "the hook passes", out)
     status, out, _ = run(start + ["fits.yaml", "large.yaml"], base, PATH=path)
     check(status == 1 and "does not fit" in out, "the hook fails", out)
+    write(base, typing_yaml=FITS + "gradient_checkpointingg: true\n")
+    status, out, _ = run(start + ["typing.yaml"], base, PATH=path)
+    check(status == 1 and "did you mean gradient_checkpointing?" in out and "READY" in out, "a warning stops the commit", out)
+    status, out, _ = run([w for w in start if w != "--strict"] + ["typing.yaml"], base, PATH=path)
+    check(status == 0, "not without --strict", out)
 
 
 def expand(text, values):
@@ -332,6 +337,10 @@ def action():
     check(status == 0 and out == "other.sarif" and os.path.exists(base + "/other.sarif"), "a push, without a GPU", log)
     status, log, out = run_action(base, {}, program=PROGRAM, gpu="24GiB", files="train.yaml\n")
     check(status == 0 and "READY" in log, "files that are given", log)
+    write(base, typing_yaml=FITS + "gradient_checkpointingg: true\n")
+    for strict, wanted in (("false", 0), ("true", 1)):
+        status, log, out = run_action(base, {}, program=PROGRAM, gpu="24GiB", files="typing.yaml", strict=strict)
+        check(status == wanted, "warnings with strict: %s" % strict, log)
     status, log, out = run_action(base, {"before": "0" * 40}, program=PROGRAM)
     check(status == 2 and "check out with fetch-depth: 0" in log, "a commit that is not there", log)
     status, log, out = run_action(base, event, program=WORK + "/nowhere")

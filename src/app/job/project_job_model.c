@@ -63,8 +63,7 @@ static plim_err refuse_nameless(const project_job *p, plim_error *error) {
     plim_error_hint(error, "choose one: --model %.160s", model->places[0].setting->value.text);
   else
     plim_error_hint(error, "--model NAME: a name from plimsoll help models, or a Hugging Face id "
-                           "whose config.json is in "
-                           "your local cache");
+                           "(with --fetch, if its config.json is not in your local cache)");
   return err;
 }
 

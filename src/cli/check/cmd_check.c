@@ -9,7 +9,7 @@
 typedef struct {
   const char *model, *gpu, *command, *sarif;
   uint64_t world;
-  bool fetch, each, elsewhere;
+  bool fetch, each, elsewhere, strict;
   cli_strings set;
 } check_args;
 
@@ -88,11 +88,12 @@ static void look_at(checked *x, const check_args *args, const char *const *files
   x->has_failed = err && !x->is_passed_over;
 }
 
-static int status_of(const checked *x) {
+static int status_of(const checked *x, const check_args *args) {
   const char *why_not;
   if (x->has_failed) return CLI_ERROR;
   if (x->is_passed_over) return CLI_OK;
   check_verdict verdict = check_decide(&x->of, &why_not);
+  if (args->strict && check_count(&x->of, CHECK_WARNING)) return CLI_FINDING;
   return verdict == CHECK_NOT_READY || verdict == CHECK_MAY_NOT_FIT ? CLI_FINDING : CLI_OK;
 }
 
@@ -118,7 +119,7 @@ static int run(const cli_call *call) {
   for (size_t i = 0; i < count; i++) {
     if (args->each) all[i].named = files[i];
     look_at(&all[i], args, args->each ? files + i : files, args->each ? 1 : call->words.len);
-    int one = status_of(&all[i]);
+    int one = status_of(&all[i], args);
     if (one > status) status = one;
   }
   plim_err err = args->sarif ? check_write_sarif(args->sarif, all, count, &error) : PLIM_OK;
@@ -150,6 +151,7 @@ static const cli_option options[] = {
      "the training runs on another machine: leave out the GPU, the memory and the environment of "
      "this one",
      NULL},
+    {"strict", 0, NULL, CLI_FLAG, AT(strict), "exit with 1 for warnings too", NULL},
     {"sarif", 0, "FILE", CLI_FILE, AT(sarif),
      "also write the findings to FILE as SARIF 2.1.0, which code reviews show beside the lines",
      NULL},
@@ -188,7 +190,7 @@ static const cli_example examples[] = {
     {"plimsoll check train.yaml --gpu 24GiB", "will it fit on a GPU with 24 GiB?"},
     {"plimsoll check --command \"torchrun --nproc_per_node 2 train.py --bf16\"",
      "check a script as this command starts it"},
-    {"plimsoll check --each --elsewhere --gpu 24GiB train.yaml other.yaml --sarif findings.sarif",
+    {"plimsoll check --each --elsewhere a.yaml b.yaml --sarif out.sarif",
      "check two trainings in a CI job"},
     {"plimsoll check", "check only the machine and the environment"},
     {0},

@@ -204,31 +204,28 @@ static void read_field(const char *header, const char *name, char *out, size_t s
     if (strncasecmp(line, name, length) != 0 || line[length] != ':') continue;
     const char *value = line + length + 1;
     value += strspn(value, " \t");
-    snprintf(out, size, "%.*s", (int)strcspn(value, "\r\n"), value);
+    snprintf(out, size, "%.*s", (int)strcspn(value, " \t\r\n"), value);
   }
 }
 
-// Takes the text apart: header, document, and the address of a redirect. Informational answers (1xx) come before.
-static bool take_apart(answer_text *a, plim_web_answer *out, char redirect[URL_BYTES]) {
-  char *text = a->text, *body;
-  text[a->size] = 0;
-  char *trailer = memrchr(text, '\n', a->size);
+bool plim_web_answer_read(char *text, size_t size, plim_web_answer *out, const char **redirect) {
+  char *at = text, *body, *trailer = memrchr(text, '\n', size);
+  *out = (plim_web_answer){0};
+  text[size] = 0;
   if (!trailer) return false;
-  for (;;) {
-    char *end = header_end(text, &body);
-    if (!end || end >= trailer || sscanf(text, "HTTP/%*s %d", &out->status) != 1) return false;
+  for (;; at = body) { // informational answers (1xx) come before
+    char *end = header_end(at, &body);
+    if (!end || body > trailer || sscanf(at, "HTTP/%*s %d", &out->status) != 1) return false;
     *end = 0;
     if (out->status >= 200) break;
-    text = body;
   }
-  if (body > trailer) return false;
-  read_field(text, "X-Error-Code", out->code, sizeof out->code);
-  bool fits = snprintf(redirect, URL_BYTES, "%s", trailer + 1) < URL_BYTES;
+  read_field(at, "X-Error-Code", out->code, sizeof out->code);
   out->size = (size_t)(trailer - body);
-  memmove(a->text, body, out->size);
-  a->text[out->size] = 0;
-  out->body = a->text;
-  return fits;
+  memmove(text, body, out->size); // the header before it leaves the trailer as it is
+  text[out->size] = 0;
+  out->body = text;
+  *redirect = trailer + 1;
+  return true;
 }
 
 static plim_err follow(const plim_web_request *r, char url[URL_BYTES], const char *to, int count,
@@ -250,7 +247,7 @@ static bool is_inwards(const plim_web_request *r, const char *to) {
 }
 
 plim_err plim_web_get(const plim_web_request *r, plim_web_answer *out, plim_error *error) {
-  char url[URL_BYTES], redirect[URL_BYTES];
+  char url[URL_BYTES];
   int64_t end_ms = now_ms() + (int64_t)r->seconds * 1000;
   *out = (plim_web_answer){0};
   if (!plim_web_is_safe(r->url)) return refuse(r->url, "it is not a secure address", error);
@@ -258,14 +255,14 @@ plim_err plim_web_get(const plim_web_request *r, plim_web_answer *out, plim_erro
   for (int count = 0;; count++) {
     answer_text a = {0};
     plim_err err = ask(r, url, end_ms, &a, error);
-    *redirect = 0;
-    if (!err && (!make_room(&a, 1) || !take_apart(&a, out, redirect)))
+    const char *to = "";
+    if (!err && (!make_room(&a, 1) || !plim_web_answer_read(a.text, a.size, out, &to)))
       err = refuse(url, "its answer is not HTTP", error);
     if (!err && out->size > r->limit_bytes) err = refuse(url, "its answer is too large", error);
-    bool is_redirect = !err && *redirect && out->status >= 300 && out->status < 400;
-    if (is_redirect && is_inwards(r, redirect))
+    bool is_redirect = !err && *to && out->status >= 300 && out->status < 400;
+    if (is_redirect && is_inwards(r, to))
       err = refuse(r->url, "it sends us to an address of this machine", error);
-    if (is_redirect && !err) err = follow(r, url, redirect, count, error);
+    if (is_redirect && !err) err = follow(r, url, to, count, error);
     if (!err && !is_redirect) return PLIM_OK;
     free(a.text);
     *out = (plim_web_answer){0};

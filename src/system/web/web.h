@@ -23,6 +23,11 @@ typedef struct {
 // this machine also to http.
 plim_err plim_web_get(const plim_web_request *request, plim_web_answer *out, plim_error *error);
 
+// Part of plim_web_get: reads what curl prints: headers, the document, a line break and the address of a redirect or
+// nothing. There is room for a 0 behind the `size` bytes. The text then has the document, at out->body, and behind it the
+// address. Returns false if it is not an answer of HTTP.
+bool plim_web_answer_read(char *text, size_t size, plim_web_answer *out, const char **redirect);
+
 // Whether it may be asked: "https://HOST...", or "http://HOST..." for a HOST that is this machine, without a user's name or
 // characters that no address has.
 bool plim_web_is_safe(const char *url);

@@ -55,4 +55,39 @@ TEST(a_place_is_scheme_host_and_port) {
           cases[i].a, cases[i].b);
 }
 
+TEST(an_answer_is_taken_apart) {
+  static const struct {
+    const char *text;
+    int status;
+    const char *body, *code, *redirect;
+  } cases[] = {
+      {"HTTP/1.1 200 OK\r\nX: y\r\n\r\n{}\n", 200, "{}", "", ""},
+      {"HTTP/2 200 \r\n\r\n{\n}\n\n", 200, "{\n}\n", "", ""},
+      {"HTTP/1.0 404 Not\nx-error-code:  EntryNotFound \nA: b\n\n\n", 404, "", "EntryNotFound ",
+       ""},
+      {"HTTP/1.1 103 Early\r\nLink: x\r\n\r\nHTTP/1.1 302 Found\r\n\r\nmoved\nhttps://a/b", 302,
+       "moved", "", "https://a/b"},
+      {"HTTP/1.1 200 OK\r\n\r\n\n", 200, "", "", ""},
+      {"HTTP/1.1 200 OK\r\n\r\n", 0},
+      {"HTTP/1.1 100 Go on\r\n\r\n\n", 0},
+      {"SSH-2.0\r\n\r\nx\n", 0},
+      {"{}", 0},
+      {"", 0},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char text[256];
+    const char *redirect = "";
+    plim_web_answer answer;
+    snprintf(text, sizeof text, "%s", cases[i].text);
+    bool is_answer = plim_web_answer_read(text, strlen(text), &answer, &redirect);
+    CHECK(is_answer == (cases[i].status != 0), "%zu: %d", i, is_answer);
+    if (!is_answer) continue;
+    CHECK(answer.status == cases[i].status, "%zu: %d", i, answer.status);
+    CHECK_STR(answer.body, cases[i].body);
+    CHECK(answer.size == strlen(cases[i].body), "%zu: %zu", i, answer.size);
+    CHECK_STR(answer.code, cases[i].code);
+    CHECK_STR(redirect, cases[i].redirect);
+  }
+}
+
 TEST_MAIN
