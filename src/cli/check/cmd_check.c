@@ -103,6 +103,7 @@ static void show(const cli_call *call, const checked *all, size_t count) {
   else if (!args->each) check_print_text(&all->of);
   else if (call->common.json) check_print_each_json(all, count);
   else check_print_each_text(all, count);
+  fflush(stdout); // what follows is for the other stream
   for (size_t i = 0; args->each && i < count; i++)
     if (all[i].has_failed) cli_report_text(stderr, &all[i].error, NULL);
 }
