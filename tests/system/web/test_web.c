@@ -63,8 +63,7 @@ TEST(an_answer_is_taken_apart) {
   } cases[] = {
       {"HTTP/1.1 200 OK\r\nX: y\r\n\r\n{}\n", 200, "{}", "", ""},
       {"HTTP/2 200 \r\n\r\n{\n}\n\n", 200, "{\n}\n", "", ""},
-      {"HTTP/1.0 404 Not\nx-error-code:  EntryNotFound \nA: b\n\n\n", 404, "", "EntryNotFound",
-       ""},
+      {"HTTP/1.0 404 Not\nx-error-code:  EntryNotFound \nA: b\n\n\n", 404, "", "EntryNotFound", ""},
       {"HTTP/1.1 103 Early\r\nLink: x\r\n\r\nHTTP/1.1 302 Found\r\n\r\nmoved\nhttps://a/b", 302,
        "moved", "", "https://a/b"},
       {"HTTP/1.1 200 OK\r\n\r\n\n", 200, "", "", ""},
