@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := build
-.PHONY: build test test-torch fuzz plan bench format bless manual simulated accuracy compare matrix install clean help
+.PHONY: build test test-torch fuzz plan bench format bless manual simulated accuracy compare matrix install uninstall deb clean help
 
 PREFIX ?= /usr/local
 DEMO ?= plan tests/fixtures/seed0/start_baseline.sh --gpu 24564MiB
@@ -12,7 +12,7 @@ FUZZ_SECONDS ?= 8
 BUILD_PACKAGES := gcc libc6-dev cmake ninja-build pkg-config liblzma-dev zlib1g-dev \
   libjansson-dev libyaml-dev libsqlite3-dev libncurses-dev
 TEST_PACKAGES := $(BUILD_PACKAGES) clang "libclang-rt-14-dev|libclang-rt-dev" clang-format diffutils git patch \
-  wasi-libc python3 python3-yaml tmux
+  wasi-libc python3 python3-yaml tmux curl dpkg-dev file
 
 # $(call compile,PRESET[,TARGET]): configures and builds; prints only what goes wrong.
 compile = set -o pipefail; cmake --preset $(1) >/dev/null && \
@@ -79,6 +79,13 @@ matrix: build ## run programs on the simulated GPU with PyTorch 2.4 to 2.15, rec
 
 install: build ## install program, man pages and completions (PREFIX=/usr/local, DESTDIR=)
 	@tools/install.sh build "$(DESTDIR)$(PREFIX)"
+
+uninstall: ## remove what `make install` put there (with the same PREFIX and DESTDIR)
+	@tools/install.sh --remove "$(DESTDIR)$(PREFIX)"
+
+deb: build ## build a Debian package, build/plimsoll_VERSION_ARCH.deb
+	@tools/need.sh dpkg-dev file binutils
+	@tools/deb.sh build
 
 clean: ## remove everything that was built
 	@rm -rf build

@@ -29,6 +29,8 @@ static plim_err estimate(check *c, uint64_t world, plim_error *error) {
   c->job = (job_args)JOB_DEFAULTS_WITH(JOB_UNSET);
   c->job.model = c->model;
   c->job.gpu = c->gpu;
+  c->job.may_fetch = c->may_fetch;
+  c->job.is_elsewhere = c->is_elsewhere;
   if (world) c->job.world = world;
   plim_err err = project_job_fill(&c->files, &c->job, error);
   leave_out_bad_conf(&c->job);

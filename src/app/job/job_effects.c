@@ -193,6 +193,7 @@ static const struct {
   const char *missing; // what the note says if the run does it and the prediction does not
 } effects[] = {
     {"model", NULL, NULL, NULL},
+    {"fetch", NULL, NULL, NULL}, // it permits: a model that is known needs no download
     {"batch", NULL, NULL, NULL},
     {"seq", NULL, NULL, NULL},
     {"lengths", is_of_texts,

@@ -7,6 +7,7 @@
 #include "family.h"
 #include "job_contrast.h"
 #include "job_effects.h"
+#include "job_fetch.h"
 #include "job_lengths.h"
 #include "job_method.h"
 #include "suggest.h"
@@ -198,12 +199,17 @@ static plim_err understand_model(const job_args *args, job_request *r, plim_erro
                            "models lists the names");
     return err;
   }
-  plim_err err = plim_model_find(args->model, &r->source, error);
+  plim_err err = job_find_model(args->model, args->may_fetch, &r->source, error);
   if (err) return err;
   r->job.model = r->source.config;
   understand_dtype(args, r);
   err = understand_head(args, r, error);
   if (err) return err;
+  if (r->source.origin == PLIM_ORIGIN_FETCHED)
+    plim_note_add(
+        &r->notes, "reads.fetched", "model",
+        "the config.json of %.96s is the one that --fetch downloaded; it is kept in %.300s",
+        args->model, r->source.folder);
   if (*r->source.note) plim_note_add(&r->notes, "assumed.model", "model", "%s", r->source.note);
   understand_weights(args, r);
   return PLIM_OK;

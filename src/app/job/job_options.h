@@ -37,6 +37,9 @@ typedef struct {
   bool holds_logits;     // DPO of TRL before 1.15
   bool centres_rewards;  // RewardConfig's center_rewards_coefficient
   bool skips_divergence; // KTOConfig's loss_type apo_zero_unpaired
+  bool
+      is_elsewhere; // the run is for another machine: neither the GPU nor the environment of this one counts
+  bool may_fetch; // --fetch: the hub may be asked for a config.json
   bool dora, checkpoint, reentrant, no_clip, noise, delete_outputs, liger, no_reshard, bucket_views;
   bool through_accelerate;    // accelerate shards the model (with Trainer it always does)
   bool wraps_layers;          // activation checkpointing is FSDP's, around each layer
@@ -137,11 +140,15 @@ extern const char *const job_references[];
 extern const char *const job_reduce_dtypes[], *const job_links[], *const job_prepares[];
 extern const char *const job_heads[]; // "default", then plim_head_names
 
+#define JOB_FETCH_HELP                                                                             \
+  "download the config.json of a model that is not known here from the Hugging Face hub (a few "   \
+  "KiB, kept for the next time); without it, nothing is sent over the network"
 // Rows for the command's table of options; AT(field) is the offset of job.field.
 // clang-format off
 #define JOB_OPTIONS(AT)                                                                            \
   {"model", 'm', "MODEL", CLI_MODEL, AT(model),                                                    \
    "a model name, a Hugging Face id in your local cache, or the path of a config.json", NULL, true},     \
+  {"fetch", 0, NULL, CLI_FLAG, AT(may_fetch), JOB_FETCH_HELP, NULL},                               \
   {"batch", 'b', "N", CLI_UINT, AT(batch), "sequences per forward pass (default: 1)", NULL, true}, \
   {"seq", 's', "N", CLI_UINT, AT(seq),                                                             \
    "tokens per sequence (default: 2048, or the model's maximum if that is less)", NULL, true},     \
