@@ -131,6 +131,27 @@ static bool is_any_allowed(const plim_plan_request *r) {
   return false;
 }
 
+static bool may_be_told(const plim_plan *p, const plim_untried *x) {
+  return !x->concedes || p->is_beyond;
+}
+
+static bool has_untried(const plim_plan *p) {
+  for (size_t i = 0; i < p->untried_count; i++)
+    if (may_be_told(p, &p->untried[i])) return true;
+  return false;
+}
+
+static void print_untried(const plim_plan *p) {
+  char line[320];
+  for (size_t i = 0; i < p->untried_count; i++) {
+    const plim_untried *x = &p->untried[i];
+    if (!may_be_told(p, x)) continue;
+    snprintf(line, sizeof line, "not tried: %s, which may need less memory, because %s", x->setting,
+             x->why);
+    sentence(line);
+  }
+}
+
 static void print_nothing_fits(const plan_for_card *c) {
   const plim_plan *p = &c->plan;
   char line[640], tight[PLAN_TIGHT_SIZE], loading[ESTIMATE_LOADING_SIZE];
@@ -149,11 +170,15 @@ static void print_nothing_fits(const plan_for_card *c) {
     estimate_needs(&p->least.e, needs, sizeof needs);
   }
   snprintf(line, sizeof line, "%s%s %s: the smallest of %zu candidates needs %s%s%s%s%s",
-           p->is_tight ? "NO SAFE PLAN" : "NOTHING FITS", c->errs_high ? " as predicted," : "", how,
-           p->tried, needs, without, *tight ? "; " : "", tight,
+           p->is_tight ? "NO SAFE PLAN" : "NOTHING FITS",
+           c->errs_high     ? " as predicted,"
+           : has_untried(p) ? " of what can be predicted,"
+                            : "",
+           how, p->tried, needs, without, *tight ? "; " : "", tight,
            c->errs_high ? "; but the run needs less than predicted (see the notes), so it may fit"
                         : "");
   sentence(line);
+  print_untried(p);
   estimate_loading(e, &job, c->request.load_help, loading, sizeof loading);
   if (!*loading) return;
   plan_list_settings(&p->before_choice, &p->smallest.choice, needs, sizeof needs);

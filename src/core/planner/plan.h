@@ -162,6 +162,13 @@ typedef enum {
   PLIM_PASSED_LIGER // the user's files cannot turn it on
 } plim_passed;
 
+// Candidates that could not be tried because the tape does not have them yet. The texts are constants.
+enum { PLIM_MAX_UNTRIED = 4 };
+typedef struct {
+  const char *setting, *why; // as plim_job_is_unmodelled gives them
+  bool concedes; // only together with changes of what the model learns that are not allowed
+} plim_untried;
+
 typedef struct {
   plim_choice before_choice;
   plim_estimate before; // of the user's own settings, with the time of a whole step
@@ -186,6 +193,8 @@ typedef struct {
   bool is_held;   // no candidate was to need more memory than the user's settings (errs_low)
   bool is_beyond; // nothing fits, not even with everything that could be allowed
   size_t tried;
+  plim_untried untried[PLIM_MAX_UNTRIED];
+  size_t untried_count;
   uint64_t effective_batch;
 } plim_plan;
 

@@ -83,3 +83,15 @@ for release in 14 15; do
   echo "5.$release: $($PLIMSOLL check run.yaml --gpu 24GiB | grep -c 'removed in transformers 5.15: warmup_ratio')"
 done
 )
+(
+part dpo-liger-loss
+# Liger's own loss for preferences: by a key of its own before 0.28, by use_liger_kernel from 0.25 to 1.14.
+loss() { $PLIMSOLL plan run.yaml --gpu 24GiB "$@" 2>&1 | tr -s ' \n' ' ' | grep -oE "in TRL [0-9.]+, use_liger_[a-z]+ turns|keep all logits|padding_free: a batch|TRL has no use_liger_loss" | sort -u; }
+printf '%s\nuse_liger_kernel: true\npadding_free: true\nattn_implementation: flash_attention_2\n' "$dpo" > run.yaml
+for release in 0.24 0.25 1.14 1.15; do echo "== kernel $release"; loss --versions trl=$release; done
+printf '%s\nuse_liger_loss: true\n' "$dpo" > run.yaml
+echo "== a key of its own"
+loss
+echo 'trl==0.20' > requirements.txt
+loss
+)
