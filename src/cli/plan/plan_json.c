@@ -84,6 +84,8 @@ static void concession(json_writer *j, const plim_concession *x) {
   jsonw_i64(j, "saves_bytes", x->saves_bytes);
   jsonw_number(j, "tokens_per_second", x->tokens_per_second);
   jsonw_bool(j, "is_instead_of_offload", x->is_instead);
+  jsonw_string(j, "strategy", plim_knob_value_name(PLIM_KNOB_STRATEGY, x->strategy));
+  jsonw_string(j, "offload", plim_knob_value_name(PLIM_KNOB_OFFLOAD, x->offload));
   jsonw_end(j);
 }
 

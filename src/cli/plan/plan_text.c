@@ -493,10 +493,24 @@ static size_t concession_words(const plim_concession *x, int k, char *text, size
   return used < (int)size ? (size_t)used : size;
 }
 
+// Where it only helps together with another place for the states or the parameters.
+static void sharing_words(const plan_for_card *c, const plim_concession *x, char *text,
+                          size_t size) {
+  const int64_t *own = c->plan.before_choice.at;
+  bool is_other = x->strategy != own[PLIM_KNOB_STRATEGY];
+  *text = 0;
+  if (!x->offload || (!is_other && x->offload == own[PLIM_KNOB_OFFLOAD])) return;
+  snprintf(text, size, ", with %s%s%soffload %s (%s on the host),", is_other ? "strategy " : "",
+           is_other ? plim_knob_value_name(PLIM_KNOB_STRATEGY, x->strategy) : "",
+           is_other ? " and " : "", plim_knob_value_name(PLIM_KNOB_OFFLOAD, x->offload),
+           units_bytes(x->e.p.host_bytes).text);
+}
+
 static void print_concession(const plan_for_card *c, const plim_concession *x) {
   const plim_plan *p = &c->plan;
-  char line[768], tight[PLAN_TIGHT_SIZE], needs[ESTIMATE_NEEDS_SIZE];
+  char line[768], tight[PLAN_TIGHT_SIZE], needs[ESTIMATE_NEEDS_SIZE], sharing[128];
   size_t used = 0;
+  sharing_words(c, x, sharing, sizeof sharing);
   estimate_needs(&x->e, needs, sizeof needs);
   plan_why_tight(c, &x->e, tight, sizeof tight);
   for (int k = 0; k < x->count; k++)
@@ -510,7 +524,9 @@ static void print_concession(const plan_for_card *c, const plim_concession *x) {
   else if (p->rungs.len)
     snprintf(line + used, sizeof line - used, " saves %s (the run then needs %s)",
              units_bytes((uint64_t)x->saves_bytes).text, units_bytes(x->device_bytes).text);
-  else snprintf(line + used, sizeof line - used, " needs %s%s%s", needs, *tight ? "; " : "", tight);
+  else
+    snprintf(line + used, sizeof line - used, "%s needs %s%s%s", sharing, needs, *tight ? "; " : "",
+             tight);
   sentence(line);
 }
 

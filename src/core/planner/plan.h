@@ -150,7 +150,8 @@ typedef struct {
   uint64_t device_bytes; // memory that a card must have for it
   int64_t saves_bytes;   // compared with the plan; negative: it costs memory
   double tokens_per_second;
-  bool is_instead; // replaces what the plan moves to the host
+  bool is_instead;           // replaces what the plan moves to the host
+  int64_t strategy, offload; // with which e is
 } plim_concession;
 
 // Why a faster candidate is not the first rung.

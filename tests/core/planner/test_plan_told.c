@@ -93,6 +93,34 @@ TEST(what_cannot_be_predicted_is_not_said_to_need_too_much) {
   plim_plan_clear(&plan);
 }
 
+// Optimizers with rounded states have no step on the host, which keeps even frozen weights from going there: the exact one
+// fits from there.
+static void finds_exact_optimizer(const char *optimizer, plim_lora lora) {
+  plim_plan_request r = request("llama", "llama-3.1-8b", 1, 1024);
+  plim_plan plan;
+  r.job.recipe.optimizer = plim_optimizer_named(optimizer);
+  r.job.recipe.is_trainer = true;
+  r.job.lora = lora;
+  r.target = plim_target_size(16 * PLIM_GIB);
+  CHECK(make(&r, &plan) && !plan.rungs.len && !plan.is_beyond, "only what changes the result fits");
+  bool is_offered = false;
+  for (size_t i = 0; i < plan.concessions.len; i++) {
+    const plim_concession *x = &plan.concessions.at[i];
+    is_offered |= x->fits && x->knob[0] == PLIM_KNOB_OPTIMIZER && x->offload;
+  }
+  CHECK(is_offered, "%s: an optimizer on the host", optimizer);
+  plim_plan_clear(&plan);
+  r.allowed[PLIM_KNOB_OPTIMIZER] = true;
+  CHECK(make(&r, &plan) && plan.rungs.len, "which then is a plan");
+  plim_plan_clear(&plan);
+}
+
+TEST(an_exact_optimizer_is_offered_where_the_rounded_one_cannot_go_to_the_host) {
+  finds_exact_optimizer("adamw-8bit", (plim_lora){0});
+  finds_exact_optimizer("adamw-torchao-4bit", (plim_lora){0});
+  finds_exact_optimizer("adamw-8bit", (plim_lora){.rank = 16, .targets = PLIM_ALL_LINEAR});
+}
+
 // Whether the rung has the figures that its settings have when they are run by themselves.
 static bool is_run_in_full(const plim_plan_request *r, const plim_rung *x) {
   plim_estimate e;
