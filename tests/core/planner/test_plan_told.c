@@ -100,6 +100,7 @@ static void finds_exact_optimizer(const char *optimizer, plim_lora lora) {
   plim_plan plan;
   r.job.recipe.optimizer = plim_optimizer_named(optimizer);
   r.job.recipe.is_trainer = true;
+  r.job.load = PLIM_LOAD_SHARDED;
   r.job.lora = lora;
   r.target = plim_target_size(16 * PLIM_GIB);
   CHECK(make(&r, &plan) && !plan.rungs.len && !plan.is_beyond, "only what changes the result fits");
