@@ -731,6 +731,37 @@ static const char *text_of(const plim_setting *s) {
   return s && s->value.kind == PLIM_VALUE_TEXT ? s->value.text : "";
 }
 
+// Only alignment-handbook's scripts read these keys (src/alignment/configs.py, and before version 2 its DataArguments).
+static bool is_of_handbook(const project_job *p) {
+  bool has_key =
+      project_job_setting(p, "dataset_mixture", "") || project_job_setting(p, "dataset_mixer", "");
+  for (size_t i = 0; i < p->project.files.len; i++)
+    if (p->project.files.at[i]->settings.format == PLIM_FORMAT_PYTHON) return false;
+  return p->project.dialect == PLIM_DIALECT_TRL && has_key;
+}
+
+// Its scripts/dpo.py passes a second model as reference, with adapters too. DPOTrainer refuses that before 0.28
+// (_prepare_peft_model of TRL 0.19 to 0.27), and uses that model from then on.
+static void fill_handbook_reference(project_job *p, job_args *a) {
+  uint16_t trl = job_release(a, PLIM_LIBRARY_TRL);
+  bool is_refused = trl && trl < PLIM_RELEASE(0, 28) && !is_given(p, "force_use_ref_model");
+  plim_project_knob *rank = &p->project.knobs[PLIM_KNOB_LORA_RANK];
+  if (a->method != PLIM_METHOD_DPO || !is_of_handbook(p)) return;
+  if (a->lora_rank && is_refused)
+    note(p, "stops.reference", NULL,
+         "alignment-handbook's dpo.py passes a reference model, which TRL %s refuses beside "
+         "adapters, so the run stops before it trains; pass ref_model=None there",
+         plim_release_words(trl).text);
+  else if (a->lora_rank && !job_is_typed(a, &a->reference))
+    a->reference = 1 + (int)PLIM_REFERENCE_OWN;
+  if (a->lora_rank || rank->is_fixed) return;
+  rank->is_fixed = true;
+  snprintf(rank->why, sizeof rank->why,
+           is_refused ? "alignment-handbook's dpo.py passes a reference model, which TRL refuses "
+                        "beside adapters"
+                      : "alignment-handbook's dpo.py keeps a reference model beside adapters");
+}
+
 static void fill_method(project_job *p, job_args *a) {
   project_job_fill_tune(p, a);
   plim_project_method found = plim_project_trains(&p->project);
@@ -745,6 +776,7 @@ static void fill_method(project_job *p, job_args *a) {
   a->centres_rewards = found.centres_rewards;
   a->skips_divergence = found.skips_divergence;
   note_trl(p, a, &found);
+  fill_handbook_reference(p, a);
   if (found.loss)
     note(p, "assumed.loss", "loss_type",
          "predicted with loss_type sigmoid; %s differs only by a few numbers per pair, so it needs "

@@ -95,3 +95,19 @@ loss
 echo 'trl==0.20' > requirements.txt
 loss
 )
+(
+part handbook-reference
+# alignment-handbook's dpo.py always passes a reference model (dataset_mixture is its key).
+with() { printf '%s\nuse_peft: true\nlora_r: 16\n' "$dpo" > run.yaml; }
+facts() { $PLIMSOLL plan run.yaml --gpu 24GiB "$@" 2>&1 | tr -s ' \n' ' ' | grep -oE "TRL [0-9.]+ refuses beside adapters|lora_rank will not be changed: [^;]*beside adapters|now: [0-9.]+ GiB" | sort -u; }
+with
+for release in 0.27 0.28; do echo "== adapters, $release"; facts --versions trl=$release; done
+echo "== its own script"
+with
+echo 'from trl import DPOTrainer' > train.py
+sed -i '/dataset_mixture/,/seed/d' run.yaml
+facts --versions trl=0.28
+rm train.py
+printf '%s\n' "$dpo" > run.yaml
+for release in 0.27 0.28; do echo "== all parameters, $release"; facts --versions trl=$release; done
+)
