@@ -740,6 +740,16 @@ static bool is_of_handbook(const project_job *p) {
   return p->project.dialect == PLIM_DIALECT_TRL && has_key;
 }
 
+// Since it asks for TRL 0.19, its ScriptArguments have dataset_mixture alone, and TrlParser refuses keys that no class has.
+static void note_handbook_mixer(project_job *p, const job_args *a) {
+  const plim_setting *s = project_job_setting(p, "dataset_mixer", "");
+  if (!s || !is_of_handbook(p) || job_release(a, PLIM_LIBRARY_TRL) < PLIM_RELEASE(0, 19)) return;
+  note(p, "stops.dataset_mixer", NULL,
+       "alignment-handbook has no dataset_mixer since it asks for TRL 0.19, and TRL's parser "
+       "refuses keys that it does not know, so the run will not start; write dataset_mixture");
+  plim_note_at(&p->notes, p->project.files.at[0]->path, s->line);
+}
+
 // Its scripts/dpo.py passes a second model as reference, with adapters too. DPOTrainer refuses that before 0.28
 // (_prepare_peft_model of TRL 0.19 to 0.27), and uses that model from then on.
 static void fill_handbook_reference(project_job *p, job_args *a) {
@@ -764,6 +774,7 @@ static void fill_handbook_reference(project_job *p, job_args *a) {
 
 static void fill_method(project_job *p, job_args *a) {
   project_job_fill_tune(p, a);
+  note_handbook_mixer(p, a);
   plim_project_method found = plim_project_trains(&p->project);
   if (found.method == PLIM_METHOD_TEXTS || job_is_typed(a, &a->method)) return;
   a->method = (int)found.method;

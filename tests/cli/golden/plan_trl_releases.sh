@@ -110,4 +110,9 @@ facts --versions trl=0.28
 rm train.py
 printf '%s\n' "$dpo" > run.yaml
 for release in 0.27 0.28; do echo "== all parameters, $release"; facts --versions trl=$release; done
+echo "== a key that it had before"
+printf '%s\n' "${dpo/dataset_mixture:/dataset_mixer:}" > run.yaml
+$PLIMSOLL check run.yaml --gpu 24GiB --effective-batch 1 2>/dev/null | grep -c dataset_mixer
+echo 'trl>=0.19.1' > requirements.txt
+$PLIMSOLL check run.yaml --gpu 24GiB | grep -A5 dataset_mixer
 )
