@@ -347,7 +347,7 @@ static void report_evaluation(check *c) {
               "compute_metrics keeps the logits of all batches on the GPU; eval_accumulation_steps"
               " moves them to the host");
   int64_t most = is_too_large ? job_evaluation_largest(&v, e) : c->request.job.recipe.batch;
-  if (v.logits_bytes && most) check_fix(f, "%s: %lld", v.key, (long long)most);
+  if (v.logits_bytes && most && most < v.batch) check_fix(f, "%s: %lld", v.key, (long long)most);
 }
 
 // Notes that are a check of their own, or a finding about the machine.

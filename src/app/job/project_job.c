@@ -637,15 +637,54 @@ static void fill_list(const job_args *a, plim_known_text value, const char **out
 // Of ORPO, CPO and SimPO (trl/experimental/{orpo,cpo}).
 #define KEEPS_ALL "; every version of TRL keeps all logits in memory"
 
+// Of DPO and KTO (dpo_trainer.py and kto_trainer.py of TRL 0.19 to 1.16): use_liger_loss, which 0.28 no longer has, and
+// use_liger_kernel from 0.25 on turned on Liger's own loss; from 1.15 on, Liger only replaces modules.
+static bool fuses_preferences(const project_job *p, const job_args *a,
+                              const plim_project_method *found, uint16_t trl) {
+  bool is_trl = p->project.dialect == PLIM_DIALECT_TRL || p->project.dialect == PLIM_DIALECT_HF;
+  bool has_reference =
+      plim_method_has_reference(found->method) && !plim_method_is_of_factory(found->method);
+  if (!is_trl || !has_reference || job_is_typed(a, &a->loss)) return false;
+  bool has_loss = trl < PLIM_RELEASE(0, 28) && is_given(p, "use_liger_loss");
+  bool has_kernel =
+      trl >= PLIM_RELEASE(0, 25) && trl < PLIM_RELEASE(1, 15) && is(p->run.liger, "on");
+  return trl && (has_loss || has_kernel);
+}
+
+static void note_fused_preferences(project_job *p, const job_args *a,
+                                   const plim_project_method *found, uint16_t trl) {
+  if (!fuses_preferences(p, a, found, trl)) return;
+  note(p, "unmodelled.liger_preferences", "chunked_loss",
+       "in TRL %s, %s turns on Liger's own loss for %s, which never has all logits at once; it is "
+       "predicted with all of them, so the run needs less memory than predicted",
+       plim_release_words(trl).text,
+       is_given(p, "use_liger_loss") ? "use_liger_loss" : "use_liger_kernel",
+       job_method_name(found->method));
+  plim_note_errs_high(&p->notes);
+}
+
+// DPOTrainer flattens the batch before 1.0 and ignores the key since then.
+static void note_padding_free(project_job *p, const plim_project_method *found, uint16_t trl) {
+  if (found->method != PLIM_METHOD_DPO || !trl || trl >= PLIM_RELEASE(1, 0)) return;
+  if (p->project.dialect == PLIM_DIALECT_AXOLOTL || !is_given(p, "padding_free")) return;
+  note(p, "unmodelled.padding_free", NULL,
+       "padding_free: a batch without padding is not modelled; if the answers are not equally "
+       "long, the run needs less memory than predicted");
+}
+
 // The project says which TRL it has; others than those two were not measured.
-static void note_known_trl(project_job *p, const plim_project_method *found, uint16_t trl) {
+static void note_known_trl(project_job *p, const job_args *a, const plim_project_method *found,
+                           uint16_t trl) {
   uint16_t first =
       plim_method_has_reference(found->method) ? PLIM_RELEASE(1, 15) : PLIM_RELEASE(1, 14);
   uint16_t measured = trl < first ? PLIM_RELEASE(1, 9) : PLIM_RELEASE(1, 16);
+  note_fused_preferences(p, a, found, trl);
+  note_padding_free(p, found, trl);
   if (trl == measured) return;
   const char *logits = !plim_method_has_reference(found->method) ? KEEPS_ALL
-                       : trl < first ? "; both keep all logits in memory"
-                                     : "";
+                       : trl < first && !fuses_preferences(p, a, found, trl)
+                           ? "; both keep all logits in memory"
+                           : "";
   note(p, "assumed.trl", NULL, "%s in TRL %s is predicted as in %s%s",
        job_method_name(found->method), plim_release_words(trl).text,
        plim_release_words(measured).text, logits);
@@ -665,7 +704,7 @@ static void note_trl(project_job *p, const job_args *a, const plim_project_metho
   else if (found->method == PLIM_METHOD_PRM)
     note(p, "assumed.trl", NULL,
          "predicted as a process reward model with the PRMTrainer of TRL before 1.14");
-  else if (trl) note_known_trl(p, found, trl);
+  else if (trl) note_known_trl(p, a, found, trl);
   else if (found->holds_logits)
     note(p, "assumed.trl", NULL, "assuming TRL 1.9 for %s, %s; %s", name,
          p->project.dialect == PLIM_DIALECT_AXOLOTL
@@ -685,14 +724,57 @@ static void note_trl(project_job *p, const job_args *a, const plim_project_metho
          "that "
          "with --loss full)",
          name);
+  if (!trl && found->holds_logits) note_fused_preferences(p, a, found, PLIM_RELEASE(1, 9));
 }
 
 static const char *text_of(const plim_setting *s) {
   return s && s->value.kind == PLIM_VALUE_TEXT ? s->value.text : "";
 }
 
+// Only alignment-handbook's scripts read these keys (src/alignment/configs.py, and before version 2 its DataArguments).
+static bool is_of_handbook(const project_job *p) {
+  bool has_key =
+      project_job_setting(p, "dataset_mixture", "") || project_job_setting(p, "dataset_mixer", "");
+  for (size_t i = 0; i < p->project.files.len; i++)
+    if (p->project.files.at[i]->settings.format == PLIM_FORMAT_PYTHON) return false;
+  return p->project.dialect == PLIM_DIALECT_TRL && has_key;
+}
+
+// Since it asks for TRL 0.19, its ScriptArguments have dataset_mixture alone, and TrlParser refuses keys that no class has.
+static void note_handbook_mixer(project_job *p, const job_args *a) {
+  const plim_setting *s = project_job_setting(p, "dataset_mixer", "");
+  if (!s || !is_of_handbook(p) || job_release(a, PLIM_LIBRARY_TRL) < PLIM_RELEASE(0, 19)) return;
+  note(p, "stops.dataset_mixer", NULL,
+       "alignment-handbook has no dataset_mixer since it asks for TRL 0.19, and TRL's parser "
+       "refuses keys that it does not know, so the run will not start; write dataset_mixture");
+  plim_note_at(&p->notes, p->project.files.at[0]->path, s->line);
+}
+
+// Its scripts/dpo.py passes a second model as reference, with adapters too. DPOTrainer refuses that before 0.28
+// (_prepare_peft_model of TRL 0.19 to 0.27), and uses that model from then on.
+static void fill_handbook_reference(project_job *p, job_args *a) {
+  uint16_t trl = job_release(a, PLIM_LIBRARY_TRL);
+  bool is_refused = trl && trl < PLIM_RELEASE(0, 28) && !is_given(p, "force_use_ref_model");
+  plim_project_knob *rank = &p->project.knobs[PLIM_KNOB_LORA_RANK];
+  if (a->method != PLIM_METHOD_DPO || !is_of_handbook(p)) return;
+  if (a->lora_rank && is_refused)
+    note(p, "stops.reference", NULL,
+         "alignment-handbook's dpo.py passes a reference model, which TRL %s refuses beside "
+         "adapters, so the run stops before it trains; pass ref_model=None there",
+         plim_release_words(trl).text);
+  else if (a->lora_rank && !job_is_typed(a, &a->reference))
+    a->reference = 1 + (int)PLIM_REFERENCE_OWN;
+  if (a->lora_rank || rank->is_fixed) return;
+  rank->is_fixed = true;
+  snprintf(rank->why, sizeof rank->why,
+           is_refused ? "alignment-handbook's dpo.py passes a reference model, which TRL refuses "
+                        "beside adapters"
+                      : "alignment-handbook's dpo.py keeps a reference model beside adapters");
+}
+
 static void fill_method(project_job *p, job_args *a) {
   project_job_fill_tune(p, a);
+  note_handbook_mixer(p, a);
   plim_project_method found = plim_project_trains(&p->project);
   if (found.method == PLIM_METHOD_TEXTS || job_is_typed(a, &a->method)) return;
   a->method = (int)found.method;
@@ -705,6 +787,7 @@ static void fill_method(project_job *p, job_args *a) {
   a->centres_rewards = found.centres_rewards;
   a->skips_divergence = found.skips_divergence;
   note_trl(p, a, &found);
+  fill_handbook_reference(p, a);
   if (found.loss)
     note(p, "assumed.loss", "loss_type",
          "predicted with loss_type sigmoid; %s differs only by a few numbers per pair, so it needs "

@@ -395,6 +395,28 @@ static plim_err add_kernels(const maker *m) {
                          "set in your Axolotl file, because its LoRA kernels %s", why);
 }
 
+// A run that trains and then stops in its first evaluation is no plan. The batch of evaluation may also follow the micro
+// batch that the plan changes.
+static plim_err add_evaluation(const maker *m) {
+  if (!m->r->files) return PLIM_OK;
+  plim_job job = plim_choice_job(&m->c->asked, planned(m));
+  const plim_estimate *e = &m->c->plan.rungs.at[0].e;
+  job_evaluation v = project_job_evaluation(m->r->files, &job);
+  bool matters = v.logits_bytes && job_evaluation_matters(&v, &job) && e->has_verdict;
+  if (!matters || job_evaluation_bytes(&v, e) <= e->budget_bytes) return PLIM_OK;
+  int64_t most = job_evaluation_largest(&v, e);
+  char place[160] = "";
+  if (v.line) snprintf(place, sizeof place, "%.120s:%d: ", v.file, v.line);
+  if (!most)
+    return manual_step_add(m->out, "setting", PLIM_KNOBS, NULL, m->error,
+                           "%sturn evaluation off, or shorten its texts: the logits of one sample "
+                           "of %lld tokens do not fit beside the model",
+                           place, (long long)v.length);
+  return manual_step_add(m->out, "setting", PLIM_KNOBS, NULL, m->error,
+                         "%sset %s to %lld or less: evaluation with a batch of %lld does not fit",
+                         place, v.key, (long long)most, (long long)v.batch);
+}
+
 // ---- what stops the run -----------------------------------------------------------------------------
 
 // What the framework refuses in the files as the plan leaves them.
@@ -486,6 +508,7 @@ plim_err manual_steps_of(const plan_result *r, const plan_for_card *c, size_t ru
   if (!err) err = add_environment(&m);
   if (!err) err = add_settings(&m);
   if (!err) err = add_kernels(&m);
+  if (!err) err = add_evaluation(&m);
   if (!err) err = add_all_stops(&m);
   if (!err) err = add_version(&m);
   if (!err) err = plan_launch_steps(r, &from_rung, edits, out, error);

@@ -88,6 +88,8 @@ static void concession(json_writer *j, const plim_concession *x) {
   jsonw_i64(j, "saves_bytes", x->saves_bytes);
   jsonw_number(j, "tokens_per_second", x->tokens_per_second);
   jsonw_bool(j, "is_instead_of_offload", x->is_instead);
+  jsonw_string(j, "strategy", plim_knob_value_name(PLIM_KNOB_STRATEGY, x->strategy));
+  jsonw_string(j, "offload", plim_knob_value_name(PLIM_KNOB_OFFLOAD, x->offload));
   jsonw_end(j);
 }
 
@@ -357,6 +359,15 @@ static void members(json_writer *j, const plan_result *r, const plan_for_card *c
   rung_or_null(j, "own_sharding", r, c, &p->own_sharding);
   if (p->rungs.len) jsonw_null(j, "smallest");
   else rung_or_null(j, "smallest", r, c, &p->smallest);
+  jsonw_array(j, "untried"); // what cannot be predicted yet and may need less memory
+  for (size_t i = 0; !p->rungs.len && i < p->untried_count; i++) {
+    jsonw_object(j, NULL);
+    jsonw_string(j, "setting", p->untried[i].setting);
+    jsonw_string(j, "why", p->untried[i].why);
+    jsonw_bool(j, "concedes", p->untried[i].concedes);
+    jsonw_end(j);
+  }
+  jsonw_end(j);
   jsonw_array(j, "ladder");
   for (size_t i = 0; i < p->rungs.len; i++) rung(j, NULL, r, c, &p->rungs.at[i]);
   jsonw_end(j);

@@ -114,6 +114,27 @@ static bool is_any_allowed(const plim_plan_request *r) {
   return false;
 }
 
+static bool may_be_told(const plim_plan *p, const plim_untried *x) {
+  return !x->concedes || p->is_beyond;
+}
+
+static bool has_untried(const plim_plan *p) {
+  for (size_t i = 0; i < p->untried_count; i++)
+    if (may_be_told(p, &p->untried[i])) return true;
+  return false;
+}
+
+static void print_untried(const plim_plan *p) {
+  char line[320];
+  for (size_t i = 0; i < p->untried_count; i++) {
+    const plim_untried *x = &p->untried[i];
+    if (!may_be_told(p, x)) continue;
+    snprintf(line, sizeof line, "not tried: %s, which may need less memory, because %s", x->setting,
+             x->why);
+    sentence(line);
+  }
+}
+
 static void print_nothing_fits(const plan_for_card *c) {
   const plim_plan *p = &c->plan;
   char line[640], tight[PLAN_TIGHT_SIZE], loading[ESTIMATE_LOADING_SIZE];
@@ -132,11 +153,15 @@ static void print_nothing_fits(const plan_for_card *c) {
     estimate_needs(&p->least.e, needs, sizeof needs);
   }
   snprintf(line, sizeof line, "%s%s %s: the smallest of %zu candidates needs %s%s%s%s%s",
-           p->is_tight ? "NO SAFE PLAN" : "NOTHING FITS", c->errs_high ? " as predicted," : "", how,
-           p->tried, needs, without, *tight ? "; " : "", tight,
+           p->is_tight ? "NO SAFE PLAN" : "NOTHING FITS",
+           c->errs_high     ? " as predicted,"
+           : has_untried(p) ? " of what can be predicted,"
+                            : "",
+           how, p->tried, needs, without, *tight ? "; " : "", tight,
            c->errs_high ? "; but the run needs less than predicted (see the notes), so it may fit"
                         : "");
   sentence(line);
+  print_untried(p);
   estimate_loading(e, &job, c->request.load_help, loading, sizeof loading);
   if (!*loading) return;
   plan_list_settings(&p->before_choice, &p->smallest.choice, needs, sizeof needs);
@@ -451,10 +476,24 @@ static size_t concession_words(const plim_concession *x, int k, char *text, size
   return used < (int)size ? (size_t)used : size;
 }
 
+// Where it only helps together with another place for the states or the parameters.
+static void sharing_words(const plan_for_card *c, const plim_concession *x, char *text,
+                          size_t size) {
+  const int64_t *own = c->plan.before_choice.at;
+  bool is_other = x->strategy != own[PLIM_KNOB_STRATEGY];
+  *text = 0;
+  if (!x->offload || (!is_other && x->offload == own[PLIM_KNOB_OFFLOAD])) return;
+  snprintf(text, size, ", with %s%s%soffload %s (%s on the host),", is_other ? "strategy " : "",
+           is_other ? plim_knob_value_name(PLIM_KNOB_STRATEGY, x->strategy) : "",
+           is_other ? " and " : "", plim_knob_value_name(PLIM_KNOB_OFFLOAD, x->offload),
+           units_bytes(x->e.p.host_bytes).text);
+}
+
 static void print_concession(const plan_for_card *c, const plim_concession *x) {
   const plim_plan *p = &c->plan;
-  char line[768], tight[PLAN_TIGHT_SIZE], needs[ESTIMATE_NEEDS_SIZE];
+  char line[768], tight[PLAN_TIGHT_SIZE], needs[ESTIMATE_NEEDS_SIZE], sharing[128];
   size_t used = 0;
+  sharing_words(c, x, sharing, sizeof sharing);
   estimate_needs(&x->e, needs, sizeof needs);
   plan_why_tight(c, &x->e, tight, sizeof tight);
   for (int k = 0; k < x->count; k++)
@@ -468,7 +507,9 @@ static void print_concession(const plan_for_card *c, const plim_concession *x) {
   else if (p->rungs.len)
     snprintf(line + used, sizeof line - used, " saves %s (the run then needs %s)",
              units_bytes((uint64_t)x->saves_bytes).text, units_bytes(x->device_bytes).text);
-  else snprintf(line + used, sizeof line - used, " needs %s%s%s", needs, *tight ? "; " : "", tight);
+  else
+    snprintf(line + used, sizeof line - used, "%s needs %s%s%s", sharing, needs, *tight ? "; " : "",
+             tight);
   sentence(line);
 }
 

@@ -330,6 +330,11 @@ plim_err plim_model_config_read(const char *path, plim_model_source *out, plim_e
   return PLIM_OK;
 }
 
+static bool ends_in(const char *text, const char *end) {
+  size_t length = strlen(text), tail = strlen(end);
+  return length >= tail && strcasecmp(text + length - tail, end) == 0;
+}
+
 // `what` may be another name of the model: that of a fine-tuned one.
 static plim_err from_catalogue(const char *what, const plim_catalogue_model *model,
                                plim_model_source *out, plim_error *error) {
@@ -339,6 +344,11 @@ static plim_err from_catalogue(const char *what, const plim_catalogue_model *mod
     snprintf(out->note, sizeof out->note,
              "not every size of %.64s is confirmed: give its config.json to be sure",
              strchr(what, '/') ? what : model->id);
+  if (ends_in(what, "-lora") || ends_in(what, "-qlora"))
+    snprintf(out->note, sizeof out->note,
+             "%.80s has adapters of %.64s: those are loaded with it and not counted, so the run "
+             "needs a little more memory than predicted",
+             what, model->id);
   if (model->stored) {
     snprintf(out->quantization, sizeof out->quantization, "%s", model->stored);
     out->quantized_bits = 8;

@@ -36,3 +36,13 @@ part more-than-the-plan
 printf '%s\nadapter: lora\nlora_r: 8\nlora_target_linear: true\neval_batch_size: 8\n' "${base/size: 2/size: 8}" > run.yaml
 show --fix chunked_loss=0 --fix micro_batch=2
 )
+(
+# The batch of evaluation follows the micro batch that the plan changes, and would not fit.
+part follows-the-plan
+printf '%s\nadapter: lora\nlora_r: 8\nlora_target_linear: true\n' "${base/size: 2/size: 1}" > run.yaml
+steps() { $PLIMSOLL plan run.yaml "$@" 2>&1 | sed -n '/^to do by hand/,/^changes to/p'; }
+steps --gpu 8GiB --fix liger=on --fix micro_batch=4 --effective-batch 4
+steps --gpu 8GiB --fix liger=on --fix micro_batch=1 --effective-batch 4
+sed -i 's/2048/32768/' run.yaml
+steps --gpu 12GiB --fix liger=on
+)

@@ -83,3 +83,36 @@ for release in 14 15; do
   echo "5.$release: $($PLIMSOLL check run.yaml --gpu 24GiB | grep -c 'removed in transformers 5.15: warmup_ratio')"
 done
 )
+(
+part dpo-liger-loss
+# Liger's own loss for preferences: by a key of its own before 0.28, by use_liger_kernel from 0.25 to 1.14.
+loss() { $PLIMSOLL plan run.yaml --gpu 24GiB "$@" 2>&1 | tr -s ' \n' ' ' | grep -oE "in TRL [0-9.]+, use_liger_[a-z]+ turns|keep all logits|padding_free: a batch|TRL has no use_liger_loss" | sort -u; }
+printf '%s\nuse_liger_kernel: true\npadding_free: true\nattn_implementation: flash_attention_2\n' "$dpo" > run.yaml
+for release in 0.24 0.25 1.14 1.15; do echo "== kernel $release"; loss --versions trl=$release; done
+printf '%s\nuse_liger_loss: true\n' "$dpo" > run.yaml
+echo "== a key of its own"
+loss
+echo 'trl==0.20' > requirements.txt
+loss
+)
+(
+part handbook-reference
+# alignment-handbook's dpo.py always passes a reference model (dataset_mixture is its key).
+with() { printf '%s\nuse_peft: true\nlora_r: 16\n' "$dpo" > run.yaml; }
+facts() { $PLIMSOLL plan run.yaml --gpu 24GiB "$@" 2>&1 | tr -s ' \n' ' ' | grep -oE "TRL [0-9.]+ refuses beside adapters|lora_rank will not be changed: [^;]*beside adapters|now: [0-9.]+ GiB" | sort -u; }
+with
+for release in 0.27 0.28; do echo "== adapters, $release"; facts --versions trl=$release; done
+echo "== its own script"
+with
+echo 'from trl import DPOTrainer' > train.py
+sed -i '/dataset_mixture/,/seed/d' run.yaml
+facts --versions trl=0.28
+rm train.py
+printf '%s\n' "$dpo" > run.yaml
+for release in 0.27 0.28; do echo "== all parameters, $release"; facts --versions trl=$release; done
+echo "== a key that it had before"
+printf '%s\n' "${dpo/dataset_mixture:/dataset_mixer:}" > run.yaml
+$PLIMSOLL check run.yaml --gpu 24GiB --effective-batch 1 2>/dev/null | grep -c dataset_mixer
+echo 'trl>=0.19.1' > requirements.txt
+$PLIMSOLL check run.yaml --gpu 24GiB | grep -A5 dataset_mixer
+)

@@ -84,6 +84,14 @@ TEST(the_note_names_the_assumed_model) {
   CHECK(!strstr(error.hint, "download"), "a folder: %s", error.hint);
 }
 
+TEST(the_note_names_adapters_that_the_checkpoint_has) {
+  plim_model_source source;
+  CHECK(!plim_model_find("alignment-handbook/zephyr-7b-sft-qlora", &source, NULL), "known");
+  CHECK(strstr(source.note, "has adapters of mistralai/Mistral-7B-v0.1"), "%s", source.note);
+  CHECK(!plim_model_find("alignment-handbook/zephyr-7b-sft-full", &source, NULL) && !*source.note,
+        "%s", source.note);
+}
+
 TEST(the_note_says_what_is_not_confirmed) {
   plim_model_source source;
   plim_error error = {0};
