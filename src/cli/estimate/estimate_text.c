@@ -69,8 +69,7 @@ static void print_misfit(const estimate_result *r) {
   bool errs_high = plim_notes_err_high(&r->request.notes);
   snprintf(text, sizeof text, "%sneeds %s; %s%s%s", errs_high ? "as predicted: " : "", needs,
            available, short_by,
-           errs_high ? "; but the run needs less than predicted (see the notes), so it may fit"
-                     : "");
+           errs_high ? "; but the run may need less than predicted (see the notes)" : "");
   term_print(stdout, TERM_RED, "DOES NOT FIT");
   printf("  ");
   term_say(stdout, text, 14, 14);

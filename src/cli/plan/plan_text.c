@@ -151,8 +151,7 @@ static void print_nothing_fits(const plan_for_card *c) {
   snprintf(line, sizeof line, "%s%s %s: the smallest of %zu candidates needs %s%s%s%s%s",
            p->is_tight ? "NO SAFE PLAN" : "NOTHING FITS", c->errs_high ? " as predicted," : "", how,
            p->tried, needs, without, *tight ? "; " : "", tight,
-           c->errs_high ? "; but the run needs less than predicted (see the notes), so it may fit"
-                        : "");
+           c->errs_high ? "; but the run may need less than predicted (see the notes)" : "");
   sentence(line);
   estimate_loading(e, &job, c->request.load_help, loading, sizeof loading);
   if (!*loading) return;
@@ -223,7 +222,7 @@ static void print_verdict(const plan_for_card *c) {
   bool is_sure = now->has_verdict && !*tight;
   if (now->has_verdict && !now->fits)
     snprintf(line, sizeof line, "%sneeds %s: DOES NOT FIT%s", start, needs,
-             c->errs_high ? " as predicted, but the run needs less (see the notes)" : "");
+             c->errs_high ? " as predicted, but the run may need less (see the notes)" : "");
   else
     snprintf(line, sizeof line, "%s%s%s%s, %s per step%s%s", start,
              units_bytes(now->device_bytes).text, is_sure ? ": " : "",

@@ -66,7 +66,7 @@ kd_loss:
   _component_: torchtune.modules.loss.ForwardKLWithChunkedOutputLoss
 dtype: bf16
 YAML
-$PLIMSOLL plan student.yaml --gpu 24GiB | grep -E '^     tune|in this comment'
+$PLIMSOLL plan student.yaml --gpu 24GiB | grep -E '^     tune|in a comment'
 echo "== the command for DPO on several GPUs"
 $PLIMSOLL plan dpo.yaml --gpu 24GiB | grep -E '^(planned|plimsoll)'
 $PLIMSOLL estimate $($PLIMSOLL plan dpo.yaml --gpu 24GiB | grep -E '^plimsoll estimate' | cut -d' ' -f3-) | grep -E '^FITS'

@@ -170,7 +170,7 @@ SAID = [
     ("lfm2.yaml", "base_model: LiquidAI/LFM2-350M\nmicro_batch_size: 1\nsequence_len: 512\n",
      "causal-conv1d not installed (with it, Axolotl stops with an ImportError)"),
     ("llama_factory.yaml", "fp8: true\n", "precision fp8 is not modelled: predicted with bf16"),
-    ("llama_factory.yaml", "# accelerate launch --config_file fsdp.yaml src/train.py x.yaml\n", "in this comment uses fsdp.yaml, which is not read"),
+    ("llama_factory.yaml", "# accelerate launch --config_file fsdp.yaml src/train.py x.yaml\n", "in a comment uses fsdp.yaml, which is not read"),
     ("axolotl.yaml", "adapter: lora\nlora_r: 8\nlora_target_linear: true\nunfrozen_parameters:\n  - ^lm_head.*\n", "so Axolotl freezes the adapters too and trains nothing"),
     ("go.sh", "python run_clm.py --model_name_or_path Qwen/Qwen2.5-0.5B --do_train --per_device_train_batch_size 1 --frob 3\n",
      "not understood, so not counted: --frob."),
