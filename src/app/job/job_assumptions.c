@@ -53,6 +53,11 @@ void job_note_packed_length(job_request *r) {
                    (long long)r->job.recipe.length);
 }
 
+void job_note_filled_batches(const char *what, job_request *r) {
+  plim_note_reword(&r->notes, "assumes.lengths", "%s %lld tokens (micro batch x sequence length)",
+                   what, (long long)(r->job.recipe.batch * r->job.recipe.length));
+}
+
 void job_note_packed_rows(job_request *r) {
   plim_note_reword(&r->notes, "assumes.lengths",
                    "samples are packed to rows of %lld tokens (micro batch x sequence length), "

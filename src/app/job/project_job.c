@@ -561,7 +561,8 @@ static void fill_sent_activations(project_job *p, job_args *a) {
 
 static void fill_strategy(project_job *p, job_args *a) {
   plim_known_text strategy = p->run.strategy;
-  bool is_open = leaves_version_open(p);
+  uint16_t release = job_release(a, PLIM_LIBRARY_TRANSFORMERS); // 0: not known
+  bool is_open = leaves_version_open(p) && (!release || release >= PLIM_RELEASE(5, 0));
   a->is_fsdp_1 = is(strategy, "fsdp") && !is_open;
   if (is(strategy, "fsdp")) strategy.text = "fsdp2";
   if (is_open && !job_is_typed(a, &a->strategy))

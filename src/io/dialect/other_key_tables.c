@@ -208,7 +208,12 @@ static const plim_other_key llama_factory[] = {
   EITHER("use_hyper_parallel hyper_parallel_args*", "HyperParallel"),
   EITHER("mixed_precision", "this precision of Megatron"),
 
-  READ("Megatron's keys", "use_mca pipeline_model_parallel_size expert_model_parallel_size sequence_parallel moe_grouped_gemm moe_token_dispatcher_type overlap_param_gather overlap_grad_reduce bias_activation_fusion apply_rope_fusion expert_tensor_parallel_size virtual_pipeline_model_parallel_size recompute_* swiglu distributed_optimizer"),
+  EITHER("hyper_parallel_cp_size", "HyperParallel's context parallelism", OFF "1"),
+  // Trainer's own keys, which LLaMA-Factory's TrainingArguments have too.
+  LESS("gradient_checkpointing", "checkpointing by Trainer, which it turns on beside disable_gradient_checkpointing,", ONLY "true", TOGETHER_WITH "disable_gradient_checkpointing=true"),
+  FREE("LLaMA-Factory checkpoints unless disable_gradient_checkpointing is set", "gradient_checkpointing"),
+  LESS("use_liger_kernel", "Liger-Kernel, which Trainer turns on,"),
+  READ("Megatron's keys", "use_megatron_bridge megatron_bridge_args* megatron_pretrained_checkpoint extra_config* account_for_*_in_pipeline_split masked_softmax_fusion cross_entropy_loss_fusion use_mca pipeline_model_parallel_size expert_model_parallel_size sequence_parallel moe_grouped_gemm moe_token_dispatcher_type overlap_param_gather overlap_grad_reduce bias_activation_fusion apply_rope_fusion expert_tensor_parallel_size virtual_pipeline_model_parallel_size recompute_* swiglu distributed_optimizer"),
   READ("project_job_ecosystem.c", "upcast_layernorm pure_bf16"),
   READ("project_job_trained.c", "freeze_trainable_* freeze_extra_modules use_llama_pro"),
 
@@ -217,11 +222,11 @@ static const plim_other_key llama_factory[] = {
   // default (hparams/finetuning_args.py), so the tower keeps nothing for a backward pass.
   LITTLE("image_max_pixels video_max_pixels video_maxlen", "the forward pass of the part that sees images, whose tokens count in cutoff_len,"),
   FREE("it only matters with images", "image_* video_* crop_to_patches use_audio_in_video audio_sampling_rate freeze_vision_tower freeze_multi_modal_projector freeze_language_model"),
-  FREE(EVALUATES, "val_size eval_on_each_dataset eval_num_beams compute_accuracy early_stopping_steps task* lang n_shot save_dir download_mode"),
+  FREE(EVALUATES, "val_size eval_on_each_dataset eval_num_beams compute_accuracy early_stopping_steps batch_size task* lang n_shot save_dir download_mode"),
   FREE(LEARNING, "loraplus_* use_rslora asft_alpha eaft_alpha galore_* apollo_* badam_* oft_* module_dropout"),
   FREE("adapters have the same size however they start", "pissa_* adapter_folder create_new_adapter"),
   FREE(WITH_RL, "pref_* dpo_* kto_* simpo_* ppo_* ref_model* reward_model* ld_alpha"),
-  FREE("it is used when generating", "do_sample temperature top_p top_k num_beams max_new_tokens repetition_penalty length_penalty skip_special_tokens infer_* vllm_* sglang_* use_kv_cache export_*"),
+  FREE("it is used when generating", "do_sample temperature top_p top_k num_beams max_new_tokens repetition_penalty length_penalty skip_special_tokens max_length infer_* vllm_* sglang_* use_kv_cache export_*"),
   FREE(LOGS, "plot_loss use_swanlab swanlab_* overwrite_output_dir include_effective_tokens_per_second print_param_status profiler_* profile_modules kt_* hf_hub_token ms_hub_token om_hub_token export_hf_on_finish calculate_per_token_loss"),
   FREE("it loads and names the model", "quantization_method quantization_type model_revision cache_dir use_fast_tokenizer trust_remote_code rope_scaling low_cpu_mem_usage offload_folder train_from_scratch device_map compute_dtype model_max_length"),
   READ("project_job_ecosystem.c: with adapters, the embedding and the head are trained", "resize_vocab add_tokens add_special_tokens new_special_tokens_config"),
