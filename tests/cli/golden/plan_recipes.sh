@@ -32,9 +32,11 @@ enable_activation_checkpointing: True
 YAML
 echo "== offload of parameters is written"
 $PLIMSOLL plan full.yaml --gpu 24GiB | grep -E '^(note|planned|offload|[0-9]\. |[-+][^-+]|     tune)'
-echo "== ac_mode replaces checkpoints"
+echo "== ac_mode turns checkpoints off, or replaces them where they are off"
 printf "ac_mode: 'selective'\nac_option: 2\n" >> full.yaml
 $PLIMSOLL plan full.yaml --gpu 80GiB | grep -E -A3 'ac_mode|^now'
+sed -i 's/^enable_activation_checkpointing: True/enable_activation_checkpointing: False/' full.yaml
+$PLIMSOLL plan full.yaml --gpu 80GiB | grep -E 'ac_mode|select|^now'
 cat > dpo.yaml <<'YAML'
 # tune run --nproc_per_node 2 lora_dpo_distributed --config dpo.yaml
 model:

@@ -62,7 +62,7 @@ static const rule rules[] = {
     {TUNE, "optimizer_in_bwd", 0, PLIM_KNOB_ACCUMULATE,
      "must be 1 when the optimizer steps during backward"},
     {TUNE, "ac_mode", 0, PLIM_KNOB_CHECKPOINT,
-     "torchtune ignores enable_activation_checkpointing while ac_mode is set"},
+     "while ac_mode is set, enable_activation_checkpointing: true turns all checkpoints off"},
 
     // recipes/qat_distributed.py trains all parameters; QATLoRALinear (modules/peft/lora.py) takes plain weights alone.
     {TUNE, "quantizer._component_", 0, PLIM_KNOB_LORA_RANK,
