@@ -156,10 +156,14 @@ static void print_assumed(const check *c, size_t unknown, char *text, size_t siz
   else snprintf(text, size, "%s", decisive[unknown].name);
 }
 
-// The notes say why it needs less.
+// Whether any of the notes is marked so. They say why.
+static bool any_marked(const check *c, bool (*is_marked)(const plim_notes *)) {
+  return is_marked(&c->files.project.notes) || is_marked(&c->files.notes) ||
+         is_marked(&c->request.notes);
+}
+
 static bool errs_high(const check *c) {
-  return plim_notes_err_high(&c->files.project.notes) || plim_notes_err_high(&c->files.notes) ||
-         plim_notes_err_high(&c->request.notes);
+  return any_marked(c, plim_notes_err_high) || any_marked(c, plim_notes_err_either);
 }
 
 static void explain_failure(const plim_estimate *e, check_finding *f) {
@@ -289,7 +293,7 @@ static void report_tight(check *c) {
 static void report_fits(check *c) {
   const plim_estimate *e = &c->estimate;
   char card[136], more[96] = "";
-  bool errs_low = plim_notes_err_low(&c->files.notes) || plim_notes_err_low(&c->request.notes);
+  bool errs_low = any_marked(c, plim_notes_err_low) || any_marked(c, plim_notes_err_either);
   print_card(c, card, sizeof card);
   if (errs_low)
     snprintf(more, sizeof more, " if what is not modelled (see the notes) needs at most %s",

@@ -42,6 +42,7 @@ static void fill_megatron(project_job *p, job_args *a) {
        a->amp && is_shared && !a->lora_rank
            ? ". Not included: 2 bytes per parameter for float32 gradients"
            : "");
+  plim_note_errs_either(&p->notes);
 }
 
 // LLaMA-Factory converts no parameters under ZeRO 3 (model/adapter.py, init_adapter).

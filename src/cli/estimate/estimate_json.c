@@ -102,8 +102,10 @@ void estimate_print_json(const estimate_result *r) {
   jsonw_string_or_null(&j, "gpu", r->request.card);
   estimate_json_versions(&j, r->args, &r->request.job.versions);
   estimate_json_members(&j, &r->e);
-  jsonw_bool(&j, "errs_low", plim_notes_err_low(&r->request.notes));
-  jsonw_bool(&j, "errs_high", plim_notes_err_high(&r->request.notes));
+  const plim_notes *notes = &r->request.notes;
+  bool errs_either = plim_notes_err_either(notes);
+  jsonw_bool(&j, "errs_low", errs_either || plim_notes_err_low(notes));
+  jsonw_bool(&j, "errs_high", errs_either || plim_notes_err_high(notes));
   jsonw_array(&j, "notes");
   notes_write(&j, &r->request.notes);
   jsonw_end(&j);

@@ -164,7 +164,7 @@ static void print_nothing_fits(const plan_for_card *c) {
 static const char *fits_text(const plan_for_card *c, const plim_estimate *e, char *text,
                              size_t size) {
   uint64_t budget = e->budget_bytes;
-  if (!c->asked.errs_low || budget == PLIM_UNKNOWN || budget < e->device_bytes) return "FITS";
+  if (!c->errs_low || budget == PLIM_UNKNOWN || budget < e->device_bytes) return "FITS";
   snprintf(text, size, "FITS if what is not modelled (see the notes) needs at most %s",
            units_bytes(budget - e->device_bytes).text);
   return text;

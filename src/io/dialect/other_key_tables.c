@@ -241,6 +241,8 @@ static const plim_other_key llama_factory_v1[] = {
   REFUSED("peft_config.name", "this kind of adapter", ONLY "oft ia3 prefix* prompt*"),
   READ("project_job_trained.c", "peft_config.freeze_*"),
   MORE("peft_config.use_dora", "DoRA, which also computes the norms of the adapted weights,"),
+  // plugins/model_plugins/kernels/liger_kernel_ops.py leaves Liger's fused loss out, and the trainer has its own.
+  LESS("kernel_config.name", "Liger's norms, rotary positions and MLPs (without its loss, which v1 does not use)", ONLY "liger_kernel"),
   EITHER("kernel_config.*", "this choice of kernels", OFF "auto"),
   FREE("auto chooses kernels for NPUs alone (kernels/interface.py)", "kernel_config.name"),
   EITHER("quant_config.*", "this way to quantise", OFF "bnb auto nf4 float16 bfloat16"),

@@ -166,6 +166,8 @@ SAID = [
     ("llama_factory.yaml", "", "padding to the longest sample"),
     ("llama_factory.yaml", "frob: 3\n", "refuses keys that it does not have, unless ALLOW_EXTRA_ARGS=1 is set"),
     ("v1.yaml", V1_LORA + "frob: 3\n", "refuses keys that it does not have, unless ALLOW_EXTRA_KEYS=1 is set"),
+    ("v1.yaml", V1_FULL.replace("auto", "liger_kernel"), "without its loss, which v1 does not use) is not modelled; the run needs less"),
+    ("v1.yaml", V1_FULL.replace("auto", "cuda_fused_moe"), "FITS if what is not modelled (see the notes) needs at most"),
     ("v1.yaml", V1_FULL + "batching_strategy: dynamic_batching\n", "refuses batching_strategy: dynamic_batching without max_steps, so the run will not start"),
     ("v1.yaml", V1_FULL + "batching_strategy: dynamic_batching\nmax_steps: 9\n",
      "each micro batch takes as many samples, padded to the longest, as fit into 512 tokens (micro batch x sequence length)"),

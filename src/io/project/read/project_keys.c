@@ -173,6 +173,7 @@ static void note_row(const odd_keys *keys, size_t at, const char *code, const ch
   plim_note_at(notes, key->file->path, key->setting->line);
   if (key->row->effect == PLIM_EFFECT_MORE) plim_note_errs_low(notes);
   if (key->row->effect == PLIM_EFFECT_LESS) plim_note_errs_high(notes);
+  if (key->row->effect == PLIM_EFFECT_EITHER) plim_note_errs_either(notes);
   free(labels);
 }
 
