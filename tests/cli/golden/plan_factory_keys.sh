@@ -32,3 +32,16 @@ kernel_config:
   name: auto
 Y
 echo "== v1" && $PLIMSOLL plan v1.yaml --gpu 24GiB --world 2 | sed -n '/^to do by hand/,/^2/p'
+
+# With Ray, llamafactory-cli starts no torchrun, and sets no allocator.
+sed '/^fsdp/d' sft.yaml >ray.yaml && echo 'ray_num_workers: 2' >>ray.yaml
+echo "== Ray" && $PLIMSOLL plan ray.yaml --gpu 24GiB | grep "GPUs with\|llamafactory-cli"
+
+# fp8 comes beside bf16: a DeepSpeed file without fp16 agrees with it, and one with fp16 does not.
+mkdir ds && sed '/^fsdp/d' sft.yaml >fp8.yaml && printf 'fp8: true\ndeepspeed: ds/ds.json\n' >>fp8.yaml
+for fp16 in false true; do
+  echo '{"fp16": {"enabled": '$fp16'}, "bf16": {"enabled": "auto"}, "zero_optimization": {"stage": 3}}' >ds/ds.json
+  echo "== fp8 with fp16 $fp16"
+  $PLIMSOLL plan fp8.yaml --gpu 24GiB | grep "fp16\|fp8"
+  $PLIMSOLL check fp8.yaml --gpu 24GiB | grep "WOULD FAIL\|READY"
+done
