@@ -74,6 +74,10 @@ static void assume_text(const job_args *args, job_request *r) {
                                              : "images and sound";
   bool reaches = r->job.recipe.reaches_towers;
   bool is_alone = r->job.sharding.strategy == PLIM_SHARD_NONE;
+  bool counts = reaches && is_alone; // their gradients and states are in the prediction
+  bool is_full = !r->job.lora.rank && !r->job.trained.names && !args->is_torchtune;
+  bool trains =
+      reaches || is_full; // torchtune's keys say what is trained of it (other_key_tables.c)
   if (args->freezes_towers)
     plim_note_add(&r->notes, "assumes.text", NULL,
                   "texts without %s (the part of the model that reads %s is loaded but idle; "
@@ -85,11 +89,11 @@ static void assume_text(const job_args *args, job_request *r) {
                   "texts without %s (the part of the model that reads %s is loaded but idle%s; "
                   "training with %s needs more memory, for %stokens and activations)",
                   left_out, left_out,
-                  reaches && is_alone ? ", with the gradients and optimizer states of what is "
-                                        "trained of it"
-                                      : "",
+                  counts ? ", with the gradients and optimizer states of what is "
+                           "trained of it"
+                         : "",
                   left_out,
-                  reaches && !is_alone ? "gradients and optimizer states of that part, " : "");
+                  trains && !counts ? "gradients and optimizer states of that part, " : "");
   if (!args->freezes_towers || r->job.lora.rank || r->job.trained.names) return;
   plim_note_add(&r->notes, "unmodelled.towers", NULL,
                 "the part of the model that reads %s is frozen, and predicted as if it were "

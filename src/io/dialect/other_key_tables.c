@@ -546,6 +546,8 @@ static const plim_other_key deepspeed[] = {
   FREE("it changes the time of communication by little", "zero_optimization.allgather_partitions zero_optimization.allgather_bucket_size zero_optimization.reduce_scatter zero_optimization.contiguous_gradients zero_optimization.round_robin_gradients zero_optimization.use_multi_rank_bucket_allreduce zero_optimization.module_granularity_threshold zero_optimization.stage3_use_all_reduce_for_fetch_params zero_optimization.compute_grad_norm gradient_allreduce_op communication_data_type gradient_predivide_factor prescale_gradients disable_allgather seq_parallel_communication_data_type"),
   FREE("it saves, loads or checks", "zero_optimization.stage3_gather_* zero_optimization.load_from_fp32_weights zero_optimization.elastic_checkpoint zero_optimization.ignore_unused_parameters zero_optimization.legacy_stage1 zero_optimization.memory_efficient_linear zero_optimization.pipeline_loading_checkpoint zero_optimization.override_module_apply zero_optimization.log_trace_cache_warnings zero_optimization.enable_sanity_checks zero_optimization.cpu_offload_use_pin_memory zero_optimization.*pin_memory"),
   FREE(LEARNING, "optimizer.* scheduler.* fp16.* bf16.* zero_allow_untested_optimizer torch_autocast.* amp.*"),
+  // comm/config.py and monitor/config.py read comms_logger, tensorboard and the others at the top.
+  FREE("DeepSpeed reads no such section", "comms_config* monitor_config*"),
   FREE(LOGS, "steps_per_print wall_clock_breakdown memory_breakdown dump_state tensorboard.* wandb.* comet.* csv_monitor.* comms_logger.* flops_profiler.* autotuning.* activation_checkpointing.* comment* _comment* dataloader_drop_last elasticity.* disable_python_gc graph_harvesting"),
   END,
 };
