@@ -158,9 +158,14 @@ static void print_assumed(const check *c, size_t unknown, char *text, size_t siz
   else snprintf(text, size, "%s", decisive[unknown].name);
 }
 
-// The notes say why it needs less.
+// Whether any of the notes is marked so. They say why.
+static bool any_marked(const check *c, bool (*is_marked)(const plim_notes *)) {
+  return is_marked(&c->files.project.notes) || is_marked(&c->files.notes) ||
+         is_marked(&c->request.notes);
+}
+
 static bool errs_high(const check *c) {
-  return plim_notes_err_high(&c->files.notes) || plim_notes_err_high(&c->request.notes);
+  return any_marked(c, plim_notes_err_high) || any_marked(c, plim_notes_err_either);
 }
 
 static void explain_failure(const plim_estimate *e, check_finding *f) {
@@ -231,7 +236,7 @@ static void report_too_large(check *c) {
     return;
   }
   bool may_fit = errs_high(c);
-  const char *less = may_fit ? ", but the run needs less than predicted (see the notes)" : "";
+  const char *less = may_fit ? ", but the run may need less than predicted (see the notes)" : "";
   check_finding *f = check_add(
       c, "fit", may_fit ? CHECK_WARNING : CHECK_FAILS, "does not fit%s: needs %s, %s available%s",
       may_fit ? " as predicted" : "", needs, units_bytes(e->budget_bytes).text, less);
@@ -290,7 +295,7 @@ static void report_tight(check *c) {
 static void report_fits(check *c) {
   const plim_estimate *e = &c->estimate;
   char card[136], more[96] = "";
-  bool errs_low = plim_notes_err_low(&c->files.notes) || plim_notes_err_low(&c->request.notes);
+  bool errs_low = any_marked(c, plim_notes_err_low) || any_marked(c, plim_notes_err_either);
   print_card(c, card, sizeof card);
   if (errs_low)
     snprintf(more, sizeof more, " if what is not modelled (see the notes) needs at most %s",
@@ -350,9 +355,11 @@ static void report_evaluation(check *c) {
   if (v.logits_bytes && most && most < v.batch) check_fix(f, "%s: %lld", v.key, (long long)most);
 }
 
-// Notes that are a check of their own, or a finding about the machine.
+// Notes that are a check of their own (check_typos.c, check_files.c, check_batch.c), or a finding about the machine.
 static bool is_told(const plim_note *note) {
-  static const char *const codes[] = {"reads.lora_kernels", "assumed.length", "environment.card"};
+  static const char *const codes[] = {"reads.lora_kernels", "assumed.length", "environment.card",
+                                      "unknown.key",        "missing.file",   "unclear.dialect",
+                                      "conflict.value",     "conflict.batch"};
   for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
     if (strcmp(note->code, codes[i]) == 0) return true;
   return plim_note_is_assumption(note);
@@ -406,6 +413,7 @@ static void report_assumed(check *c) {
               "no sequence length is set: %lld tokens assumed (--set sequence=FILE:KEY)",
               (long long)c->request.job.recipe.length);
   report_notes(c, &c->request.notes);
+  report_notes(c, &c->files.project.notes);
   report_notes(c, &c->files.notes);
   plim_notes_assumptions(&c->request.notes, assumed, sizeof assumed);
   if (*assumed) check_add(c, "fit.assumed", CHECK_NOTE, "assumes: %s", assumed);

@@ -102,10 +102,12 @@ void estimate_write(json_writer *j, const void *result) {
   jsonw_string_or_null(j, "gpu", r->request.card);
   estimate_json_versions(j, r->args, &r->request.job.versions);
   estimate_json_members(j, &r->e);
-  jsonw_bool(j, "errs_low", plim_notes_err_low(&r->request.notes));
-  jsonw_bool(j, "errs_high", plim_notes_err_high(&r->request.notes));
+  const plim_notes *notes = &r->request.notes;
+  bool errs_either = plim_notes_err_either(notes);
+  jsonw_bool(j, "errs_low", errs_either || plim_notes_err_low(notes));
+  jsonw_bool(j, "errs_high", errs_either || plim_notes_err_high(notes));
   jsonw_array(j, "notes");
-  notes_write(j, &r->request.notes);
+  notes_write(j, notes);
   jsonw_end(j);
   other_versions(j, r);
   if (r->holders.len) holders(j, &r->holders);

@@ -372,11 +372,12 @@ static unsigned own_parts_of(const job_args *args, job_request *r) {
 }
 
 static void note_own_code(const job_args *args, job_request *r) {
-  if (args->trusts_code && r->job.model.family->ships_code)
-    plim_note_add(&r->notes, "unmodelled.own_code", NULL,
-                  "trust_remote_code is on, and checkpoints of this architecture often bring code "
-                  "of their own; transformers' code is predicted, so the run may need more or less "
-                  "memory than predicted");
+  if (!args->trusts_code || !r->job.model.family->ships_code) return;
+  plim_note_add(&r->notes, "unmodelled.own_code", NULL,
+                "trust_remote_code is on, and checkpoints of this architecture often bring code "
+                "of their own; transformers' code is predicted, so the run may need more or less "
+                "memory than predicted");
+  plim_note_errs_either(&r->notes);
 }
 
 // FSDP2 sets the compute dtype with its own policy, not with autocast. Its CPUOffloadPolicy offloads parameters

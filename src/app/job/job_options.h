@@ -384,6 +384,8 @@ bool job_kernels_run(const job_args *args, const plim_job *job);
 void job_note_kernels(const job_args *args, job_request *r);
 // Says that samples are packed, instead of that each has the full length.
 void job_note_packed_length(job_request *r);
+// Says that batches are filled up to a number of tokens, and how: "samples are packed to rows of up to".
+void job_note_filled_batches(const char *what, job_request *r);
 // Says that they are packed to rows as long as the whole micro batch, without a mask between them.
 void job_note_packed_rows(job_request *r);
 // States the length that a plan chose, where it is not the run's own.

@@ -288,13 +288,17 @@ static plim_err ask_open(const project_job *p, const job_args *a, plim_error *er
   return PLIM_OK;
 }
 
+// Axolotl's monkeypatch/attention/xformers.py, memory_efficient_attention: it keeps no scores.
+static bool keeps_no_scores(plim_knob knob, const char *word) {
+  return knob == PLIM_KNOB_ATTENTION && strcmp(word, "xformers") == 0;
+}
+
 // What is known of a word that is not modelled.
 static const char *result_of(plim_knob knob, const char *word) {
-  // Axolotl's monkeypatch/attention/xformers.py, memory_efficient_attention: it keeps no scores.
-  if (knob == PLIM_KNOB_ATTENTION && strcmp(word, "xformers") == 0)
-    return "the run needs about as much memory, or less where PyTorch's sdpa keeps the scores of "
-           "attention, which xformers does not";
-  return "the run may need more or less memory";
+  return keeps_no_scores(knob, word) ? "the run needs about as much memory, or less where "
+                                       "PyTorch's sdpa keeps the scores of "
+                                       "attention, which xformers does not"
+                                     : "the run may need more or less memory";
 }
 
 // Sets an option to the index of a word among its choices; leaves it unchanged if the word is not one of them.
@@ -308,6 +312,7 @@ static void fill_choice(project_job *p, const job_args *a, plim_knob knob, plim_
     }
   note(p, "unmodelled.value", name_of(knob), "%s %s is not modelled: predicted with %s; %s",
        name_of(knob), value.text, choices[0], result_of(knob, value.text));
+  if (!keeps_no_scores(knob, value.text)) plim_note_errs_either(&p->notes);
   note_place(p, knob);
   if (value.text == p->run.precision.text) p->holds_precision = true;
 }
@@ -329,6 +334,7 @@ static void fill_precision(project_job *p, job_args *a) {
   note(p, "unmodelled.value", name_of(PLIM_KNOB_PRECISION),
        "precision fp8 is not modelled: predicted with bf16; the run may need more or less memory "
        "and take more or less time");
+  plim_note_errs_either(&p->notes);
   note_place(p, PLIM_KNOB_PRECISION);
   p->holds_precision = true;
 }
@@ -530,7 +536,8 @@ static void note_axolotl_offloading(project_job *p, const job_args *a) {
         p, "unmodelled.offload", "offload",
         "activation_offloading: legacy with adapters uses Axolotl's own checkpointing, which keeps "
         "layer inputs on the host; predicted as reentrant checkpointing; the run may need more or "
-        "less memory than predicted");
+        "less memory than predicted"),
+        plim_note_errs_either(&p->notes);
 }
 
 static void fill_sent_activations(project_job *p, job_args *a) {
@@ -561,7 +568,8 @@ static void fill_sent_activations(project_job *p, job_args *a) {
 
 static void fill_strategy(project_job *p, job_args *a) {
   plim_known_text strategy = p->run.strategy;
-  bool is_open = leaves_version_open(p);
+  uint16_t release = job_release(a, PLIM_LIBRARY_TRANSFORMERS); // 0: not known
+  bool is_open = leaves_version_open(p) && (!release || release >= PLIM_RELEASE(5, 0));
   a->is_fsdp_1 = is(strategy, "fsdp") && !is_open;
   if (is(strategy, "fsdp")) strategy.text = "fsdp2";
   if (is_open && !job_is_typed(a, &a->strategy))
@@ -844,7 +852,8 @@ static const compared_states *states_compared(const char *optimizer) {
       {"*schedule_free* *schedule-free* *adopt* *stable* *nadam* *radam* *adamax*",
        ", whose states have the same size", NULL},
   };
-  static const compared_states unknown = {"", ", and the run may need more or less memory", NULL};
+  static const compared_states unknown = {"", ", and the run may need more or less memory",
+                                          plim_note_errs_either};
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
     for (const char *at = sizes[i].names; *at; at += strspn(at, " ")) {
       char name[32];

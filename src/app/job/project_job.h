@@ -198,6 +198,8 @@ uint64_t project_job_own_batch(const project_job *p, uint64_t world);
 // replaces any other value when it starts several processes (llamafactory-cli does).
 #define PROJECT_LAUNCHER_CONF "expandable_segments:True"
 bool project_launcher_sets_conf(const plim_project *p);
+// Whether LLaMA-Factory's files are for Ray.
+bool project_starts_with_ray(const plim_project *p);
 // Adds a note that the launcher of the planned run, which is a forced one, sets the allocator's configuration.
 void project_job_note_launcher(const project_job *p, plim_notes *notes);
 bool project_launcher_sets_conf_on(const plim_project *p, uint64_t world);

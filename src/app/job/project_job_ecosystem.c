@@ -42,6 +42,7 @@ static void fill_megatron(project_job *p, job_args *a) {
        a->amp && is_shared && !a->lora_rank
            ? ". Not included: 2 bytes per parameter for float32 gradients"
            : "");
+  plim_note_errs_either(&p->notes);
 }
 
 // LLaMA-Factory converts no parameters under ZeRO 3 (model/adapter.py, init_adapter).
@@ -108,6 +109,18 @@ static void note_factory_method(project_job *p, const job_args *a) {
          "decides that, not these files; dpo needs more memory, rm less");
 }
 
+// Rows without padding have no attention mask; without flash-attn, transformers 5.8 (masking_utils.py,
+// _preprocess_mask_arguments) finds the samples in them by their positions and makes one.
+static void note_factory_rows(project_job *p, const job_args *a) {
+  if (!project_job_packs(p) || strncmp(p->run.attention.text, "flash", 5) == 0) return;
+  if (job_is_typed(a, &a->attention)) return;
+  note(
+      p, "unmodelled.packed_mask", "attention",
+      "without flash_attn: flash_attention_2, transformers makes a mask that separates the samples "
+      "of a row, which is not modelled; the run needs more memory and time than predicted");
+  plim_note_errs_low(&p->notes);
+}
+
 // LLaMA-Factory v1 trains all parameters in float32; bf16 is used only by FSDP, without autocast (model_engine.py,
 // distributed/fsdp2.py). Its trainer keeps only the loss, for which it takes the logits (core/base_trainer.py).
 static void fill_factory(project_job *p, job_args *a) {
@@ -115,6 +128,7 @@ static void fill_factory(project_job *p, job_args *a) {
   if (!a->loop && !job_is_typed(a, &a->loop)) a->loop = JOB_LOOP_LOSS_ONLY;
   a->scores_again = a->loop == JOB_LOOP_LOSS_ONLY;
   note_factory_method(p, a);
+  note_factory_rows(p, a);
   if (!a->lora_rank && !a->dtype && !job_is_typed(a, &a->dtype)) a->dtype = DTYPE_FP32;
   fill_factory_load(p, a);
   if (a->strategy <= PLIM_SHARD_DDP && !job_is_typed(a, &a->amp)) a->amp = 0;

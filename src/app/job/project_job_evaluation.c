@@ -134,6 +134,24 @@ bool job_evaluation_matters(const job_evaluation *e, const plim_job *job) {
   return e->runs && (is_larger || is_unlike || e->keeps_logits || e->generates);
 }
 
+// How LLaMA-Factory v1 forms batches (v1/plugins/trainer_plugins/batching.py); NULL: as usual.
+static const char *filling_of(const project_job *p) {
+  static const struct {
+    const char *strategy, *what;
+  } fillings[] = {
+      {"padding_free", "the samples of a micro batch are one row without padding, of up to"},
+      {"dynamic_padding_free", "samples are packed to rows of up to"},
+      {"dynamic_batching", "each micro batch takes as many samples, padded to the longest, as fit "
+                           "into"},
+  };
+  const plim_setting *s = project_job_setting(p, "batching_strategy", "batching_strategy");
+  bool is_theirs = p->project.dialect == PLIM_DIALECT_LLAMA_FACTORY_V1 && s;
+  for (size_t i = 0; is_theirs && i < sizeof fillings / sizeof *fillings; i++)
+    if (s->value.kind == PLIM_VALUE_TEXT && strcmp(s->value.text, fillings[i].strategy) == 0)
+      return fillings[i].what;
+  return NULL;
+}
+
 bool project_job_packs(const project_job *p) {
   return p->run.packing.origin >= PLIM_DEFAULTED && strcmp(p->run.packing.text, "on") == 0;
 }
@@ -142,7 +160,8 @@ void project_job_drop_lengths(project_job *p, job_args *args) {
   const char *why = project_job_packs(p) ? "samples are packed"
                     : is_on(p, "pad_to_sequence_len") || is_on(p, "pad_to_max_length")
                         ? "every batch is padded to the full length"
-                        : NULL;
+                    : filling_of(p) ? "micro batches are filled with more of them"
+                                    : NULL;
   if (args->lengths && !why && is_on(p, "group_by_length"))
     plim_note_add(&p->notes, "unmodelled.group_by_length", "sequence",
                   "group_by_length puts samples of similar length together, which is not modelled: "
@@ -153,7 +172,9 @@ void project_job_drop_lengths(project_job *p, job_args *args) {
 }
 
 void project_job_note_batches(const project_job *p, job_request *r) {
-  if (project_job_packs(p) && project_job_diffuses(p)) job_note_packed_rows(r);
+  const char *filling = filling_of(p);
+  if (filling) job_note_filled_batches(filling, r);
+  else if (project_job_packs(p) && project_job_diffuses(p)) job_note_packed_rows(r);
   else if (project_job_packs(p)) job_note_packed_length(r);
 }
 

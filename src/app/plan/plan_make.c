@@ -313,8 +313,11 @@ static plim_err plan_card(const plan_args *args, project_job *files, const char 
   if (!err && files) project_job_note_patches(files, &c->request.job, &c->request.notes);
   c->asked.errs_low =
       plim_notes_err_low(&c->request.notes) || (files && plim_notes_err_low(&files->notes));
-  c->errs_high =
-      plim_notes_err_high(&c->request.notes) || (files && plim_notes_err_high(&files->notes));
+  bool errs_either =
+      plim_notes_err_either(&c->request.notes) || (files && plim_notes_err_either(&files->notes));
+  c->errs_low = c->asked.errs_low || errs_either;
+  c->errs_high = errs_either || plim_notes_err_high(&c->request.notes) ||
+                 (files && plim_notes_err_high(&files->notes));
   plim_plan_request first = c->asked;
   first.known = &c->known;
   if (!err) err = plim_plan_make(&first, &c->plan, error);

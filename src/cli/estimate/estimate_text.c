@@ -66,11 +66,11 @@ static void print_misfit(const estimate_result *r) {
   available_text(r, available, sizeof available);
   if (needed > e->budget_bytes && !estimate_is_endless(e))
     snprintf(short_by, sizeof short_by, " (%s short)", units_bytes(needed - e->budget_bytes).text);
-  bool errs_high = plim_notes_err_high(&r->request.notes);
+  const plim_notes *notes = &r->request.notes;
+  bool errs_high = plim_notes_err_high(notes) || plim_notes_err_either(notes);
   snprintf(text, sizeof text, "%sneeds %s; %s%s%s", errs_high ? "as predicted: " : "", needs,
            available, short_by,
-           errs_high ? "; but the run needs less than predicted (see the notes), so it may fit"
-                     : "");
+           errs_high ? "; but the run may need less than predicted (see the notes)" : "");
   term_print(stdout, TERM_RED, "DOES NOT FIT");
   printf("  ");
   term_say(stdout, text, 14, 14);
@@ -89,7 +89,9 @@ static void print_verdict(const estimate_result *r) {
   if (!e->has_verdict)
     printf("needs %s; to see whether it fits, name a GPU: --gpu 4090\n",
            units_bytes(e->device_bytes).text);
-  else if (e->fits) print_fit(e, card, plim_notes_err_low(&r->request.notes));
+  else if (e->fits)
+    print_fit(e, card,
+              plim_notes_err_low(&r->request.notes) || plim_notes_err_either(&r->request.notes));
   else print_misfit(r);
 }
 

@@ -158,8 +158,7 @@ static void print_nothing_fits(const plan_for_card *c) {
            : has_untried(p) ? " of what can be predicted,"
                             : "",
            how, p->tried, needs, without, *tight ? "; " : "", tight,
-           c->errs_high ? "; but the run needs less than predicted (see the notes), so it may fit"
-                        : "");
+           c->errs_high ? "; but the run may need less than predicted (see the notes)" : "");
   sentence(line);
   print_untried(p);
   estimate_loading(e, &job, c->request.load_help, loading, sizeof loading);
@@ -173,7 +172,7 @@ static void print_nothing_fits(const plan_for_card *c) {
 static const char *fits_text(const plan_for_card *c, const plim_estimate *e, char *text,
                              size_t size) {
   uint64_t budget = e->budget_bytes;
-  if (!c->asked.errs_low || budget == PLIM_UNKNOWN || budget < e->device_bytes) return "FITS";
+  if (!c->errs_low || budget == PLIM_UNKNOWN || budget < e->device_bytes) return "FITS";
   snprintf(text, size, "FITS if what is not modelled (see the notes) needs at most %s",
            units_bytes(budget - e->device_bytes).text);
   return text;
@@ -231,7 +230,7 @@ static void print_verdict(const plan_for_card *c) {
   bool is_sure = now->has_verdict && !*tight;
   if (now->has_verdict && !now->fits)
     snprintf(line, sizeof line, "%sneeds %s: DOES NOT FIT%s", start, needs,
-             c->errs_high ? " as predicted, but the run needs less (see the notes)" : "");
+             c->errs_high ? " as predicted, but the run may need less (see the notes)" : "");
   else
     snprintf(line, sizeof line, "%s%s%s%s, %s per step%s%s", start,
              units_bytes(now->device_bytes).text, is_sure ? ": " : "",

@@ -75,6 +75,17 @@ bool plim_notes_err_high(const plim_notes *notes) {
   return false;
 }
 
+void plim_note_errs_either(plim_notes *notes) {
+  if (notes->list.len && !notes->has_no_memory)
+    notes->list.at[notes->list.len - 1].errs_either = true;
+}
+
+bool plim_notes_err_either(const plim_notes *notes) {
+  for (size_t i = 0; i < notes->list.len; i++)
+    if (notes->list.at[i].errs_either) return true;
+  return false;
+}
+
 bool plim_note_stops(const plim_note *note) { return strncmp(note->code, "stops.", 6) == 0; }
 
 bool plim_note_is_assumption(const plim_note *note) {
@@ -100,6 +111,7 @@ void plim_notes_append(plim_notes *notes, const plim_notes *more) {
     plim_note_at(notes, note->file, note->line);
     if (note->errs_low) plim_note_errs_low(notes);
     if (note->errs_high) plim_note_errs_high(notes);
+    if (note->errs_either) plim_note_errs_either(notes);
   }
 }
 

@@ -17,6 +17,7 @@ typedef struct {
   int line;         // line in that file; 0: none
   bool errs_low;    // the run needs more memory than predicted, and it is not known how much more
   bool errs_high;   // the run needs less memory than predicted, and it may be much less
+  bool errs_either; // it may need more or less, and which is not known
 } plim_note;
 
 typedef struct {
@@ -37,6 +38,9 @@ bool plim_notes_err_low(const plim_notes *notes); // whether any is marked
 // Marks the note added last: the run needs less memory than predicted, and it may be much less.
 void plim_note_errs_high(plim_notes *notes);
 bool plim_notes_err_high(const plim_notes *notes);
+// Marks the note added last: the run may need more or less memory than predicted.
+void plim_note_errs_either(plim_notes *notes);
+bool plim_notes_err_either(const plim_notes *notes);
 // Whether it says that the run stops with an error before its first step ("stops.setting").
 bool plim_note_stops(const plim_note *note);
 // Whether it is part of what every prediction assumes ("every sample has 2048 tokens").
