@@ -160,6 +160,29 @@ job_args job_as_options(const job_described *d, job_option_texts *texts) {
   return a;
 }
 
+const char *job_setting_without_option(const job_args *own, const plim_job *job) {
+  static const plim_zero_sizes usual = {0};
+  bool has_sizes = memcmp(&own->zero_sizes, &usual, sizeof usual) != 0;
+  if (job->recipe.reaches_towers && job->model.outer) return "batches with images";
+  if (job->recipe.empties_cache) return "the cache that Axolotl's DPO empties after each pass";
+  if (own->through_accelerate && own->strategy == PLIM_SHARD_FSDP2) return "accelerate's FSDP";
+  if (job->left_plain && job->weights != PLIM_WEIGHTS_PLAIN)
+    return "layers that are not quantised with the others";
+  if (job->leaves_tables && job->weights != PLIM_WEIGHTS_PLAIN) return "embeddings_skip_upcast";
+  if (job->returns_tables && job->weights != PLIM_WEIGHTS_PLAIN)
+    return "the embeddings that TRL's DPO returns to bf16";
+  if (own->quantises_experts && job->returns_ends) return "quantize_moe_experts";
+  if (own->widens_ends && !own->lora_rank) return "Axolotl's float32 embeddings";
+  if (has_sizes) return "DeepSpeed's bucket sizes";
+  if (own->overlaps) return "DeepSpeed's overlap_comm";
+  if (own->own_parts) return "custom_sharded_layers";
+  if (own->through_accelerate) return "accelerate's training loop";
+  if (own->is_pairwise) return "a loss that compares texts of one sample";
+  if (job->lora.leaves_towers) return "adapters that leave out what sees images";
+  if (own->wraps_layers) return "FSDP's activation checkpointing";
+  return NULL;
+}
+
 // ---- options as a command ---------------------------------------------------------------------------
 
 static void put_value(FILE *out, const cli_option *o, const void *at) {

@@ -24,30 +24,6 @@ void plan_write_request(json_writer *j, const plan_result *r, const plan_for_car
 
 // ---- whether it says the same -----------------------------------------------------------------------
 
-// The setting of the files that has no option; NULL if there is none.
-static const char *without_option(const job_args *own, const plim_job *job) {
-  static const plim_zero_sizes usual = {0};
-  bool has_sizes = memcmp(&own->zero_sizes, &usual, sizeof usual) != 0;
-  if (job->recipe.reaches_towers && job->model.outer) return "batches with images";
-  if (job->recipe.empties_cache) return "the cache that Axolotl's DPO empties after each pass";
-  if (own->through_accelerate && own->strategy == PLIM_SHARD_FSDP2) return "accelerate's FSDP";
-  if (job->left_plain && job->weights != PLIM_WEIGHTS_PLAIN)
-    return "layers that are not quantised with the others";
-  if (job->leaves_tables && job->weights != PLIM_WEIGHTS_PLAIN) return "embeddings_skip_upcast";
-  if (job->returns_tables && job->weights != PLIM_WEIGHTS_PLAIN)
-    return "the embeddings that TRL's DPO returns to bf16";
-  if (own->quantises_experts && job->returns_ends) return "quantize_moe_experts";
-  if (own->widens_ends && !own->lora_rank) return "Axolotl's float32 embeddings";
-  if (has_sizes) return "DeepSpeed's bucket sizes";
-  if (own->overlaps) return "DeepSpeed's overlap_comm";
-  if (own->own_parts) return "custom_sharded_layers";
-  if (own->through_accelerate) return "accelerate's training loop";
-  if (own->is_pairwise) return "a loss that compares texts of one sample";
-  if (job->lora.leaves_towers) return "adapters that leave out what sees images";
-  if (own->wraps_layers) return "FSDP's activation checkpointing";
-  return "something in these files";
-}
-
 static bool is_same(const plim_estimate *a, const plim_estimate *b) {
   return a->p.peak_allocated_bytes == b->p.peak_allocated_bytes &&
          a->p.peak_reserved_bytes == b->p.peak_reserved_bytes && a->fits == b->fits;
@@ -95,6 +71,8 @@ plim_err plan_reproduce(const plan_result *r, plan_for_card *c, plim_error *erro
   plim_err err = check_reproduces(&c->asked, &a, x);
   if (!err && !(c->reproduce = job_command_line(&a))) err = PLIM_ERR_NOMEM;
   if (err == PLIM_ERR_NOMEM) return plim_no_memory(error);
-  if (err) c->no_reproduce = without_option(r->args, &c->request.job);
+  if (!err) return PLIM_OK;
+  c->no_reproduce = job_setting_without_option(r->args, &c->request.job);
+  if (!c->no_reproduce) c->no_reproduce = "something in these files";
   return PLIM_OK;
 }

@@ -5,6 +5,8 @@
 #include "catalogue.h"
 #include "project_change.h"
 #include "settings_text.h"
+#include "torchtune_builders.h"
+#include "units.h"
 
 // ---- what the knobs should be -----------------------------------------------------------------------
 
@@ -165,7 +167,7 @@ static plim_err write_knobs(settings_result *s, const job_args *want, plim_error
 // Options that are not of the trainer: the model itself, the card, what is predicted, and how many GPUs there are, which
 // the command says that starts the run.
 static const char outside[] =
-    " model gpu limit link network steps lengths versions packages head labels world nodes ";
+    " model gpu limit link network steps lengths versions packages world nodes ";
 
 static bool is_in(const char *list, const char *name) {
   char between[64];
@@ -273,18 +275,47 @@ static void compare(settings_result *s, const job_args *want) {
   }
 }
 
+// The text may have what no option says: then its memory is not that of the options.
+static plim_err note_unsaid(settings_result *s, plim_error *error) {
+  const reading *r = s->reading;
+  const char *what = job_setting_without_option(&r->args, &r->request.job), *source;
+  job_request *said = what ? calloc(1, sizeof *said) : NULL;
+  plim_estimate own, other;
+  if (!what) return PLIM_OK;
+  if (!said) return plim_no_memory(error);
+  plim_err err = job_understand(&s->read, &s->read, said, &source, error);
+  if (!err) err = plim_estimate_make(&r->request.job, &r->request.target, &own, error);
+  if (!err) err = plim_estimate_make(&said->job, &said->target, &other, error);
+  uint64_t needs = err ? 0 : own.p.peak_reserved_bytes;
+  if (!err && needs != other.p.peak_reserved_bytes)
+    plim_note_add(&s->notes, "unsaid.setting", NULL,
+                  "the file has %s, which no option of estimate says: it needs %s, and without it "
+                  "%s",
+                  what, units_bytes(needs).text, units_bytes(other.p.peak_reserved_bytes).text);
+  job_request_clear(said);
+  free(said);
+  return err;
+}
+
 static plim_err check_training(settings_result *s, const job_args *want, plim_error *error) {
   reading *r = s->reading = calloc(1, sizeof *r);
   if (!r) return plim_no_memory(error);
-  plim_err err = read_back(s, s->args, r, error);
-  if (err) return err;
+  plim_error why = {0};
+  plim_err err = read_back(s, s->args, r, &why);
+  if (err == PLIM_ERR_NOMEM) return plim_no_memory(error);
+  if (err) {
+    plim_fail(error, err, "%s does not take these settings: %.200s", s->dialect->title,
+              why.message);
+    if (*why.hint) plim_error_hint(error, "%s", why.hint);
+    return err;
+  }
   const char *conf = r->args.alloc_conf ? r->args.alloc_conf : "";
   const char *gpu = s->args->gpu ? s->args->gpu : "";
   s->read = job_as_options(&(job_described){&r->request.job, &r->args, &r->request, conf, gpu},
                            &s->read_texts);
   s->is_read = true;
   compare(s, want);
-  return PLIM_OK;
+  return note_unsaid(s, error);
 }
 
 // ---- a file that is only a part ---------------------------------------------------------------------
@@ -341,8 +372,20 @@ static void note_model(settings_result *s, const settings_run *run) {
                   settings_model(run));
 }
 
+// torchtune builds models with functions of its own.
+static plim_err check_model(const settings_result *s, plim_error *error) {
+  bool is_there = s->dialect->dialect != PLIM_DIALECT_TORCHTUNE || torchtune_type(s->args->model);
+  if (is_there) return PLIM_OK;
+  plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
+                           "torchtune has no function that builds %.80s", job_model_word(s->args));
+  plim_error_hint(error,
+                  "models by name that it has: llama-3.1-8b, qwen2.5-7b, gemma-2-9b and others");
+  return err;
+}
+
 static plim_err write_text(settings_result *s, const settings_run *run, plim_error *error) {
-  plim_err err = settings_fill(s->dialect->text, run, &s->text, error);
+  plim_err err = check_model(s, error);
+  if (!err) err = settings_fill(s->dialect->text, run, &s->text, error);
   if (!err) err = write_start(s, run, error);
   if (!err) err = write_knobs(s, run->want, error);
   if (!err) note_model(s, run);

@@ -309,6 +309,12 @@ static bool offloads_optimizer(const settings_run *run) {
 static bool offloads_parameters(const settings_run *run) {
   return run->want->offload == JOB_OFFLOAD_PARAMETERS;
 }
+static bool offloads_activations(const settings_run *run) {
+  return run->want->offload == JOB_OFFLOAD_ACTIVATIONS;
+}
+static bool is_fused_alone(const settings_run *run) {
+  return run->want->loss == PLIM_LOSS_FUSED && !run->want->liger;
+}
 static bool is_bf16(const settings_run *run) { return run->want->amp == 1; }
 static bool is_fp16(const settings_run *run) { return run->want->amp == 2; }
 static bool is_loaded_in_bf16(const settings_run *run) { return run->want->dtype <= 1; }
@@ -345,6 +351,8 @@ static const struct {
     {"offloaded_checkpoints", offloads_checkpoints},
     {"offloaded_optimizer", offloads_optimizer},
     {"offloaded_parameters", offloads_parameters},
+    {"offloaded_activations", offloads_activations},
+    {"fused_alone", is_fused_alone},
     {"bf16", is_bf16},
     {"fp16", is_fp16},
     {"loaded_in_bf16", is_loaded_in_bf16},
@@ -379,6 +387,15 @@ static const char *value_named(const settings_run *run, const char *word, size_t
   for (size_t i = 0; i < sizeof values / sizeof *values; i++)
     if (is_word(word, n, values[i].name)) return values[i].value(run, room);
   return NULL;
+}
+
+bool settings_word_is_known(const char *word, size_t n) {
+  bool is_condition = n && (*word == '?' || *word == '!');
+  for (size_t i = 0; !is_condition && i < sizeof values / sizeof *values; i++)
+    if (is_word(word, n, values[i].name)) return true;
+  for (size_t i = 0; is_condition && i < sizeof conditions / sizeof *conditions; i++)
+    if (is_word(word + 1, n - 1, conditions[i].name)) return true;
+  return false;
 }
 
 // The length of a line with its line break.

@@ -54,7 +54,7 @@ static const struct {
     {"gemma-2-2b", "gemma2.gemma2_2b", false},
     {"gemma-2-9b", "gemma2.gemma2_9b", false},
     {"gemma-2-27b", "gemma2.gemma2_27b", false},
-    {"mistral-7b-v0.1", "mistral.mistral_7b", false},
+    {"mistral-7b", "mistral.mistral_7b", false},
     {"phi-3-mini", "phi3.phi3_mini", false},
     {"phi-4", "phi4.phi4_14b", false},
     {"qwen2-0.5b", "qwen2.qwen2_0_5b", false},
