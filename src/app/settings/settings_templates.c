@@ -83,7 +83,7 @@ static const char transformers[] =
     "    output_dir=\"out\",\n" ARGUMENTS ")\n"
     "\n"
     MODEL
-    "model = prepare_model_for_kbit_training(model)<?prepared><?lora><!checkpoint>\n"
+    "model = prepare_model_for_kbit_training(model, use_gradient_checkpointing=False)<?prepared><?lora><!checkpoint>\n"
     "model = prepare_model_for_kbit_training(model, use_gradient_checkpointing=True)<?prepared><?lora><?checkpoint>\n"
     LORA_CONFIG("config = ", ")")
     "model = get_peft_model(model, config)<?lora>\n"
@@ -291,7 +291,7 @@ static const char torchtune[] =
     "checkpointer:\n"
     "  _component_: torchtune.training.FullModelHFCheckpointer\n"
     "  checkpoint_dir: model\n"
-    "  checkpoint_files: []\n"
+    "  checkpoint_files: []  # the names of its .safetensors files\n"
     "  model_type: <model_type>\n"
     "  output_dir: out\n"
     "resume_from_checkpoint: false\n"
@@ -350,7 +350,7 @@ static const char lightning[] =
     "                bnb_4bit_compute_dtype=torch.<compute_dtype>,<?4bit>\n"
     "            ),<?4bit>\n"
     "        )\n"
-    "        model = prepare_model_for_kbit_training(model)<?prepared><?lora><!checkpoint>\n"
+    "        model = prepare_model_for_kbit_training(model, use_gradient_checkpointing=False)<?prepared><?lora><!checkpoint>\n"
     "        model = prepare_model_for_kbit_training(model, use_gradient_checkpointing=True)<?prepared><?lora><?checkpoint>\n"
     "        model.gradient_checkpointing_enable()<?checkpoint>\n"
     "        model.enable_input_require_grads()<?lora><?checkpoint><!prepared>\n"

@@ -85,7 +85,7 @@ static const cli_example examples[] = {
      "does this LoRA run fit on an RTX 4090?"},
     {"plimsoll estimate -m ./my-model -b 4 --checkpoint -g 24GiB --explain",
      "what uses the memory?"},
-    {"plimsoll estimate -m qwen2.5-7b --lora-rank 16 -b 2 --loop trainer --as axolotl",
+    {"plimsoll estimate -m qwen2.5-7b --lora-rank 16 --as axolotl",
      "how is this run written for Axolotl?"},
     {0},
 };
