@@ -315,6 +315,9 @@ static bool offloads_activations(const settings_run *run) {
 static bool is_fused_alone(const settings_run *run) {
   return run->want->loss == PLIM_LOSS_FUSED && !run->want->liger;
 }
+static bool is_in_eighths(const settings_run *run) { return run->want->loss == PLIM_LOSS_EIGHTHS; }
+static bool is_listed(const settings_run *run) { return run->want->loss == PLIM_LOSS_LISTED; }
+static bool steps_in_backward(const settings_run *run) { return run->want->in_backward; }
 static bool is_bf16(const settings_run *run) { return run->want->amp == 1; }
 static bool is_fp16(const settings_run *run) { return run->want->amp == 2; }
 static bool is_loaded_in_bf16(const settings_run *run) { return run->want->dtype <= 1; }
@@ -353,6 +356,9 @@ static const struct {
     {"offloaded_parameters", offloads_parameters},
     {"offloaded_activations", offloads_activations},
     {"fused_alone", is_fused_alone},
+    {"eighths", is_in_eighths},
+    {"listed", is_listed},
+    {"in_backward", steps_in_backward},
     {"bf16", is_bf16},
     {"fp16", is_fp16},
     {"loaded_in_bf16", is_loaded_in_bf16},

@@ -142,7 +142,7 @@ def planned(library, request, written):
                 file.write(one["text"])
         here = os.getcwd()
         os.chdir(folder)
-        kept = {name: request[name] for name in ("model", "world", "nodes", "versions") if name in request}
+        kept = {name: request[name] for name in ("model", "world", "nodes", "versions", "gpu") if name in request}
         answer = ask(library, "plan", {"files": [written["file"]], "command": written["command"], "gpu": "200GiB", "world": 1, **kept})
         os.chdir(here)
     return answer if answer.startswith("error") else json.loads(answer)["before"]
