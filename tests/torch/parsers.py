@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """parsers.py PLIMSOLL ENVIRONMENT [FOLDER...]: files of Axolotl, LLaMA-Factory, torchtune, TRL and the alignment handbook as a plan
-leaves them are read and validated by the framework itself, which must not object to anything that it accepted in the original.
+leaves them are read and validated by the framework itself, which must not object to anything that it accepted in the original. So are the files that `plimsoll estimate --as` writes, to
+which it must not object at all.
 
 The files are those of ../shared/configs and tests/fixtures and generated ones; or of the folders given. Every row of a plan,
 the plan itself and its fallbacks, is applied to a copy of its own. The last line is "N passed, N failed[, N skipped]"."""
@@ -26,7 +27,36 @@ FRAMEWORKS = {
     "llamafactory": (("LLaMA-Factory", "LLaMA-Factory v1"), "transformers-4.57.6", "wrong: 1"),
     "handbook": (("TRL",), "transformers-4.57.6", "wrong: 1"),
     "trl": (("TRL",), "", "wrong: 1"),
+    "scripts": ((), "", "TrainingArguments(wrong=1)"),
+    "launchers": ((), "", "wrong: 1"),
 }
+# Runs that `estimate --as` writes down, and for which trainers: the name there, and the framework that reads it.
+RUNS = (
+    "--lora-rank 16 --batch 2 --checkpoint --amp bf16",
+    "--lora-rank 8 --weights nf4 --checkpoint --amp bf16 --lora-targets q_proj,v_proj --lora-dropout 0.05",
+    "--lora-rank 8 --weights nf4-double --reentrant --amp bf16 --optimizer paged-adamw-8bit",
+    "--lora-rank 8 --weights int8 --amp bf16 --lora-save embed_tokens",
+    "--amp bf16 --batch 2 --accumulate 4 --optimizer adafactor --no-clip --neftune",
+    "--amp bf16 --checkpoint --offload activations",
+    "--amp bf16 --checkpoint --liger --loss fused",
+    "--amp bf16 --loss fused",
+    "--amp bf16 --attention flash --mask packed",
+    "--amp bf16 --strategy ddp --world 2",
+    "--amp bf16 --strategy fsdp2 --world 2",
+    "--amp bf16 --strategy fsdp2 --world 2 --offload parameters",
+    "--amp bf16 --strategy zero2 --world 2 --offload optimizer",
+    "--amp bf16 --strategy zero3 --world 2 --offload parameters --checkpoint",
+)
+WRITERS = (
+    ("axolotl", "axolotl"),
+    ("llama-factory", "llamafactory"),
+    ("torchtune", "torchtune"),
+    ("transformers", "scripts"),
+    ("trl", "scripts"),
+    ("unsloth", "scripts"),
+    ("accelerate", "launchers"),
+    ("deepspeed", "launchers"),
+)
 totals = collections.Counter()
 
 
@@ -42,7 +72,7 @@ def skip(text):
 
 def plimsoll(folder, *words):
     env = dict(os.environ, HF_HOME="nowhere", PLIMSOLL_NVML="none")
-    return subprocess.run([PROGRAM, *words], cwd=folder, capture_output=True, text=True, env=env)
+    return subprocess.run([PROGRAM, *words], cwd=folder if os.path.isdir(folder) else None, capture_output=True, text=True, env=env)
 
 
 # ---- plans, applied ----------------------------------------------------------------------------------
@@ -151,6 +181,42 @@ def all_applied(folder, roots):
     return by_framework
 
 
+# ---- files that are written anew -----------------------------------------------------------------------
+
+
+def written(folder, words, trainer):
+    """The path of the file, with those that it names beside it; None if the trainer does not take these settings."""
+    done = plimsoll(folder, "estimate", "--model", "qwen2.5-0.5b", "--seq", "512", "--loop", "trainer", *words.split(), "--as", trainer, "--json")
+    if done.returncode:
+        return None
+    answer = json.loads(done.stdout)
+    os.makedirs(folder)
+    for one in [answer, *answer["other_files"]]:
+        with open(os.path.join(folder, one["file"]), "w") as f:
+            # Its parser looks for the recipe in a comment, and only a user knows the names of the weights.
+            f.write("# %s\n" % answer["command"] * (trainer == "torchtune" and one is answer) + one["text"])
+    return os.path.join(folder, answer["file"])
+
+
+def all_written(folder):
+    """{framework: {file: []}}."""
+    found = collections.defaultdict(dict)
+    for trainer, framework in WRITERS:
+        for i, words in enumerate(RUNS):
+            path = written(os.path.join(folder, trainer, str(i), "file"), words, trainer)
+            if path:
+                found[framework][path] = []
+    return found
+
+
+def judge(framework, files, wrong, objections):
+    check(all(objections[path] for path in wrong.values()), "%s refuses a wrong line" % framework)
+    for path in files:
+        trainer, number = path.split(os.sep)[-4:-2]
+        said = "".join("\n     " + one[:1000] for one in objections[path])
+        check(not objections[path], "%s reads what is written for %s: %s%s" % (framework, trainer, RUNS[int(number)], said))
+
+
 # ---- the frameworks ----------------------------------------------------------------------------------
 
 
@@ -228,6 +294,13 @@ def main():
                     check(False, "%s can be imported: %s" % (framework, objections))
                 else:
                     compare(framework, found[framework], wrong, objections)
+        anew = all_written(os.path.join(folder, "written")) if not sys.argv[3:] else {}
+        for framework in anew:
+            objections, wrong = ask(framework, anew[framework], folder, installed)
+            if isinstance(objections, str):
+                check(False, "%s can be imported: %s" % (framework, objections))
+            else:
+                judge(framework, anew[framework], wrong, objections)
     print("%d passed, %d failed%s" % (totals["passed"], totals["failed"], ", %d skipped" % totals["skipped"] if totals["skipped"] else ""))
     return 1 if totals["failed"] else 0
 

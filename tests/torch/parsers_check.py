@@ -115,6 +115,45 @@ def trl():
 handbook = trl
 
 
+def scripts():
+    """Python files: the calls of the classes that check their arguments are made, with the script's own arguments."""
+    import ast
+
+    import peft
+    import torch
+    import transformers
+    import trl
+
+    names = {"TrainingArguments": transformers.TrainingArguments, "BitsAndBytesConfig": transformers.BitsAndBytesConfig,
+             "SFTConfig": trl.SFTConfig, "LoraConfig": peft.LoraConfig, "torch": torch}
+
+    def made(call, path):
+        return lambda: eval(compile(ast.Expression(call), path, "eval"), dict(names))
+
+    def read(path):
+        with open(path) as f:
+            tree = ast.parse(f.read())
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names:
+                yield made(node, path)
+
+    return read
+
+
+def launchers():
+    """Files of accelerate and DeepSpeed."""
+    from accelerate.commands.config.config_args import load_config_from_file
+    from deepspeed.runtime.config import DeepSpeedConfig
+
+    def read(path):
+        if path.endswith(".json"):
+            yield lambda: DeepSpeedConfig(path)
+        else:
+            yield lambda: load_config_from_file(path)
+
+    return read
+
+
 def objections(read, path):
     """Each part of the file is a function that raises what the framework objects to; so may finding the parts."""
     found = []

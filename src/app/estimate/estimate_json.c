@@ -1,5 +1,7 @@
 #include "estimate_result.h"
+#include "job_as_options.h"
 #include "notes_json.h"
+#include "option_values.h"
 
 static const char *const phases[PLIM_PHASES] = {"load", "forward", "backward", "optimizer"};
 
@@ -112,5 +114,27 @@ void estimate_write(json_writer *j, const void *result) {
   other_versions(j, r);
   if (r->holders.len) holders(j, &r->holders);
   if (r->columns) estimate_json_timeline(j, r);
+  jsonw_end(j);
+}
+
+// ---- options as a request ----
+
+static void put_member(json_writer *j, const cli_option *o, const void *at) {
+  char name[64];
+  cli_member_name(o, name, sizeof name);
+  switch (o->kind) {
+  case CLI_FLAG: jsonw_bool(j, name, true); break;
+  case CLI_UINT:
+  case CLI_BYTES: jsonw_u64(j, name, *(const uint64_t *)at); break;
+  case CLI_NUMBER: jsonw_number(j, name, *(const double *)at); break;
+  case CLI_CHOICE: jsonw_string(j, name, o->choices[*(const int *)at]); break;
+  default: jsonw_string(j, name, *(const char *const *)at); break;
+  }
+}
+
+void estimate_json_options(json_writer *j, const char *name, const job_args *a) {
+  jsonw_object(j, name);
+  for (const cli_option *o = job_own_options; o->name; o++)
+    if (!job_option_is_usual(o, a)) put_member(j, o, (const char *)a + o->offset);
   jsonw_end(j);
 }

@@ -38,5 +38,7 @@ void estimate_json_members(json_writer *j, const plim_estimate *e);
 void estimate_json_versions(json_writer *j, const job_args *args, const plim_versions *versions);
 // "timeline": memory over the steps, an array for each quantity (estimate_timeline.c).
 void estimate_json_timeline(json_writer *j, const estimate_result *r);
+// An object of these options, without those that have their defaults: a request of plimsoll_estimate.
+void estimate_json_options(json_writer *j, const char *name, const job_args *args);
 
 #endif

@@ -103,8 +103,8 @@ static void note_unread(project_job *p) {
   }
 }
 
-plim_err project_job_read(project_job *p, const project_input *in, plim_error *error) {
-  plim_err err = project_job_open(p, in, error);
+// The rest of reading, after the files; `err` is the result so far.
+static plim_err read_run(project_job *p, plim_err err, plim_error *error) {
   if (!err) err = plim_run_settings_of(&p->project, &p->run, error);
   if (!err) plim_project_note_typos(&p->project);
   if (!err) note_unread(p);
@@ -112,6 +112,21 @@ plim_err project_job_read(project_job *p, const project_input *in, plim_error *e
   if (!err && p->notes.has_no_memory) err = plim_no_memory(error);
   if (err) project_job_clear(p);
   return err;
+}
+
+plim_err project_job_read(project_job *p, const project_input *in, plim_error *error) {
+  return read_run(p, project_job_open(p, in, error), error);
+}
+
+plim_err project_job_read_texts(project_job *p, const project_text *files, size_t count,
+                                const char *command, plim_error *error) {
+  *p = (project_job){.is_of_texts = true};
+  plim_err err = add_command(p, command, error);
+  for (size_t i = 0; !err && i < count; i++)
+    err = plim_project_add(&p->project, files[i].path, files[i].text, strlen(files[i].text), error);
+  p->named_count = p->project.files.len;
+  if (!err) err = plim_project_finish(&p->project, error);
+  return read_run(p, err, error);
 }
 
 void project_job_clear(project_job *p) {
@@ -969,7 +984,7 @@ static plim_err fill(project_job *p, job_args *a, plim_error *error) {
   const plim_run_settings *r = &p->run;
   plim_known_text attention = r->attention;
   bool is_open = a->accumulate == JOB_UNSET;
-  plim_pins_find(&a->pins, first_on_disk(&p->project));
+  if (!p->is_of_texts) plim_pins_find(&a->pins, first_on_disk(&p->project));
   project_job_narrow_releases(p, a);
   plim_err err = project_job_take_model(p, a, error);
   if (!err) err = plim_project_refuse_documents(&p->project, error);

@@ -20,6 +20,7 @@ typedef struct {
   char unadapted[80];   // job_args.left_plain
   bool holds_precision; // it is not modelled; the planner must not change it
   bool is_megatron;     // Megatron trains, with its own models and losses
+  bool is_of_texts;     // project_job_read_texts
 } project_job;
 
 // The help of the option --command.
@@ -44,6 +45,13 @@ plim_err project_job_open_command(project_job *p, const char *script, const cli_
                                   plim_error *error);
 // Reads the files as project_job_open does, and fills p->run. Fails if the files train nothing.
 plim_err project_job_read(project_job *p, const project_input *in, plim_error *error);
+// The same for files that are texts, not on disk, and a command as typed, or NULL. Nothing else is read: no files that
+// these refer to, no versions that are pinned or installed here, no environment.
+typedef struct {
+  const char *path, *text;
+} project_text;
+plim_err project_job_read_texts(project_job *p, const project_text *files, size_t count,
+                                const char *command, plim_error *error);
 void project_job_clear(project_job *p);
 
 // Part of project_job_open: reads the only training of a folder (project_job_folder.c). Fails with a question if there are

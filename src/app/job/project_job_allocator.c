@@ -114,7 +114,8 @@ void project_job_fill_allocator(project_job *p, job_args *a) {
   if (!a->alloc_conf) a->alloc_conf = launched_conf(p, a, true);
   if (!a->alloc_conf && p->run.alloc_conf.origin == PLIM_EXPLICIT)
     a->alloc_conf = p->run.alloc_conf.text;
-  for (size_t i = 0; !a->alloc_conf && !a->is_elsewhere && i < sizeof names / sizeof *names; i++)
+  bool is_here = !a->is_elsewhere && !p->is_of_texts;
+  for (size_t i = 0; !a->alloc_conf && is_here && i < sizeof names / sizeof *names; i++)
     a->alloc_conf = valid_conf(names[i]);
   if (!a->alloc_conf) a->alloc_conf = launched_conf(p, a, false);
 }

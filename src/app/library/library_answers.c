@@ -7,6 +7,7 @@
 #include "name_lists.h"
 #include "plan_json.h"
 #include "plan_make.h"
+#include "trainer_settings.h"
 
 const char *plimsoll_version(void) { return PLIM_VERSION; }
 
@@ -61,6 +62,52 @@ plim_err plimsoll_estimate(const char *request, char **answer, plim_error *error
     if (!err) err = json_text(estimate_write, &r, answer, error);
     estimate_clear(&r);
   }
+  library_clear(&q);
+  return err;
+}
+
+// ---- settings ---------------------------------------------------------------------------------------
+
+typedef struct {
+  job_args job;
+  const char *dialect;
+} settings_args;
+
+static const settings_args settings_defaults = {.job = JOB_DEFAULTS};
+
+#define AT(field) offsetof(settings_args, job.field)
+static const cli_option settings_options[] = {
+    JOB_OPTIONS(AT),
+    {"dialect", 0, "NAME", CLI_STRING, offsetof(settings_args, dialect), NULL, NULL},
+    {0},
+};
+#undef AT
+
+static const cli_command settings_command = {.name = "settings",
+                                             .options = settings_options,
+                                             .args_size = sizeof(settings_args),
+                                             .defaults = &settings_defaults};
+
+static plim_err settings(library_request *q, char **answer, plim_error *error) {
+  settings_args *args = q->call.args;
+  settings_result s = {.args = &args->job};
+  const char *source = NULL;
+  if (!args->dialect) return json_text(settings_list_write, NULL, answer, error);
+  args->job.typed = &q->call;
+  args->job.typed_at = offsetof(settings_args, job);
+  plim_err err = settings_dialect_named(args->dialect, &s.dialect, error);
+  if (!err) err = settings_make(&s, &source, error);
+  library_forget_byte(err, source, error);
+  if (!err) err = json_text(settings_write, &s, answer, error);
+  settings_clear(&s);
+  return err;
+}
+
+plim_err plimsoll_settings(const char *request, char **answer, plim_error *error) {
+  library_request q;
+  *answer = NULL;
+  plim_err err = library_read(request, &settings_command, NULL, NULL, &q, error);
+  if (!err) err = settings(&q, answer, error);
   library_clear(&q);
   return err;
 }

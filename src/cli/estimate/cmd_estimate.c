@@ -2,12 +2,14 @@
 #include "command.h"
 #include "estimate_picture.h"
 #include "estimate_show.h"
+#include "show_settings.h"
 #include "text_result.h"
 
 typedef struct {
   job_args job;
   picture_args pictures;
   bool explain;
+  const char *as;
 } estimate_args;
 
 // ---- the command --------------------------------------------------------------------------------------------
@@ -18,10 +20,21 @@ static int show(const estimate_result *r, const cli_call *call) {
   return r->e.has_verdict && !r->e.fits ? CLI_FINDING : CLI_OK;
 }
 
+// As the file of a trainer, nothing is drawn or explained.
+static int run_as(const estimate_args *args, const cli_call *call) {
+  for (const cli_option *o = call->command->options; o->name; o++) {
+    bool is_of_run = o->offset >= sizeof(job_args) && o->offset != offsetof(estimate_args, as);
+    if (is_of_run && cli_was_given(call, o->offset))
+      return cli_fail("--%s has no effect with --as", o->name);
+  }
+  return show_settings(&args->job, args->as, call->common.json);
+}
+
 static int run(const cli_call *call) {
   estimate_args given = *(const estimate_args *)call->args, *args = &given;
   given.job.typed = call;
   given.job.typed_at = offsetof(estimate_args, job);
+  if (args->as) return run_as(args, call);
   estimate_result result = {.args = &args->job, .wants_holders = args->explain}, *r = &result;
   plim_error error = {0};
   const char *source = NULL;
@@ -43,6 +56,10 @@ static const cli_option options[] = {
     JOB_OPTIONS(AT),
     {"explain", 0, NULL, CLI_FLAG, offsetof(estimate_args, explain),
      "list the largest tensors at the peak", NULL, true},
+    {"as", 0, "TRAINER", CLI_STRING, offsetof(estimate_args, as),
+     "print these settings as a file of a trainer, in place of the prediction: axolotl, "
+     "llama-factory, transformers, trl, unsloth, torchtune, lightning, deepspeed, accelerate",
+     NULL},
     PICTURE_OPTIONS(PICTURES_AT),
     {0},
 };
@@ -68,6 +85,8 @@ static const cli_example examples[] = {
      "does this LoRA run fit on an RTX 4090?"},
     {"plimsoll estimate -m ./my-model -b 4 --checkpoint -g 24GiB --explain",
      "what uses the memory?"},
+    {"plimsoll estimate -m qwen2.5-7b --lora-rank 16 --as axolotl",
+     "how is this run written for Axolotl?"},
     {0},
 };
 

@@ -577,7 +577,7 @@ static const plim_key torchtune[] = {
   WORDS("enable_activation_offloading", OFFLOAD, offload_flag_activations, "none", ADDABLE),
   WORDS("fsdp_cpu_offload", OFFLOAD, offload_flag_parameters, NULL,
         .flags = PLIM_KEY_ADDS | PLIM_KEY_ADDABLE),
-  WORDS("optimizer._component_", OPTIMIZER, optimizer_class, NULL),
+  WORDS("optimizer._component_", OPTIMIZER, optimizer_component, NULL),
   REFINES("optimizer.fused", OPTIMIZER, "adamw-foreach", fused, NULL),
   REFINES("optimizer.momentum", OPTIMIZER, "sgd", momentum, NULL),
   WORDS("model._component_", QUANTISATION, qlora_builder, NULL),

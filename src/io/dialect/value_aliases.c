@@ -116,6 +116,13 @@ WORDS(optimizer_class, {"torch.optim.AdamW", "adamw-foreach"}, {"AdamW", "adamw-
       {"bitsandbytes.optim.Lion8bit", "lion-8bit"}, {"bitsandbytes.optim.PagedLion8bit", "paged-lion-8bit"},
       {"torch.optim.SGD", "sgd"}, {"sgd", "sgd"}, {"adafactor", "adafactor"}, {"*.AdamW", "adamw-foreach"},
       {"bnb.optim.AdamW8bit", "adamw-8bit"}, {"bnb.optim.PagedAdamW8bit", "paged-adamw-8bit"});
+// torchtune imports what it is given (config/_utils.py, _get_component_from_path): a name without a module is an error
+WORDS(optimizer_component, {"torch.optim.AdamW", "adamw-foreach"},
+      {"bitsandbytes.optim.AdamW8bit", "adamw-8bit"}, {"bitsandbytes.optim.PagedAdamW", "paged-adamw"},
+      {"bitsandbytes.optim.PagedAdamW8bit", "paged-adamw-8bit"},
+      {"bitsandbytes.optim.Lion8bit", "lion-8bit"}, {"bitsandbytes.optim.PagedLion8bit", "paged-lion-8bit"},
+      {"torch.optim.SGD", "sgd"}, {"*.AdamW", "adamw-foreach"}, {"bnb.optim.AdamW8bit", "adamw-8bit"},
+      {"bnb.optim.PagedAdamW8bit", "paged-adamw-8bit"});
 // DeepSpeed builds its own FusedAdam for both (get_optimizer_configuration), unless torch_adam asks for torch's.
 WORDS(deepspeed_optimizer, {"AdamW", "adamw"}, {"Adam", "adamw"}, {"sgd", "sgd"});
 WORDS(torch_adam, {"true", "adamw-foreach"}, {"false", "adamw"});

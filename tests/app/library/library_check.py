@@ -27,6 +27,27 @@ REPLAYS = [
     {"snapshot": os.path.join(TRUTH, "stacks-duplicate-model.pickle.xz"), "alloc_conf": "max_split_size_mb:128", "tune": True},
 ]
 
+# Runs that are written for every trainer: of each kind of setting, one.
+WRITTEN = [
+    {"batch": 4, "accumulate": 8, "checkpoint": True, "amp": "bf16", "optimizer": "paged-adamw-8bit"},
+    {"lora_rank": 8, "lora_targets": "q_proj,v_proj", "lora_dropout": 0.05, "amp": "bf16", "reentrant": True},
+    {"lora_rank": 8, "weights": "nf4", "checkpoint": True, "amp": "bf16", "alloc_conf": "max_split_size_mb:128"},
+    {"lora_rank": 8, "weights": "nf4-double", "checkpoint": True, "amp": "bf16"},
+    {"lora_rank": 4, "dora": True, "amp": "bf16"},
+    {"lora_rank": 8, "weights": "int8", "lora_save": "embed_tokens", "lora_exclude": "o_proj", "lora_bias": "all"},
+    {"dtype": "fp32", "amp": "fp16", "optimizer": "adafactor", "no_clip": True, "neftune": True},
+    {"offload": "activations", "checkpoint": True, "amp": "bf16"},
+    {"offload": "checkpoints", "amp": "bf16", "attention": "eager"},
+    {"attention": "flash", "amp": "bf16", "mask": "packed"},
+    {"liger": True, "loss": "fused", "amp": "bf16"},
+    {"loss": "fused", "amp": "bf16"},
+    {"strategy": "ddp", "world": 2, "amp": "bf16"},
+    {"strategy": "fsdp2", "world": 4, "offload": "parameters", "amp": "bf16"},
+    {"strategy": "zero2", "world": 2, "offload": "optimizer", "amp": "bf16"},
+    {"strategy": "zero3", "world": 8, "nodes": 2, "lora_rank": 16, "amp": "bf16", "versions": "transformers=4.57"},
+    {"method": "dpo", "lora_rank": 8, "gpu": "4090"},
+]
+
 failures = passed = 0
 
 
@@ -113,6 +134,58 @@ def check_requests(library):
         check(same, "the request of the first row predicts what the plan says")
 
 
+def planned(library, request, written):
+    """What a plan finds in the files that were written, with the same model and number of GPUs: its own settings, predicted."""
+    with tempfile.TemporaryDirectory() as folder:
+        for one in [written, *written["other_files"]]:
+            with open(os.path.join(folder, one["file"]), "w") as file:
+                file.write(one["text"])
+        here = os.getcwd()
+        os.chdir(folder)
+        kept = {name: request[name] for name in ("model", "world", "nodes", "versions", "gpu") if name in request}
+        answer = ask(library, "plan", {"files": [written["file"]], "command": written["command"], "gpu": "200GiB", "world": 1, **kept})
+        os.chdir(here)
+    return answer if answer.startswith("error") else json.loads(answer)["before"]
+
+
+def without_card(request):
+    return {name: value for name, value in request.items() if name != "gpu"}
+
+
+def check_written(library):
+    """A file read by a plan says what the answer says that it does; and what was asked for, but for what is left out and noted."""
+    dialects = [one["name"] for one in json.loads(ask(library, "settings", {}))["dialects"]]
+    check({"axolotl", "llama-factory", "torchtune", "transformers", "trl", "unsloth", "deepspeed", "accelerate", "plimsoll"} <= set(dialects),
+          "the dialects: " + ", ".join(dialects))
+    for extra in WRITTEN:
+        request = {"model": "qwen2.5-0.5b", "seq": 512, "loop": "trainer", **extra}
+        own = json.loads(ask(library, "estimate", request))
+        for dialect in dialects:
+            name = f"{dialect}: {' '.join(words_of(extra))}"
+            text = ask(library, "settings", {**request, "dialect": dialect})
+            if text.startswith("error"):
+                check("does not take these settings" in text and dialect == "torchtune", f"{name}: {text}")
+                continue
+            written = json.loads(text)
+            check(all(one in request for one in written["left_out"]), f"{name}: {written['left_out']} was asked for")
+            if written["format"] == "python":
+                compile(written["text"], written["file"], "exec")
+            if written["format"] == "json":
+                json.loads(written["text"])
+            if written["request"] is None:
+                continue
+            found, again = planned(library, request, written), json.loads(ask(library, "estimate", written["request"]))
+            is_read = isinstance(found, dict) and without_card(found["request"]) == without_card(written["request"])
+            check(is_read, f"{name}: a plan reads what was written: {found if isinstance(found, str) else found['request']}")
+            codes = {note["code"] for note in written["notes"]}
+            if not is_read:
+                continue
+            same = found["peak_reserved_bytes"] == again["peak_reserved_bytes"]
+            check(same != ("unsaid.setting" in codes), f"{name}: and predicts the same, or it is noted")
+            if not written["left_out"] and not codes:
+                check(own["peak_reserved_bytes"] == again["peak_reserved_bytes"], f"{name}: as the request does")
+
+
 def check_example(build):
     """The example of docs/c-interface.md, compiled against what is installed."""
     text = open(os.path.join(ROOT, "docs", "c-interface.md")).read()
@@ -143,6 +216,7 @@ def main(build):
     check_config(library)
     check_timeline(library)
     check_requests(library)
+    check_written(library)
     check_example(build)
     print(f"{passed} passed, {failures} failed")
     return failures > 0
