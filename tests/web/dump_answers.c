@@ -14,9 +14,10 @@ static const struct {
   const char *name;
   question *act;
 } questions[] = {
-    {"estimate", plim_web_estimate}, {"plan", plim_web_plan},
-    {"settings", plim_web_settings}, {"replay", plim_web_replay},
-    {"list", plim_web_list},         {"snapshot_open", plim_web_snapshot_open},
+    {"estimate", plim_web_estimate},
+    {"plan", plim_web_plan},
+    {"list", plim_web_list},
+    {"snapshot_open", plim_web_snapshot_open},
 };
 
 static char *report(plimsoll_snapshot *snapshot, const char *request) {
