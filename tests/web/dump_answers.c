@@ -16,6 +16,7 @@ static const struct {
 } questions[] = {
     {"estimate", plim_web_estimate},
     {"plan", plim_web_plan},
+    {"replay", plim_web_replay},
     {"list", plim_web_list},
     {"snapshot_open", plim_web_snapshot_open},
 };
