@@ -25,7 +25,7 @@ commands+=("tests/cli/golden.sh $build/release/plimsoll" "tests/cli/terminal.sh 
   "python3 tests/cli/run/run.py $build/release/plimsoll $build/release/fake_trainer"
   "python3 tests/cli/run/terminal.py $build/release/plimsoll $build/release/fake_trainer"
   "python3 tests/cli/watch_check.py $build/release/plimsoll"
-  "node tests/web/web_check.mjs $build/wasm/plimsoll.wasm $build/release/tests/web/dump_answers $build/web_check"
+  "node --stack-size=450 tests/web/web_check.mjs $build/wasm/plimsoll.wasm $build/release/tests/web/dump_answers $build/web_check"
   "node tests/web/engine_check.mjs $build/wasm/plimsoll.wasm $build/web_check"
   "tests/io/formats/edits.sh $build/release/tests/io/formats/dump_edits")
 # Under sanitizers: every command, without the long searches.
