@@ -7,7 +7,7 @@ shopt -s nullglob
 configs=$build/configs
 rm -rf "$configs" && python3 tests/configs/generate.py "$configs"
 
-commands=(tests/lint.sh tests/wasm.sh "tools/manual.sh --check" "python3 tests/cli/examples_check.py $build/release/plimsoll" "tools/accuracy.py --check $build/plimsoll"
+commands=(tests/lint.sh "tools/manual.sh --check" "python3 tests/cli/examples_check.py $build/release/plimsoll" "tools/accuracy.py --check $build/plimsoll"
   "python3 tests/tools/compare_check.py $build/plimsoll"
   "python3 tests/io/formats/edit_check.py $build/release/tests/io/formats/dump_edit_readers"
   "python3 tests/card/layouts_check.py $build/release/tests/card/dump_layouts"
@@ -28,6 +28,8 @@ commands+=("tests/cli/golden.sh $build/release/plimsoll" "tests/cli/terminal.sh 
   "python3 tests/cli/watch_check.py $build/release/plimsoll"
   "python3 tests/cli/fetch_check.py $build/release/plimsoll" "python3 tests/cli/team_check.py $build/release/plimsoll"
   "tests/installing.sh $build"
+  "node --stack-size=450 tests/web/web_check.mjs $build/wasm/plimsoll.wasm $build/release/tests/web/dump_answers $build/web_check"
+  "node tests/web/engine_check.mjs $build/wasm/plimsoll.wasm $build/web_check"
   "tests/io/formats/edits.sh $build/release/tests/io/formats/dump_edits")
 # Under sanitizers: every command, without the long searches.
 short=$(cd tests/cli/golden && ls apply_{again,share_accelerate}.sh plan_{json,mistakes,one_gpu,trial_mistakes,try}.sh \

@@ -53,7 +53,7 @@ static void put_phases(json_writer *j, const plim_predicted_timeline *f) {
 void estimate_json_timeline(json_writer *j, const estimate_result *r) {
   plim_predict_request request = estimate_request(r);
   plim_predicted_timeline f;
-  if (!plim_predicted_timeline_make(&request, &r->e.p, r->columns, &f)) {
+  if (!plim_predicted_timeline_make(&request, &r->e.p, (size_t)r->columns, &f)) {
     jsonw_no_memory(j);
     return;
   }

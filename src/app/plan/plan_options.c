@@ -7,6 +7,7 @@
 
 #include "job_effects.h"
 #include "project_job.h"
+#include "sort.h"
 #include "suggest.h"
 #include "units.h"
 #include "value.h"
@@ -221,7 +222,7 @@ static plim_err read_domains(const plan_args *args, plim_plan_request *r, plim_e
   for (size_t i = 0; !err && i < args->allow.len; i++) err = allow(r, args->allow.at[i], error);
   hold_others(args, r);
   plim_domain *batches = &r->domains[PLIM_KNOB_MICRO_BATCH];
-  qsort(batches->at, (size_t)batches->count, sizeof *batches->at, by_value);
+  plim_sort(batches->at, (size_t)batches->count, sizeof *batches->at, by_value);
   return err;
 }
 

@@ -9,6 +9,7 @@
 
 #include "driver.h"
 #include "parallel.h"
+#include "sort.h"
 #include "text.h"
 #include "units.h"
 
@@ -225,7 +226,7 @@ static bool tune(replay_result *r) {
                               .first_oom_event = PLIM_UNKNOWN};
     if (!vec_push(&r->tune, recorded)) return false;
   }
-  qsort(r->tune.at, r->tune.len, sizeof *r->tune.at, plim_tune_order);
+  plim_sort(r->tune.at, r->tune.len, sizeof *r->tune.at, plim_tune_order);
   return true;
 }
 

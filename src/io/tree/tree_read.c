@@ -3,6 +3,8 @@
 
 #include "tree.h"
 
+#include "sort.h"
+
 enum {
   MAX_SETTINGS = 1 << 18,
   MAX_KEPT_BYTES = 64 << 20,
@@ -222,7 +224,7 @@ plim_named *plim_tree_named(const plim_tree *t, size_t *count) {
     if (key && key->text && !key->is_merge)
       names[(*count)++] = (plim_named){key->text, node->parent, id};
   }
-  if (names) qsort(names, *count, sizeof *names, by_parent_and_text);
+  if (names) plim_sort(names, *count, sizeof *names, by_parent_and_text);
   return names;
 }
 
