@@ -12,7 +12,7 @@ function showView(name, {focus = false} = {}) {
   }
   document.title = name === 'plan' ? 'Plimsoll: GPU memory of a training run' : 'Plimsoll: a memory snapshot';
   if (name === 'snapshot') history.replaceState(null, '', '#snapshot');
-  else updateTexts();
+  else if (engine) refresh();
 }
 
 function listenToTabs() {
@@ -65,6 +65,14 @@ function listenToDrops() {
   });
 }
 
+let engine; // of engine.js
+
+// The library lies in the page as base64 of its gzip.
+async function moduleBytes() {
+  const packed = Uint8Array.from(atob($('wasm').textContent.trim()), c => c.charCodeAt(0));
+  return through(packed, new DecompressionStream('gzip')).arrayBuffer();
+}
+
 async function start() {
   makeControls();
   listenToTabs();
@@ -86,8 +94,7 @@ async function start() {
   addEventListener('hashchange', () => { if (location.hash !== '#snapshot') followLink(); else showView('snapshot'); });
   isDark.addEventListener('change', () => { if (plan.answer) showAnswer(plan.answer); });
   try {
-    await engine.ready;
-    $('version').textContent = await engine.version();
+    engine = await startEngine(await moduleBytes(), $('worker').textContent);
     await fillLists();
     await fillDialects();
     await followLink();

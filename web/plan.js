@@ -13,6 +13,7 @@ const amount = (b, tag = 'span') => {
 };
 const seconds = s => s === null || s === undefined ? 'unknown' : s < .9995 ? (s * 1000).toPrecision(3) + ' ms' :
   s < 600 ? +s.toPrecision(3) + ' s' : clock(s, 0);
+const isSize = gpu => /^[\d.]+ [KMGT]iB$/.test(gpu || ''); // a GPU that is known by its memory alone
 const percent = share => share < .005 ? '0 %' : (100 * share).toFixed(0) + ' %';
 
 function showProblem(box, error) {
@@ -241,7 +242,7 @@ async function readPasted(pasted, {keep = null} = {}) {
   try {
     const {gpu} = keep || plan.request, request = {files: [pasted.file]};
     if (gpu) request.gpu = gpu;
-    const answer = await engine.plan(request, {[pasted.file]: pasted.text});
+    const answer = await engine.plan(request, {files: {[pasted.file]: pasted.text}});
     const dialect = answer.files?.[0]?.dialect;
     pasted.dialect = dialect;
     pasted.notes = answer.notes;
@@ -293,10 +294,11 @@ function showBar(a) {
     hull.append(over);
   }
   if (budget !== null) {
-    const load = element('div', budget / whole > .5 ? 'load' : 'load left');
+    const wide = $('bar').clientWidth, name = a.gpu && !isSize(a.gpu) && wide > 420 ? a.gpu + ': ' : '';
+    const load = element('div', budget / whole * wide > 240 ? 'load' : 'load left');
     load.style.left = share(budget);
     load.innerHTML = '<svg viewBox="0 0 32 32" aria-hidden="true"><circle cx="16" cy="16" r="9.5"/><path d="M1 16H31"/></svg>';
-    load.append(element('span', '', (a.gpu && !/^[\d.]+ [KMGT]iB$/.test(a.gpu) ? a.gpu + ': ' : ''), element('b', '', bytes(budget)), ' usable'));
+    load.append(element('span', '', name, element('b', '', bytes(budget)), ' usable'));
     parts.push(load);
   }
   if (a.interval_bytes) {
@@ -417,6 +419,7 @@ async function ask() {
 
 // Everything that follows a change of the settings.
 function refresh() {
+  if (shownView() !== 'plan') return;
   for (const row of shownRows) row.update();
   ask();
   planLater();
@@ -425,13 +428,12 @@ function refresh() {
 
 // ---- fallbacks ----------------------------------------------------------------------------------------------
 
-let planTimer = 0, planAsked = 0;
+let planTimer = 0, planning = null; // the search that is under way can be aborted
 
 function planLater() {
   clearTimeout(planTimer);
-  engine.stopPlanning();
+  planning?.abort();
   $('ladder').classList.add('stale');
-  planAsked++;
   if (!plan.request.gpu && !plan.request.limit) {
     $('ladder-state').textContent = 'Name a GPU to see which settings fit on it.';
     $('ladder').replaceChildren();
@@ -444,14 +446,14 @@ function planLater() {
 }
 
 async function search() {
-  const mine = planAsked, began = performance.now(), request = {...plan.request};
+  const mine = planning = new AbortController(), began = performance.now(), request = {...plan.request};
   if (plan.allow.length) request.allow = plan.allow;
   delete request.timeline;
   try {
-    const answer = await engine.plan(request);
-    if (mine === planAsked) showLadder(answer, (performance.now() - began) / 1000);
+    const answer = await engine.plan(request, {signal: mine.signal});
+    if (!mine.signal.aborted) showLadder(answer, (performance.now() - began) / 1000);
   } catch (error) {
-    if (mine !== planAsked) return;
+    if (mine.signal.aborted) return;
     $('ladder').replaceChildren();
     $('reasons').replaceChildren();
     $('concessions').replaceChildren();
@@ -515,7 +517,7 @@ function showLadder(a, took) {
   $('ladder').className = 'rows';
   $('ladder').replaceChildren(...(rows.length ? [head, element('tbody', '', ...rows)] : []));
   const tried = `${number(a.tried)} combinations tried in ${seconds(took)}`;
-  const clocked = /^[\d.]+ [KMGT]iB$/.test(a.gpu || '') ? ' Times are for an H200; name your GPU to get its times.' : '';
+  const clocked = isSize(a.gpu) ? ' Times are for an H200; name your GPU to get its times.' : '';
   $('ladder-state').textContent = a.fits ? `Fastest first; each keeps the effective batch and what the model learns. ${tried}.${clocked}` :
     rows.length ? `Nothing fits with room for the error margin. The closest, ${tried}:` : `Nothing fits without changing what the model learns. ${tried}.`;
   if (!a.fits && a.smallest?.estimate) $('ladder-state').textContent += ` The smallest needs ${bytes(a.smallest.estimate.device_bytes)}.`;

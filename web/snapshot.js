@@ -62,27 +62,38 @@ async function showReport() {
   $('ranking').replaceChildren();
 }
 
-const lineText = h => h.file ? `${h.file}:${h.line}${h.function ? ' in ' + h.function : ''}` : h.module || '(no stack)';
+const lineText = h => h.file ? `${h.file}:${h.line}${h.function ? ' in ' + h.function : ''}` : h.module || 'unknown line';
+const times = n => n === 1 ? 'once' : n === 2 ? 'twice' : `${number(n)} times`;
+
+const oomText = o => `Out of memory when requesting ${bytes(o.request_bytes)}${o.step ? ` in step ${number(o.step)}` : ''}` +
+  (o.fits_if_compacted ? '; it would have fitted without fragmentation.' : o.fits_if_compacted === false ? '; it would not have fitted without fragmentation either.' :
+    o.compacted_free_high_bytes >= o.request_bytes ? `. Without fragmentation up to ${bytes(o.compacted_free_high_bytes)} would be free, so fragmentation may be the cause; a memory limit gives a definite answer.` : '.');
+const leakText = l => `Leak: ${bytes(l.bytes_per_step)} more per step, from step ${number(l.first_step)} to ${number(l.last_step)}, ${bytes(l.bytes)} in ${number(l.count)} tensors at the end, ` +
+  `allocated in ${lineText(l)}.` + (l.full_at_step ? ` Memory is full at step ${number(l.full_at_step)}.` : '');
+const duplicateText = d => `A model is in memory ${times(d.copies.length)}: ${number(d.tensors)} tensors; keeping only the smallest copy would free ${bytes(d.wasted_bytes)}.`;
 
 function showFindings(r) {
-  const said = [];
-  for (const oom of r.ooms || []) said.push([`Out of memory${oom.step ? ` in step ${oom.step}` : ''}` + (oom.requested_bytes ? `: ${bytes(oom.requested_bytes)} more were requested.` : '.')]);
-  for (const text of leakTexts(r)) said.push([text]);
-  for (const d of r.duplicates || []) said.push([duplicateText(d)]);
-  if (!said.length) said.push(['No leak, no model in memory twice, and memory did not run out.', 'fine']);
+  const said = [...r.ooms.map(oomText), ...(r.leaks || []).map(leakText), ...r.duplicates.map(duplicateText)].map(text => [text]);
+  if (!said.length) said.push(['Memory did not run out, and no model is in memory twice.' + (r.leaks ? ' No leak was found.' : ''), 'fine']);
   $('findings').replaceChildren(...said.map(([text, className]) => element('li', className || '', text)));
 }
 
-const leakTexts = r => r.leaks ? [`Memory leaks: ${bytes(r.leaks.bytes_per_step)} more in every step` + (r.leaks.bytes ? `, ${bytes(r.leaks.bytes)} so far.` : '.')] : [];
-const duplicateText = d => `A model is in memory ${d.copies || 'more than once'}${d.copies ? ' times' : ''}: ${bytes(d.bytes ?? d.model_bytes ?? 0)} each.`;
+const stackOf = h => {
+  const made = element('details', '', element('summary', '', 'Where it was allocated'));
+  made.append(element('pre', '', h.stack.map(lineText).join('\n')));
+  return made;
+};
 
 function showLeaks(r) {
   const parts = [];
-  for (const text of leakTexts(r)) parts.push(element('p', '', text));
-  const lines = r.leaks?.lines || r.leaks?.holders || [];
-  if (lines.length) parts.push(element('div', 'scroll', holderTable(element('table'), lines, r.leaks.bytes)));
-  for (const d of r.duplicates || []) parts.push(element('p', '', duplicateText(d)));
-  if (!parts.length) parts.push(element('p', '', r.steps >= 3 ? 'None found.' : 'None found. Leaks show only over several steps, and this recording has ' + number(r.steps) + '.'));
+  for (const l of r.leaks || []) parts.push(element('p', '', leakText(l)), ...(l.stack?.length ? [stackOf(l)] : []));
+  for (const d of r.duplicates) {
+    parts.push(element('p', '', duplicateText(d)));
+    for (const c of d.copies) parts.push(element('p', '', amount(c.bytes), ` in ${lineText(c)}`), ...(c.stack?.length ? [stackOf(c)] : []));
+  }
+  if (!r.leaks) parts.push(element('p', '', `Leaks were not looked for: that takes at least 6 training steps, and there are ${number(r.steps)}.`));
+  else if (!r.leaks.length) parts.push(element('p', '', `No leak in ${number(r.steps)} steps.`));
+  if (!r.duplicates.length) parts.push(element('p', '', 'No model is in memory more than once.'));
   $('leaks').replaceChildren(...parts);
 }
 
@@ -164,31 +175,48 @@ function askMoment(sheet, i) {
   const mine = ++view.moment;
   momentTimer = setTimeout(async () => {
     try {
-      const m = await view.snapshot.moment({event: Math.round(event ?? sheet.event?.[i] ?? timeChart.cursor), top: 20});
+      const m = await view.snapshot.moment({event: Math.round(event ?? sheet.event?.[i] ?? timeChart.cursor), top: 12});
       if (mine === view.moment) showMoment(m);
     } catch (error) { if (mine === view.moment) $('fragmentation').replaceChildren(element('p', '', error.message)); }
   }, 60);
 }
 
 function showMoment(m) {
+  const isKnown = m.holders.some(h => h.file || h.module);
   holderTable($('moment'), m.holders);
-  const f = m.fragmentation, parts = [];
-  if (f) {
-    const pieces = [['allocated', f.allocated_bytes - (f.slack_bytes || 0), kinds[1]], ['rounding of requests', f.slack_bytes || 0, kinds[5]],
-      ['stranded: free, but in segments that are partly in use', f.stranded_bytes, kinds[4]], ['cached: free segments', f.cached_bytes, kinds[3]]];
-    const map = element('div', 'map', ...pieces.filter(([, b]) => b > 0).map(([name, b, kind]) => {
-      const made = element('i');
-      made.style.flex = `${b} 0 0`;
-      made.style.background = paint(kind);
-      made.title = `${name}: ${bytes(b)}`;
-      return made;
-    }));
-    map.setAttribute('aria-hidden', true);
-    parts.push(element('h3', '', 'Fragmentation at this moment'), map, element('p', '', 'Of ', amount(f.reserved_bytes), ' reserved, ', amount(f.stranded_bytes),
-      ' are stranded (free, but in segments that are partly in use), ', amount(f.cached_bytes), ' are cached in free segments, and rounding takes ',
-      amount(f.slack_bytes || 0), '. The largest free block has ', amount(f.largest_free_bytes), '.'));
-  }
-  $('fragmentation').replaceChildren(...parts);
+  $('moment').hidden = !isKnown;
+  $('no-stacks').hidden = isKnown;
+  $('fragmentation').replaceChildren(...(m.fragmentation ? fragmentationParts(m.fragmentation) : []));
+}
+
+function piece(size, background, title) {
+  const made = element('i');
+  made.style.flex = `${size} 0 0`;
+  made.style.background = background;
+  made.title = title;
+  return made;
+}
+
+// All reserved memory by what it is used for, and below it each segment by how much of it is free.
+function fragmentationParts(f) {
+  const used = paint(kinds[1]), free = paint(kinds[4]);
+  const pieces = [['in use', f.allocated_bytes - f.slack_bytes, used], ['lost to rounding', f.slack_bytes, paint(kinds[5])],
+    ['stranded', f.stranded_bytes, free], ['cached', f.cached_bytes, paint(kinds[3])]].filter(([, b]) => b > 0);
+  const whole = element('div', 'map', ...pieces.map(([name, b, background]) => piece(b, background, `${name}: ${bytes(b)}`)));
+  const key = element('p', 'key', ...pieces.flatMap(([name, b, background]) => {
+    const mark = element('span', 'swatch');
+    mark.style.background = background;
+    return [element('span', '', mark, ` ${name} `, amount(b, 'b'))];
+  }));
+  const segments = element('div', 'segments-map', ...f.segments.slice(0, 150).map(s => {
+    const share = 100 * (s.bytes - s.free_bytes) / s.bytes;
+    return piece(s.bytes, `linear-gradient(to top, ${used} ${share}%, ${free} ${share}%)`, `segment of ${bytes(s.bytes)} (${s.pool}): ${bytes(s.free_bytes)} free, largest piece ${bytes(s.largest_free_bytes)}`);
+  }));
+  for (const map of [whole, segments]) map.setAttribute('aria-hidden', true);
+  const parts = [element('h3', '', 'Fragmentation at this moment'), whole, key];
+  if (f.segments.length) parts.push(element('p', 'hint', 'Segments with free memory, most of it first; width is size, the upper part is free:'), segments);
+  parts.push(element('p', 'hint', 'Stranded memory is free, but in segments that are partly in use: only requests that fit into it can use it. The largest free piece has ', amount(f.largest_free_bytes), '.'));
+  return parts;
 }
 
 // ---- other allocator settings -------------------------------------------------------------------------------
