@@ -23,7 +23,7 @@ commands=(tests/lint.sh tests/wasm.sh "tools/readme.sh --check" "tools/accuracy.
 commands+=("tests/cli/golden.sh $build/release/plimsoll" "tests/cli/terminal.sh $build/release/plimsoll"
   "python3 tests/cli/run/run.py $build/release/plimsoll $build/release/fake_trainer"
   "python3 tests/cli/run/terminal.py $build/release/plimsoll $build/release/fake_trainer"
-  "python3 tests/cli/watch_check.py $build/release/plimsoll"
+  "python3 tests/cli/watch_check.py $build/release/plimsoll" "python3 tests/cli/web_check.py $build/release/plimsoll"
   "tests/io/formats/edits.sh $build/release/tests/io/formats/dump_edits")
 # Under sanitizers: every command, without the long searches.
 short=$(cd tests/cli/golden && ls apply_{again,share_accelerate}.sh plan_{json,mistakes,one_gpu,trial_mistakes,try}.sh \

@@ -9,6 +9,7 @@ done
 for page in "$build"/man/*.1; do
   install -D -m 644 "$page" "$prefix/share/man/man1/${page##*/}"
 done
+if [ -e "$build/plimsoll.html" ]; then install -D -m 644 "$build/plimsoll.html" "$prefix/share/plimsoll/plimsoll.html"; fi
 put() { install -D -m 644 "$build/completions/$1" "$prefix/share/$2"; }
 put plimsoll.bash bash-completion/completions/plimsoll
 put _plimsoll zsh/site-functions/_plimsoll
