@@ -12,14 +12,20 @@ function showView(name, {focus = false} = {}) {
   }
   document.title = name === 'plan' ? 'Plimsoll: GPU memory of a training run' : 'Plimsoll: a memory snapshot';
   if (name === 'snapshot') history.replaceState(null, '', '#snapshot');
-  else if (engine) refresh();
+}
+
+// The Plan view asks only while it is shown.
+function visit(name, options) {
+  const isNew = shownView() !== name;
+  showView(name, options);
+  if (isNew && name === 'plan' && engine) refresh();
 }
 
 function listenToTabs() {
   for (const name of ['plan', 'snapshot']) {
-    $('tab-' + name).onclick = () => showView(name);
+    $('tab-' + name).onclick = () => visit(name);
     $('tab-' + name).onkeydown = e => {
-      if (e.key === 'ArrowLeft' || e.key === 'ArrowRight') showView(name === 'plan' ? 'snapshot' : 'plan', {focus: true});
+      if (e.key === 'ArrowLeft' || e.key === 'ArrowRight') visit(name === 'plan' ? 'snapshot' : 'plan', {focus: true});
     };
   }
 }

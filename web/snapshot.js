@@ -23,7 +23,7 @@ async function openSnapshot(file) {
     view.file = file;
     await showReport();
     view.ms = performance.now() - began;
-    sayState(`${file.name}, ${bytes(file.size)}, read in ${seconds(view.ms / 1000)}.`);
+    sayState('');
     $('drop').hidden = true;
     document.title = file.name + ' - Plimsoll';
   } catch (error) {
@@ -40,7 +40,7 @@ async function showReport() {
   await showTimeline();
   $('snapshot-title').textContent = view.file.name;
   const entries = `${number(r.entries)} entries` + (r.steps ? ` in ${number(r.steps)} step${r.steps === 1 ? '' : 's'}` : '');
-  $('snapshot-subtitle').textContent = `${entries}, GPU ${r.device}. ` + (r.exact === true ?
+  $('snapshot-subtitle').textContent = `${bytes(view.file.size)}, ${entries}, GPU ${r.device}. ` + (r.exact === true ?
     'The simulation repeats every decision that PyTorch made, to the address.' : r.exact === false ?
     'The simulation differs from the recording, so other settings are estimates.' : '');
   showFindings(r);
@@ -49,7 +49,7 @@ async function showReport() {
     ['Reserved at most', amount(r.recorded.peak_reserved_bytes)],
     ['Lost to fragmentation at the peak', amount(r.fragmentation_bytes)],
     ['Limit', r.limit_bytes === null ? 'none' : amount(r.limit_bytes), r.limit_is_inferred ? ' (inferred)' : ''],
-    ['Out of memory', r.recorded.ooms ? `${number(r.recorded.ooms)} times` : 'never'],
+    ['Out of memory', r.recorded.ooms ? times(r.recorded.ooms) : 'never'],
     ['Retries', number(r.recorded.retries)],
     ['Segments taken, given back', `${number(r.recorded.segment_allocs)}, ${number(r.recorded.segment_frees)}`],
     ['Allocator settings', r.recorded_alloc_conf || 'default'],
@@ -208,7 +208,7 @@ function fragmentationParts(f) {
     mark.style.background = background;
     return [element('span', '', mark, ` ${name} `, amount(b, 'b'))];
   }));
-  const segments = element('div', 'segments-map', ...f.segments.slice(0, 150).map(s => {
+  const segments = element('div', 'segments-map', ...f.segments.slice(0, 80).map(s => {
     const share = 100 * (s.bytes - s.free_bytes) / s.bytes;
     return piece(s.bytes, `linear-gradient(to top, ${used} ${share}%, ${free} ${share}%)`, `segment of ${bytes(s.bytes)} (${s.pool}): ${bytes(s.free_bytes)} free, largest piece ${bytes(s.largest_free_bytes)}`);
   }));
