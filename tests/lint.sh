@@ -32,6 +32,8 @@ library_prints() {
   grep -rnE '(^|[^a-z_>.])((printf|puts|putchar|perror|exit|abort)\(|fprintf\((stdout|stderr))' \
     --include='*.[ch]' src/core src/card src/hook src/io src/system src/app | grep -vE 'format\(printf|^[^:]*:[0-9]+: *//'
 }
+# qsort orders equal elements differently from one C library to the next.
+unstable_sorts() { grep -rnE '\bqsort(_r)?\(' src; }
 
 foreign_impl_headers() {
   local file name folder
@@ -75,6 +77,7 @@ rule "what is private to a folder stays there" foreign_impl_headers
 rule "every file and type name says one thing" names_used_twice
 rule "short names stay on the tape" short_names_elsewhere
 rule "families are named in their own files" families_named_elsewhere
+rule "sorts keep the order of equals" unstable_sorts
 rule "nothing outside src/cli prints or exits" library_prints
 
 echo "$passed passed, $failed failed"

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sort.h"
+
 // ---- facts ------------------------------------------------------------------------------------------
 
 static const char *find(const compare_facts *facts, const char *name) {
@@ -97,7 +99,7 @@ plim_err compare(const compare_side *predicted, const compare_side *measured, co
   if (ok && predicted->has_lines && measured->has_lines)
     ok = add_lines(out, predicted, false) && add_lines(out, measured, true);
   drop_equal(out);
-  if (out->rows.len) qsort(out->rows.at, out->rows.len, sizeof *out->rows.at, by_distance);
+  if (out->rows.len) plim_sort(out->rows.at, out->rows.len, sizeof *out->rows.at, by_distance);
   return ok ? PLIM_OK : plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
 }
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "process.h"
+#include "sort.h"
 
 enum {
   CHUNK_BYTES = 1 << 16,
@@ -110,7 +111,7 @@ size_t live_runs(const char *folder, const char *root, live_run *out, size_t mos
         plim_process_runs(root, out[count].pid, out[count].started_seconds))
       count++;
   if (all) closedir(all);
-  qsort(out, count, sizeof *out, by_name);
+  plim_sort(out, count, sizeof *out, by_name);
   return count;
 }
 
@@ -135,7 +136,7 @@ size_t live_processes(const char *folder, const live_run *run, unsigned *pids, s
   for (struct dirent *e; files && count < most && (e = readdir(files));)
     if (number_of(e->d_name)) pids[count++] = number_of(e->d_name);
   if (files) closedir(files);
-  qsort(pids, count, sizeof *pids, by_number);
+  plim_sort(pids, count, sizeof *pids, by_number);
   return count;
 }
 

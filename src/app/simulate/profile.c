@@ -13,6 +13,7 @@
 
 #include "nvml.h"
 #include "simulate_impl.h"
+#include "sort.h"
 
 // ---- the program ------------------------------------------------------------------------------------
 
@@ -183,7 +184,7 @@ profile_time profile_step_time(const simulate_process *process) {
   double *sorted = malloc(count * sizeof *sorted);
   if (!sorted) return none;
   memcpy(sorted, process->measured.step_seconds.at + skipped, count * sizeof *sorted);
-  qsort(sorted, count, sizeof *sorted, by_size);
+  plim_sort(sorted, count, sizeof *sorted, by_size);
   profile_time time = {(sorted[(count - 1) / 2] + sorted[count / 2]) / 2, sorted[0],
                        sorted[count - 1], count};
   free(sorted);

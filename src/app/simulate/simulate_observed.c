@@ -7,6 +7,8 @@
 
 #include "simulate_impl.h"
 
+#include "sort.h"
+
 static uint64_t count_of(const json_t *object, const char *key) {
   json_int_t value = json_integer_value(json_object_get(object, key));
   return value > 0 ? (uint64_t)value : 0;
@@ -274,6 +276,6 @@ plim_err simulate_read_processes(const char *out, simulate_result *result, plim_
     err = read_one(out, entry->d_name, result, error);
   closedir(folder);
   if (result->processes.len)
-    qsort(result->processes.at, result->processes.len, sizeof *result->processes.at, by_rank);
+    plim_sort(result->processes.at, result->processes.len, sizeof *result->processes.at, by_rank);
   return err;
 }

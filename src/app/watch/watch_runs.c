@@ -3,6 +3,8 @@
 
 #include "watch_impl.h"
 
+#include "sort.h"
+
 // ---- the processes of a run -------------------------------------------------------------------------
 
 static live_rank *find_rank(watch_run *run, const char *folder, unsigned pid) {
@@ -90,7 +92,7 @@ void watch_runs_read(watch *w) {
     if (w->runs.at[i]->is_there) w->runs.at[kept++] = w->runs.at[i];
     else free_run(w->runs.at[i]);
   w->runs.len = kept;
-  if (kept) qsort(w->runs.at, kept, sizeof *w->runs.at, by_name);
+  if (kept) plim_sort(w->runs.at, kept, sizeof *w->runs.at, by_name);
 }
 
 void watch_runs_free(watch *w) {

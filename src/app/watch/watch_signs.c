@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sort.h"
 #include "units.h"
 #include "watch_impl.h"
 
@@ -87,7 +88,7 @@ void watch_find_signs(watch *w) {
   w->signs.len = 0;
   for (size_t i = 0; i < w->runs.len; i++) look_at_run(w, w->runs.at[i]);
   for (size_t i = 0; i < w->cards.count; i++) look_at_card(w, i);
-  if (w->signs.len) qsort(w->signs.at, w->signs.len, sizeof *w->signs.at, warnings_first);
+  if (w->signs.len) plim_sort(w->signs.at, w->signs.len, sizeof *w->signs.at, warnings_first);
 }
 
 bool watch_has_warning(const watch *w) {

@@ -7,6 +7,7 @@
 #include "card.h"
 #include "card_images.h"
 #include "layouts.h"
+#include "sort.h"
 #include "vec.h"
 
 // ---- streams and events ---------------------------------------------------------------------------------
@@ -125,7 +126,7 @@ STAND_IN void __cudaRegisterFunction(void **of, const void *function, char *devi
 static named_kernel kernel_of(const void *function) {
   named_kernel wanted = {.function = function}, *found = NULL;
   pthread_mutex_lock(&lock);
-  if (!is_sorted && kernels.len) qsort(kernels.at, kernels.len, sizeof wanted, by_function);
+  if (!is_sorted && kernels.len) plim_sort(kernels.at, kernels.len, sizeof wanted, by_function);
   is_sorted = true;
   if (kernels.len) found = bsearch(&wanted, kernels.at, kernels.len, sizeof wanted, by_function);
   if (found && found->kind == CARD_KERNEL_NEW && found->name)

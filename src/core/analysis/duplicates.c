@@ -7,6 +7,7 @@
 // embeddings, occur only once or twice in it, so that layers, which repeat anyway, do not count. If every copy has
 // gradients, all are trained: they are encoders of one model and not copies.
 #include "hash.h"
+#include "sort.h"
 #include "trace_analysis.h"
 
 enum {
@@ -89,7 +90,7 @@ static bool collect_old(search *s) {
     if (!vec_push(&s->all, (tensor){b->requested_bytes, b->stack, line, 0})) return false;
   }
   s->old = s->all.len; // these are sorted by address, so their order means nothing
-  if (s->old) qsort(s->all.at, s->old, sizeof *s->all.at, line_order);
+  if (s->old) plim_sort(s->all.at, s->old, sizeof *s->all.at, line_order);
   return true;
 }
 
@@ -146,7 +147,7 @@ static set make_set(search *s, size_t first, size_t count) {
     s->sizes[i] = s->all.at[i].bytes;
     if (made.bytes + s->sizes[i] >= made.bytes) made.bytes += s->sizes[i];
   }
-  if (count) qsort(s->sizes + first, count, sizeof *s->sizes, size_order);
+  if (count) plim_sort(s->sizes + first, count, sizeof *s->sizes, size_order);
   return made;
 }
 
@@ -170,9 +171,9 @@ static bool collect_sets(search *s) {
     if (made.bytes >= MIN_BYTES && !vec_push(&s->sets, made)) return false;
   }
   if (!s->sets.len) return true;
-  qsort(s->sets.at, s->sets.len, sizeof *s->sets.at, bytes_order);
+  plim_sort(s->sets.at, s->sets.len, sizeof *s->sets.at, bytes_order);
   if (s->sets.len > MAX_SETS) s->sets.len = MAX_SETS;
-  qsort(s->sets.at, s->sets.len, sizeof *s->sets.at, first_order);
+  plim_sort(s->sets.at, s->sets.len, sizeof *s->sets.at, first_order);
   return true;
 }
 

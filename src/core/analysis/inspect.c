@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "hash.h"
+#include "sort.h"
 
 // ---- stranded memory ----------------------------------------------------------------------------------
 
@@ -55,7 +56,7 @@ static bool look_at_segments(const plim_allocator *a, plim_fragmentation *out) {
   plim_allocator_visit(a, walk_block, &w);
   finish_segment(&w);
   if (out->segments.len)
-    qsort(out->segments.at, out->segments.len, sizeof *out->segments.at, most_free_first);
+    plim_sort(out->segments.at, out->segments.len, sizeof *out->segments.at, most_free_first);
   return w.ok;
 }
 
@@ -111,7 +112,7 @@ static int most_bytes_first(const void *x, const void *y) {
 }
 
 static void sort_holders(plim_held_list *list) {
-  if (list->len) qsort(list->at, list->len, sizeof *list->at, most_bytes_first);
+  if (list->len) plim_sort(list->at, list->len, sizeof *list->at, most_bytes_first);
 }
 
 static bool list_lines(const tally *t, plim_held_list *list) {
@@ -205,7 +206,7 @@ bool plim_inspect(const plim_trace *trace, const plim_trace_analysis *analysis,
   inspector in = {trace, analysis, calloc(count, sizeof(target)), count, 0, true};
   if (!in.targets) return false;
   for (size_t i = 0; i < count; i++) in.targets[i] = (target){events[i], &moments[i]};
-  qsort(in.targets, count, sizeof *in.targets, by_event);
+  plim_sort(in.targets, count, sizeof *in.targets, by_event);
   plim_replay_watch watch = {look, &in};
   bool ok = replay(trace, guided, options, &watch);
   free(in.targets);

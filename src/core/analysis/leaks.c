@@ -4,6 +4,7 @@
 // second half of the run and in its last quarter, so a buffer of fixed length is not a leak. The first step (state
 // created lazily) and the last two (results still in a variable) do not count as evidence.
 #include "hash.h"
+#include "sort.h"
 #include "trace_analysis_impl.h"
 
 enum { MIN_STEPS = 3 }; // steps that left something behind
@@ -157,7 +158,7 @@ bool plim_find_leaks(const plim_trace *trace, const plim_trace_analysis *analysi
     s.is_pooled = true;
     ok = search_once(&s, leaks);
   }
-  if (leaks->len) qsort(leaks->at, leaks->len, sizeof *leaks->at, leak_order);
+  if (leaks->len) plim_sort(leaks->at, leaks->len, sizeof *leaks->at, leak_order);
   if (!ok) vec_free(leaks);
   free(s.by_line);
   vec_free(&s.groups);

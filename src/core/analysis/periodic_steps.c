@@ -6,6 +6,7 @@
 // length change most sizes, but not those of gradient norms and scalars. The first interval may differ, because the
 // first step creates state lazily.
 #include "hash.h"
+#include "sort.h"
 #include "trace_analysis_impl.h"
 
 enum {
@@ -91,7 +92,7 @@ static void keep_agreeing(patterns *all, size_t requests) {
   for (size_t i = 0; i < all->len; i++)
     if (is_steady(&all->at[i], requests)) all->at[kept++] = all->at[i];
   all->len = kept;
-  if (kept) qsort(all->at, kept, sizeof *all->at, period_order);
+  if (kept) plim_sort(all->at, kept, sizeof *all->at, period_order);
   for (size_t i = 0, end; i < kept; i = end) {
     for (end = i + 1; end < kept; end++)
       if (all->at[end].count != all->at[i].count ||
@@ -101,7 +102,7 @@ static void keep_agreeing(patterns *all, size_t requests) {
   }
   for (size_t i = 0; i < best_len; i++) all->at[i] = all->at[best + i];
   all->len = best_len;
-  if (best_len) qsort(all->at, best_len, sizeof *all->at, time_order);
+  if (best_len) plim_sort(all->at, best_len, sizeof *all->at, time_order);
 }
 
 // A step begins with the pattern at whose first occurrence the fewest allocations are alive: memory is lowest between

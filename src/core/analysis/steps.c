@@ -8,6 +8,8 @@
 
 #include "trace_analysis_impl.h"
 
+#include "sort.h"
+
 // A few small allocations (a gradient scaler's update) may lie between an optimizer step and the zero_grad that belongs
 // to it.
 enum { MAX_ALLOCS_BEFORE_ZERO_GRAD = 8 };
@@ -66,7 +68,7 @@ static bool collect_moments(const plim_trace *t, const char *prefix, moment **ou
       return false;
     }
   }
-  if (found.len) qsort(found.at, found.len, sizeof *found.at, moment_order);
+  if (found.len) plim_sort(found.at, found.len, sizeof *found.at, moment_order);
   *out = found.at;
   *count = found.len;
   return true;

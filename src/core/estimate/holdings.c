@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sort.h"
+
 typedef struct {
   plim_holdings tensors; // indexed by allocation id; 0 bytes: free
   uint64_t events, peak_event;
@@ -95,7 +97,7 @@ bool plim_holdings_find(const plim_predict_request *request, const plim_predicti
   for (size_t i = 0; ok && i < c.tensors.len; i++)
     if (c.tensors.at[i].bytes) ok = add(out, &c.tensors.at[i]);
   vec_free(&c.tensors);
-  if (ok && out->len) qsort(out->at, out->len, sizeof *out->at, by_bytes);
+  if (ok && out->len) plim_sort(out->at, out->len, sizeof *out->at, by_bytes);
   if (!ok) vec_free(out);
   return ok;
 }

@@ -2,12 +2,14 @@
 
 #include <stdlib.h>
 
+#include "sort.h"
+
 static int compare(const void *a, const void *b) {
   int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
   return (x > y) - (x < y);
 }
 
-void plim_lengths_sort(plim_lengths *l) { qsort(l->at, l->count, sizeof *l->at, compare); }
+void plim_lengths_sort(plim_lengths *l) { plim_sort(l->at, l->count, sizeof *l->at, compare); }
 
 static int64_t cut(int64_t length, int64_t most) { return length < most ? length : most; }
 

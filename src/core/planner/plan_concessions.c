@@ -8,6 +8,8 @@
 
 #include "plan_impl.h"
 
+#include "sort.h"
+
 enum { ROUNDING = 1, FARTHER = 2, STEP = 16, MAX_CONCEDED = PLIM_MAX_CONCEDED };
 
 typedef struct {
@@ -154,7 +156,7 @@ bool plim_find_concessions(plim_search *s, plim_concession_kind kind, size_t *fr
   point_list points = {0}, failed = {0};
   bool found = false;
   if (!add_points(&x, (point){0}, 0, &points)) s->failed = true;
-  if (points.len) qsort(points.at, points.len, sizeof *points.at, by_cost);
+  if (points.len) plim_sort(points.at, points.len, sizeof *points.at, by_cost);
   for (size_t i = *from; i < points.len && !found && !s->failed; i++) {
     *from = i + 1;
     point most = farthest(&x, &points.at[i]);

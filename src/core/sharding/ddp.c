@@ -7,6 +7,7 @@
 #include "traffic.h"
 #include "work.h"
 
+#include "sort.h"
 #include "tape_names.h"
 
 #define FIRST_BUCKET_BYTES (1ll << 20) // torch.distributed._DEFAULT_FIRST_BUCKET_BYTES
@@ -208,7 +209,7 @@ static int by_first(const void *x, const void *y) {
 // Up to two flat copies are in flight at a time; a single tensor is sent without a copy.
 static void send(plim_tape *t, broadcast *b) {
   plim_tensor *flying[2] = {0};
-  if (b->full.len) qsort(b->full.at, b->full.len, sizeof *b->full.at, by_first);
+  if (b->full.len) plim_sort(b->full.at, b->full.len, sizeof *b->full.at, by_first);
   for (size_t i = 0; i < b->full.len; i++) {
     drop(t, &flying[i % 2]);
     if (b->full.at[i].tensors > 1) set(t, &flying[i % 2], scratch(t, b->full.at[i].bytes));

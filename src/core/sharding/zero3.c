@@ -8,6 +8,7 @@
 #include "zero3_impl.h"
 #include "zero_work.h"
 
+#include "sort.h"
 #include "tape_names.h"
 
 typedef zero3_parameter parameter;
@@ -49,7 +50,7 @@ static int in_model_order(const void *x, const void *y) {
 static void reduce_bucket(plim_tape *t, zero3 *z) {
   if (!z->bucket.len) return;
   send_bucket(t, z);
-  qsort(z->bucket.at, z->bucket.len, sizeof *z->bucket.at, in_model_order);
+  plim_sort(z->bucket.at, z->bucket.len, sizeof *z->bucket.at, in_model_order);
   plim_stream was = plim_state(t)->stream;
   plim_state(t)->stream = PLIM_REDUCE_STREAM;
   plim_tensor *inputs = empty_for(t, PLIM_FOR_WORKSPACE, dims(z->bucket_elements), z->dtype);

@@ -5,6 +5,7 @@
 #include "tape_impl.h"
 #include "traffic.h"
 
+#include "sort.h"
 #include "tape_names.h"
 
 enum {
@@ -441,7 +442,7 @@ static int by_number(const void *x, const void *y) {
 static void drop_abandoned(plim_tape *t) {
   struct tape_offload *o = &t->offload;
   if (o->abandoned.len)
-    qsort(o->abandoned.at, o->abandoned.len, sizeof *o->abandoned.at, by_number);
+    plim_sort(o->abandoned.at, o->abandoned.len, sizeof *o->abandoned.at, by_number);
   for (size_t i = 0; i < o->abandoned.len; i++) plim_release(t, o->abandoned.at[i].x);
   o->abandoned.len = 0;
 }

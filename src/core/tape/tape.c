@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sort.h"
 #include "tape_names.h"
 
 const uint8_t plim_dtype_bytes[PLIM_DTYPE_COUNT] = {
@@ -255,7 +256,7 @@ static int by_place(const void *x, const void *y) {
 }
 
 void plim_tape_move_to_device(plim_tape *t) {
-  if (t->waiting.len) qsort(t->waiting.at, t->waiting.len, sizeof *t->waiting.at, by_place);
+  if (t->waiting.len) plim_sort(t->waiting.at, t->waiting.len, sizeof *t->waiting.at, by_place);
   plim_tape_written(t, PLIM_BY_COPY);
   for (size_t i = 0; i < t->waiting.len; i++) {
     plim_storage *s = t->waiting.at[i];

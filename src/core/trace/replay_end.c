@@ -1,6 +1,8 @@
 // Whether the state that a replay ends in is the one that the snapshot shows at its end.
 #include "replay_impl.h"
 
+#include "sort.h"
+
 typedef struct {
   uint64_t addr, bytes;
   plim_block_state state;
@@ -43,7 +45,7 @@ bool replay_ends_as_recorded(const plim_trace *t, const plim_allocator *a, bool 
   list l = {0};
   if (!t->has_layout || !t->layout.len) return true;
   plim_allocator_visit(a, take, &l);
-  if (l.blocks.len) qsort(l.blocks.at, l.blocks.len, sizeof *l.blocks.at, by_address);
+  if (l.blocks.len) plim_sort(l.blocks.at, l.blocks.len, sizeof *l.blocks.at, by_address);
   bool is = l.no_memory || matches(t, &l);
   *no_memory |= l.no_memory;
   vec_free(&l.blocks);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "hash.h"
+#include "sort.h"
 #include "trace.h"
 
 #define START_MARK 0x80000000u  // event.block of a start block, until all slots are known
@@ -123,7 +124,8 @@ static void finish_slots(linker *k) {
         t->events.at[i].block = k->slots + (t->events.at[i].block & ~START_MARK);
   t->block_slots = k->slots + (uint32_t)t->start_blocks.len;
   if (t->start_blocks.len)
-    qsort(t->start_blocks.at, t->start_blocks.len, sizeof *t->start_blocks.at, start_block_order);
+    plim_sort(t->start_blocks.at, t->start_blocks.len, sizeof *t->start_blocks.at,
+              start_block_order);
 }
 
 static plim_start_block *start_block_before(plim_trace *t, uint64_t addr) {
@@ -378,8 +380,8 @@ static int start_segment_order(const void *x, const void *y) {
 static bool link_segments(plim_trace *t) {
   if (!link_whole_segments(t) || !link_pages(t)) return false;
   if (!t->start_segments.len) return true;
-  qsort(t->start_segments.at, t->start_segments.len, sizeof *t->start_segments.at,
-        start_segment_order);
+  plim_sort(t->start_segments.at, t->start_segments.len, sizeof *t->start_segments.at,
+            start_segment_order);
   learn_sizes(t);
   join_pieces(t);
   return find_ranges(t);

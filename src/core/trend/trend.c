@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sort.h"
+
 enum {
   FEWEST = 8,   // samples for a forecast: eight in a row rise by chance once in 40320
   SETTLED = 24, // samples to call a run steady
@@ -56,12 +58,12 @@ static int by_size(const void *a, const void *b) {
 
 // The value below which the share of the values lies; sorts them.
 static double quantile(double *values, size_t count, double share) {
-  qsort(values, count, sizeof *values, by_size);
+  plim_sort(values, count, sizeof *values, by_size);
   return values[(size_t)lround(share * (double)(count - 1))];
 }
 
 static double median(double *values, size_t count) {
-  qsort(values, count, sizeof *values, by_size);
+  plim_sort(values, count, sizeof *values, by_size);
   return (values[(count - 1) / 2] + values[count / 2]) / 2;
 }
 

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sort.h"
+
 static const char *last_part(const char *name) {
   const char *part = name;
   for (; *name; name++)
@@ -33,7 +35,7 @@ bool plim_key_index_make(const plim_settings *s, plim_key_index *out) {
     if (s->at.at[i].group) out->names[i][strcspn(out->names[i], "#")] = 0;
     entries[i] = (entry){last_part(out->names[i]), (uint32_t)i};
   }
-  if (ok) qsort(entries, s->at.len, sizeof *entries, by_part);
+  if (ok) plim_sort(entries, s->at.len, sizeof *entries, by_part);
   for (size_t i = 0; ok && i < s->at.len; i++) out->by_part[i] = entries[i].at;
   free(entries);
   return ok;

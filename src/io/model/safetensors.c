@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "sort.h"
 #include "text.h"
 #include "text_file.h"
 
@@ -195,7 +196,7 @@ static size_t list_shards(json_t *map, const char **shards) {
     const char *file = json_string_value(value);
     shards[count++] = file ? file : "";
   }
-  qsort(shards, count, sizeof *shards, compare_texts);
+  plim_sort(shards, count, sizeof *shards, compare_texts);
   for (size_t i = 0; i < count; i++)
     if (!kept || strcmp(shards[kept - 1], shards[i]) != 0) shards[kept++] = shards[i];
   return kept;

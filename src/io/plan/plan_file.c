@@ -227,7 +227,7 @@ static plim_err read_root(const json_t *root, uint64_t rung, plim_plan_file *out
   plim_err err = check_root(root, rung, error);
   if (!err) err = read_files(root, out, error);
   if (!err) err = read_places(root, out, error);
-  const json_t *chosen = json_array_get(json_object_get(root, "rungs"), rung - 1);
+  const json_t *chosen = json_array_get(json_object_get(root, "rungs"), (size_t)rung - 1);
   if (!err && !json_is_object(chosen)) err = is_no_plan(error, "a rung is not an object");
   if (!err) err = read_writes(json_object_get(chosen, "writes"), out, error);
   if (!err) err = read_by_hand(chosen, out, error);

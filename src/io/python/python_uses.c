@@ -5,6 +5,7 @@
 
 #include "key_names.h"
 #include "python_reader.h"
+#include "sort.h"
 
 #define BEING_ASKED UINT32_MAX // not an enumerator, because those must fit into int
 
@@ -150,7 +151,7 @@ void plim_py_settle_uses(plim_py_reader *r) {
     return;
   }
   if (r->names.sites.len)
-    qsort(r->names.sites.at, r->names.sites.len, sizeof *r->names.sites.at, by_name);
+    plim_sort(r->names.sites.at, r->names.sites.len, sizeof *r->names.sites.at, by_name);
   settle_functions(&s);
   for (size_t i = 0; i < r->names.adapters.len && !r->err; i++)
     settle_adapter(&s, &r->names.adapters.at[i]);

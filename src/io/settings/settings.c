@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "key_names.h"
+#include "sort.h"
 
 const char *const plim_format_names[PLIM_FORMATS] = {"YAML",   "JSON",  "TOML",
                                                      "Python", "shell", "Dockerfile"};
@@ -30,7 +31,7 @@ bool plim_settings_sort(plim_settings *s) {
   bool ok = sorted && vec_reserve(&s->by_key, s->at.len);
   for (size_t i = 0; ok && i < s->at.len; i++)
     sorted[i] = (sorted_key){s->at.at[i].key, (uint32_t)i};
-  if (ok) qsort(sorted, s->at.len, sizeof *sorted, by_key);
+  if (ok) plim_sort(sorted, s->at.len, sizeof *sorted, by_key);
   for (size_t i = 0; ok && i < s->at.len; i++) s->by_key.at[s->by_key.len++] = sorted[i].at;
   free(sorted);
   return ok;
@@ -176,7 +177,7 @@ plim_err plim_edits_apply(const char *text, size_t size, const plim_edit *edits,
   *out = NULL;
   if (!sorted) return plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
   if (count) memcpy(sorted, edits, count * sizeof *sorted);
-  qsort(sorted, count, sizeof *sorted, by_begin);
+  plim_sort(sorted, count, sizeof *sorted, by_begin);
   if (!are_apart(sorted, count, size))
     err = plim_fail(error, PLIM_ERR_ARGUMENT, "two changes overlap");
   else {

@@ -3,6 +3,7 @@
 
 #include "shell_pieces.h"
 #include "shell_reader.h"
+#include "sort.h"
 
 #define LIST_STEPS 8 // the longest chain of lists passed on to lists
 #define LIST_USES 64 // the most uses of one list
@@ -35,7 +36,8 @@ static shell_list join(const shell_reader *r, size_t first) {
 }
 
 void shell_join_list_sets(shell_reader *r) {
-  if (r->list_sets.len) qsort(r->list_sets.at, r->list_sets.len, sizeof *r->list_sets.at, by_set);
+  if (r->list_sets.len)
+    plim_sort(r->list_sets.at, r->list_sets.len, sizeof *r->list_sets.at, by_set);
   for (size_t i = 0; i < r->list_sets.len && !r->f->is_out; i = r->lists.at[r->lists.len - 1].end)
     if (!vec_push(&r->lists, join(r, i))) {
       r->f->is_out = true;
@@ -101,7 +103,7 @@ static int by_use(const void *x, const void *y) {
 
 void shell_note_uses(shell_reader *r) {
   shell_for_each_command(r, visit_uses);
-  if (r->uses.len) qsort(r->uses.at, r->uses.len, sizeof *r->uses.at, by_use);
+  if (r->uses.len) plim_sort(r->uses.at, r->uses.len, sizeof *r->uses.at, by_use);
 }
 
 // The first use of a list; `*count` is their number, at most LIST_USES + 1.

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "shell_parser.h"
+#include "sort.h"
 
 typedef vec(plim_span) span_list;
 
@@ -310,7 +311,7 @@ plim_err plim_shell_parse(const char *text, size_t size, plim_shell_script *out,
     return s.err;
   }
   if (out->commands.len)
-    qsort(out->commands.at, out->commands.len, sizeof *out->commands.at, by_begin);
+    plim_sort(out->commands.at, out->commands.len, sizeof *out->commands.at, by_begin);
   return PLIM_OK;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "evaluate.h"
+#include "sort.h"
 
 #define ROOT_STEPS 16      // the longest chain of copies
 #define FLAGS_LOOKED_AT 64 // the most flags --$NAME, each of which is compared with all others
@@ -65,7 +66,7 @@ static int by_group_and_order(const void *x, const void *y) {
 }
 
 void plim_scanner_doubt_before(plim_shell_scanner *f, plim_expansion *at, size_t count) {
-  if (count) qsort(at, count, sizeof *at, by_group_and_order);
+  if (count) plim_sort(at, count, sizeof *at, by_group_and_order);
   for (size_t i = 0; i < f->at.len && count; i++) {
     plim_shell_value *found = &f->at.at[i];
     size_t low = 0, high = count; // searches the first expansion of a later group
@@ -93,7 +94,7 @@ static int by_text(const void *x, const void *y) {
 }
 
 void plim_names_sort(plim_names *names) {
-  if (names->len) qsort(names->at, names->len, sizeof *names->at, by_text);
+  if (names->len) plim_sort(names->at, names->len, sizeof *names->at, by_text);
 }
 
 // The first index with a name that is not before `name`; with at_least 1, with a name after it.
@@ -195,7 +196,7 @@ static found_list variables_of(plim_shell_scanner *f) {
   for (size_t i = 0; i < f->at.len; i++)
     if (f->at.at[i].kind == PLIM_FOUND_VARIABLE && !vec_push(&variables, &f->at.at[i]))
       f->is_out = true;
-  if (variables.len) qsort(variables.at, variables.len, sizeof *variables.at, by_found_name);
+  if (variables.len) plim_sort(variables.at, variables.len, sizeof *variables.at, by_found_name);
   return variables;
 }
 
@@ -403,13 +404,13 @@ static void doubt_expanded(plim_shell_scanner *f, const found_list *variables) {
 plim_err plim_scanner_finish(plim_shell_scanner *f, plim_error *error) {
   numbered *all = calloc(f->at.len + 1, sizeof *all);
   if (!all) return plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
-  if (f->at.len) qsort(f->at.at, f->at.len, sizeof *f->at.at, by_place);
+  if (f->at.len) plim_sort(f->at.at, f->at.len, sizeof *f->at.at, by_place);
   for (size_t i = 0; i < f->at.len; i++) all[i].found = &f->at.at[i];
   found_list variables = variables_of(f);
   doubt_expanded(f, &variables);
-  qsort(all, f->at.len, sizeof *all, by_group);
+  plim_sort(all, f->at.len, sizeof *all, by_group);
   number_all(all, f->at.len);
-  qsort(all, f->at.len, sizeof *all, by_found);
+  plim_sort(all, f->at.len, sizeof *all, by_found);
   line l = {.number = 1, .end = f->s->size ? end_of_line(f, 0) : 0};
   for (size_t i = 0; i < f->at.len && !f->is_out; i++) add_setting(f, &variables, &l, &all[i]);
   vec_free(&variables);

@@ -4,6 +4,7 @@
 
 #include "shell_pieces.h"
 #include "shell_reader.h"
+#include "sort.h"
 
 // ---- assignments ------------------------------------------------------------------------------------
 
@@ -468,7 +469,7 @@ static int by_size(const void *x, const void *y) {
 static void note_changed(shell_reader *r) {
   const plim_shell_script *script = &r->view->script;
   size_t *known = r->assigned_defaults.at, count = r->assigned_defaults.len;
-  if (count) qsort(known, count, sizeof *known, by_size);
+  if (count) plim_sort(known, count, sizeof *known, by_size);
   for (size_t i = 0; i < script->changed.len; i++) {
     plim_span name = script->changed.at[i];
     if (!count || !bsearch(&name.begin, known, count, sizeof *known, by_size))
@@ -492,7 +493,7 @@ static void note_all(shell_reader *r) {
   r->evaluated.len = r->assigned_defaults.len = 0;
   r->export_of_all = SHELL_NEVER;
   shell_for_each_command(r, visit_opaque);
-  if (r->locals.len) qsort(r->locals.at, r->locals.len, sizeof *r->locals.at, by_local);
+  if (r->locals.len) plim_sort(r->locals.at, r->locals.len, sizeof *r->locals.at, by_local);
   shell_for_each_command(r, visit_variables);
   note_changed(r);
   plim_names_sort(&r->f->set);

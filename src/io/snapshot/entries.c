@@ -315,7 +315,7 @@ static plim_value read_trace(plim_reader *reader, plim_value now, const plim_val
                              size_t count) {
   if (plim_value_kind(now) == PLIM_VALUE_NEW_LIST) now = new_trace(reader);
   if (plim_value_kind(now) == PLIM_VALUE_FAILED) return failed;
-  size_t which = plim_value_payload(now);
+  size_t which = (size_t)plim_value_payload(now);
   if (which + 1 != reader->traces.len) return fail_shared_entry(reader);
   device_trace *list = &reader->traces.at[which];
   for (size_t i = 0; i < count; i++) {

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "sort.h"
+
 static bool get(const plim_reader *reader, plim_value dict, enum plim_word key, plim_value *value) {
   return plim_pickle_get(&reader->pickle, dict, key, value);
 }
@@ -160,7 +162,7 @@ bool plim_reader_layout(plim_reader *reader, plim_value segments, uint32_t devic
     if (!vec_push(&trace->layout, segment)) return fail_memory(reader);
   }
   if (trace->layout.len)
-    qsort(trace->layout.at, trace->layout.len, sizeof *trace->layout.at, by_address);
+    plim_sort(trace->layout.at, trace->layout.len, sizeof *trace->layout.at, by_address);
   trace->has_layout = true;
   return true;
 }

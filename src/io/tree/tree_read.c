@@ -3,6 +3,8 @@
 
 #include "tree.h"
 
+#include "sort.h"
+
 enum {
   MAX_SETTINGS = 1 << 18,
   MAX_KEPT_BYTES = 64 << 20,
@@ -222,7 +224,7 @@ plim_named *plim_tree_named(const plim_tree *t, size_t *count) {
     if (key && key->text && !key->is_merge)
       names[(*count)++] = (plim_named){key->text, node->parent, id};
   }
-  if (names) qsort(names, *count, sizeof *names, by_parent_and_text);
+  if (names) plim_sort(names, *count, sizeof *names, by_parent_and_text);
   return names;
 }
 
@@ -375,7 +377,7 @@ static plim_err walk(reader *r, uint32_t id, uint32_t via) {
   }
 }
 
-plim_err plim_tree_read(const plim_dialect *d, plim_settings *s, plim_error *error) {
+plim_err plim_tree_read(const plim_tree_format *d, plim_settings *s, plim_error *error) {
   plim_tree tree = {0};
   reader *r = calloc(1, sizeof *r);
   plim_err err = r ? d->parse(s->text, s->size, &tree, error)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "evaluate.h"
+#include "sort.h"
 #include "tree.h"
 
 enum { MAX_HOPS = 16 }; // the longest chain of references
@@ -61,7 +62,7 @@ plim_err plim_tree_resolve(plim_settings *out, plim_error *error) {
   plim_setting **sorted = malloc((count + 1) * sizeof *sorted);
   if (!sorted) return plim_fail(error, PLIM_ERR_NOMEM, "out of memory");
   for (size_t i = 0; i < count; i++) sorted[i] = &out->at.at[i];
-  qsort(sorted, count, sizeof *sorted, by_key_and_place);
+  plim_sort(sorted, count, sizeof *sorted, by_key_and_place);
   for (size_t i = 0; i < count; i++)
     if (sorted[i]->value.kind == PLIM_VALUE_DERIVED)
       is_out |= !compute(out, sorted, count, sorted[i]);

@@ -95,7 +95,7 @@ typedef struct {
   bool is_missing; // it does not exist
   plim_error why;  // if it exists: why it cannot be read
   int why_line;    // the line that `why` is about; 0: none
-  size_t byte;     // where `from` refers to it
+  uint64_t byte;   // where `from` refers to it
   int line;
 } plim_unread;
 

@@ -7,6 +7,7 @@
 #include "conditions.h"
 #include "project_impl.h"
 #include "python_code.h"
+#include "sort.h"
 
 static const plim_value unknown = {.kind = PLIM_VALUE_DERIVED, .text = ""};
 
@@ -186,7 +187,7 @@ static void put_under(plim_project *p, const copy *c, plim_truth truth) {
 }
 
 static void settle_copies(plim_project *p, copies *all) {
-  if (all->len) qsort(all->at, all->len, sizeof *all->at, by_setting);
+  if (all->len) plim_sort(all->at, all->len, sizeof *all->at, by_setting);
   for (size_t i = 0, end; i < all->len; i = end) {
     plim_truth best = PLIM_NO;
     bool is_of_configuration = false;
