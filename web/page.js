@@ -98,7 +98,7 @@ async function start() {
     await openPlan(link);
   };
   addEventListener('hashchange', () => { if (location.hash !== '#snapshot') followLink(); else showView('snapshot'); });
-  isDark.addEventListener('change', () => { if (plan.answer) showAnswer(plan.answer); });
+  isDark.addEventListener('change', () => { if (plan.answer) showNumbers(plan.answer); });
   try {
     engine = await startEngine(await moduleBytes(), $('worker').textContent);
     await fillLists();

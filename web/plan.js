@@ -3,7 +3,7 @@
 const $ = id => document.getElementById(id);
 
 // What is asked: the request of an estimate, and what the user pasted, {text, file, kind}.
-const plan = {request: {}, pasted: null, allow: [], answer: null, asked: 0, planned: null};
+const plan = {request: {}, pasted: null, allow: [], answer: null, versions: null};
 
 const amount = (b, tag = 'span') => {
   const made = element('data', '', tag === 'b' ? element('b', '', bytes(b)) : bytes(b));
@@ -271,8 +271,8 @@ function showVerdict(a) {
     const left = a.budget_bytes - a.needed_bytes;
     parts.push(' of ', amount(a.budget_bytes), ', ', b(Math.abs(left)), left >= 0 ? ' to spare' : ' short');
   }
-  if (a.interval_bytes) parts.push('; between ', amount(low), ' and ', amount(high));
-  needs.replaceChildren(...parts, '.');
+  if (a.interval_bytes) parts.push('; between ', amount(low), ' and ', amount(high), '.');
+  needs.replaceChildren(...parts);
 }
 
 function showBar(a) {
@@ -367,7 +367,7 @@ function showNotes(a) {
   $('notes').replaceChildren(noteItems([...a.notes, ...fromFile], extra));
 }
 
-// ---- asking -------------------------------------------------------------------------------------------------
+// ---- the curve ----------------------------------------------------------------------------------------------
 
 const stepChart = new MemoryChart($('step-chart'), {onCursor: sayMoment});
 
@@ -376,64 +376,129 @@ function sayMoment(sheet, i) {
   $('step-when').textContent = `${at}${stepChart.where(sheet, i)}: ${bytes(sheet.allocated[i])} allocated, ${bytes(sheet.reserved[i])} reserved.`;
 }
 
-function showAnswer(a) {
+const results = ['bar', 'budget', 'facts', 'step-chart', 'notes'];
+
+// The numbers. The range and the notes come with the whole answer, which other versions of the libraries are part of.
+function showNumbers(a) {
   plan.answer = a;
   showProblem($('plan-problem'), null);
-  for (const id of ['bar', 'budget', 'facts', 'step-chart', 'notes']) $(id).classList.remove('stale');
+  for (const id of results) $(id).classList.remove('stale');
   showVerdict(a);
   showBar(a);
   showBudget(a);
   showFacts(a);
+}
+
+function showWhole(a) {
+  plan.versions = Object.entries(a.versions).map(([name, v]) => `${name}=${v.version}`).join(',');
+  showNumbers(a);
   showNotes(a);
-  if (a.timeline) {
-    stepChart.set(sheetOfStep(a.timeline), {keepView: true});
-    sayMoment(stepChart.sheet, stepChart.column);
-  }
+}
+
+function showCurve(a, passes) {
+  plan.curve = a;
+  stepChart.set(sheetOfStep(a.timeline), {keepView: true});
+  sayMoment(stepChart.sheet, stepChart.column);
+  $('curve-hint').textContent = passes ? ` Each step is drawn with 2 of its ${number(passes)} forward passes; the others are like the second.` : '';
 }
 
 function showFailure(error) {
   plan.answer = null;
   $('verdict').textContent = 'No prediction';
   $('verdict').className = 'pending';
-  $('needs').textContent = 'The figures below are of the settings before.';
-  for (const id of ['bar', 'budget', 'facts', 'step-chart', 'notes']) $(id).classList.add('stale');
+  $('needs').textContent = 'The figures below are those of the settings before.';
+  for (const id of results) $(id).classList.add('stale');
   showProblem($('plan-problem'), error);
 }
 
-// Asks with the newest settings. While an answer is on its way, changes wait, and only the last of them is asked.
-let isAsking = false, isWaiting = false;
+// ---- asking -------------------------------------------------------------------------------------------------
 
-async function ask() {
-  if (isAsking) { isWaiting = true; return; }
-  isAsking = true;
-  const began = performance.now(), request = {...plan.request, timeline: 480};
-  try {
-    const answer = await engine.estimate(request);
-    showAnswer(answer);
-  } catch (error) { showFailure(error); }
-  plan.lastMs = performance.now() - began;
-  plan.asked++;
-  isAsking = false;
-  if (isWaiting) { isWaiting = false; ask(); }
+// Runs `act` for the newest settings. While it runs, changes wait, and only the last of them is acted on.
+class Newest {
+  constructor(act) { Object.assign(this, {act, isBusy: false, isWaiting: false, done: 0}); }
+
+  async ask() {
+    if (this.isBusy) { this.isWaiting = true; return; }
+    this.isBusy = true;
+    const began = performance.now();
+    await this.act();
+    this.ms = performance.now() - began;
+    this.done++;
+    this.isBusy = false;
+    if (this.isWaiting) { this.isWaiting = false; this.ask(); }
+  }
 }
 
-// Everything that follows a change of the settings.
+// The versions that are assumed where none are named. Named, they spare the predictions for other versions.
+const pinned = request => request.versions || !plan.versions ? request : {...request, versions: plan.versions};
+
+const quickly = new Newest(async () => {
+  const {request} = plan;
+  try {
+    const answer = await engine.estimate(pinned(request));
+    if (plan.wholeFor !== plan.request) showNumbers({...answer, interval_bytes: null});
+  } catch { /* the whole answer says why */ }
+});
+
+const wholly = new Newest(async () => {
+  const {request} = plan;
+  try {
+    const answer = await engine.estimate(request, {lane: 'slow'});
+    if (request !== plan.request) return;
+    showWhole(answer);
+    planLater();
+  } catch (error) { if (request === plan.request) showFailure(error); }
+  if (request === plan.request) plan.wholeFor = request;
+});
+
+// Passes of a step are alike, so two of them are drawn, unless that shows another peak than the step has.
+const curve = new Newest(async () => {
+  const {request} = plan, columns = {timeline: 480}, passes = request.accumulate > 2 ? request.accumulate : 0;
+  try {
+    let answer = await engine.estimate({...pinned(request), ...columns, ...(passes ? {accumulate: 2} : {})}, {lane: 'curve'});
+    showCurve(answer, passes);
+    if (!passes || request !== plan.request) return;
+    const {peak_allocated_bytes, peak_reserved_bytes} = answer;
+    const whole = await engine.estimate(pinned(request), {lane: 'curve'});
+    if (request !== plan.request || whole.peak_allocated_bytes === peak_allocated_bytes && whole.peak_reserved_bytes === peak_reserved_bytes) return;
+    answer = await engine.estimate({...pinned(request), ...columns}, {lane: 'curve'});
+    if (request === plan.request) showCurve(answer, 0);
+  } catch { /* the whole answer says why */ }
+});
+
+let wholeTimer = 0;
+
+// Everything that follows a change of the settings. The request is a new object after each change, so that an answer
+// knows whether it is still wanted.
 function refresh() {
   if (shownView() !== 'plan') return;
+  plan.request = {...plan.request};
   for (const row of shownRows) row.update();
-  ask();
-  planLater();
+  stopPlanning();
+  clearTimeout(wholeTimer);
+  if (plan.versions) quickly.ask();
+  curve.ask();
+  wholeTimer = setTimeout(() => wholly.ask(), plan.answer ? 150 : 0);
   updateTexts();
 }
+
+// Whether everything that is shown belongs to the settings.
+const isSettled = () => plan.wholeFor === plan.request && ![quickly, curve, wholly].some(n => n.isBusy);
 
 // ---- fallbacks ----------------------------------------------------------------------------------------------
 
 let planTimer = 0, planning = null; // the search that is under way can be aborted
 
-function planLater() {
+function stopPlanning() {
   clearTimeout(planTimer);
   planning?.abort();
+  planning = null;
   $('ladder').classList.add('stale');
+  $('ladder-state').textContent = 'Looking for the fastest settings that fit ...';
+}
+
+function planLater() {
+  stopPlanning();
   if (!plan.request.gpu && !plan.request.limit) {
     $('ladder-state').textContent = 'Name a GPU to see which settings fit on it.';
     $('ladder').replaceChildren();
@@ -441,8 +506,7 @@ function planLater() {
     $('concessions').replaceChildren();
     return;
   }
-  $('ladder-state').textContent = 'Looking for the fastest settings that fit ...';
-  planTimer = setTimeout(search, 600);
+  planTimer = setTimeout(search, 400);
 }
 
 async function search() {
@@ -505,7 +569,6 @@ function ladderRow(row, i, before, {extra = ''} = {}) {
 }
 
 function showLadder(a, took) {
-  plan.planned = a;
   const before = a.before?.request ? {...a.before.request} : {...plan.request};
   const head = element('thead', '', element('tr', '', ...['', 'memory', 'time per step', 'tokens per second', 'what changes', ''].map((text, i) => {
     const th = element('th', i < 4 ? 'number' : '', text);

@@ -50,7 +50,15 @@ async function open(hash = '', {width = 1360, height = 900, scheme = 'light'} = 
 }
 
 // Waits for the answer to the newest settings.
-const settled = page => page.waitForFunction(() => plan.asked > 0 && !isAsking && !isWaiting);
+const settled = page => page.waitForFunction(() => isSettled());
+
+// Does something that changes the settings, and waits for all answers to it.
+async function changed(page, act) {
+  const before = await page.evaluateHandle(() => plan.request);
+  await act();
+  await page.waitForFunction(request => plan.request !== request && isSettled(), before);
+}
+
 const planned = page => page.waitForFunction(() => !document.querySelector('#ladder').classList.contains('stale') &&
   !/Looking/.test(document.querySelector('#ladder-state').textContent));
 const text = (page, selector) => page.locator(selector).innerText();
@@ -100,14 +108,13 @@ async function the_numbers_are_those_of_the_command_line() {
     '#plan?model=gpt2&batch=4'];
   const page = await open();
   for (const hash of cases) {
-    const before = await page.evaluate(() => plan.asked);
-    await page.evaluate(to => { location.hash = to; }, hash);
-    await page.waitForFunction(n => plan.asked > n && !isAsking && !isWaiting, before);
+    await changed(page, () => page.evaluate(to => { location.hash = to; }, hash));
     const command = await text(page, '#command');
     const printed = execFileSync('bash', ['-c', command.replace(/^plimsoll /, '"$0" ') + ' --json || [ $? -eq 1 ]', program], {encoding: 'utf8'});
     const a = JSON.parse(printed);
-    const shown = await page.evaluate(() => { const {timeline, ...rest} = plan.answer; return rest; });
-    assert.deepEqual(shown, a, hash);
+    assert.deepEqual(await page.evaluate(() => plan.answer), a, hash);
+    assert.equal(await page.evaluate(() => Math.max(...stepChart.whole.allocated)), a.peak_allocated_bytes, hash);
+    assert.equal(await page.evaluate(() => Math.max(...stepChart.whole.highest)), a.peak_reserved_bytes, hash);
     assert.deepEqual(await exact(page, '#needs'), [a.needed_bytes, ...(a.budget_bytes === null ? [] : [a.budget_bytes, Math.abs(a.budget_bytes - a.needed_bytes)]), ...a.interval_bytes], hash);
     assert.deepEqual((await exact(page, '#budget')).sort(), Object.values(a.components).filter(Boolean).sort(), hash);
     assert.deepEqual((await exact(page, '#facts')).slice(-2), [a.peak_allocated_bytes, a.peak_reserved_bytes], hash);
@@ -121,14 +128,20 @@ async function the_numbers_are_those_of_the_command_line() {
 async function everything_moves_within_50_ms() {
   const page = await open(MISSING);
   const times = await page.evaluate(async () => {
-    const times = [], range = document.querySelector('input[name=batch]');
+    const times = [], range = document.querySelector('input[name=batch]'), drawn = {showNumbers: 0, showCurve: 0};
+    for (const name in drawn) {
+      const act = window[name];
+      window[name] = (...given) => { act(...given); drawn[name]++; };
+    }
     for (let i = 0; i < 40; i++) {
+      const before = {...drawn}, began = performance.now();
       range.value = 1 + i % 8;
-      const before = plan.asked, began = performance.now();
       range.dispatchEvent(new Event('input', {bubbles: true}));
-      while (plan.asked === before || isAsking) await new Promise(resolve => { const c = new MessageChannel(); c.port1.onmessage = resolve; c.port2.postMessage(0); });
+      while (drawn.showNumbers === before.showNumbers || drawn.showCurve === before.showCurve)
+        await new Promise(resolve => { const c = new MessageChannel(); c.port1.onmessage = resolve; c.port2.postMessage(0); });
       document.body.getBoundingClientRect(); // laid out
       times.push(performance.now() - began);
+      while (quickly.isBusy || curve.isBusy) await new Promise(resolve => setTimeout(resolve, 5));
     }
     return times;
   });
@@ -159,9 +172,7 @@ async function a_fallback_is_taken_over_by_a_click() {
   const a = plimsoll('plan', '--model', 'qwen2.5-7b', '--gpu', 'RTX 4090', '--batch', '4', '--accumulate', '8', '--seq', '2048', '--lora-rank', '16', '--amp', 'bf16', '--loop', 'trainer', '--json');
   const memory = await page.locator('#ladder tbody tr td:nth-child(2) data').evaluateAll(all => all.map(one => Number(one.value)));
   assert.deepEqual(memory.slice(0, a.ladder.length), a.ladder.map(row => row.estimate.device_bytes));
-  const before = await page.evaluate(() => plan.asked);
-  await page.locator('#ladder tbody tr:first-child button').click();
-  await page.waitForFunction(n => plan.asked > n && !isAsking, before);
+  await changed(page, () => page.locator('#ladder tbody tr:first-child button').click());
   assert.equal(await text(page, '#verdict'), 'FITS');
   assert.equal((await exact(page, '#needs'))[0], memory[0]);
   await page.close();
@@ -184,11 +195,9 @@ const CONFIG = {model_type: 'llama', architectures: ['LlamaForCausalLM'], hidden
 
 async function a_config_json_is_pasted() {
   const page = await open(FITTING);
-  const before = await page.evaluate(() => plan.asked);
   await page.locator('#paste summary').click();
   await page.fill('#pasted', JSON.stringify(CONFIG));
-  await page.click('#read-pasted');
-  await page.waitForFunction(n => plan.asked > n && !isAsking, before);
+  await changed(page, () => page.click('#read-pasted'));
   const file = inFolder('config.json', JSON.stringify(CONFIG));
   const a = plimsoll('estimate', '--model', file, '--gpu', 'RTX 4090', '--batch', '1', '--seq', '2048', '--lora-rank', '16', '--checkpoint', '--amp', 'bf16', '--loop', 'trainer', '--json');
   assert.equal((await exact(page, '#needs'))[0], a.needed_bytes);
@@ -219,11 +228,10 @@ datasets:
 `;
 
 async function a_training_file_sets_the_sliders() {
-  const page = await open(FITTING), before = await page.evaluate(() => plan.asked);
+  const page = await open(FITTING);
   await page.locator('#paste summary').click();
   await page.fill('#pasted', AXOLOTL);
-  await page.click('#read-pasted');
-  await page.waitForFunction(n => plan.asked > n && !isAsking, before);
+  await changed(page, () => page.click('#read-pasted'));
   assert.match(await text(page, '#pasted-said'), /axolotl/i);
   assert.equal(await page.inputValue('input[name=batch_exact]'), '2');
   assert.equal(await page.inputValue('input[name=accumulate_exact]'), '4');
@@ -278,9 +286,8 @@ async function it_is_used_by_keyboard_alone() {
       return [s.outlineStyle, s.boxShadow, label?.outlineStyle].some(v => v && v !== 'none'); });
     assert(outline, `${name} has focus, and it does not show`);
     if (name === 'batch') {
-      const before = (await exact(page, '#needs'))[0], asked = await page.evaluate(() => plan.asked);
-      await page.keyboard.press('ArrowRight');
-      await page.waitForFunction(n => plan.asked > n && !isAsking, asked);
+      const before = (await exact(page, '#needs'))[0];
+      await changed(page, () => page.keyboard.press('ArrowRight'));
       assert((await exact(page, '#needs'))[0] > before, 'an arrow key moves the slider');
     }
     if (name === 'over') {

@@ -2,7 +2,7 @@
 # page.sh PROGRAM PAGE [IMAGES]: the page in Chromium, compared with the program. playwright-core, which drives it, is
 # installed into the user's cache folder. Writes pictures of the page into the folder IMAGES, if there is one.
 set -u
-program=$(realpath "$1") page=$2 images=${3:-}
+program=$(realpath "$1") page=$(realpath -m "$2") images=${3:+$(realpath -m "$3")}
 cd "$(dirname "$0")" || exit 2
 
 skip() {
@@ -22,4 +22,4 @@ if [ ! -e "$folder/ready" ]; then
   (cd "$folder" && npm ci --silent --no-audit --no-fund --ignore-scripts >log 2>&1) || skip "npm cannot install playwright-core (see $folder/log)"
   touch "$folder/ready"
 fi
-PLAYWRIGHT="$folder/" exec node page.mjs "$browser" "$program" "$(realpath "$page")" $images
+PLAYWRIGHT="$folder/" exec node page.mjs "$browser" "$program" "$page" $images
