@@ -7,19 +7,22 @@
 
 import {Files, wasiImports} from './wasi.js';
 
+const page = 65536; // bytes of WebAssembly memory
+
 class Library {
-  constructor(module) {
-    this.module = module;
+  constructor(module, mostBytes = 2 ** 32) {
+    Object.assign(this, {module, mostBytes});
     this.start();
   }
 
   start() {
     this.files = new Files();
+    this.memory = new WebAssembly.Memory({initial: 256, maximum: this.mostBytes / page});
     this.said = '';
     this.snapshots = new Set();
     this.instance = new WebAssembly.Instance(this.module, wasiImports(this.module, {
       files: this.files,
-      memory: () => this.instance.exports.memory,
+      memory: this.memory,
       say: text => this.said += text,
     }));
     this.instance.exports._initialize();
@@ -28,7 +31,7 @@ class Library {
   // The text that a function of the module answers. `files`: a text, a Uint8Array or (in a worker) a Blob for each path;
   // there are no others. `handle`: a snapshot, for the functions that take one.
   text(name, request, files = {}, handle) {
-    const {memory, plim_web_alloc, plim_web_free, ['plim_web_' + name]: act} = this.instance.exports;
+    const {memory} = this, {plim_web_alloc, plim_web_free, ['plim_web_' + name]: act} = this.instance.exports;
     this.files.replace(files);
     const sent = new TextEncoder().encode(typeof request === 'string' ? request : JSON.stringify(request));
     const at = plim_web_alloc(sent.length + 1);

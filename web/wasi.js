@@ -3,7 +3,7 @@
 // except texts to standard output and error, which are handed to `say`.
 //
 //   const files = new Files({'train.yaml': 'base_model: ...', 'snapshot.pickle': blob});
-//   const instance = new WebAssembly.Instance(module, wasiImports(module, {files, memory: () => instance.exports.memory}));
+//   const instance = new WebAssembly.Instance(module, wasiImports(module, {files, memory}));
 //
 // Every script of this folder keeps each import and export on a line of its own, so that without these lines several of
 // them can be put behind each other in one script.
@@ -79,8 +79,8 @@ function wasiImports(module, {files, memory, say = () => {}}) {
   const open = new Map([[0, {kind: 'characters'}], [1, {kind: 'characters'}], [2, {kind: 'characters'}],
     [firstFolder, {kind: 'folder', trail: [files.root]}]]);
   const numbers = new Map(); // of files and folders: their inodes
-  const view = () => new DataView(memory().buffer);
-  const bytes = (at, length) => new Uint8Array(memory().buffer, at, length);
+  const view = () => new DataView(memory.buffer);
+  const bytes = (at, length) => new Uint8Array(memory.buffer, at, length);
   const text = (at, length) => new TextDecoder().decode(bytes(at, length));
   const numberOf = node => {
     if (!numbers.has(node)) numbers.set(node, BigInt(numbers.size + 1));
@@ -231,9 +231,9 @@ function wasiImports(module, {files, memory, say = () => {}}) {
   };
 
   // What else the module may call cannot be done here.
-  const imports = {};
+  const imports = {env: {memory}};
   for (const {module: from, name} of WebAssembly.Module.imports(module))
-    (imports[from] ??= {})[name] = calls[name] || (() => errno.NOSYS);
+    if (from !== 'env') (imports[from] ??= {})[name] = calls[name] || (() => errno.NOSYS);
   return imports;
 }
 

@@ -56,9 +56,6 @@ def ask_known():
     ask("estimate", {**base, "gpu": "24GiB", "strategy": "fsdp2", "world": 4, "explain": True})
     ask("estimate", {"model": "model_type=llama hidden_size=2048 num_hidden_layers=2", "batch": 4, "timeline": 50})
     ask("plan", {**base, "gpu": "16GiB"})
-    ask("settings", {})
-    for dialect in ("axolotl", "llama-factory", "trl", "torchtune"):
-        ask("settings", {**base, "dialect": dialect})
 
 
 def below(folder):
@@ -126,7 +123,6 @@ def ask_damaged(snapshot):
                     '{"model": ' + "[" * depth, '{"model": "' + "x" * 100000 + '"}', '{"model": "\ud800"}'):
         ask("estimate", request)
         ask("plan", request)
-        ask("settings", request)
 
 
 def ask_corpus():
