@@ -5,11 +5,17 @@
 
 const number = n => n.toLocaleString('en-US');
 
+// As printf rounds: a tie goes to the even digit.
+function fixed(value, digits) {
+  const scaled = value * 10 ** digits, below = Math.floor(scaled);
+  return scaled - below === .5 && below % 2 === 0 ? (below / 10 ** digits).toFixed(digits) : value.toFixed(digits);
+}
+
 function bytes(b) {
   let unit = 0;
   for (; b >= (unit ? 1023.5 : 1024); unit++) b /= 1024;
   const digits = !unit || b >= 99.95 ? 0 : b >= 9.995 ? 1 : 2;
-  return b.toFixed(digits) + '\u00a0' + ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'][unit];
+  return fixed(b, digits) + '\u00a0' + ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'][unit];
 }
 
 function roundBytes(b) {

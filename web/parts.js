@@ -32,7 +32,7 @@ function sheetOfStep(t) {
 function sheetOfSnapshot(t) {
   const known = kinds.filter(([name]) => t.parts[name]);
   return {
-    first: t.first, end: t.end, entry: t.entry, step: t.step, time: t.seconds, reserved: t.reserved_bytes,
+    first: t.first, end: t.end, event: t.event, entry: t.entry, step: t.step, time: t.seconds, reserved: t.reserved_bytes,
     highest: t.highest_reserved_bytes, kinds: known, stack: known.map(([name]) => t.parts[name]), phases: null,
     marks: t.marks.map(m => ({column: m.column, ooms: m.ooms, retries: m.retries, empties: m.empty_caches})),
     held: t.holders.map(column => column.flatMap(h => [h.line, h.bytes])), lines: t.lines, stacks: t.lines.length > 0,

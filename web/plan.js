@@ -396,7 +396,6 @@ function showWhole(a) {
 }
 
 function showCurve(a, passes) {
-  plan.curve = a;
   stepChart.set(sheetOfStep(a.timeline), {keepView: true});
   sayMoment(stepChart.sheet, stepChart.column);
   $('curve-hint').textContent = passes ? ` Each step is drawn with 2 of its ${number(passes)} forward passes; the others are like the second.` : '';
@@ -448,23 +447,33 @@ const wholly = new Newest(async () => {
     showWhole(answer);
     planLater();
   } catch (error) { if (request === plan.request) showFailure(error); }
-  if (request === plan.request) plan.wholeFor = request;
+  if (request !== plan.request) return;
+  plan.wholeFor = request;
+  await checkCurve(request);
 });
 
-// Passes of a step are alike, so two of them are drawn, unless that shows another peak than the step has.
+// Steps are alike from the second on, and so are the passes of a step: two of each are drawn.
 const curve = new Newest(async () => {
-  const {request} = plan, columns = {timeline: 480}, passes = request.accumulate > 2 ? request.accumulate : 0;
-  try {
-    let answer = await engine.estimate({...pinned(request), ...columns, ...(passes ? {accumulate: 2} : {})}, {lane: 'curve'});
-    showCurve(answer, passes);
-    if (!passes || request !== plan.request) return;
-    const {peak_allocated_bytes, peak_reserved_bytes} = answer;
-    const whole = await engine.estimate(pinned(request), {lane: 'curve'});
-    if (request !== plan.request || whole.peak_allocated_bytes === peak_allocated_bytes && whole.peak_reserved_bytes === peak_reserved_bytes) return;
-    answer = await engine.estimate({...pinned(request), ...columns}, {lane: 'curve'});
-    if (request === plan.request) showCurve(answer, 0);
-  } catch { /* the whole answer says why */ }
+  const {request} = plan;
+  await drawCurve(request, {steps: 2, ...(request.accumulate > 2 ? {accumulate: 2} : {})});
+  if (plan.wholeFor === request) await checkCurve(request);
 });
+
+async function drawCurve(request, shortened) {
+  try {
+    const answer = await engine.estimate({...pinned(request), timeline: 480, ...shortened}, {lane: 'curve'});
+    plan.curve = {request, shortened, answer};
+    showCurve(answer, shortened && shortened.accumulate ? request.accumulate : 0);
+  } catch { /* the whole answer says why */ }
+}
+
+// All of them are drawn if the peak of those differs from that of the run.
+async function checkCurve(request) {
+  const drawn = plan.curve, whole = plan.answer;
+  if (!whole || drawn?.request !== request || !drawn.shortened) return;
+  if (drawn.answer.peak_allocated_bytes !== whole.peak_allocated_bytes || drawn.answer.peak_reserved_bytes !== whole.peak_reserved_bytes)
+    await drawCurve(request, null);
+}
 
 let wholeTimer = 0;
 

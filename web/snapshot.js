@@ -36,9 +36,9 @@ async function openSnapshot(file) {
 
 async function showReport() {
   const r = view.report = await view.snapshot.report();
+  $('snapshot-title').textContent = view.file.name;
   $('report').hidden = false;
   await showTimeline();
-  $('snapshot-title').textContent = view.file.name;
   const entries = `${number(r.entries)} entries` + (r.steps ? ` in ${number(r.steps)} step${r.steps === 1 ? '' : 's'}` : '');
   $('snapshot-subtitle').textContent = `${bytes(view.file.size)}, ${entries}, GPU ${r.device}. ` + (r.exact === true ?
     'The simulation repeats every decision that PyTorch made, to the address.' : r.exact === false ?
@@ -147,19 +147,24 @@ function updateTimeLegend(sheet, i) {
 
 // ---- a moment -----------------------------------------------------------------------------------------------
 
-function holderTable(table, holders, total) {
+const SHOWN = 12;
+
+function holderTable(table, holders) {
   const head = ['line', 'kind', 'blocks', 'bytes', 'share', ''].map((text, i) => {
     const th = element('th', i >= 2 && i <= 4 ? 'number' : '', text);
     th.scope = 'col';
     return th;
   });
   table.className = 'rows';
-  table.replaceChildren(element('thead', '', element('tr', '', ...head)), element('tbody', '', ...holders.map(h => {
-    const fill = element('div'), share = h.share ?? h.bytes / total;
+  table.replaceChildren(element('thead', '', element('tr', '', ...head)), element('tbody', '', ...holders.slice(0, SHOWN).map(h => {
+    const fill = element('div'), share = h.share;
     fill.style.width = 100 * share + '%';
     return element('tr', '', element('td', 'wide', lineText(h)), element('td', '', h.kind || ''), element('td', 'number', h.count === undefined ? '' : number(h.count)),
       element('td', 'number', amount(h.bytes)), element('td', 'number', (100 * share).toFixed(1) + ' %'), element('td', 'share', fill));
   })));
+  const others = holders.slice(SHOWN), rest = others.reduce((sum, h) => sum + h.bytes, 0);
+  if (others.length) table.tBodies[0].append(element('tr', '', element('td', 'wide', `${number(others.length)} more lines`), element('td', ''), element('td', ''),
+    element('td', 'number', amount(rest)), element('td', 'number', (100 * others.reduce((sum, h) => sum + h.share, 0)).toFixed(1) + ' %'), element('td', 'share')));
   return table;
 }
 
@@ -168,14 +173,13 @@ let momentTimer = 0;
 // The legend follows the cursor at once; the lines follow when it rests.
 function askMoment(sheet, i) {
   updateTimeLegend(sheet, i);
-  const event = i === view.sheet?.peak && sheet === view.sheet ? sheet.peakEvent ?? sheet.entry[i] : null;
   const at = sheet === timeChart.whole && i === sheet.peak ? 'At the peak' : `At ${timeChart.when(sheet, i)}`;
   $('moment-title').textContent = `${at}, ${timeChart.where(sheet, i)}: ${bytes(sheet.allocated[i])} allocated, ${bytes(sheet.reserved[i])} reserved`;
   clearTimeout(momentTimer);
   const mine = ++view.moment;
   momentTimer = setTimeout(async () => {
     try {
-      const m = await view.snapshot.moment({event: Math.round(event ?? sheet.event?.[i] ?? timeChart.cursor), top: 12});
+      const m = await view.snapshot.moment({event: Math.max(0, sheet.event[i] - 1)}); // the last of the events that are done
       if (mine === view.moment) showMoment(m);
     } catch (error) { if (mine === view.moment) $('fragmentation').replaceChildren(element('p', '', error.message)); }
   }, 60);
