@@ -98,18 +98,17 @@ class MemoryChart {
 
   // ---- what is drawn ----
 
-  // A sheet of everything. The view stays if the new one has as many events as the one before.
-  set(sheet, {keepView = false, highest = 0} = {}) {
+  // A sheet of everything. The view may stay; the cursor is at the peak until the user moves it.
+  set(sheet, {keepView = false} = {}) {
     const before = this.whole;
     this.whole = prepareSheet(sheet);
     this.finer = null;
-    this.least = highest;
-    if (!keepView || !before || before.end !== sheet.end) {
+    const stays = keepView && before && before.end === sheet.end;
+    if (!stays) {
       this.from = sheet.first;
       this.to = sheet.end;
-      this.cursor = null;
     }
-    this.cursor ??= this.eventOf(sheet, sheet.peak);
+    if (!stays || !this.isMoved) this.cursor = this.eventOf(sheet, sheet.peak), this.isMoved = false;
     this.draw();
   }
 
@@ -159,7 +158,7 @@ class MemoryChart {
 
   highestInView(sheet) {
     const [first, end] = this.columnsInView(sheet);
-    let top = this.isZoomed ? 0 : this.least;
+    let top = 0;
     for (let i = first; i < end; i++)
       top = Math.max(top, this.isShown('reserved') ? sheet.highest[i] : 0, this.shownTotal(sheet, i));
     if (this.hasLimit() && sheet.limit < 3 * top) top = Math.max(top, sheet.limit);
@@ -477,6 +476,7 @@ class MemoryChart {
   moveTo(event, showTip) {
     const {sheet} = this;
     this.cursor = Math.max(this.from, Math.min(this.to - 1e-6, event));
+    this.isMoved = true;
     this.onCursor(sheet, this.column);
     this.tip.hidden = !showTip;
     if (showTip) this.fillTip(), this.placeTip();
@@ -512,6 +512,7 @@ class MemoryChart {
     const peak = this.eventOf(this.whole, this.whole.peak);
     if (peak < this.from || peak >= this.to) this.zoomOut();
     this.moveTo(peak, true);
+    this.isMoved = false;
   }
 
   press(e) {

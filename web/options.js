@@ -44,7 +44,7 @@ const controls = [
     {choice: 'Optimizer', member: 'optimizer', knob: 'optimizer', unset: 'adamw'},
     {choice: 'Offload to the host', options: [['nothing', {}], ['activations', {offload: 'activations'}],
       ['checkpoints', {offload: 'checkpoints'}], ['optimizer', {offload: 'optimizer'}], ['parameters', {offload: 'parameters'}]]},
-    {choice: 'Allocator', segments: true, options: [['default', {}], ['expandable segments', {alloc_conf: 'expandable_segments:True'}]]},
+    {choice: 'Allocator', segments: true, options: [['default', {}], ['expandable', {alloc_conf: 'expandable_segments:True'}]]},
   ]},
   {group: 'Precision', rows: [
     {choice: 'Parameters in', segments: true, options: [['checkpoint’s', {}], ['bf16', {dtype: 'bf16'}], ['fp16', {dtype: 'fp16'}], ['fp32', {dtype: 'fp32'}]]},

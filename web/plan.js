@@ -395,10 +395,14 @@ function showWhole(a) {
   showNotes(a);
 }
 
-function showCurve(a, passes) {
+// Says what of a run is drawn.
+const shortening = (request, shortened) => !shortened ? ' All steps are drawn.' :
+  ' Two steps are drawn' + (shortened.accumulate ? `, with two of the ${number(request.accumulate)} forward passes of each` : '') + '; those after them are like the second.';
+
+function showCurve(a, hint) {
   stepChart.set(sheetOfStep(a.timeline), {keepView: true});
   sayMoment(stepChart.sheet, stepChart.column);
-  $('curve-hint').textContent = passes ? ` Each step is drawn with 2 of its ${number(passes)} forward passes; the others are like the second.` : '';
+  $('curve-hint').textContent = hint;
 }
 
 function showFailure(error) {
@@ -463,16 +467,18 @@ async function drawCurve(request, shortened) {
   try {
     const answer = await engine.estimate({...pinned(request), timeline: 480, ...shortened}, {lane: 'curve'});
     plan.curve = {request, shortened, answer};
-    showCurve(answer, shortened && shortened.accumulate ? request.accumulate : 0);
+    showCurve(answer, shortening(request, shortened));
   } catch { /* the whole answer says why */ }
 }
 
-// All of them are drawn if the peak of those differs from that of the run.
+// All of them are drawn if the peak of those differs from that of the run. What the allocator reserves besides may differ,
+// which is said.
 async function checkCurve(request) {
   const drawn = plan.curve, whole = plan.answer;
   if (!whole || drawn?.request !== request || !drawn.shortened) return;
-  if (drawn.answer.peak_allocated_bytes !== whole.peak_allocated_bytes || drawn.answer.peak_reserved_bytes !== whole.peak_reserved_bytes)
-    await drawCurve(request, null);
+  if (drawn.answer.peak_allocated_bytes !== whole.peak_allocated_bytes) await drawCurve(request, null);
+  else if (drawn.answer.peak_reserved_bytes !== whole.peak_reserved_bytes)
+    $('curve-hint').textContent = shortening(request, drawn.shortened) + ` In the whole run, ${bytes(whole.peak_reserved_bytes)} are reserved at most.`;
 }
 
 let wholeTimer = 0;
@@ -655,12 +661,13 @@ async function fillSettings() {
 async function fillDialects() {
   try {
     const {dialects} = await engine.settings({});
+    $('settings-box').hidden = false;
     $('dialect').replaceChildren(...dialects.map(d => {
       const name = d.name || d, option = element('option', '', d.title || name);
       option.value = name;
       return option;
     }));
-  } catch { $('dialect').replaceChildren(); }
+  } catch { $('settings-box').hidden = true; }
   $('dialect').onchange = fillSettings;
 }
 
