@@ -11,8 +11,10 @@ FUZZ_SECONDS ?= 8
 
 BUILD_PACKAGES := gcc libc6-dev cmake ninja-build pkg-config liblzma-dev zlib1g-dev \
   libjansson-dev libyaml-dev libsqlite3-dev libncurses-dev
-TEST_PACKAGES := $(BUILD_PACKAGES) clang "libclang-rt-14-dev|libclang-rt-dev" clang-format diffutils git patch \
-  wasi-libc python3 python3-yaml tmux
+WEB_PACKAGES := clang lld llvm wasi-libc "libclang-rt-14-dev-wasm32|libclang-rt-dev-wasm32" cmake ninja-build \
+  dpkg-dev python3
+TEST_PACKAGES := $(BUILD_PACKAGES) $(WEB_PACKAGES) "libclang-rt-14-dev|libclang-rt-dev" clang-format diffutils git patch \
+  nodejs python3-yaml tmux
 
 # $(call compile,PRESET[,TARGET]): configures and builds; prints only what goes wrong.
 compile = set -o pipefail; cmake --preset $(1) >/dev/null && \
@@ -36,6 +38,7 @@ test: ## build and run every test; the last line is "N passed, N failed"
 	@$(MAKE) build $(COMPILE_OR_FAIL)
 	@$(call compile,release,test_programs) $(COMPILE_OR_FAIL)
 	@$(call compile,asan) $(COMPILE_OR_FAIL)
+	@$(MAKE) web $(COMPILE_OR_FAIL)
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) tests/all.sh build
 
 test-torch: build ## run recorded programs on the simulated GPU (installs PyTorch into the cache folder)

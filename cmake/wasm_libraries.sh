@@ -15,7 +15,12 @@ apt=(apt-get -qq -o "Dir::Etc::SourceList=$PWD/apt/sources.list" -o Dir::Etc::So
 list_sources() {
   apt-get indextargets 'Created-By: Packages' 'Origin: Debian' \
     --format 'deb-src $(REPO_URI) $(RELEASE) $(COMPONENT)' | awk '!seen[$0]++' >apt/sources.list
-  "${apt[@]}" update
+  if [ ! -s apt/sources.list ]; then
+    echo "error: apt knows no archive of Debian, so the sources of jansson, libyaml, zlib and xz-utils cannot be found" >&2
+    echo "help: as root: apt-get update" >&2
+    exit 1
+  fi
+  "${apt[@]}" update && touch apt/listed
 }
 
 # library FILE PACKAGE BUILD HEADERS [OPTION...]: FILE is what the function BUILD makes with these options.
@@ -24,7 +29,7 @@ library() {
   shift 4
   [ -e "lib/$file" ] && return
   echo "building $package for WebAssembly"
-  [ -s apt/sources.list ] || list_sources
+  [ -e apt/listed ] || list_sources
   rm -rf "$package" && mkdir "$package"
   (
     cd "$package" && "${apt[@]}" source "$package" && cd ./*/ && "$build" "$@" && cp -r $headers ../../include &&

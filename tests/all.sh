@@ -7,7 +7,7 @@ shopt -s nullglob
 configs=$build/configs
 rm -rf "$configs" && python3 tests/configs/generate.py "$configs"
 
-commands=(tests/lint.sh tests/wasm.sh "tools/readme.sh --check" "tools/accuracy.py --check $build/plimsoll"
+commands=(tests/lint.sh "tools/readme.sh --check" "tools/accuracy.py --check $build/plimsoll"
   "python3 tests/io/formats/edit_check.py $build/release/tests/io/formats/dump_edit_readers"
   "python3 tests/card/layouts_check.py $build/release/tests/card/dump_layouts"
   "python3 tests/card/hook_check.py" "python3 tests/card/peaks_check.py" "python3 tests/card/savers_check.py"
@@ -25,6 +25,9 @@ commands+=("tests/cli/golden.sh $build/release/plimsoll" "tests/cli/terminal.sh 
   "python3 tests/cli/run/run.py $build/release/plimsoll $build/release/fake_trainer"
   "python3 tests/cli/run/terminal.py $build/release/plimsoll $build/release/fake_trainer"
   "python3 tests/cli/watch_check.py $build/release/plimsoll" "python3 tests/cli/web_check.py $build/release/plimsoll"
+  "tests/web/page.sh $build/release/plimsoll $build/plimsoll.html"
+  "node --stack-size=450 tests/web/web_check.mjs $build/wasm/plimsoll.wasm $build/release/tests/web/dump_answers $build/web_check"
+  "node tests/web/engine_check.mjs $build/wasm/plimsoll.wasm $build/web_check"
   "tests/io/formats/edits.sh $build/release/tests/io/formats/dump_edits")
 # Under sanitizers: every command, without the long searches.
 short=$(cd tests/cli/golden && ls apply_{again,share_accelerate}.sh plan_{json,mistakes,one_gpu,trial_mistakes,try}.sh \

@@ -19,6 +19,11 @@ stands_for() {
   case $1 in
   ninja-build) command -v ninja ;;
   libc6-dev | libclang-rt-*) true ;;
+  lld) command -v wasm-ld ;;
+  llvm) command -v llvm-ar ;;
+  dpkg-dev) command -v dpkg-source ;;
+  nodejs) command -v node ;;
+  wasi-libc) [ -e /usr/include/wasm32-wasi/stdlib.h ] ;;
   diffutils) command -v diff ;;
   liblzma-dev) pkg-config --exists liblzma ;;
   zlib1g-dev) pkg-config --exists zlib ;;

@@ -12,8 +12,10 @@ skip() {
 }
 
 [ -e "$page" ] || skip "$page is not built (make web)"
-browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome) || skip "there is no chromium"
-command -v node >/dev/null && command -v npm >/dev/null || skip "there is no node or no npm"
+find_browser() { command -v chromium || command -v chromium-browser || command -v google-chrome; }
+command -v npm >/dev/null || ../../tools/need.sh npm >/dev/null 2>&1 || skip "there is no npm"
+find_browser >/dev/null || ../../tools/need.sh chromium >/dev/null 2>&1 || skip "there is no chromium"
+browser=$(find_browser)
 
 key=$(cat package-lock.json | sha256sum | cut -c1-12)
 folder=${XDG_CACHE_HOME:-$HOME/.cache}/plimsoll/test-web-$key

@@ -62,6 +62,14 @@ def below(folder):
     return [os.path.join(at, name) for at, _, names in sorted(os.walk(os.path.join(ROOT, folder))) for name in sorted(names)]
 
 
+def damaged(name, content):
+    path = os.path.join(FOLDER, name)
+    os.makedirs(os.path.dirname(os.path.join(ROOT, path)), exist_ok=True)
+    with open(os.path.join(ROOT, path), "wb" if isinstance(content, bytes) else "w") as f:
+        f.write(content)
+    return path
+
+
 def ask_plans():
     def plan(folder, files, **options):
         files = [os.path.join(folder, f) for f in files]
@@ -73,6 +81,8 @@ def ask_plans():
     plan("tests/fixtures/seed3", ["train.py"], gpu="24GiB")
     plan("tests/fixtures/small", ["train.yaml"], gpu="24GiB")
     plan("tests/fixtures/share/llamafactory", [""], gpu="24GiB")
+    many = [damaged(f"many/gr\u00f6\u00dfe/a name with spaces, number {i}.yaml", f"learning_rate: {i}\n") for i in range(300)]
+    ask("plan", {"files": [os.path.dirname(many[0])], "gpu": "24GiB", "model": "gpt2"}, many)
 
 
 def ask_snapshots():
@@ -86,13 +96,6 @@ def ask_snapshots():
         ask("snapshot_replay", {"alloc_conf": "expandable_segments:True", "tune": at % 5 == 0})
         ask("snapshot_report", {})
     return every[0]
-
-
-def damaged(name, content):
-    path = os.path.join(FOLDER, name)
-    with open(os.path.join(ROOT, path), "wb" if isinstance(content, bytes) else "w") as f:
-        f.write(content)
-    return path
 
 
 def ask_damaged(snapshot):
