@@ -35,7 +35,8 @@ const controls = [
       ['4-bit, double (nf4-double)', {weights: 'nf4-double'}], ['8-bit (int8)', {weights: 'int8'}]]},
   ]},
   {group: 'Memory savers', rows: [
-    {choice: 'Checkpointing', segments: true, options: [['off', {}], ['on', {checkpoint: true}], ['reentrant', {checkpoint: true, reentrant: true}]]},
+    {choice: 'Checkpointing', segments: true, options: [['off', {}], ['on', {checkpoint: true}], ['reentrant', {reentrant: true}]],
+      by: r => r.reentrant ? 2 : r.checkpoint ? 1 : 0},
     {choice: 'Loss', options: [['all logits at once', {}], ['in chunks (TRL)', {loss: 'chunked'}], ['Liger, fused', {loss: 'fused'}],
       ['in chunks, in my loop', {loss: 'chunked-loop'}], ['in eighths (torchtune)', {loss: 'eighths'}],
       ['in eighths, logits first', {loss: 'eighths-listed'}], ['contrastive', {loss: 'contrastive'}]]},

@@ -16,12 +16,19 @@ const seconds = s => s === null || s === undefined ? 'unknown' : s < .9995 ? (s 
 const isSize = gpu => /^[\d.]+ [KMGT]iB$/.test(gpu || ''); // a GPU that is known by its memory alone
 const percent = share => share < .005 ? '0 %' : (100 * share).toFixed(0) + ' %';
 
+// What an error says: what is wrong, and what to do.
+const capital = text => text.charAt(0).toUpperCase() + text.slice(1);
+const sentences = ({message, hint}) => `${message}.${hint ? ` ${capital(hint)}.` : ''}`;
+
+// The library speaks of paths, the page of what can be done in it.
+const hintOf = ({message, hint}) => /^no model is called/.test(message) ? 'Choose a name from the list, or paste the model\u2019s config.json.' : hint ? capital(hint) + '.' : '';
+
 function showProblem(box, error) {
   box.hidden = !error;
   if (!error) return;
   const where = error.file ? ` (${error.file}${error.byte !== null && error.byte !== undefined ? ', byte ' + number(error.byte) : ''})` : '';
-  box.replaceChildren(element('p', '', element('b', '', error.message + where)));
-  if (error.hint) box.append(element('p', '', error.hint));
+  box.replaceChildren(element('p', '', element('b', '', capital(error.message) + where)));
+  if (hintOf(error)) box.append(element('p', '', hintOf(error)));
 }
 
 // ---- controls -----------------------------------------------------------------------------------------------
@@ -230,8 +237,9 @@ async function readPasted(pasted, {keep = null} = {}) {
   $('pasted').value = pasted.text;
   $('clear-pasted').hidden = false;
   $('paste').open = true;
-  plan.pasted = pasted;
+  said.className = '';
   if (config) {
+    plan.pasted = pasted;
     plan.request = {...(keep || plan.request), model: config};
     said.textContent = `Read as a model's config.json (${config.model_type || config.architectures[0]}).`;
     refresh();
@@ -244,7 +252,7 @@ async function readPasted(pasted, {keep = null} = {}) {
     if (gpu) request.gpu = gpu;
     const answer = await engine.plan(request, {files: {[pasted.file]: pasted.text}});
     const dialect = answer.files?.[0]?.dialect;
-    pasted.dialect = dialect;
+    plan.pasted = pasted;
     pasted.notes = answer.notes;
     plan.request = keep && Object.keys(keep).length > 1 ? keep : {...answer.before.request, gpu};
     said.textContent = `Read as ${dialect ? 'settings of ' + dialect : pasted.file}; the settings below are those of your file.`;
@@ -252,27 +260,38 @@ async function readPasted(pasted, {keep = null} = {}) {
     showProblem($('plan-problem'), null);
     refresh();
   } catch (error) {
-    said.textContent = 'It could not be read: ' + error.message + (error.hint ? '. ' + error.hint : '');
-    showProblem($('plan-problem'), error);
+    said.className = 'alarm';
+    said.textContent = 'It could not be read: ' + sentences(error);
     refresh();
   }
 }
 
 // ---- the answer ---------------------------------------------------------------------------------------------
 
+// The sentence below the verdict, as `plimsoll estimate` says it.
+function needsText(a) {
+  const strong = b => amount(b, 'b'), need = a.fits ? a.device_bytes : a.needed_bytes;
+  const parts = [a.errs_high && a.fits === false ? 'As predicted, needs ' : 'Needs ', strong(need)];
+  const left = a.budget_bytes === null ? 0 : a.budget_bytes - need;
+  if (a.budget_bytes !== null) parts.push(' of ', amount(a.budget_bytes));
+  if (left > 0) parts.push(', ', strong(left), a.errs_low ? ' to spare for what is not modelled' : ' to spare');
+  if (left < 0) parts.push(', ', strong(-left), a.fits ? ' more, because PyTorch checks the limit before it rounds up to whole pages' : ' short');
+  if (a.interval_bytes) {
+    const [low, high] = a.interval_bytes;
+    parts.push('; between ', amount(low), ' and ', amount(high), a.fits && high > a.budget_bytes ? ', so it may not fit' : '');
+  }
+  if (a.fits === false && a.errs_high) parts.push('; but it needs less than predicted, so it may fit');
+  if (a.fits === false && a.needed_bytes > a.device_bytes) parts.push('; a training step alone needs ', amount(a.device_bytes));
+  if (a.interval_bytes) parts.push('.');
+  return parts;
+}
+
 function showVerdict(a) {
   const verdict = $('verdict'), needs = $('needs');
   const word = a.fits === null ? 'Which GPU?' : a.fits ? 'FITS' : 'DOES NOT FIT';
   if (verdict.textContent !== word) verdict.textContent = word;
   verdict.className = a.fits === null ? 'pending' : a.fits ? 'fits' : 'misses';
-  const b = x => amount(x, 'b'), [low, high] = a.interval_bytes || [];
-  const parts = [a.errs_high && !a.fits ? 'As predicted, needs ' : 'Needs ', b(a.needed_bytes)];
-  if (a.budget_bytes !== null) {
-    const left = a.budget_bytes - a.needed_bytes;
-    parts.push(' of ', amount(a.budget_bytes), ', ', b(Math.abs(left)), left >= 0 ? ' to spare' : ' short');
-  }
-  if (a.interval_bytes) parts.push('; between ', amount(low), ' and ', amount(high), '.');
-  needs.replaceChildren(...parts);
+  needs.replaceChildren(...needsText(a));
 }
 
 function showBar(a) {
@@ -536,7 +555,7 @@ async function search() {
     $('ladder').replaceChildren();
     $('reasons').replaceChildren();
     $('concessions').replaceChildren();
-    $('ladder-state').textContent = `No plan: ${error.message}${error.hint ? '. ' + error.hint : ''}`;
+    $('ladder-state').textContent = `No plan: ${sentences(error)}`;
   }
 }
 
@@ -654,7 +673,7 @@ async function fillSettings() {
     $('left-out').textContent = left.length ? `${dialect} has no setting for: ${left.map(o => typeof o === 'string' ? o : o.option || o.name).join(', ')}.` : '';
   } catch (error) {
     $('settings').textContent = '';
-    $('left-out').textContent = error.message + (error.hint ? '. ' + error.hint : '');
+    $('left-out').textContent = sentences(error);
   }
 }
 

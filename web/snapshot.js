@@ -246,7 +246,7 @@ async function replayWith(request) {
     said.replaceChildren(Object.keys(request).length ? 'Under these settings: ' : 'As recorded: ', amount(s.peak_reserved_bytes, 'b'), ' reserved at most',
       less ? `, ${bytes(Math.abs(less))} ${less > 0 ? 'less' : 'more'} than recorded` : ', as recorded',
       `; ${number(s.segment_allocs)} segments taken, ${number(s.retries)} retries` + (s.ooms ? `; memory runs out ${number(s.ooms)} times` : s.ooms === 0 && before.ooms ? '; memory no longer runs out' : '') + '.');
-  } catch (error) { said.textContent = error.message + (error.hint ? '. ' + error.hint : ''); }
+  } catch (error) { said.textContent = sentences(error); }
 }
 
 async function rank() {
@@ -267,7 +267,7 @@ async function rank() {
         element('td', 'number', t.ooms ? number(t.ooms) : 'no'), element('td', '', use));
     })));
     said.textContent = 'Best first.';
-  } catch (error) { said.textContent = error.message + (error.hint ? '. ' + error.hint : ''); }
+  } catch (error) { said.textContent = sentences(error); }
 }
 
 function listenToSnapshot() {
