@@ -477,6 +477,31 @@ async function a_broken_snapshot_is_said_and_survived() {
   await page.close();
 }
 
+// The pages that --html writes draw with the same chart.
+async function pictures_of_the_command_line_are_drawn() {
+  plimsoll('estimate', '--model', 'qwen2.5-0.5b', '--gpu', '24GiB', '--html', 'estimate.html', '--json');
+  plimsoll('replay', path.join(SNAPSHOTS, 'stacks-leak-logits.pickle.xz'), '--html', 'replay.html', '--json');
+  for (const [name, held] of [['estimate', 'weights'], ['replay', 'modeling_llama.py:480']]) {
+    const page = await browser.newPage();
+    page.on('pageerror', error => mistakes.push(error.stack));
+    await page.goto(pathToFileURL(path.join(work, name + '.html')).href);
+    const colours = await page.evaluate(() => {
+      const canvas = document.querySelector('.base'), {data} = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+      return new Set(Array.from({length: data.length / 4}, (_, i) => data.slice(4 * i, 4 * i + 3).join())).size;
+    });
+    assert(colours > 5, `${name}: ${colours} colours`);
+    assert.match(await text(page, '#when'), /^At the peak/);
+    assert((await text(page, '#rows')).includes(held), name);
+    await page.focus('.over');
+    for (const key of ['Home', '+', '+', 'ArrowRight']) await page.keyboard.press(key);
+    assert.match(await text(page, '#when'), /^At (?!the peak)/);
+    assert(await page.evaluate(() => chart.isZoomed && !document.querySelector('.tip').hidden));
+    await page.locator('#legend button').first().click();
+    assert.equal(await page.locator('#legend button').first().getAttribute('aria-pressed'), 'false');
+    await page.close();
+  }
+}
+
 async function colours_are_those_of_the_pictures() {
   const page = await open(), used = await page.evaluate(() => [...purposes, ...kinds].map(([name, light, dark]) => `"${light}", "${dark}"`));
   const sources = ['src/cli/estimate/estimate_picture.c', 'src/cli/replay/replay_picture.c'].map(file => fs.readFileSync(path.join(root, file), 'utf8')).join('');
@@ -507,7 +532,7 @@ const tests = [it_opens_from_disk_and_asks_nobody, a_page_that_wants_to_send_som
   everything_moves_within_50_ms, sliding_moves_nothing_else, a_fallback_is_taken_over_by_a_click, a_link_brings_everything_back, a_config_json_is_pasted,
   a_training_file_sets_the_sliders, settings_are_copied_in_a_dialect, mistakes_are_said_and_survived, it_is_used_by_keyboard_alone,
   a_narrow_screen_needs_no_scrolling_sideways, text_has_contrast, a_snapshot_is_shown_as_replay_says, a_moment_is_chosen_and_zoomed_into,
-  allocator_settings_are_tried_on_the_recording, a_file_is_dropped, a_broken_snapshot_is_said_and_survived, colours_are_those_of_the_pictures,
+  allocator_settings_are_tried_on_the_recording, a_file_is_dropped, a_broken_snapshot_is_said_and_survived, pictures_of_the_command_line_are_drawn, colours_are_those_of_the_pictures,
   ...(images ? [pictures_are_taken] : [])];
 const wanted = process.env.ONLY?.split(',');
 let passed = 0, failed = 0;
