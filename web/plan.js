@@ -621,6 +621,11 @@ function showLadder(a, took) {
   const reasons = a.changes.filter(c => c.why);
   $('reasons').replaceChildren(...(reasons.length ? [element('h3', '', 'Why the first row changes that'), element('ul', 'reasons', ...reasons.map(c =>
     element('li', '', element('b', '', c.knob.replaceAll('_', ' ') + ': '), c.why + (c.saves_bytes > 0 ? `; saves ${bytes(c.saves_bytes)}` : ''))))] : []));
+  const steps = a.steps || [], texts = steps.map(s => element('li', '', capital(s.text), ...(s.lines ? [element('pre', '', s.lines.trim())] : [])));
+  if (texts.length) $('reasons').append(element('h3', '', 'What the first row needs besides'), element('ul', 'reasons', ...texts));
+  const known = new Set([...(plan.answer?.notes || []), ...(plan.pasted?.notes || [])].map(n => n.message));
+  const notes = a.notes.filter(n => !known.has(n.message));
+  if (notes.length) $('reasons').append(element('h3', '', 'What the plan rests on'), noteItems(notes));
   showConcessions(a);
 }
 

@@ -150,8 +150,8 @@ function updateTimeLegend(sheet, i) {
 const SHOWN = 12;
 
 function holderTable(table, holders) {
-  const head = ['line', 'kind', 'blocks', 'bytes', 'share', ''].map((text, i) => {
-    const th = element('th', i >= 2 && i <= 4 ? 'number' : '', text);
+  const head = ['memory', 'share', '', 'line', 'kind', 'blocks'].map((text, i) => {
+    const th = element('th', i < 2 || i === 5 ? 'number' : i === 2 ? 'share' : '', text);
     th.scope = 'col';
     return th;
   });
@@ -159,12 +159,13 @@ function holderTable(table, holders) {
   table.replaceChildren(element('thead', '', element('tr', '', ...head)), element('tbody', '', ...holders.slice(0, SHOWN).map(h => {
     const fill = element('div'), share = h.share;
     fill.style.width = 100 * share + '%';
-    return element('tr', '', element('td', 'wide', lineText(h)), element('td', '', h.kind || ''), element('td', 'number', h.count === undefined ? '' : number(h.count)),
-      element('td', 'number', amount(h.bytes)), element('td', 'number', (100 * share).toFixed(1) + ' %'), element('td', 'share', fill));
+    return element('tr', '', element('td', 'number', amount(h.bytes)), element('td', 'number', (100 * share).toFixed(1) + ' %'), element('td', 'share', fill),
+      element('td', 'wide', lineText(h)), element('td', 'kind', h.kind), element('td', 'number', number(h.count)));
   })));
   const others = holders.slice(SHOWN), rest = others.reduce((sum, h) => sum + h.bytes, 0);
-  if (others.length) table.tBodies[0].append(element('tr', '', element('td', 'wide', `${number(others.length)} more lines`), element('td', ''), element('td', ''),
-    element('td', 'number', amount(rest)), element('td', 'number', (100 * others.reduce((sum, h) => sum + h.share, 0)).toFixed(1) + ' %'), element('td', 'share')));
+  const blocks = others.reduce((sum, h) => sum + h.count, 0), share = others.reduce((sum, h) => sum + h.share, 0);
+  if (others.length) table.tBodies[0].append(element('tr', '', element('td', 'number', amount(rest)), element('td', 'number', (100 * share).toFixed(1) + ' %'),
+    element('td', 'share'), element('td', 'wide', `${number(others.length)} more line${others.length === 1 ? '' : 's'}`), element('td', ''), element('td', 'number', number(blocks))));
   return table;
 }
 
