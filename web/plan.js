@@ -46,14 +46,21 @@ function change(members, {drop = []} = {}) {
 let ids = 0;
 const newId = () => 'c' + ++ids;
 
+// A model that takes fewer tokens than are set gets as many as it takes.
+function chooseModel(model) {
+  const most = plan.models.get(model)?.max_tokens;
+  if (plan.pasted) forgetPasted();
+  change({model, ...(plan.request.seq > most ? {seq: most} : {})});
+}
+
 function textControl(row) {
   const id = newId(), input = element('input');
   Object.assign(input, {id, placeholder: row.placeholder || '', spellcheck: false, name: row.text});
   input.autocapitalize = 'off';
   if (row.list) input.setAttribute('list', row.list);
   input.onchange = () => {
-    if (row.text === 'model' && plan.pasted) forgetPasted();
-    change({[row.text]: input.value.trim()});
+    if (row.text === 'model') chooseModel(input.value.trim());
+    else change({[row.text]: input.value.trim()});
   };
   // A name chosen from the list counts at once; a typed one when it is known or finished.
   input.oninput = () => { if (row.list && $(row.list).namesOf?.has(input.value)) input.onchange(); };

@@ -308,6 +308,14 @@ async function mistakes_are_said_and_survived() {
   await page.close();
 }
 
+async function a_model_with_fewer_tokens_gets_what_it_takes() {
+  const page = await open(FITTING);
+  await changed(page, async () => { await page.fill('input[name=model]', 'gpt2'); await page.keyboard.press('Enter'); });
+  assert.equal(await page.inputValue('input[name=seq_exact]'), '1024');
+  assert.equal(await page.isHidden('#plan-problem'), true);
+  await page.close();
+}
+
 async function it_is_used_by_keyboard_alone() {
   const page = await open(FITTING), focused = () => page.evaluate(() => document.activeElement.name || document.activeElement.id || document.activeElement.className);
   const seen = [];
@@ -530,7 +538,7 @@ async function pictures_are_taken() {
 
 const tests = [it_opens_from_disk_and_asks_nobody, a_page_that_wants_to_send_something_may_not, the_numbers_are_those_of_the_command_line,
   everything_moves_within_50_ms, sliding_moves_nothing_else, a_fallback_is_taken_over_by_a_click, a_link_brings_everything_back, a_config_json_is_pasted,
-  a_training_file_sets_the_sliders, settings_are_copied_in_a_dialect, mistakes_are_said_and_survived, it_is_used_by_keyboard_alone,
+  a_training_file_sets_the_sliders, settings_are_copied_in_a_dialect, mistakes_are_said_and_survived, a_model_with_fewer_tokens_gets_what_it_takes, it_is_used_by_keyboard_alone,
   a_narrow_screen_needs_no_scrolling_sideways, text_has_contrast, a_snapshot_is_shown_as_replay_says, a_moment_is_chosen_and_zoomed_into,
   allocator_settings_are_tried_on_the_recording, a_file_is_dropped, a_broken_snapshot_is_said_and_survived, pictures_of_the_command_line_are_drawn, colours_are_those_of_the_pictures,
   ...(images ? [pictures_are_taken] : [])];
