@@ -11,8 +11,13 @@ const amount = (b, tag = 'span') => {
   made.title = number(b) + ' bytes';
   return made;
 };
-const seconds = s => s === null || s === undefined ? 'unknown' : s < .9995 ? (s * 1000).toPrecision(3) + ' ms' :
-  s < 600 ? +s.toPrecision(3) + ' s' : clock(s, 0);
+function seconds(s) {
+  if (s === null || s === undefined) return 'unknown';
+  if (s < .9995) return (s * 1000).toPrecision(3) + ' ms';
+  if (s < 99.95) return s.toPrecision(3) + ' s';
+  const whole = Math.round(s);
+  return whole < 3600 ? `${Math.floor(whole / 60)} min ${whole % 60} s` : `${Math.floor(whole / 3600)} h ${Math.floor(whole % 3600 / 60)} min`;
+}
 const isSize = gpu => /^[\d.]+ [KMGT]iB$/.test(gpu || ''); // a GPU that is known by its memory alone
 const percent = share => share < .005 ? '0 %' : (100 * share).toFixed(0) + ' %';
 
@@ -359,11 +364,11 @@ function facts(box, pairs) {
 }
 
 function showFacts(a) {
-  const count = n => n >= 1e9 ? (n / 1e9).toPrecision(3) + ' billion' : n >= 1e6 ? (n / 1e6).toPrecision(3) + ' million' : number(n);
+  const count = n => n >= 999.5e6 ? (n / 1e9).toPrecision(3) + '\u00a0B' : n >= 999.5e3 ? (n / 1e6).toPrecision(3) + '\u00a0M' : number(n);
   facts($('facts'), [
     ['Time per step', seconds(a.step_seconds)],
     ['Tokens per second', a.tokens_per_second === null ? 'unknown' : number(Math.floor(a.tokens_per_second))],
-    ['Parameters, trained', `${count(a.params)}, ${a.trainable === a.params ? 'all' : count(a.trainable)}`],
+    ['Trained parameters', `${a.trainable === a.params ? 'all' : count(a.trainable)} of ${count(a.params)}`],
     ['Host memory', a.host_bytes ? amount(a.host_bytes) : 'none'],
     ['Peak', placeText(a.peak_at)],
     ['Runs out', a.runs_out_at ? placeText(a.runs_out_at) : 'no'],

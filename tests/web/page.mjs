@@ -522,7 +522,7 @@ async function colours_are_those_of_the_pictures() {
 async function pictures_are_taken() {
   fs.mkdirSync(images, {recursive: true});
   for (const scheme of ['light', 'dark']) {
-    const page = await open(FITTING.replace('batch=1', 'batch=2'), {width: 1280, height: 860, scheme});
+    const page = await open(FITTING.replace('batch=1', 'batch=2'), {width: 1280, height: 1080, scheme});
     await planned(page);
     await page.screenshot({path: path.join(images, `page-plan-${scheme}.png`)});
     await page.close();
