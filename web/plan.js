@@ -23,10 +23,13 @@ const percent = share => share < .005 ? '0 %' : (100 * share).toFixed(0) + ' %';
 
 // What an error says: what is wrong, and what to do.
 const capital = text => text.charAt(0).toUpperCase() + text.slice(1);
-const sentences = ({message, hint}) => `${message}.${hint ? ` ${capital(hint)}.` : ''}`;
+const sentences = error => `${error.message}. ${hintOf(error)}`.trim();
 
-// The library speaks of paths, the page of what can be done in it.
-const hintOf = ({message, hint}) => /^no model is called/.test(message) ? 'Choose a name from the list, or paste the model\u2019s config.json.' : hint ? capital(hint) + '.' : '';
+// The library speaks of paths and commands, the page of what can be done in it.
+function hintOf({message, hint}) {
+  if (/^no model is called/.test(message)) return 'Choose a name from the list, or paste the model\u2019s config.json.';
+  return hint ? capital(hint.replace('plimsoll help gpus lists the names', 'choose a name from the list')) + '.' : '';
+}
 
 function showProblem(box, error) {
   box.hidden = !error;
@@ -443,6 +446,7 @@ function showFailure(error) {
   $('needs').textContent = 'The figures below are those of the settings before.';
   for (const id of results) $(id).classList.add('stale');
   showProblem($('plan-problem'), error);
+  $('ladder-state').textContent = 'No plan without a prediction.';
 }
 
 // ---- asking -------------------------------------------------------------------------------------------------

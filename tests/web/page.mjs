@@ -294,7 +294,14 @@ async function mistakes_are_said_and_survived() {
   await page.waitForFunction(() => !document.querySelector('#plan-problem').hidden);
   assert.match(await text(page, '#plan-problem'), /No model is called "qwen2\.5-9b"/);
   assert.equal(await text(page, '#verdict'), 'No prediction');
+  assert.match(await text(page, '#plan-problem'), /Choose a name from the list/);
+  assert.equal(await text(page, '#ladder-state'), 'No plan without a prediction.');
+  await page.fill('input[name=gpu]', '24 gigs');
+  await page.keyboard.press('Enter');
   await page.fill('input[name=model]', 'qwen2.5-0.5b');
+  await page.keyboard.press('Enter');
+  await page.waitForFunction(() => /unknown GPU "24 gigs"/i.test(document.querySelector('#plan-problem').textContent));
+  await page.fill('input[name=gpu]', '24GiB');
   await page.keyboard.press('Enter');
   await page.waitForFunction(() => document.querySelector('#plan-problem').hidden);
   await settled(page);
