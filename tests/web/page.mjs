@@ -1,6 +1,6 @@
 // page.mjs CHROMIUM PROGRAM PAGE [IMAGES]: opens the page from disk and uses it as people do. Started by page.sh.
 import assert from 'node:assert';
-import {execFileSync, spawnSync} from 'node:child_process';
+import {execFileSync, spawn, spawnSync} from 'node:child_process';
 import fs from 'node:fs';
 import {createRequire} from 'node:module';
 import os from 'node:os';
@@ -85,6 +85,23 @@ async function it_opens_from_disk_and_asks_nobody() {
   assert.deepEqual(others, []);
   assert.deepEqual([...new Set(requests.filter(address => address.startsWith('file:')))].map(a => a.split('#')[0]), [url]);
   await page.close();
+}
+
+async function it_is_served_too() {
+  const folder = fs.mkdtempSync(path.join(work, 'served-'));
+  fs.copyFileSync(program, path.join(folder, 'plimsoll'));
+  fs.copyFileSync(pagePath, path.join(folder, 'plimsoll.html'));
+  const server = spawn(path.join(folder, 'plimsoll'), ['web', '--json']);
+  try {
+    const line = await new Promise(resolve => server.stdout.once('data', resolve)), page = await browser.newPage();
+    const {url: address} = JSON.parse(line);
+    requests.length = 0;
+    await page.goto(address + FITTING);
+    await settled(page);
+    assert.equal(await text(page, '#verdict'), 'FITS');
+    assert.deepEqual(requests.filter(to => !/^(blob|data):/.test(to)).map(to => to.split('#')[0]), [address]);
+    await page.close();
+  } finally { server.kill(); }
 }
 
 async function a_page_that_wants_to_send_something_may_not() {
@@ -543,7 +560,7 @@ async function pictures_are_taken() {
 
 // ---- running them -------------------------------------------------------------------------------------------
 
-const tests = [it_opens_from_disk_and_asks_nobody, a_page_that_wants_to_send_something_may_not, the_numbers_are_those_of_the_command_line,
+const tests = [it_opens_from_disk_and_asks_nobody, it_is_served_too, a_page_that_wants_to_send_something_may_not, the_numbers_are_those_of_the_command_line,
   everything_moves_within_50_ms, sliding_moves_nothing_else, a_fallback_is_taken_over_by_a_click, a_link_brings_everything_back, a_config_json_is_pasted,
   a_training_file_sets_the_sliders, settings_are_copied_in_a_dialect, mistakes_are_said_and_survived, a_model_with_fewer_tokens_gets_what_it_takes, it_is_used_by_keyboard_alone,
   a_narrow_screen_needs_no_scrolling_sideways, text_has_contrast, a_snapshot_is_shown_as_replay_says, a_moment_is_chosen_and_zoomed_into,
