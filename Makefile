@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := build
-.PHONY: build test test-torch fuzz plan bench format bless manual simulated accuracy compare matrix install uninstall deb clean help
+.PHONY: build web test test-torch fuzz plan bench format bless manual simulated accuracy compare matrix install uninstall deb clean help
 
 PREFIX ?= /usr/local
 DEMO ?= plan tests/fixtures/seed0/start_baseline.sh --gpu 24564MiB
@@ -28,12 +28,17 @@ build: ## build the program to build/plimsoll, with man pages and completions be
 	@ln -sfn release/plimsoll build/plimsoll
 	@tools/pages.sh build/plimsoll build
 
+web: ## build the page to build/plimsoll.html, one file that works offline
+	@tools/need.sh $(WEB_PACKAGES)
+	@$(call compile,wasm)
+	@tools/page.py build/wasm/plimsoll.wasm build/plimsoll.html
+
 test: ## build and run every test; the last line is "N passed, N failed"
 	@tools/need.sh $(TEST_PACKAGES)
 	@$(MAKE) build $(COMPILE_OR_FAIL)
 	@$(call compile,release,test_programs) $(COMPILE_OR_FAIL)
 	@$(call compile,asan) $(COMPILE_OR_FAIL)
-	@$(call compile,wasm) $(COMPILE_OR_FAIL)
+	@$(MAKE) web $(COMPILE_OR_FAIL)
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) tests/all.sh build
 
 test-torch: build ## run recorded programs on the simulated GPU (installs PyTorch into the cache folder)
@@ -80,7 +85,7 @@ matrix: build ## run programs on the simulated GPU with PyTorch 2.4 to 2.15, rec
 	@tools/need.sh python3 python3-venv python3-pip
 	@python3 tests/torch/matrix.py build/plimsoll --record docs/measurements.md
 
-install: build ## install program, man pages and completions (PREFIX=/usr/local, DESTDIR=)
+install: build ## install program, man pages, completions and, after make web, the page (PREFIX=/usr/local, DESTDIR=)
 	@tools/install.sh build "$(DESTDIR)$(PREFIX)"
 
 uninstall: ## remove what `make install` put there (with the same PREFIX and DESTDIR)

@@ -18,6 +18,7 @@ list() {
   line 644 "$root/include/plimsoll.h" include/plimsoll.h
   line 644 "$build/release/plimsoll.pc" lib/pkgconfig/plimsoll.pc
   for file in "$build"/release/libplimsoll.so*; do line 644 "$file" "lib/${file##*/}"; done
+  if [ -e "$build/plimsoll.html" ]; then line 644 "$build/plimsoll.html" share/plimsoll/plimsoll.html; fi # after make web
   line 644 "$root/LICENSE" share/doc/plimsoll/copyright
 }
 line() { printf '%s\t%s\t%s\n' "$1" "$2" "$3"; }

@@ -2,6 +2,7 @@
 //
 //   const engine = await startEngine(wasmBytes, workerScript);  // the script: wasi.js, module.js and worker.js in one
 //   const answer = await engine.estimate({model: 'qwen2.5-7b', lora_rank: 16, gpu: '4090'}, {signal});
+//   const curve = await engine.estimate({...}, {lane: 'curve'});  // beside others: 'quick', 'curve' or 'slow'
 //   const plan = await engine.plan({files: ['train.yaml'], gpu: '4090'}, {files: {'train.yaml': text}, signal});
 //   const snapshot = await engine.openSnapshot(file);           // a File or Blob, which is read in pieces
 //   const moment = await snapshot.moment({event: 1234});
@@ -91,7 +92,7 @@ async function startEngine(wasm, script, makeWorker = browserWorker) {
     worker.postMessage({module});
     return worker;
   };
-  const quick = new Lane(start, false), slow = new Lane(start, true);
+  const lanes = {quick: new Lane(start, false), curve: new Lane(start, false), slow: new Lane(start, true)};
 
   async function openSnapshot(file, request = {}, {signal} = {}) {
     const lane = new Lane(start, true), path = file.name || 'snapshot.pickle';
@@ -114,10 +115,10 @@ async function startEngine(wasm, script, makeWorker = browserWorker) {
   }
 
   return {
-    estimate: (request, options) => quick.ask('estimate', request, options),
-    settings: (request, options) => quick.ask('settings', request, options),
-    list: (what, options) => quick.ask('list', what, options),
-    plan: (request, options) => slow.ask('plan', request, options),
+    estimate: (request, {lane = 'quick', ...options} = {}) => lanes[lane].ask('estimate', request, options),
+    settings: (request, options) => lanes.quick.ask('settings', request, options),
+    list: (what, options) => lanes.quick.ask('list', what, options),
+    plan: (request, options) => lanes.slow.ask('plan', request, options),
     openSnapshot,
   };
 }

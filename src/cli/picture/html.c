@@ -1,15 +1,18 @@
-// The timeline as an HTML page: the data as JSON, and a script that draws it. html_page.h has the style and the script.
+// The timeline as an HTML page: the data as JSON, and the script of web/ that draws it.
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "cli_alloc.h"
 #include "escape.h"
-#include "html_page.h"
 #include "picture.h"
 
-static void put_lines(FILE *out, const char *const *lines, size_t count) {
-  for (size_t i = 0; i < count; i++) fprintf(out, "%s\n", lines[i]);
-}
+// Files of web/, which the build turns into bytes.
+static const unsigned char page_style[] = {
+#include "picture_style.inc"
+};
+static const unsigned char page_script[] = {
+#include "picture_script.inc"
+};
 
 // ---- the data ---------------------------------------------------------------------------------------
 
@@ -168,7 +171,7 @@ static void put_head(FILE *out, const char *title) {
         out);
   escape_xml(out, title);
   fputs(" - GPU memory</title>\n<style>\n", out);
-  put_lines(out, page_style, sizeof page_style / sizeof *page_style);
+  fwrite(page_style, 1, sizeof page_style, out);
   fputs("</style>\n</head>\n", out);
 }
 
@@ -192,11 +195,12 @@ static void put_body(FILE *out, const picture *p) {
   svg_write(out, p);
   fputs(
       "</noscript>\n"
-      "<div id=\"chart\"><canvas id=\"base\"></canvas>"
-      "<canvas id=\"over\" tabindex=\"0\" role=\"application\" aria-label=\"GPU memory over time; "
+      "<div id=\"chart\" class=\"chart\"><canvas class=\"base\"></canvas>"
+      "<canvas class=\"over\" tabindex=\"0\" role=\"application\" aria-label=\"GPU memory over "
+      "time; "
       "arrow keys move the cursor\" aria-describedby=\"when\"></canvas>"
-      "<div id=\"tip\" hidden></div></div>\n"
-      "<ul id=\"legend\"></ul>\n"
+      "<div class=\"tip\" hidden></div></div>\n"
+      "<ul id=\"legend\" class=\"legend\"></ul>\n"
       "<p class=\"help\">Drag to zoom in, double-click or Esc to zoom out. Arrow keys move (Shift: "
       "faster), + and - zoom, P shows the peak. Columns follow the order of events, not "
       "time.</p>\n",
@@ -226,6 +230,6 @@ void html_write(FILE *out, const picture *p) {
   put_table(out, p);
   put_data(out, p);
   fputs("<script>\n", out);
-  put_lines(out, page_script, sizeof page_script / sizeof *page_script);
+  fwrite(page_script, 1, sizeof page_script, out);
   fputs("</script>\n</body>\n</html>\n", out);
 }

@@ -19,6 +19,7 @@
   X(runs)                                                                                          \
   X(watch)                                                                                         \
   X(replay)                                                                                        \
+  X(web)                                                                                           \
   X(explain)                                                                                       \
   X(help)                                                                                          \
   X(version)                                                                                       \

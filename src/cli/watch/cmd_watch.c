@@ -8,6 +8,7 @@
 
 #include "cli_alloc.h"
 #include "command.h"
+#include "endpoint.h"
 #include "units.h"
 #include "watch_show.h"
 
@@ -103,17 +104,23 @@ static int serve(watch *w, const watch_args *args, bool json) {
   plim_error error;
   endpoint *e;
   uint16_t port;
-  if (read_port(args->prometheus, &port, &error) || endpoint_open(port, &e, &error))
+  if (read_port(args->prometheus, &port, &error)) return cli_report(&error, NULL);
+  if (endpoint_open(port, &e, &error)) {
+    plim_error_hint(&error, "--prometheus 0 chooses a free port");
     return cli_report(&error, NULL);
+  }
   fprintf(json ? stderr : stdout, "serving http://127.0.0.1:%u/metrics; Ctrl-C ends it\n",
           endpoint_port(e));
   fflush(stdout);
   for (uint64_t i = 0; i < args->count; i++) {
-    size_t size;
     watch_take_all(w, i ? args->interval_seconds : SILENT_SECONDS);
     if (json) watch_print_json(w);
-    char *text = watch_metrics(w, &size);
-    endpoint_serve(e, args->interval_seconds, text, size);
+    endpoint_document metrics = {.path = "/metrics",
+                                 .type = "text/plain; version=0.0.4",
+                                 .hint = "the metrics are at /metrics\n"};
+    char *text = watch_metrics(w, &metrics.size);
+    metrics.body = text;
+    endpoint_serve(e, args->interval_seconds, &metrics);
     free(text);
   }
   endpoint_close(e);

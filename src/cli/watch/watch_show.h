@@ -57,13 +57,4 @@ int watch_screen(watch *w, double interval_seconds, bool is_utf8);
 // The sample in Prometheus's text format, version 0.0.4. The caller frees it.
 char *watch_metrics(const watch *w, size_t *size);
 
-typedef struct endpoint endpoint;
-
-// Listens on 127.0.0.1, on any free port if it is 0.
-plim_err endpoint_open(uint16_t port, endpoint **out, plim_error *error);
-uint16_t endpoint_port(const endpoint *e);
-// Answers clients for this long; GET /metrics has the body. A slow client holds up no other.
-void endpoint_serve(endpoint *e, double seconds, const char *body, size_t size);
-void endpoint_close(endpoint *e);
-
 #endif

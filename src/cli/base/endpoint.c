@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "cli_alloc.h"
-#include "watch_show.h"
+#include "endpoint.h"
 
 enum { CLIENTS = 16, REQUEST_BYTES = 8192 };
 #define CLIENT_SECONDS 10 // a client that takes longer is dropped
@@ -63,7 +63,6 @@ plim_err endpoint_open(uint16_t port, endpoint **out, plim_error *error) {
   *out = e;
   if (e->socket >= 0) return PLIM_OK;
   plim_fail(error, PLIM_ERR_IO, "cannot listen on 127.0.0.1:%u: %s", port, strerror(errno));
-  plim_error_hint(error, "--prometheus 0 chooses a free port");
   free(e);
   *out = NULL;
   return PLIM_ERR_IO;
@@ -108,10 +107,10 @@ static bool asks_for(const char *request, const char *path) {
   return strchr(" ?", request[4 + size]);
 }
 
-static void answer(client *c, const char *status, const char *body, size_t size) {
-  char *head = cli_format("HTTP/1.1 %s\r\nContent-Type: text/plain; version=0.0.4; "
-                          "charset=utf-8\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n",
-                          status, size);
+static void answer(client *c, const char *status, const char *type, const char *body, size_t size) {
+  char *head = cli_format("HTTP/1.1 %s\r\nContent-Type: %s; charset=utf-8\r\n"
+                          "Content-Length: %zu\r\nConnection: close\r\n\r\n",
+                          status, type, size);
   size_t head_size = strlen(head);
   c->answer = cli_alloc(head_size + size + 1);
   memcpy(c->answer, head, head_size);
@@ -121,15 +120,18 @@ static void answer(client *c, const char *status, const char *body, size_t size)
   free(head);
 }
 
-static void choose_answer(client *c, const char *body, size_t size) {
-  static const char hint[] = "the metrics are at /metrics\n";
-  if (strncmp(c->request, "GET ", 4) != 0) answer(c, "405 Method Not Allowed", hint, strlen(hint));
-  else if (!is_local(c->request)) answer(c, "403 Forbidden", "", 0);
-  else if (asks_for(c->request, "/metrics")) answer(c, "200 OK", body, size);
-  else answer(c, "404 Not Found", hint, strlen(hint));
+static void refuse(client *c, const char *status, const char *why) {
+  answer(c, status, "text/plain", why, strlen(why));
 }
 
-static void read_request(client *c, const char *body, size_t size) {
+static void choose_answer(client *c, const endpoint_document *d) {
+  if (strncmp(c->request, "GET ", 4) != 0) refuse(c, "405 Method Not Allowed", d->hint);
+  else if (!is_local(c->request)) refuse(c, "403 Forbidden", "");
+  else if (asks_for(c->request, d->path)) answer(c, "200 OK", d->type, d->body, d->size);
+  else refuse(c, "404 Not Found", d->hint);
+}
+
+static void read_request(client *c, const endpoint_document *d) {
   ssize_t got =
       recv(c->socket, c->request + c->request_size, REQUEST_BYTES - 1 - c->request_size, 0);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
@@ -140,9 +142,9 @@ static void read_request(client *c, const char *body, size_t size) {
   c->request_size += (size_t)got;
   c->request[c->request_size] = 0;
   bool is_whole = strstr(c->request, "\r\n\r\n") || strstr(c->request, "\n\n");
-  if (is_whole) choose_answer(c, body, size);
+  if (is_whole) choose_answer(c, d);
   else if (c->request_size == REQUEST_BYTES - 1)
-    answer(c, "431 Request Header Fields Too Large", "", 0);
+    refuse(c, "431 Request Header Fields Too Large", "");
 }
 
 static void send_answer(client *c) {
@@ -168,7 +170,7 @@ static void admit(endpoint *e) {
 
 // ---- serving ----------------------------------------------------------------------------------------
 
-static void serve_once(endpoint *e, int wait_ms, const char *body, size_t size) {
+static void serve_once(endpoint *e, int wait_ms, const endpoint_document *d) {
   struct pollfd polled[CLIENTS + 1] = {{.fd = e->socket, .events = POLLIN}};
   for (size_t i = 0; i < CLIENTS; i++) {
     const client *c = &e->clients[i];
@@ -179,14 +181,14 @@ static void serve_once(endpoint *e, int wait_ms, const char *body, size_t size) 
     client *c = &e->clients[i];
     if (c->socket < 0) continue;
     if (polled[i + 1].revents && c->answer) send_answer(c);
-    else if (polled[i + 1].revents) read_request(c, body, size);
+    else if (polled[i + 1].revents) read_request(c, d);
     if (c->socket >= 0 && now_seconds() > c->until_seconds) drop(c);
   }
   if (polled[0].revents & POLLIN) admit(e);
 }
 
-void endpoint_serve(endpoint *e, double seconds, const char *body, size_t size) {
+void endpoint_serve(endpoint *e, double seconds, const endpoint_document *d) {
   double end = now_seconds() + seconds;
   for (double left = seconds; left > 0; left = end - now_seconds())
-    serve_once(e, (int)ceil(fmin(left, 1) * 1000), body, size);
+    serve_once(e, (int)ceil(fmin(left, 1) * 1000), d);
 }
