@@ -62,4 +62,9 @@ typedef struct {
 // Fills in the command that predicts the first rung.
 plim_err plan_reproduce(const plan_result *r, plan_for_card *c, plim_error *error);
 
+// Steps of an optimizer over all data, their hours and price; 0 and NaN where it is not known.
+uint64_t plan_steps(const plan_result *r, const plim_rung *rung);
+double plan_hours(const plan_result *r, const plim_rung *rung);
+double plan_price(const plan_result *r, const plan_for_card *c, const plim_rung *rung);
+
 #endif

@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "estimate_result.h"
+#include "estimate_show.h"
 #include "show_notes.h"
 #include "term.h"
 #include "units.h"

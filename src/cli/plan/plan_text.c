@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "estimate_result.h"
+#include "job_needs.h"
 #include "plan_show.h"
 #include "quoting.h"
 #include "show_notes.h"
@@ -40,23 +40,6 @@ void plan_why_tight(const plan_for_card *c, const plim_estimate *e, char *text, 
     snprintf(text, size, "only %s may be used: --margin keeps %.3g %% of the %s free",
              units_bytes((uint64_t)((1 - margin) * (double)budget)).text, 100 * margin,
              units_bytes(budget).text);
-}
-
-uint64_t plan_steps(const plan_result *r, const plim_rung *rung) {
-  if (r->samples == PLIM_UNKNOWN) return 0;
-  const int64_t *at = rung->choice.at;
-  double batch =
-      (double)(at[PLIM_KNOB_MICRO_BATCH] * at[PLIM_KNOB_ACCUMULATE] * r->cards[0].asked.world);
-  return (uint64_t)ceil(ceil((double)r->samples / batch) * r->epochs); // as Trainer counts them
-}
-
-double plan_hours(const plan_result *r, const plim_rung *rung) {
-  uint64_t steps = plan_steps(r, rung);
-  return steps ? (double)steps * rung->step_seconds / 3600 : NAN;
-}
-
-double plan_price(const plan_result *r, const plan_for_card *c, const plim_rung *rung) {
-  return plan_hours(r, rung) * r->price_per_hour * c->asked.world;
 }
 
 // ---- before and after -------------------------------------------------------------------------------

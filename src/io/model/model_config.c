@@ -480,6 +480,7 @@ static bool in_cache(const char *id, char path[PLIM_PATH_BYTES]) {
 
 plim_err plim_model_find(const char *what, plim_model_source *out, plim_error *error) {
   char cached[PLIM_PATH_BYTES];
+  if (*what == '{') return plim_model_config_parse(what, strlen(what), out, error);
   if (plim_model_is_shape(what)) return from_shape(what, out, error);
   if (plim_is_file(what) || plim_is_folder(what)) return plim_model_config_read(what, out, error);
   if (in_cache(what, cached)) {

@@ -26,7 +26,8 @@ typedef struct {
   char note[400];          // an assumption that the user should know; empty if there is none
 } plim_model_source;
 
-// Finds the model that the user typed. It is the first of these that exists: the path of a config.json or of a folder
+// Finds the model that the user typed: the text of a config.json, which begins with a brace, or the first of these that
+// exists: the path of a config.json or of a folder
 // that contains one, an id in the local Hugging Face cache, a name of the catalogue. It can also be keys of a config.json
 // separated by spaces, "model_type=llama hidden_size=4096 ..."; keys that are left out have the family's defaults. An
 // unknown name is refused, with a suggestion and a hint.

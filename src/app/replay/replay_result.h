@@ -1,6 +1,6 @@
-// What `plimsoll replay` found out. Text and JSON render this same struct.
-#ifndef PLIM_CLI_REPLAY_RESULT_H
-#define PLIM_CLI_REPLAY_RESULT_H
+// What `plimsoll replay` finds out, and its JSON.
+#ifndef PLIM_APP_REPLAY_RESULT_H
+#define PLIM_APP_REPLAY_RESULT_H
 
 #include "inspect.h"
 #include "json_writer.h"
@@ -68,6 +68,8 @@ typedef struct {
 
 // Fills *r, whose path, info and trace are set, trace unlinked. Whatever the outcome, clear it.
 plim_err replay_investigate(replay_result *r, const replay_request *request, plim_error *error);
+// Replaces what another request found in the same trace. After an error, the result can only be cleared.
+plim_err replay_again(replay_result *r, const replay_request *request, plim_error *error);
 void replay_result_clear(replay_result *r);
 
 // Step at which memory ran out; 0 if it did not, or before the first step.
@@ -88,11 +90,17 @@ const plim_tune_row *replay_recommended(const replay_result *r);
 // Elapsed seconds at an event since the first one; NaN where no times were recorded.
 double replay_seconds_at(const replay_result *r, size_t event);
 
-void replay_print_text(const replay_result *r);
-void replay_print_json(const replay_result *r);
-// Parts of both, for `simulate`: what held the peak, fragmentation, failures, leaks, duplicates; and the members of the JSON
-// object.
-void replay_print_findings(const replay_result *r);
+// The whole document, of a replay_result; and its members, for `simulate`.
+void replay_write(json_writer *j, const void *result);
 void replay_write_json(json_writer *j, const replay_result *r);
+
+// Memory over time, of the events [first, end) in at most so many columns; and who holds the memory right after an event.
+// What they show is the simulation if it differs from the recording (replay_timeline.c).
+typedef struct {
+  const replay_result *r;
+  size_t first, end, columns;
+} replay_part;
+void replay_write_timeline(json_writer *j, const void *part);
+void replay_write_moment(json_writer *j, const replay_result *r, const plim_moment *m);
 
 #endif

@@ -2,13 +2,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli_alloc.h"
+#include "plan_json.h"
+
 #include "estimate_result.h"
+#include "notes_json.h"
 #include "plan_digest.h"
 #include "plan_launch.h"
-#include "plan_show.h"
+#include "plan_question.h"
 #include "sha256.h"
-#include "show_notes.h"
+#include "typed_line.h"
+#include "value.h"
 
 // Writes a value: on and off as booleans, counts as numbers, everything else as text.
 static void value(json_writer *j, const char *key, plim_knob knob, int64_t x) {
@@ -87,6 +90,41 @@ static void concession(json_writer *j, const plim_concession *x) {
   jsonw_end(j);
 }
 
+// ---- questions --------------------------------------------------------------------------------------
+
+static void cached_loss_instead(json_writer *j, const plan_for_card *c) {
+  plan_cached_loss x = plan_cached_instead(c);
+  if (!x.at_once) {
+    jsonw_null(j, "cached_loss");
+    return;
+  }
+  jsonw_object(j, "cached_loss");
+  jsonw_i64(j, "cached_batch", x.at_once);
+  jsonw_bytes(j, "device_bytes", x.e.device_bytes);
+  jsonw_bool(j, "fits", x.e.fits);
+  jsonw_number(j, "tokens_per_second", x.e.tokens_per_second);
+  jsonw_end(j);
+}
+
+static void questions(json_writer *j, const plan_for_card *c) {
+  const plan_question *q = plan_question_of(c);
+  char no[64];
+  jsonw_array(j, "questions");
+  if (q) {
+    snprintf(no, sizeof no, "--fix micro_batch=%lld", plan_own_micro_batch(c));
+    jsonw_object(j, NULL);
+    jsonw_string(j, "about", q->id);
+    jsonw_string(j, "knob", "micro_batch");
+    jsonw_string(j, "question", "may the micro batch change?");
+    jsonw_string(j, "why", q->why);
+    jsonw_string(j, "yes", "--allow micro_batch");
+    jsonw_string(j, "no", no);
+    if (!q->instead) cached_loss_instead(j, c);
+    jsonw_end(j);
+  }
+  jsonw_end(j);
+}
+
 // ---- the user's files -------------------------------------------------------------------------------
 
 static void json_value_of(json_writer *j, const char *key, const plim_value *v) {
@@ -158,9 +196,26 @@ static void new_files(json_writer *j, const plim_project *p, const plan_edits *e
   plim_edit_set_clear(&set);
 }
 
+// The command that plans without manual steps, as text that the caller frees; NULL if memory runs out.
+static char *replan_line(const plan_result *r, const plan_for_card *c, const plan_edits *edits) {
+  char *text = NULL;
+  size_t size = 0;
+  FILE *out = open_memstream(&text, &size);
+  if (!out) return NULL;
+  typed_options(r->call, out);
+  for (size_t i = 0; i < edits->by_hand_count; i++) {
+    char flag[160] = "";
+    plan_fix_flag(c, edits->by_hand[i].knob, flag, sizeof flag);
+    fprintf(out, " %s", flag);
+  }
+  typed_program(r->call, out);
+  return plim_stream_end(out, &text) ? text : NULL;
+}
+
 static void replan(json_writer *j, const plan_result *r, const plan_for_card *c,
                    const plan_edits *edits) {
-  char *text = plan_replan(r, c, edits);
+  char *text = replan_line(r, c, edits);
+  if (!text) jsonw_no_memory(j);
   jsonw_string(j, "replan", text);
   free(text);
 }
@@ -168,8 +223,8 @@ static void replan(json_writer *j, const plan_result *r, const plan_for_card *c,
 // Writes the manual steps.
 static void steps(json_writer *j, const plan_result *r, const plan_for_card *c, size_t i,
                   const plan_edits *edits) {
-  manual_steps all;
-  plan_steps_or_end(r, c, i, edits, &all);
+  manual_steps all = {0};
+  if (manual_steps_of(r, c, i, edits, &all, NULL)) jsonw_no_memory(j);
   jsonw_array(j, "steps");
   for (size_t k = 0; k < all.len; k++) {
     const manual_step *step = &all.at[k];
@@ -196,7 +251,11 @@ void plan_write_writes(json_writer *j, const plim_project *p, const plim_knob_ch
     jsonw_end(j);
   }
   jsonw_end(j);
-  if (!p->files.at[0]->is_typed || plan_command_of(p, writes, count, &command, NULL)) return;
+  if (!p->files.at[0]->is_typed) return;
+  if (plan_command_of(p, writes, count, &command, NULL)) {
+    jsonw_no_memory(j);
+    return;
+  }
   jsonw_string(j, "command", command);
   free(command);
 }
@@ -205,8 +264,9 @@ void plan_write_writes(json_writer *j, const plim_project *p, const plim_knob_ch
 static void rungs(json_writer *j, const plan_result *r, const plan_for_card *c) {
   jsonw_array(j, "rungs");
   for (size_t i = 0; i < c->plan.rungs.len; i++) {
-    plan_edits edits;
-    plan_edits_or_end(&r->files->project, c, &c->plan.rungs.at[i], &edits);
+    plan_edits edits = {0};
+    if (plan_edits_of(&r->files->project, c, &c->plan.rungs.at[i], &edits, NULL))
+      jsonw_no_memory(j);
     jsonw_object(j, NULL);
     plan_write_writes(j, &r->files->project, edits.writes, edits.write_count);
     new_files(j, &r->files->project, &edits);
@@ -237,10 +297,12 @@ static void environment(json_writer *j, const plan_for_card *c) {
 
 static void launch(json_writer *j, const plan_result *r, const plan_for_card *c) {
   plan_launch l = {0};
-  plan_edits edits;
+  plan_edits edits = {0};
+  plim_err err = PLIM_OK;
   if (r->files && c->plan.rungs.len)
-    plan_edits_or_end(&r->files->project, c, &c->plan.rungs.at[0], &edits);
-  if (plan_launch_of(r, c, r->files ? &edits : NULL, &l, NULL)) cli_out_of_memory();
+    err = plan_edits_of(&r->files->project, c, &c->plan.rungs.at[0], &edits, NULL);
+  if (!err) err = plan_launch_of(r, c, r->files ? &edits : NULL, &l, NULL);
+  if (err) jsonw_no_memory(j);
   jsonw_object(j, "launch");
   jsonw_string(j, "command", l.command);
   jsonw_string(j, "sbatch", l.sbatch);
@@ -311,7 +373,7 @@ static void members(json_writer *j, const plan_result *r, const plan_for_card *c
   jsonw_u64(j, "tried", p->tried);
   jsonw_bool(j, "concedes", p->concedes);
   jsonw_bool(j, "is_tight", p->is_tight);
-  plan_write_questions(j, c);
+  questions(j, c);
   environment(j, c);
   jsonw_string(j, "reproduce", c->reproduce);
   launch(j, r, c);
@@ -348,29 +410,35 @@ static void document(json_writer *j, const void *report) {
 // Adds the digest of the document so far, which lacks only the last brace.
 static void seal(json_writer *j, char *const *text) {
   plim_plan_digest digest;
-  if (fflush(j->out)) cli_out_of_memory();
-  char *whole = cli_format("%s}", *text);
-  if (plim_plan_digest_of_text(whole, strlen(whole), &digest, NULL)) cli_out_of_memory();
-  jsonw_string(j, PLIM_PLAN_DIGEST_KEY, digest.hex);
+  char *whole = NULL;
+  if (fflush(j->out) || asprintf(&whole, "%s}", *text) < 0) {
+    jsonw_no_memory(j);
+    return;
+  }
+  if (plim_plan_digest_of_text(whole, strlen(whole), &digest, NULL)) jsonw_no_memory(j);
+  else jsonw_string(j, PLIM_PLAN_DIGEST_KEY, digest.hex);
   free(whole);
 }
 
-char *plan_document(plan_writer *write, const void *report, bool is_saved) {
-  char *text = NULL;
+plim_err plan_document(plan_writer *write, const void *report, bool is_saved, char **text,
+                       plim_error *error) {
   size_t size = 0;
-  FILE *memory = open_memstream(&text, &size);
-  if (!memory) cli_out_of_memory();
+  *text = NULL;
+  FILE *memory = open_memstream(text, &size);
+  if (!memory) return plim_no_memory(error);
   json_writer j = jsonw_begin(memory);
   jsonw_object(&j, NULL);
   write(&j, report);
-  if (is_saved) seal(&j, &text);
+  if (is_saved) seal(&j, text);
   jsonw_end(&j);
   jsonw_finish(&j);
-  bool is_whole = !ferror(memory);
-  if (fclose(memory) || !is_whole) cli_out_of_memory();
-  return text;
+  bool is_whole = plim_stream_end(memory, text);
+  if (is_whole && !j.has_no_memory) return PLIM_OK;
+  free(*text);
+  *text = NULL;
+  return plim_no_memory(error);
 }
 
-char *plan_json(const plan_result *r) {
-  return plan_document(document, r, r->files && r->count == 1);
+plim_err plan_json(const plan_result *r, char **text, plim_error *error) {
+  return plan_document(document, r, r->files && r->count == 1, text, error);
 }

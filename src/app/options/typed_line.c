@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli_alloc.h"
-#include "command.h"
 #include "quoting.h"
 
 static void word(FILE *out, const char *text) {
@@ -48,11 +46,4 @@ void typed_program(const cli_call *call, FILE *out) {
 void typed_line(const cli_call *call, FILE *out) {
   typed_options(call, out);
   typed_program(call, out);
-}
-
-const char **typed_words(const cli_call *call) {
-  const char **words = calloc(call->program.len + 1, sizeof *words);
-  if (!words) cli_out_of_memory();
-  memcpy(words, call->program.at, call->program.len * sizeof *words);
-  return words;
 }

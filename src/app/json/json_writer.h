@@ -11,13 +11,16 @@
 //
 // `key` names a member of an object; it is NULL in an array and at the top. Keys are snake_case and
 // carry the unit. Misuse (a key in an array, an end too many) stops debug builds by assertion.
-// Write errors stay with the stream; the program checks stdout once, at its end.
-#ifndef PLIM_CLI_JSON_WRITER_H
-#define PLIM_CLI_JSON_WRITER_H
+// Write errors stay with the stream; the program checks stdout once, at its end. What is written to memory (json_text)
+// fails as a whole if memory runs out; whoever collects the values can also say so with jsonw_no_memory.
+#ifndef PLIM_APP_JSON_WRITER_H
+#define PLIM_APP_JSON_WRITER_H
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+
+#include "plimsoll.h"
 
 enum { JSON_DEPTH = 32 };
 
@@ -26,13 +29,19 @@ typedef struct {
   int depth;                 // containers open
   bool is_array[JSON_DEPTH]; // of each open container
   bool has_items[JSON_DEPTH];
-  bool is_done;   // the top value is complete
-  bool is_a_line; // no line breaks inside
+  bool is_done;       // the top value is complete
+  bool is_a_line;     // no line breaks inside
+  bool has_no_memory; // something is missing
 } json_writer;
 
 json_writer jsonw_begin(FILE *out);
 json_writer jsonw_begin_line(FILE *out); // on one line, for a stream of documents
 void jsonw_finish(json_writer *j);       // ends the document with a newline
+void jsonw_no_memory(json_writer *j); // memory ran out for something that belongs into the document
+
+// Writes a document to memory; `write` fills in the top value. The caller frees the text.
+plim_err json_text(void (*write)(json_writer *j, const void *context), const void *context,
+                   char **text, plim_error *error);
 
 void jsonw_object(json_writer *j, const char *key);
 void jsonw_array(json_writer *j, const char *key);

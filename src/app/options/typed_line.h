@@ -1,6 +1,6 @@
 // A command as it was typed, to be typed again with more.
-#ifndef PLIM_CLI_TYPED_LINE_H
-#define PLIM_CLI_TYPED_LINE_H
+#ifndef PLIM_APP_TYPED_LINE_H
+#define PLIM_APP_TYPED_LINE_H
 
 #include <stdio.h>
 
@@ -12,7 +12,5 @@ void typed_line(const cli_call *call, FILE *out);
 // Its two parts, for a line with further options: all but the user's program, and " -- python train.py".
 void typed_options(const cli_call *call, FILE *out);
 void typed_program(const cli_call *call, FILE *out);
-// The words of the user's program, ended by NULL. The caller frees the array.
-const char **typed_words(const cli_call *call);
 
 #endif

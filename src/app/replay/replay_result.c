@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli_alloc.h"
 #include "driver.h"
 #include "parallel.h"
 #include "text.h"
@@ -218,7 +217,8 @@ static bool tune(replay_result *r) {
   if (!r->is_what_if) {
     char text[512];
     plim_alloc_conf_print(&r->recorded_options.conf, text, sizeof text);
-    r->recorded_conf_text = cli_format("%s", text);
+    r->recorded_conf_text = strdup(text);
+    if (!r->recorded_conf_text) return false;
     plim_tune_row recorded = {.conf = r->recorded_conf_text,
                               .is_recorded = true,
                               .totals = r->guided.recorded,
@@ -275,22 +275,36 @@ uint64_t replay_full_at_step(const replay_result *r, uint64_t bytes_per_step) {
   return r->analysis.steps.len + room / bytes_per_step + 1;
 }
 
-void replay_result_clear(replay_result *r) {
+static void follow_clear(replay_result *r) {
   for (size_t i = 0; i < r->oom_count; i++) plim_moment_clear(&r->ooms[i].moment);
+  r->oom_count = 0;
   plim_notes_clear(&r->notes);
   vec_free(&r->tune);
   free(r->recorded_conf_text);
-  vec_free(&r->leaks);
-  plim_duplicates_clear(&r->duplicates);
+  r->recorded_conf_text = NULL;
   plim_moment_clear(&r->peak);
   plim_moment_clear(&r->peak_reserved);
   plim_guided_clear(&r->guided);
+  r->guided = (plim_guided){0};
+  r->limit_is_guessed = false;
+}
+
+void replay_result_clear(replay_result *r) {
+  follow_clear(r);
+  vec_free(&r->leaks);
+  plim_duplicates_clear(&r->duplicates);
   plim_trace_analysis_clear(&r->analysis);
   plim_trace_clear(&r->trace);
   plim_snapshot_info_clear(&r->info);
 }
 
-plim_err replay_investigate(replay_result *r, const replay_request *args, plim_error *error) {
+static plim_err lacks_memory(plim_error *error) {
+  return plim_fail(error, PLIM_ERR_NOMEM,
+                   "this machine does not have enough memory for the snapshot");
+}
+
+// What depends on the request.
+static plim_err follow(replay_result *r, const replay_request *args, plim_error *error) {
   r->recorded_options = (plim_replay_options){.limit_bytes = PLIM_UNKNOWN};
   if (!plim_replay_recorded_conf(&r->trace, &r->recorded_options.conf))
     note(r, "recording.unknown_settings", NULL,
@@ -299,16 +313,24 @@ plim_err replay_investigate(replay_result *r, const replay_request *args, plim_e
          plim_trace_text(&r->trace, r->trace.settings.conf));
   r->options = r->recorded_options;
   if (args->conf) r->options.conf = *args->conf;
-  bool ok = plim_trace_link(&r->trace) && plim_trace_analysis_read(&r->trace, &r->analysis) &&
-            follow_recording(r, args) && simulate(r, args) &&
-            plim_find_leaks(&r->trace, &r->analysis, &r->leaks) &&
-            plim_find_duplicates(&r->trace, &r->analysis, &r->duplicates);
-  if (ok) plim_mark_leaks(&r->trace, &r->leaks, &r->analysis);
-  ok = ok && inspect(r) && (!args->tune || tune(r));
-  if (!ok)
-    return plim_fail(error, PLIM_ERR_NOMEM,
-                     "this machine does not have enough memory for the snapshot");
+  bool ok =
+      follow_recording(r, args) && simulate(r, args) && inspect(r) && (!args->tune || tune(r));
+  if (!ok) return lacks_memory(error);
   note_reading(r);
   note_replay(r);
-  return PLIM_OK;
+  return r->notes.has_no_memory ? lacks_memory(error) : PLIM_OK;
+}
+
+plim_err replay_investigate(replay_result *r, const replay_request *args, plim_error *error) {
+  bool ok = plim_trace_link(&r->trace) && plim_trace_analysis_read(&r->trace, &r->analysis) &&
+            plim_find_leaks(&r->trace, &r->analysis, &r->leaks) &&
+            plim_find_duplicates(&r->trace, &r->analysis, &r->duplicates);
+  if (!ok) return lacks_memory(error);
+  plim_mark_leaks(&r->trace, &r->leaks, &r->analysis);
+  return follow(r, args, error);
+}
+
+plim_err replay_again(replay_result *r, const replay_request *args, plim_error *error) {
+  follow_clear(r);
+  return follow(r, args, error);
 }

@@ -1,5 +1,5 @@
 #include "estimate_result.h"
-#include "show_notes.h"
+#include "notes_json.h"
 
 static const char *const phases[PLIM_PHASES] = {"load", "forward", "backward", "optimizer"};
 
@@ -94,21 +94,21 @@ static void other_versions(json_writer *j, const estimate_result *r) {
   jsonw_end(j);
 }
 
-void estimate_print_json(const estimate_result *r) {
-  json_writer j = jsonw_begin(stdout);
-  jsonw_object(&j, NULL);
-  jsonw_u64(&j, "format_version", 1);
-  jsonw_string(&j, "model", r->args->model);
-  jsonw_string_or_null(&j, "gpu", r->request.card);
-  estimate_json_versions(&j, r->args, &r->request.job.versions);
-  estimate_json_members(&j, &r->e);
-  jsonw_bool(&j, "errs_low", plim_notes_err_low(&r->request.notes));
-  jsonw_bool(&j, "errs_high", plim_notes_err_high(&r->request.notes));
-  jsonw_array(&j, "notes");
-  notes_write(&j, &r->request.notes);
-  jsonw_end(&j);
-  other_versions(&j, r);
-  if (r->holders.len) holders(&j, &r->holders);
-  jsonw_end(&j);
-  jsonw_finish(&j);
+void estimate_write(json_writer *j, const void *result) {
+  const estimate_result *r = result;
+  jsonw_object(j, NULL);
+  jsonw_u64(j, "format_version", 1);
+  jsonw_string(j, "model", r->args->model);
+  jsonw_string_or_null(j, "gpu", r->request.card);
+  estimate_json_versions(j, r->args, &r->request.job.versions);
+  estimate_json_members(j, &r->e);
+  jsonw_bool(j, "errs_low", plim_notes_err_low(&r->request.notes));
+  jsonw_bool(j, "errs_high", plim_notes_err_high(&r->request.notes));
+  jsonw_array(j, "notes");
+  notes_write(j, &r->request.notes);
+  jsonw_end(j);
+  other_versions(j, r);
+  if (r->holders.len) holders(j, &r->holders);
+  if (r->columns) estimate_json_timeline(j, r);
+  jsonw_end(j);
 }

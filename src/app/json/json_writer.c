@@ -8,6 +8,7 @@
 
 #include "plimsoll.h"
 #include "text.h"
+#include "value.h"
 
 json_writer jsonw_begin(FILE *out) { return (json_writer){.out = out}; }
 
@@ -16,6 +17,24 @@ json_writer jsonw_begin_line(FILE *out) { return (json_writer){.out = out, .is_a
 void jsonw_finish(json_writer *j) {
   assert(j->depth == 0 && j->is_done);
   fputc('\n', j->out);
+}
+
+void jsonw_no_memory(json_writer *j) { j->has_no_memory = true; }
+
+plim_err json_text(void (*write)(json_writer *j, const void *context), const void *context,
+                   char **text, plim_error *error) {
+  size_t size = 0;
+  *text = NULL;
+  FILE *memory = open_memstream(text, &size);
+  if (!memory) return plim_no_memory(error);
+  json_writer j = jsonw_begin(memory);
+  write(&j, context);
+  jsonw_finish(&j);
+  bool is_whole = plim_stream_end(memory, text);
+  if (is_whole && !j.has_no_memory) return PLIM_OK;
+  free(*text);
+  *text = NULL;
+  return plim_no_memory(error);
 }
 
 static void new_line(json_writer *j) {

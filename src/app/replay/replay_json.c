@@ -1,6 +1,5 @@
-#include "json_writer.h"
+#include "notes_json.h"
 #include "replay_result.h"
-#include "show_notes.h"
 
 static void put_frame(json_writer *j, const plim_trace *t, uint32_t frame) {
   if (frame == PLIM_NO_LINE) {
@@ -54,8 +53,7 @@ static double share(uint64_t bytes, uint64_t whole) {
   return whole ? (double)bytes / (double)whole : 0;
 }
 
-static void put_holders(json_writer *j, const replay_result *r) {
-  const plim_holders *h = &r->peak.holders;
+static void put_holders(json_writer *j, const replay_result *r, const plim_holders *h) {
   jsonw_array(j, "holders");
   for (size_t i = 0; i < h->by_line.len; i++) {
     const plim_held *holder = &h->by_line.at[i];
@@ -122,10 +120,11 @@ static void put_moment(json_writer *j, const replay_result *r, size_t event) {
   jsonw_u64(j, "step", plim_trace_analysis_step_of(&r->analysis, event));
 }
 
-static void put_peak(json_writer *j, const replay_result *r) {
-  jsonw_object(j, "peak");
-  put_moment(j, r, r->peak.event);
-  uint32_t stack = r->trace.events.len ? r->trace.events.at[r->peak.event].stack : 0;
+// When it was, and the line that the program was at.
+static void put_event(json_writer *j, const char *key, const replay_result *r, size_t event) {
+  jsonw_object(j, key);
+  put_moment(j, r, event);
+  uint32_t stack = r->trace.events.len ? r->trace.events.at[event].stack : 0;
   put_frame(j, &r->trace, r->analysis.line.at[stack]);
   jsonw_end(j);
 }
@@ -260,8 +259,8 @@ void replay_write_json(json_writer *j, const replay_result *r) {
   put_totals(j, "recorded", &r->guided.recorded, r->guided.recorded_allocated_known);
   put_totals(j, "simulated", &r->simulated, true);
   jsonw_string(j, "moments_of", r->is_what_if ? "simulated" : "recorded");
-  put_peak(j, r);
-  put_holders(j, r);
+  put_event(j, "peak", r, r->peak.event);
+  put_holders(j, r, &r->peak.holders);
   jsonw_bytes(j, "fragmentation_bytes", r->peak_reserved.fragmentation.stranded_bytes);
   put_fragmentation(j, "fragmentation", &r->peak_reserved.fragmentation);
   put_ooms(j, r);
@@ -271,12 +270,19 @@ void replay_write_json(json_writer *j, const replay_result *r) {
   put_notes(j, r);
 }
 
-void replay_print_json(const replay_result *r) {
-  json_writer j = jsonw_begin(stdout);
-  jsonw_object(&j, NULL);
-  jsonw_u64(&j, "format_version", 1);
-  jsonw_string(&j, "file", r->path);
-  replay_write_json(&j, r);
-  jsonw_end(&j);
-  jsonw_finish(&j);
+void replay_write_moment(json_writer *j, const replay_result *r, const plim_moment *m) {
+  jsonw_u64(j, "event", m->event);
+  put_event(j, "at", r, m->event);
+  jsonw_bytes(j, "allocated_bytes", m->holders.bytes);
+  put_holders(j, r, &m->holders);
+  put_fragmentation(j, "fragmentation", &m->fragmentation);
+}
+
+void replay_write(json_writer *j, const void *result) {
+  const replay_result *r = result;
+  jsonw_object(j, NULL);
+  jsonw_u64(j, "format_version", 1);
+  jsonw_string(j, "file", r->path);
+  replay_write_json(j, r);
+  jsonw_end(j);
 }
