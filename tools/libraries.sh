@@ -49,9 +49,11 @@ build libyaml with_cmake -DBUILD_TESTING=OFF
 build xz-utils with_cmake -DBUILD_TESTING=OFF
 build zlib with_configure install -- --static
 # SQLite's build joins its sources into one file. The program loads no extensions and tells threads apart itself.
-build sqlite3 with_configure sqlite3.c -- --disable-tcl --disable-readline
-(cd "$folder/work/sqlite3" && "$CC" $CFLAGS -DSQLITE_OMIT_LOAD_EXTENSION -c sqlite3.c &&
-  "$AR" rcs "$folder/lib/libsqlite3.a" sqlite3.o && cp sqlite3.h "$folder/include")
+with_amalgamation() {
+  with_configure sqlite3.c -- --disable-tcl --disable-readline && "$CC" $CFLAGS -DSQLITE_OMIT_LOAD_EXTENSION -c sqlite3.c &&
+    "$AR" rcs "$folder/lib/libsqlite3.a" sqlite3.o && cp sqlite3.h "$folder/include"
+}
+build sqlite3 with_amalgamation
 # The terminal's description is looked for where distributions have it; those of common terminals are in the library.
 build ncurses with_configure install -- --host="$CHOST" --with-build-cc=gcc --enable-widec --enable-overwrite \
   --without-{cxx,cxx-binding,ada,manpages,progs,tests,debug,shared,gpm} --disable-{db-install,stripping} \
