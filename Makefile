@@ -3,8 +3,9 @@
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := build
-.PHONY: build test test-torch fuzz plan bench format bless readme simulated accuracy matrix install clean help
+.PHONY: build test test-torch fuzz plan bench format bless readme simulated accuracy matrix install wheel clean help
 
+ARCH ?= x86_64
 PREFIX ?= /usr/local
 DEMO ?= plan tests/fixtures/seed0/start_baseline.sh --gpu 24564MiB
 FUZZ_SECONDS ?= 8
@@ -13,6 +14,7 @@ BUILD_PACKAGES := gcc libc6-dev cmake ninja-build pkg-config liblzma-dev zlib1g-
   libjansson-dev libyaml-dev libsqlite3-dev libncurses-dev
 TEST_PACKAGES := $(BUILD_PACKAGES) clang "libclang-rt-14-dev|libclang-rt-dev" clang-format diffutils git patch \
   wasi-libc python3 python3-yaml tmux
+WHEEL_PACKAGES := make gcc libc6-dev cmake ninja-build pkg-config dpkg-dev tcl ncurses-bin python3 python3-venv python3-pip
 
 # $(call compile,PRESET[,TARGET]): configures and builds; prints only what goes wrong.
 compile = set -o pipefail; cmake --preset $(1) >/dev/null && \
@@ -33,8 +35,8 @@ test: ## build and run every test; the last line is "N passed, N failed"
 	@$(call compile,asan) $(COMPILE_OR_FAIL)
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) tests/all.sh build
 
-test-torch: build ## run recorded programs on the simulated GPU (installs PyTorch into the cache folder)
-	@tools/need.sh python3 python3-venv python3-pip
+test-torch: build ## run recorded programs on the simulated GPU, and build and install the Python package (installs PyTorch into the cache folder)
+	@tools/need.sh $(WHEEL_PACKAGES) binutils qemu-user libc6-arm64-cross
 	@$(call compile,release,test_programs)
 	@tests/torch/all.sh build
 
@@ -75,6 +77,10 @@ matrix: build ## run programs on the simulated GPU with PyTorch 2.4 to 2.15, rec
 
 install: build ## install program, man pages and completions (PREFIX=/usr/local, DESTDIR=)
 	@tools/install.sh build "$(DESTDIR)$(PREFIX)"
+
+wheel: build ## build a Python package of the program for any Linux in build/wheel (ARCH=x86_64 or aarch64)
+	@tools/need.sh $(WHEEL_PACKAGES)
+	@tools/wheel.sh $(ARCH)
 
 clean: ## remove everything that was built
 	@rm -rf build
