@@ -94,6 +94,7 @@ class Estimate(Document):
 
     fits: Optional[bool]  #: None if no GPU and no limit was named
     needed_bytes: int  #: the GPU memory that the run needs, with CUDA's own
+    at_least_bytes: Optional[int]  #: what is in use, if the memory that PyTorch reserves would keep growing
     interval_bytes: Tuple[int, int]  #: where the need is expected
     budget_bytes: Optional[int]  #: what the GPU offers
     peak_allocated_bytes: int
@@ -125,15 +126,23 @@ class Estimate(Document):
         """Whether it fits, in words."""
         low, high = self.interval_bytes
         need = f"needs {size(self.needed_bytes)} (between {size(low)} and {size(high)})"
+        if self.at_least_bytes is not None:
+            need = f"needs at least {size(self.at_least_bytes)}"
         if self.fits is None or self.budget_bytes is None:
             return need
         return f"{'FITS' if self.fits else 'DOES NOT FIT'}: {need}, {size(self.budget_bytes)} available"
 
+    @property
+    def shown(self) -> Dict[str, int]:
+        """The components that are shown: without fragmentation if that would keep growing."""
+        is_endless = self.at_least_bytes is not None
+        return {n: c for n, c in self.components.items() if c and not (is_endless and n == "fragmentation")}
+
     def __repr__(self) -> str:
         lines = [f"{self.title}: {self.verdict}" if self.title else self.verdict]
-        for name, count in self.components.items():
-            if count:
-                lines.append(f"  {name:<14}{size(count):>9}  {round(100 * count / self.needed_bytes):>3} %")
+        total = sum(self.shown.values())
+        for name, count in self.shown.items():
+            lines.append(f"  {name:<14}{size(count):>9}  {round(100 * count / total):>3} %")
         if self.step_seconds:
             lines.append(f"  {self.step_seconds:.3g} s per step")
         lines += [f"  unverified: {text}" for text in self.unverified]
@@ -199,6 +208,8 @@ class Change(Document):
 def _word(value: Any) -> str:
     if value is None:
         return "not set"
+    if value == "unchanged":  # settings of the allocator, which the change names
+        return "as it is"
     return ("off", "on")[value] if isinstance(value, bool) else str(value)
 
 

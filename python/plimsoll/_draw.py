@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from ._answers import Estimate, Plan, Report, Timeline
 
 _WIDTH = 720
-_ALARM = "#c4372d"
+_ALARM = "#dc4a3f"
 # As in the pictures of the program (--svg): long-lived memory first, which is drawn at the bottom.
 _COLORS = {
     "weights": "#264b7a",
@@ -146,9 +146,9 @@ def _verdict(x: float, y: float, answer: Estimate) -> str:
 
 
 def estimate(answer: Estimate) -> str:
-    most = max(answer.needed_bytes, answer.budget_bytes or 0)
-    legend, height = _legend(58, answer.components)
-    parts = [_verdict(0, 14, answer), _bar(26, answer.components, answer.budget_bytes, most), legend]
+    most = max(sum(answer.shown.values()), answer.budget_bytes or 0)
+    legend, height = _legend(58, answer.shown)
+    parts = [_verdict(0, 14, answer), _bar(26, answer.shown, answer.budget_bytes, most), legend]
     bottom = 62 + height
     if answer.timeline:
         parts.append(_curve(bottom, 120, answer.timeline))
@@ -161,10 +161,10 @@ def plan(answer: Plan) -> str:
     bars = [e for e in (answer.before, planned) if e is not None]
     parts: List[str] = []
     y = 0.0
-    most = max([e.needed_bytes for e in bars] + [answer.budget_bytes or 1])
+    most = max([sum(e.shown.values()) for e in bars] + [answer.budget_bytes or 1])
     for bar in bars:
-        parts += [_verdict(0, y + 14, bar), _bar(y + 26, bar.components, answer.budget_bytes, most)]
-        legend, height = _legend(y + 58, bar.components)
+        parts += [_verdict(0, y + 14, bar), _bar(y + 26, bar.shown, answer.budget_bytes, most)]
+        legend, height = _legend(y + 58, bar.shown)
         parts.append(legend)
         y += 68 + height
     timeline = answer.timeline
@@ -200,7 +200,7 @@ def table(head: Iterable[str], rows: Sequence[Iterable[Any]]) -> str:
     if not rows:
         return ""
     cells = "".join(f"<th style='text-align:left'>{escape(text)}</th>" for text in head)
-    lines = ("".join(f"<td style='text-align:left'>{escape(str(cell))}</td>" for cell in row) for row in rows)
+    lines = ("".join(f"<td style='text-align:left;vertical-align:top'>{escape(str(cell))}</td>" for cell in row) for row in rows)
     return f"<table><tr>{cells}</tr>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"
 
 
