@@ -57,8 +57,9 @@ format: ## format all C files in place
 	@tools/need.sh clang-format
 	@tools/sources.sh | xargs clang-format -i
 
-bless: build ## accept what the program prints now as the golden command-line output
+bless: build ## accept what the program prints now as the golden command-line output, and its options as those of Python
 	@tests/cli/golden.sh --bless build/plimsoll
+	@python3 tools/python_options.py build/plimsoll >python/plimsoll/_options.py
 
 readme: build ## run the commands shown in README.md again and redraw its picture
 	@tools/readme.sh

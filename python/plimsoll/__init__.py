@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 __version__ = _library.version
 __all__ = [
     "Candidate", "Change", "Document", "Error", "Estimate", "Gpu", "Model", "Moment", "Note", "Plan", "Report", "Settings",
-    "Snapshot", "SnapshotTimeline", "Timeline", "dialects", "estimate", "gpus", "models", "plan", "replay", "settings",
+    "Snapshot", "SnapshotTimeline", "Timeline", "dialects", "estimate", "gpus", "models", "page", "plan", "replay", "settings",
 ]  # fmt: skip
 
 Path = Union[str, "os.PathLike[str]"]
@@ -186,3 +186,15 @@ def gpus() -> List[Gpu]:
     ['H100 SXM', 'H100 PCIe', 'H100 NVL', 'H200']
     """
     return [Gpu.of(row) for row in _library.ask("list", b"gpus")["gpus"]]
+
+
+def page() -> str:
+    """The path of a web page that estimates, plans and shows snapshots in the browser; nothing is uploaded.
+
+    >>> import webbrowser
+    >>> webbrowser.open("file://" + page())  # doctest: +SKIP
+    """
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "plimsoll.html")
+    if not os.path.exists(path):
+        raise Error("this package was built without the page")
+    return path

@@ -32,7 +32,7 @@ def size(count: Optional[float]) -> str:
 class Document:
     """An answer. Its attributes are members of the document; `json` has all of them."""
 
-    json: Json = field(compare=True)
+    json: Json
 
     @classmethod
     def of(cls: Type[_T], json: Json, **others: Any) -> _T:

@@ -68,7 +68,7 @@ class Requests(unittest.TestCase):
         written = subprocess.run(
             [sys.executable, ROOT / "tools/python_options.py", PROGRAM], capture_output=True, text=True, check=True
         ).stdout
-        self.assertEqual((ROOT / "python/plimsoll/_options.py").read_text(), written, "run make format")
+        self.assertEqual((ROOT / "python/plimsoll/_options.py").read_text(), written, "run make bless")
 
 
 class Errors(unittest.TestCase):

@@ -56,6 +56,8 @@ def check_wheel(wheel, arch, folder):
         z.extractall(folder)
         tags = next(z.read(n).decode() for n in z.namelist() if n.endswith(".dist-info/WHEEL"))
     check(f"{arch}: tag", f"Tag: py3-none-manylinux_2_28_{arch}\n" in tags and "Root-Is-Purelib: false" in tags, tags)
+    has_page = (ROOT / "build/plimsoll.html").exists()
+    check(f"{arch}: the page", (folder / "plimsoll/plimsoll.html").exists() == has_page)
     files = [p for p in folder.rglob("*") if p.is_file() and p.read_bytes()[:4] == b"\x7fELF"]
     names = sorted(p.name for p in files)
     expected = ["libplimsoll-card.so", "libplimsoll-names.so", "libplimsoll.so", "libplimsoll_hook.so", "plimsoll"]
@@ -65,6 +67,9 @@ def check_wheel(wheel, arch, folder):
         newest = max((tuple(map(int, v)) for v in versions), default=(0, 0))
         check(f"{arch}: {path.name} needs glibc {newest[0]}.{newest[1]}", newest <= GLIBC)
         needed = re.findall(r"NEEDED.*\[(.*)\]", output("readelf", "-d", "-W", str(path)).stdout)
+        if path.name == "libplimsoll.so":
+            symbols = re.findall(r"(\S+)$", output("nm", "-D", "--defined-only", str(path)).stdout, re.M)
+            check(f"{arch}: libplimsoll.so has its own names only", symbols and all(s.startswith("plimsoll_") for s in symbols), symbols)
         check(f"{arch}: {path.name} brings its libraries", all(NEEDED.fullmatch(n) for n in needed), needed)
 
 
@@ -79,6 +84,7 @@ def install(python, wheel, folder):
     empty.mkdir()
     variables = {k: v for k, v in os.environ.items() if not k.startswith(("PLIMSOLL", "PYTHON"))}
     variables["PATH"] = f"{folder}/bin:{empty}"
+    variables["XDG_STATE_HOME"] = str(folder / "state")
     return made.returncode == 0 and pip.returncode == 0, made.stderr + pip.stderr, variables
 
 
@@ -122,7 +128,8 @@ def check_environment(version, wheel, folder):
         check(f"{version}: both plans are the same", same)
     check(f"{version}: python -m plimsoll", run(inside, "-m", "plimsoll", "version").stdout == run(program, "version").stdout)
     card = run(program, "simulate", "--", inside, "-c", "import ctypes; print('cuInit', ctypes.CDLL('libcuda.so.1').cuInit(0))")
-    check(f"{version}: the simulated GPU is there", "cuInit 0" in card.stdout + card.stderr, card.stdout, card.stderr)
+    logs = "".join(log.read_text() for log in (environment / "state").rglob("log"))
+    check(f"{version}: the simulated GPU is there", "cuInit 0\n" in logs, card.stdout, card.stderr, logs)
     check(f"{version}: the terminal view", watches(program, variables))
 
 
