@@ -48,9 +48,9 @@ build jansson with_cmake -DJANSSON_BUILD_DOCS=OFF -DJANSSON_EXAMPLES=OFF -DJANSS
 build libyaml with_cmake -DBUILD_TESTING=OFF
 build xz-utils with_cmake -DBUILD_TESTING=OFF
 build zlib with_configure install -- --static
-# SQLite's build joins its sources into one file. The program loads no extensions and tells threads apart itself.
+# SQLite's build, which needs a compiler of this machine, joins its sources into one file. The program loads no extensions and tells threads apart itself.
 with_amalgamation() {
-  with_configure sqlite3.c -- --disable-tcl --disable-readline && "$CC" $CFLAGS -DSQLITE_OMIT_LOAD_EXTENSION -c sqlite3.c &&
+  CC=gcc CFLAGS='' with_configure sqlite3.c -- --disable-tcl --disable-readline && "$CC" $CFLAGS -DSQLITE_OMIT_LOAD_EXTENSION -c sqlite3.c &&
     "$AR" rcs "$folder/lib/libsqlite3.a" sqlite3.o && cp sqlite3.h "$folder/include"
 }
 build sqlite3 with_amalgamation

@@ -152,6 +152,16 @@ def watches(program, variables):
     return asked and status == 0
 
 
+def check_old_system(program, root):
+    """The program runs with the C library of an old release, that of the unpacked Python 3.9."""
+    loader = next((path for path in root.rglob("ld-linux-*.so.*")), None)
+    if loader is None:
+        print("skipped: no Debian release with an old C library")
+        return
+    old = output(loader, "--library-path", loader.parent, program, "plan", CASE[0], "--gpu", CASE[1])
+    check("an old C library", old.returncode == 0 and "FITS" in old.stdout, old.stderr)
+
+
 # ---- the other processor ------------------------------------------------------------------------
 
 
@@ -199,6 +209,7 @@ def main():
         if "x86_64" in wheels:
             for version in PYTHONS:
                 check_environment(version, wheels["x86_64"], folder / "environments")
+            check_old_system(folder / "environments/3.9/bin/plimsoll", folder / "pythons/python3.9")
         if "aarch64" in wheels:
             check_emulated(scratch / "aarch64", build / "release/plimsoll")
     end()
