@@ -101,7 +101,7 @@ void estimate_write(json_writer *j, const void *result) {
   const estimate_result *r = result;
   jsonw_object(j, NULL);
   jsonw_u64(j, "format_version", 1);
-  jsonw_string(j, "model", r->args->model);
+  jsonw_string(j, "model", job_model_word(r->args));
   jsonw_string_or_null(j, "gpu", r->request.card);
   estimate_json_versions(j, r->args, &r->request.job.versions);
   estimate_json_members(j, &r->e);

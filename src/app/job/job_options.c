@@ -38,6 +38,10 @@ static const plim_load loads[] = {PLIM_LOAD_PRETRAINED, PLIM_LOAD_DEVICE_MAP,
 
 enum { DEFAULT_LENGTH = 2048, DEFAULT_CHUNK = 512 };
 
+const char *job_model_word(const job_args *args) {
+  return args->model && *args->model == '{' ? "config.json" : args->model;
+}
+
 bool job_is_typed(const job_args *args, const void *field) {
   size_t at = (size_t)((const char *)field - (const char *)args);
   return args->typed && cli_was_given(args->typed, args->typed_at + at);
@@ -576,7 +580,7 @@ void job_describe_model(const job_request *r, const job_args *args, char *text, 
   char shape[96];
   const plim_config *m = &r->job.model;
   plim_job runs = plim_job_in_effect(&r->job);
-  bool is_nameless = args->is_observed || plim_model_is_shape(args->model);
+  bool is_nameless = args->is_observed || *args->model == '{' || plim_model_is_shape(args->model);
   snprintf(shape, sizeof shape, "%s with %d layers, hidden size %d",
            plim_config_whole(m)->model_type, (int)m->layers, (int)m->hidden);
   char head[64] = "";

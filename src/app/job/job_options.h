@@ -89,6 +89,9 @@ typedef struct {
   size_t typed_at;
 } job_args;
 
+// The model as the user named it; "config.json" if its text was given.
+const char *job_model_word(const job_args *args);
+
 // Whether the option for this field of `args` was typed.
 bool job_is_typed(const job_args *args, const void *field);
 

@@ -23,4 +23,7 @@ plim_err library_read(const char *text, const cli_command *command, const char *
                       const library_words *words, library_request *r, plim_error *error);
 void library_clear(library_request *r);
 
+// An error at a byte of an option's text (`source`, which may be NULL) is not one at a byte of the request.
+void library_forget_byte(plim_err err, const char *source, plim_error *error);
+
 #endif

@@ -12,12 +12,6 @@ const char *plimsoll_version(void) { return PLIM_VERSION; }
 
 void plimsoll_free(char *answer) { free(answer); }
 
-// An offset into the text of an option is none into the request.
-static plim_err without_byte(plim_err err, const char *source, plim_error *error) {
-  if (err && source) plim_error_at(error, PLIM_UNKNOWN);
-  return err;
-}
-
 // ---- estimate ---------------------------------------------------------------------------------------
 
 typedef struct {
@@ -62,7 +56,8 @@ plim_err plimsoll_estimate(const char *request, char **answer, plim_error *error
     args->job.typed = &q.call;
     args->job.typed_at = offsetof(estimate_args, job);
     err = check_columns(args->timeline, error);
-    if (!err) err = without_byte(estimate_make(&r, &source, error), source, error);
+    if (!err) err = estimate_make(&r, &source, error);
+    library_forget_byte(err, source, error);
     if (!err) err = json_text(estimate_write, &r, answer, error);
     estimate_clear(&r);
   }
@@ -95,7 +90,7 @@ static plim_err plan(library_request *q, char **answer, plim_error *error) {
   if (!err && has_files) err = project_job_read(&files, &in, error);
   if (!err) err = plan_result_make(&args, has_files ? &files : NULL, &r, &source, error);
   if (!err) err = plan_result_finish(&r, error);
-  err = without_byte(err, source, error);
+  library_forget_byte(err, source, error);
   if (!err) err = plan_json(&r, answer, error);
   plan_result_clear(&r);
   project_job_clear(&files);

@@ -25,13 +25,6 @@ static plim_err wrong_kind(const reader *q, const char *name, uint32_t id, const
 
 // ---- options ----------------------------------------------------------------------------------------
 
-// The member of an option: its name with _ in place of -.
-static void member_name(const cli_option *option, char *text, size_t size) {
-  snprintf(text, size, "%s", option->name);
-  for (char *c = text; *c; c++)
-    if (*c == '-') *c = '_';
-}
-
 static bool is_left_out(const reader *q, const cli_option *option) {
   size_t length = strlen(option->name);
   for (const char *at = q->left_out; at && (at = strstr(at, option->name)); at += length) {
@@ -44,7 +37,7 @@ static bool is_left_out(const reader *q, const cli_option *option) {
 static const cli_option *option_named(const reader *q, const char *name) {
   for (const cli_option *o = q->command->options; o->name; o++) {
     char member[64];
-    member_name(o, member, sizeof member);
+    cli_member_name(o, member, sizeof member);
     if (strcmp(member, name) == 0 && !is_left_out(q, o)) return o;
   }
   return NULL;
@@ -57,7 +50,7 @@ static plim_err unknown(const reader *q, const char *name, uint32_t key) {
   size_t count = 0;
   for (const cli_option *o = q->command->options; o->name && count < MOST; o++) {
     if (is_left_out(q, o)) continue;
-    member_name(o, members[count], sizeof members[count]);
+    cli_member_name(o, members[count], sizeof members[count]);
     names[count] = members[count], count++;
   }
   if (q->words) names[count++] = q->words->name;
@@ -183,8 +176,13 @@ plim_err library_read(const char *text, const cli_command *command, const char *
   if (error) *error = (plim_error){.byte = PLIM_UNKNOWN};
   if (!r->call.args) return plim_no_memory(error);
   memcpy(r->call.args, command->defaults, command->args_size);
+  if (!*text) return fail_at(error, 0, plim_fail(error, PLIM_ERR_PARSE, "the request is empty"));
   plim_err err = plim_json_parse(text, strlen(text), &r->tree, error);
   return err ? err : read_members(&q);
+}
+
+void library_forget_byte(plim_err err, const char *source, plim_error *error) {
+  if (err && source) plim_error_at(error, PLIM_UNKNOWN);
 }
 
 void library_clear(library_request *r) {

@@ -23,11 +23,6 @@ struct plimsoll_snapshot {
   replay_result result;
 };
 
-static plim_err settle(plim_err err, const char *source, plim_error *error) {
-  if (err && source) plim_error_at(error, PLIM_UNKNOWN); // an offset into an option's text
-  return err;
-}
-
 void plimsoll_snapshot_close(plimsoll_snapshot *s) {
   if (!s) return;
   replay_result_clear(&s->result);
@@ -44,9 +39,8 @@ plim_err plimsoll_snapshot_open(const char *request, plimsoll_snapshot **snapsho
   if (!s) return plim_no_memory(error);
   plim_err err = library_read(request, &replay_command, NULL, &path, &s->opened, error);
   if (!err)
-    err = settle(
-        replay_make(s->opened.call.words.at[0], s->opened.call.args, &s->result, &source, error),
-        source, error);
+    err = replay_make(s->opened.call.words.at[0], s->opened.call.args, &s->result, &source, error);
+  library_forget_byte(err, source, error);
   if (err) plimsoll_snapshot_close(s);
   else *snapshot = s;
   return err;
@@ -71,8 +65,8 @@ plim_err plimsoll_snapshot_replay(plimsoll_snapshot *s, const char *request, pli
   plim_alloc_conf conf;
   const char *source = NULL;
   plim_err err = library_read(request, &replay_command, "device", NULL, &q, error);
-  if (!err)
-    err = settle(replay_request_of(q.call.args, &wanted, &conf, &source, error), source, error);
+  if (!err) err = replay_request_of(q.call.args, &wanted, &conf, &source, error);
+  library_forget_byte(err, source, error);
   if (!err) err = replay_again(&s->result, &wanted, error);
   library_clear(&q);
   return err;

@@ -58,6 +58,12 @@ plim_err cli_option_set(const cli_option *option, void *base, const char *text, 
   }
 }
 
+void cli_member_name(const cli_option *option, char *text, size_t size) {
+  snprintf(text, size, "%s", option->name);
+  for (char *c = text; *c; c++)
+    if (*c == '-') *c = '_';
+}
+
 const cli_kind_words cli_kinds[CLI_KIND_COUNT] = {
     [CLI_BYTES] = {"24GiB", NULL},
     [CLI_UINT] = {"1", "a whole number"},

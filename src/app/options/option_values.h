@@ -20,6 +20,9 @@ size_t cli_choice_count(const char *const *choices); // NULL at the end
 plim_err cli_choice_find(const char *const *choices, const char *text, int *index,
                          plim_error *error);
 
+// The member of a request in JSON that stands for an option: its name with _ in place of -.
+void cli_member_name(const cli_option *option, char *text, size_t size);
+
 // An example of a valid value: what was probably meant by the wrong one (which may be NULL).
 const char *cli_option_example(const cli_option *option, const char *wrong, char *text,
                                size_t size);

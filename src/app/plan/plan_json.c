@@ -49,6 +49,7 @@ static void rung(json_writer *j, const char *key, const plan_result *r, const pl
   jsonw_object(j, "estimate");
   estimate_json_members(j, &e);
   jsonw_end(j);
+  plan_write_request(j, r, c, &x->choice);
   jsonw_end(j);
 }
 
@@ -368,6 +369,7 @@ static void members(json_writer *j, const plan_result *r, const plan_for_card *c
   jsonw_object(j, "before");
   estimate_json_members(j, &p->before);
   jsonw_string_or_null(j, "cannot_run", p->own_refusal);
+  plan_write_request(j, r, c, &p->before_choice);
   jsonw_end(j);
   if (r->proof) proof(j, r->proof, &p->rungs.at[0]);
   jsonw_u64(j, "tried", p->tried);
@@ -393,7 +395,7 @@ static void members(json_writer *j, const plan_result *r, const plan_for_card *c
 static void document(json_writer *j, const void *report) {
   const plan_result *r = report;
   jsonw_u64(j, "format_version", 1);
-  jsonw_string(j, "model", r->args->is_observed ? NULL : r->args->model);
+  jsonw_string(j, "model", r->args->is_observed ? NULL : job_model_word(r->args));
   if (r->count == 1) {
     members(j, r, &r->cards[0]);
     return;

@@ -20,6 +20,10 @@ typedef void plan_writer(json_writer *j, const void *report);
 plim_err plan_document(plan_writer *write, const void *report, bool is_saved, char **text,
                        plim_error *error);
 
+// "request": the run with these settings as a request of plimsoll_estimate (plan_reproduce.c).
+void plan_write_request(json_writer *j, const plan_result *r, const plan_for_card *c,
+                        const plim_choice *choice);
+
 // Why a change is made, and that it does not change what the model learns; empty if its name explains it.
 enum { PLAN_REASON_SIZE = 320 };
 void plan_reason(const plan_for_card *c, plim_knob knob, char *text, size_t size);
