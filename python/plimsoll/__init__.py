@@ -44,7 +44,8 @@ if TYPE_CHECKING:
 __version__ = _library.version
 __all__ = [
     "Candidate", "Change", "Document", "Error", "Estimate", "Gpu", "Model", "Moment", "Note", "Plan", "Report", "Settings",
-    "Snapshot", "SnapshotTimeline", "Timeline", "dialects", "estimate", "gpus", "models", "page", "plan", "replay", "settings",
+    "Snapshot", "SnapshotTimeline", "Timeline", "dialects", "estimate", "gpus", "models", "page", "plan",
+    "plans", "replay", "settings",
 ]  # fmt: skip
 
 Path = Union[str, "os.PathLike[str]"]
@@ -85,7 +86,25 @@ def plan(*files: Path, model: Union[Path, Mapping[str, Any], None] = None, **opt
     >>> p.chosen.prediction.needed_bytes < p.budget_bytes
     True
     """
-    return Plan.of(_library.ask("plan", _request(options, files=list(files) or None, model=model)))
+    found = plans(*files, model=model, **options)
+    if len(found) > 1:
+        raise Error("a plan is for one GPU, and gpu names several", "plimsoll.plans(...) returns a plan for each")
+    return found[0]
+
+
+def plans(
+    *files: Path, model: Union[Path, Mapping[str, Any], None] = None, **options: Unpack[PlanOptions]
+) -> List[Plan]:
+    """As `plan`, for each of several GPUs.
+
+    >>> for p in plans(model="qwen2.5-0.5b", seq=2048, gpu="8GiB,4090"):
+    ...     print(p.gpu, p.fits)
+    8.00 GiB True
+    RTX 4090 True
+    """
+    answer = _library.ask("plan", _request(options, files=list(files) or None, model=model))
+    cards = answer.pop("cards", [{}])
+    return [Plan.of({**answer, **card}) for card in cards]
 
 
 def replay(snapshot: Path, **options: Unpack[ReplayOptions]) -> Report:

@@ -130,6 +130,10 @@ class Plans(unittest.TestCase):
             self.assertEqual(again.needed_bytes, row.prediction.needed_bytes)
             self.assertTrue(again.timeline.columns)
 
+    def test_several_gpus(self):
+        with self.assertRaises(plimsoll.Error):
+            plimsoll.plan(model="qwen2.5-0.5b", gpu="8GiB,4090")
+
     def test_nothing_fits(self):
         plan = plimsoll.plan(model="llama-3.1-70b", gpu="8GiB")
         self.assertFalse(plan.fits)
