@@ -2,10 +2,10 @@
 # python.sh VERSION FOLDER PATCHELF: prints the path of a Python of this version: that of the Debian release that has it,
 # unpacked into FOLDER with the C library and all else that it needs, or one of this machine. Exits with 3 if there is none.
 set -euo pipefail
-version=$1 root=$2/python$1 patchelf=$3
+version=$1 root=$2/python$1 patchelf=$3 more=
 
 case $version in
-3.9) release=bullseye ;;
+3.9) release=bullseye more=python3-distutils ;; # pip needs it
 3.11) release=bookworm ;;
 3.13) release=trixie ;;
 3.14) release=forky ;;
@@ -21,7 +21,7 @@ unpack() {
   options=(-qq -y -o Dir::Etc::sourcelist=/dev/null -o Dir::Etc::sourceparts="$apt/lists.d" -o Dir::State="$apt/state"
     -o Dir::State::status="$apt/status" -o Dir::Cache="$apt/cache" -o APT::Sandbox::User=root)
   apt-get "${options[@]}" update &&
-    apt-get "${options[@]}" install --download-only --no-install-recommends "python$version" || return
+    apt-get "${options[@]}" install --download-only --no-install-recommends "python$version" $more || return
   for package in "$apt"/cache/archives/*.deb; do dpkg -x "$package" "$root"; done
   rm -rf "$apt"
   loader=$(find "$root" -name 'ld-linux-*.so.*' | head -n 1)
