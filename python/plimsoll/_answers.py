@@ -28,6 +28,17 @@ def size(count: Optional[float]) -> str:
     return f"{count:.{digits}f} {unit}"
 
 
+def line_of(row: Mapping[str, Any]) -> str:
+    """A line of code as the program prints it.
+
+    >>> line_of({"file": "site-packages/transformers/activations.py", "line": 99, "function": "forward"})
+    'activations.py:99 (forward)'
+    """
+    if not row.get("file"):
+        return "(no stack)"
+    return f"{row['file'].rsplit('/', 1)[-1]}:{row['line']} ({row['function']})"
+
+
 @dataclass(frozen=True, repr=False)
 class Document:
     """An answer. Its attributes are members of the document; `json` has all of them."""
@@ -291,7 +302,7 @@ class Report(Document):
     holders: List[Json]  #: lines of code that hold the peak, largest first
     holders_by_kind_bytes: Dict[str, int]
     ooms: List[Json]
-    leaks: Optional[Json]
+    leaks: Optional[List[Json]]  #: None if the snapshot has too few steps to tell
     duplicates: List[Json]
     tune: List[Json]
     notes: List[Note] = field(default_factory=list)
@@ -307,6 +318,11 @@ class Report(Document):
         figures: Json = self.json[self.json.get("moments_of") or "recorded"]
         return figures
 
+    @property
+    def leak_texts(self) -> List[str]:
+        """The leaks in words."""
+        return [f"LEAK {size(leak['bytes_per_step'])} per step at {line_of(leak)}" for leak in self.leaks or []]
+
     def __repr__(self) -> str:
         shown = self.figures
         lines = [
@@ -317,18 +333,14 @@ class Report(Document):
         lines += [f"  {name:<16}{size(count):>9}" for name, count in kinds if count]
         for oom in self.ooms:
             lines.append(f"  OUT OF MEMORY when requesting {size(oom['request_bytes'])} in step {oom['step']}")
-        if self.leaks:
-            lines.append("  a leak: see .leaks")
+        lines += [f"  {text}" for text in self.leak_texts]
         return "\n".join(lines)
 
     def _repr_svg_(self) -> str:
         return _draw.report(self)
 
     def _repr_html_(self) -> str:
-        rows = [
-            (size(h["bytes"]), h["kind"], f"{h['file']}:{h['line']} ({h['function']})" if h.get("file") else "(no stack)")
-            for h in self.holders[:10]
-        ]
+        rows = [(size(h["bytes"]), h["kind"], line_of(h)) for h in self.holders[:10]]
         table = _draw.table(("at the peak", "main kind", "line"), rows)
         return _draw.page(self._repr_svg_() + table, [str(note) for note in self.notes])
 
@@ -351,7 +363,7 @@ class Moment(Document):
     """Who holds the memory after one event of a snapshot."""
 
     def __repr__(self) -> str:
-        rows = [f"  {size(h['bytes']):>9}  {h.get('file') or '(no stack)'}" for h in self.json.get("holders") or []]
+        rows = [f"  {size(h['bytes']):>9}  {h['kind']:<16}{line_of(h)}" for h in self.json["holders"][:20]]
         return "\n".join(["memory is held by", *rows])
 
 

@@ -186,6 +186,9 @@ def report(answer: Report) -> str:
         failed = _count(len(answer.ooms), "request")
         parts.append(_text(0, y + 10, f"out of memory at {failed}", f'fill="{_ALARM}"'))
         y += 20
+    for leak in answer.leak_texts:
+        parts.append(_text(0, y + 10, leak, f'fill="{_ALARM}"'))
+        y += 20
     if answer.timeline:
         parts.append(_curve(y, 160, answer.timeline))
         y += 186

@@ -163,6 +163,13 @@ class Snapshots(unittest.TestCase):
             self.assertEqual(line.json["first"], 100)
             self.assertTrue(snapshot.moment(1000).json["holders"])
 
+    def test_a_leak(self):
+        report = plimsoll.replay(self.PATH.with_name("stacks-leak-logits.pickle.xz"))
+        self.assertIn("LEAK 31.2 MiB per step at modeling_llama.py:480 (forward)", repr(report))
+        self.assertIn("LEAK", report._repr_svg_())
+        with plimsoll.Snapshot(self.PATH.with_name("stacks-leak-logits.pickle.xz")) as snapshot:
+            self.assertIn("modeling_llama.py:480 (forward)", repr(snapshot.moment(5000)))
+
     def test_a_closed_one(self):
         snapshot = plimsoll.Snapshot(self.PATH)
         snapshot.close()
