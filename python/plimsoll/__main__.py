@@ -6,9 +6,9 @@ import sysconfig
 
 
 def main() -> None:
-    schemes = ["", f"{os.name}_user"]  # where pip puts programs, and where with --user
-    for scheme in schemes:
-        folder = sysconfig.get_path("scripts", scheme) if scheme else sysconfig.get_path("scripts")
+    # Where pip puts programs with --target, without options, and with --user.
+    beside = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "bin")
+    for folder in (beside, sysconfig.get_path("scripts"), sysconfig.get_path("scripts", f"{os.name}_user")):
         program = os.path.join(folder, "plimsoll")
         if os.access(program, os.X_OK):
             os.execv(program, ["plimsoll", *sys.argv[1:]])

@@ -126,6 +126,18 @@ def check_environment(version, wheel, folder):
     check(f"{version}: the terminal view", watches(program, variables))
 
 
+def check_target(wheel, folder):
+    """pip install --target brings everything as well."""
+    target = folder / "target"
+    done = output(sys.executable, "-m", "pip", "install", "--no-index", "-q", "--target", str(target), str(wheel))
+    check("--target: installed", done.returncode == 0, done.stderr)
+    environment = {**os.environ, "XDG_STATE_HOME": str(folder / "state"), "PYTHONPATH": str(target)}
+    simulated = output(target / "bin/plimsoll", "simulate", "--", "true", env=environment)
+    check("--target: the simulated GPU is there", "libplimsoll-card" not in simulated.stderr, simulated.stderr)
+    said = output(sys.executable, "-m", "plimsoll", "version", env=environment)
+    check("--target: python -m plimsoll", said.stdout.startswith("plimsoll "), said.stderr)
+
+
 def watches(program, variables):
     """`watch` draws its view in a terminal and ends at q."""
     pid, terminal = pty.fork()
@@ -202,6 +214,7 @@ def main():
         if "x86_64" in wheels:
             for version in PYTHONS:
                 check_environment(version, wheels["x86_64"], folder / "environments")
+            check_target(wheels["x86_64"], folder / "environments")
             check_old_system(folder / "environments/3.9/bin/plimsoll", folder / "pythons/python3.9")
         if "aarch64" in wheels:
             check_emulated(scratch / "aarch64", build / "release/plimsoll")
