@@ -106,7 +106,10 @@ def _check(code: int, failure: _Failure) -> None:
 def ask(function: str, *arguments: Any) -> Dict[str, Any]:
     """Calls plimsoll_FUNCTION(arguments..., &answer, &error) and returns the answer."""
     answer, failure = ctypes.c_void_p(), _Failure()
-    call = getattr(_library, f"plimsoll_{function}")
+    try:
+        call = getattr(_library, f"plimsoll_{function}")
+    except AttributeError:
+        raise Error(f"libplimsoll.so {version} has no plimsoll_{function}", "install a newer plimsoll") from None
     code = call(*arguments, ctypes.byref(answer), ctypes.byref(failure))
     _check(code, failure)
     try:

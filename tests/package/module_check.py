@@ -98,6 +98,9 @@ class Errors(unittest.TestCase):
     def test_nothing_to_plan(self):
         self.assertIn("files", self.error_of(plimsoll.plan, gpu="24GiB").message)
 
+    def test_a_library_without_a_function(self):
+        self.assertIn("has no plimsoll_nonsense", self.error_of(_library.ask, "nonsense", b"{}").message)
+
     def test_errors_go_between_processes(self):
         error = self.error_of(plimsoll.estimate, "qwen2.5-7c")
         again = pickle.loads(pickle.dumps(error))
