@@ -14,7 +14,8 @@ tool() { printf '#!/bin/sh\nexec %s "$@"\n' "$2" >"$folder/bin/$1" && chmod +x "
 tool cc "$zig cc -target $arch-linux-gnu.2.28"
 tool ar "$zig ar"
 tool ranlib "$zig ranlib"
-"$here/fetch.sh" "$sources" jansson libyaml xz-utils zlib sqlite3 ncurses
+packages=(jansson libyaml xz-utils zlib sqlite3 ncurses)
+"$here/fetch.sh" "$sources" "${packages[@]}"
 
 export CC=$folder/bin/cc AR=$folder/bin/ar RANLIB=$folder/bin/ranlib CHOST=$arch-linux-gnu
 export CFLAGS="-O2 -fPIC -fvisibility=hidden -ffp-contract=off"
@@ -34,8 +35,9 @@ build() {
 }
 # with_cmake OPTION...; with_configure TARGET... -- OPTION...
 with_cmake() {
-  cmake -S . -B work -G "Unix Makefiles" -DCMAKE_TOOLCHAIN_FILE="$here/../cmake/zig.cmake" -DPLIMSOLL_TOOLS="$folder" -DCMAKE_INSTALL_PREFIX="$folder" \
-    -DCMAKE_INSTALL_LIBDIR=lib -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=OFF "$@" && make -C work -j"$(nproc)" install
+  cmake -S . -B work -G "Unix Makefiles" -DCMAKE_TOOLCHAIN_FILE="$here/../cmake/zig.cmake" -DPLIMSOLL_TOOLS="$folder" \
+    -DCMAKE_INSTALL_PREFIX="$folder" -DCMAKE_INSTALL_LIBDIR=lib -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=OFF "$@" &&
+    make -C work -j"$(nproc)" install
 }
 with_configure() {
   local targets=()
@@ -48,9 +50,10 @@ build jansson with_cmake -DJANSSON_BUILD_DOCS=OFF -DJANSSON_EXAMPLES=OFF -DJANSS
 build libyaml with_cmake -DBUILD_TESTING=OFF
 build xz-utils with_cmake -DBUILD_TESTING=OFF
 build zlib with_configure install -- --static
-# SQLite's build, which needs a compiler of this machine, joins its sources into one file. The program loads no extensions and tells threads apart itself.
+# SQLite's build, which needs a compiler of this machine, joins its sources into one file. The program loads no extensions.
 with_amalgamation() {
-  CC=gcc CFLAGS='' with_configure sqlite3.c -- --disable-tcl --disable-readline && "$CC" $CFLAGS -DSQLITE_OMIT_LOAD_EXTENSION -c sqlite3.c &&
+  CC=gcc CFLAGS='' with_configure sqlite3.c -- --disable-tcl --disable-readline &&
+    "$CC" $CFLAGS -DSQLITE_OMIT_LOAD_EXTENSION -c sqlite3.c &&
     "$AR" rcs "$folder/lib/libsqlite3.a" sqlite3.o && cp sqlite3.h "$folder/include"
 }
 build sqlite3 with_amalgamation
@@ -62,6 +65,6 @@ build ncurses with_configure install -- --host="$CHOST" --with-build-cc=gcc --en
   --with-terminfo-dirs=/etc/terminfo:/lib/terminfo:/usr/share/terminfo:/usr/lib/terminfo \
   --with-fallbacks=xterm-256color,xterm,screen-256color,screen,tmux-256color,linux,vt100
 mkdir -p "$folder/licenses"
-for package in jansson libyaml xz-utils zlib sqlite3 ncurses; do cp "$sources/$package/debian/copyright" "$folder/licenses/$package.txt"; done
+for package in "${packages[@]}"; do cp "$sources/$package/debian/copyright" "$folder/licenses/$package.txt"; done
 rm -rf "$folder/work"
 echo "$key" >"$folder/complete"

@@ -66,6 +66,7 @@ def check_wheel(wheel, arch, folder):
         versions = re.findall(r"GLIBC_(\d+)\.(\d+)", output("readelf", "-V", "-W", str(path)).stdout)
         newest = max((tuple(map(int, v)) for v in versions), default=(0, 0))
         check(f"{arch}: {path.name} needs glibc {newest[0]}.{newest[1]}", newest <= GLIBC)
+        check(f"{arch}: {path.name} has no path of this machine", str(ROOT).encode() not in path.read_bytes())
         needed = re.findall(r"NEEDED.*\[(.*)\]", output("readelf", "-d", "-W", str(path)).stdout)
         if path.name == "libplimsoll.so":
             symbols = re.findall(r"(\S+)$", output("nm", "-D", "--defined-only", str(path)).stdout, re.M)
