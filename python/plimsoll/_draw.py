@@ -72,7 +72,8 @@ def _bar(y: float, components: Dict[str, int], limit: Optional[int], most: float
         x += count * scale
     if limit is not None:
         at = min(limit * scale, _WIDTH - 1)
-        parts.append(f'<path d="M{at:.1f} {y - 4:g}v30" stroke="{_ALARM}" stroke-width="2"/>')
+        mark = f"<title>limit: {_size(limit)}</title>"
+        parts.append(f'<path d="M{at:.1f} {y - 4:g}v30" stroke="currentColor" stroke-width="2">{mark}</path>')
     return "".join(parts)
 
 
@@ -99,21 +100,36 @@ def _curve(y: float, height: float, timeline: Timeline) -> str:
     most = max(highest, limit if limit is not None and limit < 1.5 * highest else 0) or 1
     step, scale = _WIDTH / count, height / most
 
-    def outline(tops: Sequence[int]) -> List[str]:
-        return [f"{i * step:.1f} {y + height - top * scale:.1f}H{(i + 1) * step:.1f}" for i, top in enumerate(tops)]
+    def walk(levels: Sequence[int]) -> List[Tuple[int, int]]:
+        """Along the columns from left to right: tenths of a pixel, each where the level begins to be another."""
+        ys = [round(10 * (y + height - level * scale)) for level in levels]
+        firsts = [i for i in range(count) if i == 0 or ys[i] != ys[i - 1]]
+        return [(round(10 * i * step), ys[i]) for i in firsts] + [(10 * _WIDTH, ys[-1])]
+
+    def path(points: Sequence[Tuple[int, int]], begin: str) -> str:
+        """From point to point, first to the side and then up or down."""
+        (x0, y0), moves = points[0], []
+        for (x, level), (after_x, after) in zip(points, points[1:]):
+            moves.append(f"h{(after_x - x) / 10:g}" + (f"v{(after - level) / 10:g}" if after != level else ""))
+        return f"{begin}{x0 / 10:g} {y0 / 10:g}{''.join(moves)}"
+
+    def back(points: Sequence[Tuple[int, int]]) -> str:
+        """The same from right to left: up or down first."""
+        (x0, y0), moves = points[-1], []
+        for (x, level), (after_x, after) in zip(points[::-1], points[-2::-1]):
+            moves.append((f"v{(after - level) / 10:g}" if after != level else "") + f"h{(after_x - x) / 10:g}")
+        return f"L{x0 / 10:g} {y0 / 10:g}{''.join(moves)}"
 
     parts, below = [], [0] * count
     for name in sorted(timeline.parts, key=lambda n: list(_COLORS).index(n) if n in _COLORS else 99):
         if not any(timeline.parts[name]):
             continue
         tops = [a + b for a, b in zip(below, timeline.parts[name])]
-        # From left to right along the top, and back along the bottom.
-        back = [f"{(i + 1) * step:.1f} {y + height - below[i] * scale:.1f}H{i * step:.1f}" for i in reversed(range(count))]
-        path = "M" + "L".join(outline(tops)) + "L" + "L".join(back) + "Z"
-        parts.append(f'<path d="{path}" fill="{_COLORS.get(name, "#a8a8a8")}"><title>{escape(name)}</title></path>')
+        area = path(walk(tops), "M") + back(walk(below)) + "Z"
+        parts.append(f'<path d="{area}" fill="{_COLORS.get(name, "#a8a8a8")}"><title>{escape(name)}</title></path>')
         below = tops
-    reserved = "M" + "L".join(outline(timeline.reserved_bytes))
-    parts.append(f'<path d="{reserved}" fill="none" stroke="currentColor" stroke-width="1"><title>reserved</title></path>')
+    line = path(walk(timeline.reserved_bytes), "M")
+    parts.append(f'<path d="{line}" fill="none" stroke="currentColor" stroke-width="1"><title>reserved</title></path>')
     if limit is not None and limit <= most:
         at = y + height - limit * scale
         parts.append(f'<path d="M0 {at:.1f}H{_WIDTH}" stroke="{_ALARM}" stroke-dasharray="6 4"/>')
