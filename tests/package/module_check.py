@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import pickle
+import re
 import shutil
 import subprocess
 import sys
@@ -181,6 +182,10 @@ class Snapshots(unittest.TestCase):
             snapshot.report()
 
 
+def prefixes(items):
+    return [items[:n] for n in range(len(items) + 1)]
+
+
 class Shown(unittest.TestCase):
     def pictures(self):
         e = plimsoll.estimate(**CASE)
@@ -201,6 +206,20 @@ class Shown(unittest.TestCase):
         svg = xml.etree.ElementTree.fromstring(e._repr_svg_())
         bar = [r for r in svg.iter("{http://www.w3.org/2000/svg}rect") if r.get("height") == "22"]
         self.assertAlmostEqual(sum(float(r.get("width")) for r in bar), 720, delta=1)
+
+    def test_the_curve_is_the_timeline(self):
+        e = plimsoll.estimate(**CASE)
+        paths = [p.get("d") for p in xml.etree.ElementTree.fromstring(e.timeline._repr_svg_()).iter() if "h" in p.get("d", "")]
+        areas = [d for d in paths if d.endswith("Z")]
+        self.assertEqual(len(areas), sum(any(values) for values in e.timeline.parts.values()))
+        for d in paths:  # there and back
+            moved = sum(float(x) for x in re.findall(r"h(-?[\d.]+)", d))
+            self.assertAlmostEqual(moved, 0 if d in areas else 720, places=6)
+        # The line reaches the top of the picture where the most is reserved.
+        line = next(d for d in paths if d not in areas)
+        y = float(line[1:].split("h")[0].split()[1])
+        lowest = min(y + sum(map(float, moves)) for moves in prefixes(re.findall(r"v(-?[\d.]+)", line)))
+        self.assertAlmostEqual(lowest, 24, delta=0.2)
 
     def test_texts_are_escaped(self):
         self.assertIn("&lt;b&gt;", _draw.page("", ["<b>"]))
