@@ -3,8 +3,9 @@
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := build
-.PHONY: build web test test-torch fuzz plan bench format bless manual simulated accuracy compare matrix install uninstall deb clean help
+.PHONY: build web test test-torch fuzz plan bench format bless manual simulated accuracy compare matrix install uninstall deb wheel clean help
 
+ARCH ?= x86_64
 PREFIX ?= /usr/local
 DEMO ?= plan tests/fixtures/seed0/start_baseline.sh --gpu 24564MiB
 FUZZ_SECONDS ?= 8
@@ -15,6 +16,7 @@ WEB_PACKAGES := clang lld llvm wasi-libc "libclang-rt-14-dev-wasm32|libclang-rt-
   dpkg-dev python3
 TEST_PACKAGES := $(BUILD_PACKAGES) $(WEB_PACKAGES) "libclang-rt-14-dev|libclang-rt-dev" clang-format diffutils git patch \
   nodejs python3-yaml tmux curl dpkg-dev file
+WHEEL_PACKAGES := make gcc libc6-dev cmake ninja-build pkg-config dpkg-dev tcl ncurses-bin python3 python3-venv python3-pip
 
 # $(call compile,PRESET[,TARGET]): configures and builds; prints only what goes wrong.
 compile = set -o pipefail; cmake --preset $(1) >/dev/null && \
@@ -41,8 +43,8 @@ test: ## build and run every test; the last line is "N passed, N failed"
 	@$(MAKE) web $(COMPILE_OR_FAIL)
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) tests/all.sh build
 
-test-torch: build ## run recorded programs on the simulated GPU (installs PyTorch into the cache folder)
-	@tools/need.sh python3 python3-venv python3-pip
+test-torch: build ## run recorded programs on the simulated GPU, and build and install the Python package (installs PyTorch into the cache folder)
+	@tools/need.sh $(WHEEL_PACKAGES) binutils qemu-user libc6-arm64-cross
 	@$(call compile,release,test_programs)
 	@tests/torch/all.sh build
 
@@ -63,8 +65,9 @@ format: ## format all C files in place
 	@tools/need.sh clang-format
 	@tools/sources.sh | xargs clang-format -i
 
-bless: build ## accept what the program prints now as the golden command-line output
+bless: build ## accept what the program prints now as the golden command-line output, and its options as those of Python
 	@tests/cli/golden.sh --bless build/plimsoll
+	@python3 tools/python_options.py build/plimsoll >python/plimsoll/_options.py
 
 manual: build ## run the commands shown in README.md and docs/ again and redraw their picture
 	@tools/manual.sh
@@ -94,6 +97,10 @@ uninstall: ## remove what `make install` put there (with the same PREFIX and DES
 deb: build ## build a Debian package, build/plimsoll_VERSION_ARCH.deb
 	@tools/need.sh dpkg-dev file binutils
 	@tools/deb.sh build
+
+wheel: build ## build a Python package of the program for any Linux in build/wheel (ARCH=x86_64 or aarch64)
+	@tools/need.sh $(WHEEL_PACKAGES)
+	@tools/wheel.sh $(ARCH)
 
 clean: ## remove everything that was built
 	@rm -rf build

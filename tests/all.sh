@@ -18,6 +18,7 @@ commands=(tests/lint.sh "tools/manual.sh --check" "python3 tests/cli/examples_ch
   "python3 tests/io/python/arguments_check.py $build/release/tests/io/python/dump_knobs"
   "python3 tests/io/dialect/dialect_check.py $build/release/tests/io/dialect/dump_dialects tests/fixtures $configs ../shared/configs"
   "python3 tests/io/dialect/census.py $build/release/tests/io/dialect/dump_keys $build/release/plimsoll tests/fixtures $configs ../shared/configs"
+  "python3 tests/package/module_check.py $build/release/libplimsoll.so $build/release/plimsoll"
   "python3 tests/app/library/library_check.py $build"
   "python3 tests/cli/said_check.py $build/release/plimsoll ../shared/configs"
   "python3 tests/cli/configs.py $build/release/plimsoll $configs ../shared/configs")

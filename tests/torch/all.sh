@@ -1,5 +1,6 @@
 #!/bin/bash
-# all.sh BUILD_DIR: the tests that need PyTorch. Skipped with a notice where the packages cannot be downloaded.
+# all.sh BUILD_DIR: the tests that need packages of PyPI, most of them PyTorch. Skipped with a notice where they cannot be
+# downloaded.
 cd "$(dirname "$0")/../.." || exit 2
 environment=$(tests/torch/environment.sh)
 case $? in
@@ -19,6 +20,7 @@ export PLIMSOLL_CUDA_HEADERS=$environment/headers/11:$environment/headers/12:$en
 program=$1/release/plimsoll
 # The longest come first.
 exec tests/run.sh "python3 tests/torch/rows.py $program $environment ${RECORD:+--record docs/measurements.md}" \
+  "python3 tests/package/wheel_check.py $1" \
   "python3 tests/torch/plan.py $program $environment" \
   "python3 tests/torch/parsers.py $program $environment" \
   "python3 tests/torch/seeds.py $program $environment" \

@@ -25,6 +25,9 @@ void estimate_json_members(json_writer *j, const plim_estimate *e) {
   jsonw_bytes(j, "context_bytes", e->context_bytes);
   jsonw_bytes(j, "device_bytes", e->device_bytes);
   jsonw_bytes(j, "needed_bytes", plim_needed_bytes(e)); // loading included
+  // With settings under which reserved memory keeps growing, there is no such number; then this is what is in use.
+  uint64_t in_use = estimate_is_endless(e) ? estimate_needed_bytes(e) : PLIM_UNKNOWN;
+  jsonw_bytes(j, "at_least_bytes", in_use);
   jsonw_bytes(j, "budget_bytes", e->budget_bytes);
   jsonw_array(j, "interval_bytes");
   jsonw_bytes(j, NULL, e->interval_bytes[0]);

@@ -23,7 +23,8 @@ static bool has_stand_ins(const char *folder) {
 }
 
 plim_err simulate_find_stand_ins(char path[PLIM_PATH_BYTES], plim_error *error) {
-  static const char *const places[] = {"card", "../lib/plimsoll"};
+  // Where it is built, where make install puts it, and where pip does: pip install --target leaves out lib.
+  static const char *const places[] = {"card", "../lib/plimsoll", "../libexec/plimsoll"};
   char program[PLIM_PATH_BYTES];
   ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
   if (length < 0) return plim_fail(error, PLIM_ERR_IO, "cannot read /proc/self/exe");
@@ -32,10 +33,11 @@ plim_err simulate_find_stand_ins(char path[PLIM_PATH_BYTES], plim_error *error) 
   for (size_t i = 0; i < sizeof places / sizeof *places; i++)
     if (plim_path_join(path, program, places[i]) && has_stand_ins(path)) return PLIM_OK;
   plim_err err = plim_fail(error, PLIM_ERR_IO,
-                           "libplimsoll-card.so, the simulated GPU, is neither in %.120s/%s nor "
-                           "in %.120s/%s",
-                           program, places[0], program, places[1]);
-  plim_error_hint(error, "install plimsoll again: make install");
+                           "libplimsoll-card.so, the simulated GPU, is in none of %s, %s and %s "
+                           "of %.120s",
+                           places[0], places[1], places[2], program);
+  plim_error_hint(
+      error, "install plimsoll again: make install, or pip install --force-reinstall plimsoll");
   return err;
 }
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,7 +24,11 @@ static bool keep_only(int file) {
   if (nothing < 0) return false;
   for (int i = 0; i < 3; i++)
     if (dup2(nothing, i) < 0) return false;
-  return dup2(file, 3) == 3 && close_range(4, ~0u, 0) == 0;
+  if (dup2(file, 3) != 3) return false;
+  // Linux has this since 5.9, and glibc since 2.34.
+  if (syscall(SYS_close_range, 4u, ~0u, 0u) == 0) return true;
+  for (long i = 4, most = sysconf(_SC_OPEN_MAX); i < most; i++) close((int)i);
+  return true;
 }
 
 // The handlers of the process before are not for this one, and it ends with that process.

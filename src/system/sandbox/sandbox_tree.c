@@ -14,6 +14,7 @@
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 // Files of a split folder are copied. A file larger than COPY_LIMIT is read-only instead, since copying it would take too long,
@@ -82,7 +83,8 @@ bool plim_sandbox_tree_overlay(plim_sandbox_tree *t, const char *from, const cha
 
 bool plim_sandbox_tree_restrict(const char *path, uint64_t attributes) {
   struct mount_attr change = {.attr_set = attributes | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV};
-  return mount_setattr(AT_FDCWD, path, AT_RECURSIVE, &change, sizeof change) == 0;
+  // glibc has mount_setattr since 2.36.
+  return syscall(SYS_mount_setattr, AT_FDCWD, path, AT_RECURSIVE, &change, sizeof change) == 0;
 }
 
 // Adds a path to the list that tells the user where the program could not write.

@@ -68,7 +68,7 @@ static void recipe_of(const plim_project_file *f, char name[NAME_BYTES]) {
   static const char *const ends[] = {"_single_device", "_distributed"};
   char start[160], *end = NULL;
   bool has_command = plim_project_tune_start(f, start, sizeof start);
-  const char *last = has_command ? strrchr(start, ' ') : NULL;
+  char *last = has_command ? strrchr(start, ' ') : NULL;
   for (size_t i = 0; last && !end && i < sizeof ends / sizeof *ends; i++)
     end = strstr(last, ends[i]);
   bool is_other = last && strncmp(last, " full_", 6) == 0 && has_adapters(f);

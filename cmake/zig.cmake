@@ -1,0 +1,16 @@
+# A toolchain file: compiles with zig for Linux with glibc 2.28 or newer, against static libraries. PLIMSOLL_TOOLS is the
+# folder that tools/libraries.sh has made, whose name is the processor's.
+set(CMAKE_TRY_COMPILE_PLATFORM_VARIABLES PLIMSOLL_TOOLS)
+get_filename_component(plim_processor ${PLIMSOLL_TOOLS} NAME)
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR ${plim_processor})
+set(CMAKE_C_COMPILER ${PLIMSOLL_TOOLS}/bin/cc)
+set(CMAKE_AR ${PLIMSOLL_TOOLS}/bin/ar CACHE FILEPATH "")
+set(CMAKE_RANLIB ${PLIMSOLL_TOOLS}/bin/ranlib CACHE FILEPATH "")
+set(CMAKE_C_STANDARD_INCLUDE_DIRECTORIES ${PLIMSOLL_TOOLS}/include)
+set(CMAKE_FIND_ROOT_PATH ${PLIMSOLL_TOOLS})
+foreach(kind LIBRARY INCLUDE PACKAGE)
+  set(CMAKE_FIND_ROOT_PATH_MODE_${kind} ONLY)
+endforeach()
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
+set(ENV{PKG_CONFIG_LIBDIR} ${PLIMSOLL_TOOLS}/lib/pkgconfig)
