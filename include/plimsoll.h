@@ -76,12 +76,13 @@ void plim_error_hint(plim_error *error, const char *format, ...)
 // The version of the library, "0.1.0". Never freed.
 PLIMSOLL_API const char *plimsoll_version(void);
 
-// Predicts the memory of a training step. Besides the options of `plimsoll estimate`, a request may have
+// Predicts the memory of a training step. Besides the options of `plimsoll estimate` (without --fetch and the
+// pictures), a request may have
 //   "model": {...}    a config.json in place of its path
 //   "timeline": 600   to get the step's memory over time in at most so many columns, as the member "timeline"
 PLIMSOLL_API plim_err plimsoll_estimate(const char *request, char **answer, plim_error *error);
 
-// Finds the fastest settings that fit. Besides the options of `plimsoll plan` (without --out and --prove), a request may
+// Finds the fastest settings that fit. Besides the options of `plimsoll plan` (without --out, --prove and --fetch), a request may
 // have
 //   "model": {...}          as above
 //   "files": ["train.yaml"] the user's files, which are read and not written

@@ -22,8 +22,8 @@ TYPES = {
 }
 # Options of the commands that a request does not have (app/library), and those that are parameters with a name of their own.
 LEFT_OUT = {
-    "estimate": {"svg", "html", "model"},
-    "plan": {"out", "prove", "online", "unsandboxed", "model"},
+    "estimate": {"svg", "html", "model", "as", "fetch"},
+    "plan": {"out", "prove", "online", "unsandboxed", "fetch", "model"},
     "replay": {"svg", "html"},
 }
 

@@ -71,6 +71,7 @@ static char *ask(question *act, const char *request) {
 char *plim_web_estimate(const char *request) { return ask(plimsoll_estimate, request); }
 char *plim_web_plan(const char *request) { return ask(plimsoll_plan, request); }
 char *plim_web_replay(const char *request) { return ask(plimsoll_replay, request); }
+char *plim_web_settings(const char *request) { return ask(plimsoll_settings, request); }
 char *plim_web_list(const char *what) { return ask(plimsoll_list, what); }
 
 // ---- snapshots --------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ void EXPORT(plim_web_free)(char *text);
 char *EXPORT(plim_web_estimate)(const char *request);
 char *EXPORT(plim_web_plan)(const char *request);
 char *EXPORT(plim_web_replay)(const char *request);
+char *EXPORT(plim_web_settings)(const char *request);
 char *EXPORT(plim_web_list)(const char *what);
 
 // The answer of `open` is the snapshot for the others, as a number; that of `replay` is null.

@@ -17,6 +17,7 @@ static const struct {
     {"estimate", plim_web_estimate},
     {"plan", plim_web_plan},
     {"replay", plim_web_replay},
+    {"settings", plim_web_settings},
     {"list", plim_web_list},
     {"snapshot_open", plim_web_snapshot_open},
 };

@@ -56,6 +56,9 @@ def ask_known():
     ask("estimate", {**base, "gpu": "24GiB", "strategy": "fsdp2", "world": 4, "explain": True})
     ask("estimate", {"model": "model_type=llama hidden_size=2048 num_hidden_layers=2", "batch": 4, "timeline": 50})
     ask("plan", {**base, "gpu": "16GiB"})
+    ask("settings", base)
+    for dialect in ("transformers", "trl", "axolotl", "llama-factory", "torchtune", "deepspeed", "accelerate", "nothing"):
+        ask("settings", {**base, "dialect": dialect})
 
 
 def below(folder):

@@ -49,7 +49,7 @@ plim_err plimsoll_estimate(const char *request, char **answer, plim_error *error
   library_request q;
   const char *source = NULL;
   *answer = NULL;
-  plim_err err = library_read(request, &estimate_command, NULL, NULL, &q, error);
+  plim_err err = library_read(request, &estimate_command, "fetch", NULL, &q, error);
   if (!err) {
     estimate_args *args = q.call.args;
     estimate_result r = {
@@ -106,7 +106,7 @@ static plim_err settings(library_request *q, char **answer, plim_error *error) {
 plim_err plimsoll_settings(const char *request, char **answer, plim_error *error) {
   library_request q;
   *answer = NULL;
-  plim_err err = library_read(request, &settings_command, NULL, NULL, &q, error);
+  plim_err err = library_read(request, &settings_command, "fetch", NULL, &q, error);
   if (!err) err = settings(&q, answer, error);
   library_clear(&q);
   return err;
@@ -149,7 +149,7 @@ plim_err plimsoll_plan(const char *request, char **answer, plim_error *error) {
   library_request q;
   *answer = NULL;
   plim_err err =
-      library_read(request, &plan_command, "out prove online unsandboxed", &files, &q, error);
+      library_read(request, &plan_command, "out prove online unsandboxed fetch", &files, &q, error);
   if (!err) err = plan(&q, answer, error);
   library_clear(&q);
   return err;
