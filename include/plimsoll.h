@@ -93,8 +93,10 @@ PLIMSOLL_API plim_err plimsoll_estimate(const char *request, char **answer, plim
 PLIMSOLL_API plim_err plimsoll_plan(const char *request, char **answer, plim_error *error);
 
 // Says how a request of plimsoll_estimate is written for a trainer: {"dialect": "axolotl", ...} gives
-// {"format_version": 1, "dialect": "axolotl", "format": "yaml", "text": "...", "left_out": [...]}, where left_out names
-// options for which that trainer has no setting. Without "dialect", the answer lists the dialects.
+// {"format_version": 1, "dialect": "axolotl", "format": "yaml", "file": "train.yaml", "text": "...", "left_out": [...]},
+// where left_out names options for which that trainer has no setting. "request" is what the text trains, to send to
+// plimsoll_estimate; "other_files" are files that it names; docs/c-interface.md lists the rest. Without "dialect", the
+// answer lists the dialects.
 PLIMSOLL_API plim_err plimsoll_settings(const char *request, char **answer, plim_error *error);
 
 // Explains a memory snapshot: {"snapshot": "snapshot.pickle"} and the options of `plimsoll replay`.

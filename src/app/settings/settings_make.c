@@ -145,20 +145,54 @@ static plim_err change_all(writing *w, const job_args *want, plim_error *error) 
   return err;
 }
 
-// Writes the settings into the text of the template, which is owned by the result.
-static plim_err write_knobs(settings_result *s, const job_args *want, plim_error *error) {
-  writing w = {0};
-  char *text = NULL;
-  size_t size;
-  plim_err err = plim_project_add(&w.project, s->dialect->file, s->text, strlen(s->text), error);
-  if (!err) err = plim_project_finish(&w.project, error);
-  if (!err) err = change_all(&w, want, error);
-  if (!err && w.count) {
-    err = plim_project_set(&w.project, w.changes, w.count, &s->files, error);
-    if (!err) err = plim_project_text(&w.project, 0, &s->files, &text, &size, error);
-    if (!err) free(s->text), s->text = text;
+static plim_err open_texts(const settings_result *s, plim_project *p, plim_error *error) {
+  plim_err err = plim_project_add(p, s->dialect->file, s->text, strlen(s->text), error);
+  for (size_t i = 0; !err && i < s->files.files.len; i++) {
+    const plim_new_file *f = &s->files.files.at[i];
+    err = plim_project_add(p, f->path, f->text, strlen(f->text), error);
   }
+  return err ? err : plim_project_finish(p, error);
+}
+
+// Takes over what the edits make of the texts, and the files that they add.
+static plim_err take_texts(settings_result *s, const plim_project *p, plim_edit_set *edits,
+                           plim_error *error) {
+  size_t had = s->files.files.len, size;
+  plim_err err = PLIM_OK;
+  for (size_t i = 0; !err && i < 1 + had; i++) {
+    char **text = i ? &s->files.files.at[i - 1].text : &s->text, *now = NULL;
+    err = plim_project_text(p, i, edits, &now, &size, error);
+    if (!err) free(*text), *text = now;
+  }
+  while (!err && edits->files.len) {
+    if (!vec_push(&s->files.files, edits->files.at[edits->files.len - 1]))
+      return plim_no_memory(error);
+    edits->files.len--;
+  }
+  return err;
+}
+
+static plim_err write_once(settings_result *s, const job_args *want, size_t *made,
+                           plim_error *error) {
+  writing w = {0};
+  plim_edit_set edits = {0};
+  plim_err err = open_texts(s, &w.project, error);
+  if (!err) err = change_all(&w, want, error);
+  if (!err && w.count) err = plim_project_set(&w.project, w.changes, w.count, &edits, error);
+  if (!err && w.count) err = take_texts(s, &w.project, &edits, error);
+  *made = w.count;
+  plim_edit_set_clear(&edits);
   plim_project_clear(&w.project);
+  return err;
+}
+
+// Writes the settings into the text of the template. Some keys have a place only when others are there: resharding, when
+// the strategy is.
+static plim_err write_knobs(settings_result *s, const job_args *want, plim_error *error) {
+  enum { PASSES = 3 };
+  size_t made = 1;
+  plim_err err = PLIM_OK;
+  for (int i = 0; !err && made && i < PASSES; i++) err = write_once(s, want, &made, error);
   return err;
 }
 

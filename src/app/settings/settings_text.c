@@ -6,6 +6,7 @@
 
 #include "model_names.h"
 #include "torchtune_builders.h"
+#include "value.h"
 
 // ---- values -----------------------------------------------------------------------------------------
 
@@ -437,7 +438,7 @@ static bool add_line(FILE *out, const settings_run *run, const char *line, size_
   size_t length = 0;
   FILE *one = open_memstream(&text, &length);
   if (!one) return false;
-  bool stays = print_line(one, run, line, size), is_whole = fclose(one) == 0;
+  bool stays = print_line(one, run, line, size), is_whole = plim_stream_end(one, &text);
   if (is_whole && stays) fwrite(text, 1, length, out);
   free(text);
   return is_whole;
@@ -450,9 +451,9 @@ plim_err settings_fill(const char *text, const settings_run *run, char **out, pl
   bool is_whole = all != NULL;
   for (const char *line = text; is_whole && *line; line += line_length(line))
     is_whole = add_line(all, run, line, line_length(line));
-  if (all && fclose(all) != 0) is_whole = false;
-  if (is_whole) return PLIM_OK;
-  free(*out);
+  bool has_ended = all && plim_stream_end(all, out);
+  if (has_ended && is_whole) return PLIM_OK;
+  if (has_ended) free(*out);
   *out = NULL;
   return plim_no_memory(error);
 }

@@ -135,6 +135,11 @@ TEST(estimate_of_a_contrastive_loss) {
       "contrastive", "--loop", "trainer", "--cached-batch", "2");
 }
 
+TEST(estimate_as_a_file_of_a_trainer) {
+  TRY("estimate", "-m", "tiny-llama", "-s", "64", "--loop", "trainer", "--amp", "bf16",
+      "--strategy", "zero3", "--world", "2", "--as", "axolotl");
+}
+
 TEST(explain) { TRY_EACH("explain", TEST_ROOT "/fixtures/logs/late.log"); }
 
 TEST(replay) { TRY("replay", TEST_ROOT "/truth/recorded/poll-order.pickle.xz"); }
