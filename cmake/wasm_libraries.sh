@@ -1,27 +1,13 @@
 #!/bin/bash
 # wasm_libraries.sh FOLDER: puts jansson, libyaml, zlib and liblzma, for which Debian has no WebAssembly package, into
-# FOLDER/include and FOLDER/lib: built from Debian's source packages, which apt checks as it checks all others. What is
-# there already is not built again.
+# FOLDER/include and FOLDER/lib: built from Debian's source packages (tools/fetch.sh). What is there already is not built
+# again.
 set -eu
-toolchain=$PWD/$(dirname "$0")/wasm.cmake
-mkdir -p "$1/apt/lists/partial" "$1/apt/cache/archives/partial" "$1/include" "$1/lib"
+root=$(realpath "$(dirname "$0")/..")
+toolchain=$root/cmake/wasm.cmake
+mkdir -p "$1/include" "$1/lib"
 cd "$1"
 flags=$(sed -n 's/^set(CMAKE_C_FLAGS_INIT "\(.*\)")$/\1/p' "$toolchain")
-
-# The machine's own archives of Debian, asked for sources.
-apt=(apt-get -qq -o "Dir::Etc::SourceList=$PWD/apt/sources.list" -o Dir::Etc::SourceParts=/dev/null
-  -o "Dir::State::Lists=$PWD/apt/lists" -o "Dir::Cache=$PWD/apt/cache" -o APT::Sandbox::User=)
-
-list_sources() {
-  apt-get indextargets 'Created-By: Packages' 'Origin: Debian' \
-    --format 'deb-src $(REPO_URI) $(RELEASE) $(COMPONENT)' | awk '!seen[$0]++' >apt/sources.list
-  if [ ! -s apt/sources.list ]; then
-    echo "error: apt knows no archive of Debian, so the sources of jansson, libyaml, zlib and xz-utils cannot be found" >&2
-    echo "help: as root: apt-get update" >&2
-    exit 1
-  fi
-  "${apt[@]}" update && touch apt/listed
-}
 
 # library FILE PACKAGE BUILD HEADERS [OPTION...]: FILE is what the function BUILD makes with these options.
 library() {
@@ -29,11 +15,10 @@ library() {
   shift 4
   [ -e "lib/$file" ] && return
   echo "building $package for WebAssembly"
-  [ -e apt/listed ] || list_sources
-  rm -rf "$package" && mkdir "$package"
+  rm -rf "$package"
+  "$root/tools/fetch.sh" . "$package"
   (
-    cd "$package" && "${apt[@]}" source "$package" && cd ./*/ && "$build" "$@" && cp -r $headers ../../include &&
-      find . -name "$file" -exec cp {} ../../lib/ \;
+    cd "$package" && "$build" "$@" && cp -r $headers ../include && find . -name "$file" -exec cp {} ../lib/ \;
   ) >"$package.log" 2>&1 && return
   cat "$package.log" >&2
   exit 1

@@ -186,7 +186,7 @@ def settings(
 def dialects() -> List[str]:
     """The trainers for which `settings` writes options."""
     answer = _library.ask("settings", b"{}")
-    return [row["dialect"] for row in answer["dialects"]]
+    return [row["name"] for row in answer["dialects"]]
 
 
 def models() -> List[Model]:
