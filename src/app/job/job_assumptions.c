@@ -53,12 +53,12 @@ void job_note_packed_length(job_request *r) {
                    (long long)r->job.recipe.length);
 }
 
-void job_note_packed_rows(job_request *r) {
+void job_note_packed_rows(job_request *r, bool see_each_other) {
   plim_note_reword(&r->notes, "assumes.lengths",
-                   "samples are packed to rows of %lld tokens (micro batch x sequence length), "
-                   "which all see each other",
-                   (long long)(r->job.recipe.batch * r->job.recipe.length));
-  plim_note_reword(&r->notes, "assumes.mask", "an attention mask of ones");
+                   "samples are packed to rows of %lld tokens (micro batch x sequence length)%s",
+                   (long long)(r->job.recipe.batch * r->job.recipe.length),
+                   see_each_other ? ", which all see each other" : "");
+  if (see_each_other) plim_note_reword(&r->notes, "assumes.mask", "an attention mask of ones");
 }
 
 static void assume_text(const job_args *args, job_request *r) {

@@ -374,8 +374,8 @@ bool job_kernels_run(const job_args *args, const plim_job *job);
 void job_note_kernels(const job_args *args, job_request *r);
 // Says that samples are packed, instead of that each has the full length.
 void job_note_packed_length(job_request *r);
-// Says that they are packed to rows as long as the whole micro batch, without a mask between them.
-void job_note_packed_rows(job_request *r);
+// Says that they are packed to rows as long as the whole micro batch; with or without a mask between them.
+void job_note_packed_rows(job_request *r, bool see_each_other);
 // States the length that a plan chose, where it is not the run's own.
 void job_note_planned_length(job_request *r, int64_t length);
 

@@ -138,10 +138,19 @@ bool project_job_packs(const project_job *p) {
   return p->run.packing.origin >= PLIM_DEFAULTED && strcmp(p->run.packing.text, "on") == 0;
 }
 
+// LLaMA-Factory v1's dynamic_batching (_get_dynamic_micro_batch_sizes of plugins/trainer_plugins/batching.py).
+static bool fills_batches(const project_job *p) {
+  const plim_setting *s = project_job_setting(p, "batching_strategy", "batching_strategy");
+  return p->project.dialect == PLIM_DIALECT_LLAMA_FACTORY_V1 && s &&
+         s->value.kind == PLIM_VALUE_TEXT && strcmp(s->value.text, "dynamic_batching") == 0;
+}
+
 void project_job_drop_lengths(project_job *p, job_args *args) {
   const char *why = project_job_packs(p) ? "samples are packed"
                     : is_on(p, "pad_to_sequence_len") || is_on(p, "pad_to_max_length")
                         ? "every batch is padded to the full length"
+                    : fills_batches(p)
+                        ? "every batch is filled up to micro_batch_size x cutoff_len tokens"
                         : NULL;
   if (args->lengths && !why && is_on(p, "group_by_length"))
     plim_note_add(&p->notes, "unmodelled.group_by_length", "sequence",
@@ -152,9 +161,25 @@ void project_job_drop_lengths(project_job *p, job_args *args) {
   plim_note_add(&p->notes, "unused.lengths", "sequence", "--lengths changes nothing: %s", why);
 }
 
+// The whole micro batch is one row: LLaMA-Factory v1 (_pack_padding_free_samples of plugins/trainer_plugins/batching.py), and
+// Axolotl with kernels that separate samples (multipack_real_batches of core/builders/causal.py, attn_supports_packing of
+// utils/schemas/config.py).
+static bool packs_to_one_row(const project_job *p) {
+  const plim_setting *s = project_job_setting(p, "multipack_real_batches", "");
+  const char *attention = p->run.attention.text;
+  if (p->project.dialect != PLIM_DIALECT_AXOLOTL)
+    return p->project.dialect == PLIM_DIALECT_LLAMA_FACTORY_V1;
+  if (s && s->value.kind == PLIM_VALUE_BOOL) return !s->value.flag;
+  return strcmp(p->run.mask.text, "packed") == 0 && strcmp(attention, "sdpa") != 0 &&
+         strcmp(attention, "eager") != 0;
+}
+
 void project_job_note_batches(const project_job *p, job_request *r) {
-  if (project_job_packs(p) && project_job_diffuses(p)) job_note_packed_rows(r);
-  else if (project_job_packs(p)) job_note_packed_length(r);
+  if (!project_job_packs(p)) return;
+  bool see_each_other = project_job_diffuses(p);
+  if (see_each_other || (packs_to_one_row(p) && r->job.recipe.batch > 1))
+    job_note_packed_rows(r, see_each_other);
+  else job_note_packed_length(r);
 }
 
 // A peak in the optimizer's step has temporaries, too, so its states are then left out.
