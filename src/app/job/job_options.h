@@ -36,6 +36,7 @@ typedef struct {
   bool in_backward;      // optimizer_in_bwd
   bool holds_logits;     // DPO of TRL before 1.15
   bool centres_rewards;  // RewardConfig's center_rewards_coefficient
+  bool passes_reference; // plim_recipe
   bool skips_divergence; // KTOConfig's loss_type apo_zero_unpaired
   bool dora, checkpoint, reentrant, no_clip, noise, delete_outputs, liger, no_reshard, bucket_views;
   bool through_accelerate;    // accelerate shards the model (with Trainer it always does)

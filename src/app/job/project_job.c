@@ -700,6 +700,7 @@ static void fill_method(project_job *p, job_args *a) {
   if (found.is_precomputed && plim_method_has_reference(found.method) &&
       !job_is_typed(a, &a->reference))
     a->reference = 1 + (int)PLIM_REFERENCE_PRECOMPUTED;
+  project_job_fill_reference(p, a, found.method);
   if (!job_is_typed(a, &a->loss)) a->loss = PLIM_LOSS_FULL;
   if (!job_is_typed(a, &a->loss_chunk)) a->loss_chunk = PLIM_UNKNOWN;
   a->centres_rewards = found.centres_rewards;

@@ -140,6 +140,10 @@ bool project_job_rotates(const project_job *p);
 // The files freeze parameters by name, and args say which; without it there is a note.
 bool project_job_knows_trained(const project_job *p, const job_args *args);
 
+// Part of project_job_fill, after adapters: whether the script passes a reference model also beside adapters
+// (project_job_reference.c).
+void project_job_fill_reference(project_job *p, job_args *args, plim_method method);
+
 // Part of project_job_fill: settings that newer releases lack bound the versions in args->pins
 // (project_job_releases.c).
 void project_job_narrow_releases(project_job *p, job_args *args);

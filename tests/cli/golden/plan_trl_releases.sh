@@ -83,3 +83,31 @@ for release in 14 15; do
   echo "5.$release: $($PLIMSOLL check run.yaml --gpu 24GiB | grep -c 'removed in transformers 5.15: warmup_ratio')"
 done
 )
+(
+# Names that trl no longer has; not where the script has another way for newer versions.
+part imports
+cat > train.py <<'P'
+from transformers import AutoModelForCausalLM, AutoTokenizer
+from trl import SFTConfig, SFTTrainer, setup_chat_format
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-0.5B")
+model, tokenizer = setup_chat_format(model, AutoTokenizer.from_pretrained("Qwen/Qwen2.5-0.5B"))
+args = SFTConfig(output_dir="out", per_device_train_batch_size=4)
+SFTTrainer(model=model, args=args, train_dataset=data).train()
+P
+$PLIMSOLL plan train.py --gpu 24GiB | sed -n '/^assumes/,/version that has it/p'
+sed 's/, setup_chat_format$//; 1i try:\n    from trl import setup_chat_format\nexcept ImportError:\n    pass' train.py > tries.py
+$PLIMSOLL plan tries.py --gpu 24GiB | grep -c 'fails since'
+)
+(
+# Scripts that pass a reference model also beside adapters: alignment-handbook's dpo.py, TRL's kto.py before 1.8.
+part reference
+printf '%s\nuse_peft: true\nlora_r: 16\n' "$dpo" > run.yaml
+sed 's/beta: 0.1/desirable_weight: 1.0/; s/batch_size: 1/batch_size: 2/; /dataset_mixture/,/seed/d' run.yaml > kto.yaml
+for release in 0.25 0.28; do $PLIMSOLL plan run.yaml --gpu 24GiB --versions trl=$release | grep -A2 -E '^note: .* passes a reference|^plimsoll'; done
+printf '%s\nforce_use_ref_model: true\n' "$(cat run.yaml)" > forced.yaml
+$PLIMSOLL check forced.yaml --gpu 24GiB | grep -c 'refuses, so the run'
+for release in 1.7 1.8; do $PLIMSOLL plan kto.yaml --gpu 24GiB --versions trl=$release 2>&1 | grep -E "^error|^plimsoll"; done
+printf '%s\n' "$dpo" > run.yaml
+$PLIMSOLL plan run.yaml --gpu 24GiB --versions trl=0.25 --allow lora_rank | grep -A1 'note: lora_rank will not'
+$PLIMSOLL plan run.yaml --gpu 24GiB --allow lora_rank --fix lora_rank=16 | grep '^plimsoll'
+)
