@@ -292,7 +292,7 @@ static void report_fits(check *c) {
   print_card(c, card, sizeof card);
   if (errs_low)
     snprintf(more, sizeof more, " if what is not modelled (see the notes) needs at most %s",
-             units_bytes(e->budget_bytes - e->device_bytes).text);
+             units_bytes(estimate_spare_bytes(e)).text);
   check_add(c, "fit", *c->unread || errs_low ? CHECK_NOTE : CHECK_OK, "%s%s: %s of %s%s",
             *c->unread ? "would fit with the values assumed below" : "fits", more,
             units_bytes(e->device_bytes).text, units_bytes(e->budget_bytes).text, card);

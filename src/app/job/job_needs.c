@@ -34,6 +34,12 @@ uint64_t estimate_needed_bytes(const plim_estimate *e) {
   return plim_fails_loading(e) ? loading_bytes(e) : estimate_shown(e).device_bytes;
 }
 
+uint64_t estimate_spare_bytes(const plim_estimate *e) {
+  uint64_t loading = e->p.loading_in_use_bytes + e->context_bytes;
+  uint64_t most = loading > e->device_bytes ? loading : e->device_bytes;
+  return e->budget_bytes > most ? e->budget_bytes - most : 0;
+}
+
 // Whether a part of what loading reserves is only cached, so that a smaller card may do.
 #define CACHED 1.02
 static bool may_do_with_less(const plim_estimate *e) {

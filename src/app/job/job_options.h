@@ -33,11 +33,12 @@ typedef struct {
   // Indices into the choices.
   int strategy, reduce_dtype, dtype, amp, lora_dtype, attention, mask, loop, load, loss, weights,
       offload, offload_with, link, pooling, prepare, head, method, reference, lora_bias, trained_by;
-  bool in_backward;      // optimizer_in_bwd
-  bool holds_logits;     // DPO of TRL before 1.15
-  bool centres_rewards;  // RewardConfig's center_rewards_coefficient
-  bool passes_reference; // plim_recipe
-  bool skips_divergence; // KTOConfig's loss_type apo_zero_unpaired
+  bool in_backward;          // optimizer_in_bwd
+  bool holds_logits;         // DPO of TRL before 1.15
+  bool centres_rewards;      // RewardConfig's center_rewards_coefficient
+  bool passes_reference;     // plim_recipe
+  bool keeps_host_optimizer; // plim_plan_request
+  bool skips_divergence;     // KTOConfig's loss_type apo_zero_unpaired
   bool dora, checkpoint, reentrant, no_clip, noise, delete_outputs, liger, no_reshard, bucket_views;
   bool through_accelerate;    // accelerate shards the model (with Trainer it always does)
   bool wraps_layers;          // activation checkpointing is FSDP's, around each layer

@@ -903,6 +903,7 @@ static plim_err fill(project_job *p, job_args *a, plim_error *error) {
   fill_method(p, a);
   project_job_contrast(p, a);
   fill_strategy(p, a);
+  project_job_fill_host_optimizer(p, a);
   project_job_fill_in_backward(p, a);
   fill_types(p, a);
   project_job_fill_trained(p, a);

@@ -144,6 +144,8 @@ bool project_job_knows_trained(const project_job *p, const job_args *args);
 // (project_job_reference.c).
 void project_job_fill_reference(project_job *p, job_args *args, plim_method method);
 
+// Part of project_job_fill, after the offload: whether another optimizer trains on the host (project_job_engine.c).
+void project_job_fill_host_optimizer(project_job *p, job_args *args);
 // Part of project_job_fill: settings that newer releases lack bound the versions in args->pins
 // (project_job_releases.c).
 void project_job_narrow_releases(project_job *p, job_args *args);

@@ -29,9 +29,10 @@ static void print_subject(const estimate_result *r) {
 static void print_fit(const plim_estimate *e, const char *card, bool errs_low) {
   char text[384], spare[128] = "", tight[96] = "";
   if (e->budget_bytes > e->device_bytes)
-    snprintf(spare, sizeof spare, ", %s to spare%s",
-             units_bytes(e->budget_bytes - e->device_bytes).text,
-             errs_low ? " for what is not modelled (see the notes)" : "");
+    snprintf(
+        spare, sizeof spare, ", %s to spare%s",
+        units_bytes(errs_low ? estimate_spare_bytes(e) : e->budget_bytes - e->device_bytes).text,
+        errs_low ? " for what is not modelled (see the notes)" : "");
   if (e->budget_bytes <
       e->device_bytes) // only with --limit, which PyTorch compares before rounding
     snprintf(spare, sizeof spare,

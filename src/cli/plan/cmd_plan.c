@@ -292,6 +292,7 @@ static plim_err plan_card(const plan_args *args, const project_job *files, const
                                  .packs_samples = files && project_job_packs(files),
                                  .turns_on_reentrant = args->job.turns_on_reentrant,
                                  .on_is_reentrant = args->job.on_is_reentrant,
+                                 .keeps_host_optimizer = args->job.keeps_host_optimizer,
                                  .positives = args->positives,
                                  .negatives = args->negatives};
   if (c->request.target.limit_bytes == PLIM_UNKNOWN) {

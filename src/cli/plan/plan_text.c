@@ -164,10 +164,10 @@ static void print_nothing_fits(const plan_for_card *c) {
 // "FITS", or what the memory must suffice for besides.
 static const char *fits_text(const plan_for_card *c, const plim_estimate *e, char *text,
                              size_t size) {
-  uint64_t budget = e->budget_bytes;
-  if (!c->asked.errs_low || budget == PLIM_UNKNOWN || budget < e->device_bytes) return "FITS";
+  if (!c->asked.errs_low || e->budget_bytes == PLIM_UNKNOWN || e->budget_bytes < e->device_bytes)
+    return "FITS";
   snprintf(text, size, "FITS if what is not modelled (see the notes) needs at most %s",
-           units_bytes(budget - e->device_bytes).text);
+           units_bytes(estimate_spare_bytes(e)).text);
   return text;
 }
 

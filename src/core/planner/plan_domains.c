@@ -459,10 +459,14 @@ static bool has_own_package(int64_t optimizer) {
 
 // Offloaded optimizer state is updated on the host: bitsandbytes' optimizers have no CPU step, and DeepSpeed refuses
 // them, as it does those of other packages.
-static bool has_no_step_there(const plim_choice *choice) {
+static bool has_no_step_there(const plim_plan_request *r, const plim_choice *choice) {
   int64_t offload = choice->at[PLIM_KNOB_OFFLOAD], optimizer = choice->at[PLIM_KNOB_OPTIMIZER];
   bool has_state = offload == PLIM_OFFLOAD_OPTIMIZER || offload == PLIM_OFFLOAD_PARAMETERS;
-  return has_state && (is_paged(optimizer) || rounds(optimizer) || has_own_package(optimizer));
+  bool is_replaced =
+      choice->at[PLIM_KNOB_STRATEGY] >= PLIM_SHARD_ZERO1 && !r->keeps_host_optimizer &&
+      !plim_optimizer_is_in_deepspeed(plim_optimizer_named(plim_optimizer_name((size_t)optimizer)));
+  return has_state &&
+         (is_paged(optimizer) || rounds(optimizer) || has_own_package(optimizer) || is_replaced);
 }
 
 const plim_refused_pair *plim_plan_refused(const plim_plan_request *r, const plim_choice *choice) {
@@ -483,7 +487,7 @@ bool plim_choice_is_sound(const plim_plan_request *r, const plim_choice *choice)
   // Losses of preferences are never Liger's: with them it only replaces modules.
   bool has_two_losses = choice->at[PLIM_KNOB_CHUNKED_LOSS] && choice->at[PLIM_KNOB_LIGER] &&
                         r->job.recipe.method == PLIM_METHOD_TEXTS;
-  return !has_two_losses && !is_sent_twice(r, choice) && !has_no_step_there(choice) &&
+  return !has_two_losses && !is_sent_twice(r, choice) && !has_no_step_there(r, choice) &&
          !plim_plan_refused(r, choice) && !shares_twice(r, choice) &&
          plim_precision_is_sound(r, choice);
 }

@@ -41,3 +41,11 @@ sed 's/dynamic_padding_free/dynamic_batching/' run.yaml > filled.yaml
 printf '100\n200\n' > lengths.txt
 $PLIMSOLL plan filled.yaml --gpu 24GiB --world 2 --fix strategy=fsdp2 --lengths lengths.txt 2>&1 | grep -A2 'note: --lengths'
 )
+# What is not modelled has to find room while the whole model is loaded, too.
+(
+part room
+printf '%s\npeft_config:\n  name: lora\n  r: 16\n' "$base" | sed 's/0.5B/7B/; s/2048/512/' > run.yaml
+printf 'pairs:\n  path: some/pairs\n  converter: pair\n' > data.yaml
+$PLIMSOLL plan run.yaml --gpu 24GiB --world 8 | sed -n '/^now/,/^  *of/p; /reserves more/p'
+$PLIMSOLL check run.yaml --gpu 24GiB --world 8 | grep -A1 'not modelled (see'
+)
