@@ -157,8 +157,10 @@ static void print_assumed(const check *c, size_t unknown, char *text, size_t siz
 }
 
 // The notes say why it needs less.
-static bool errs_high(const check *c) {
-  return plim_notes_err_high(&c->files.notes) || plim_notes_err_high(&c->request.notes);
+static bool may_fit_so(const check *c) {
+  uint64_t files = plim_notes_saved(&c->files.notes), rest = plim_notes_saved(&c->request.notes);
+  bool is_open = files == PLIM_UNKNOWN || rest == PLIM_UNKNOWN;
+  return estimate_may_fit(&c->estimate, is_open ? PLIM_UNKNOWN : files + rest);
 }
 
 static void explain_failure(const plim_estimate *e, check_finding *f) {
@@ -228,7 +230,7 @@ static void report_too_large(check *c) {
     report_would_not_fit(c, unknown, needs);
     return;
   }
-  bool may_fit = errs_high(c);
+  bool may_fit = may_fit_so(c);
   const char *less = may_fit ? ", but the run needs less than predicted (see the notes)" : "";
   check_finding *f = check_add(
       c, "fit", may_fit ? CHECK_WARNING : CHECK_FAILS, "does not fit%s: needs %s, %s available%s",
@@ -263,7 +265,7 @@ static bool fits_now(check *c) {
 static void report_crowded(check *c) {
   uint64_t need = c->estimate.device_bytes;
   check_finding *f =
-      check_add(c, "fit", is_sure(c) && !errs_high(c) ? CHECK_FAILS : CHECK_WARNING,
+      check_add(c, "fit", is_sure(c) && !may_fit_so(c) ? CHECK_FAILS : CHECK_WARNING,
                 "not enough free memory now: needs %s, %s of %s free", units_bytes(need).text,
                 units_bytes(free_now(c)).text, units_bytes(c->cards[0].total_bytes).text);
   snprintf(c->fit, sizeof c->fit, "needs %s, only %s free now", units_bytes(need).text,

@@ -263,7 +263,7 @@ static void fill_axolotl_load(const project_job *p, job_args *a) {
 static void help_with_tables(const project_job *p, job_args *a) {
   bool is_4_bit = a->weights == PLIM_WEIGHTS_NF4 || a->weights == PLIM_WEIGHTS_NF4_DOUBLE;
   bool is_converted = p->project.dialect == PLIM_DIALECT_AXOLOTL && is_4_bit && !a->leaves_tables &&
-                      a->strategy != PLIM_SHARD_FSDP2;
+                      a->strategy != PLIM_SHARD_FSDP2 && !a->quantises_experts;
   if (is_converted && !a->load_help)
     a->load_help = "With embeddings_skip_upcast: true, Axolotl leaves embeddings and head in 16 "
                    "bits, so loading needs less memory; it changes nothing that is learned";
@@ -525,7 +525,29 @@ static void note_hybrid_masks(const project_job *p, const plim_job *job, plim_no
                 "gemma4_hybrid_attn_impl: false and attn_implementation: sdpa");
 }
 
+// monkeypatch/moe_quant.py: stacked experts are quantised one by one while they are loaded, to the bits of the other weights.
+// Computing copies of them for a moment, of one layer at least, so they save less than their size.
+static void note_quantised_experts(const project_job *p, const plim_job *job, plim_notes *notes) {
+  const plim_setting *s = project_job_setting(p, "quantize_moe_experts", "quantize_moe_experts");
+  uint64_t experts = plim_config_expert_parameters(&job->model);
+  bool is_plain = job->weights == PLIM_WEIGHTS_PLAIN;
+  if (p->project.dialect != PLIM_DIALECT_AXOLOTL || !is_flag(s, true) || is_plain || !experts)
+    return;
+  uint64_t now = experts * (job->dtype == PLIM_FP32 ? 4 : 2);
+  uint64_t then = job->weights == PLIM_WEIGHTS_INT8 ? experts : experts / 2;
+  plim_note_add(
+      notes, "unmodelled.experts", "quantisation",
+      "quantize_moe_experts is not modelled: the %.1f billion parameters of the experts are "
+      "predicted in %d bits; quantised, they take up to %s less",
+      (double)experts / 1e9, job->dtype == PLIM_FP32 ? 32 : 16, units_bytes(now - then).text);
+  plim_note_errs_high_by(notes, now - then);
+  for (size_t i = 0; i < p->project.files.len; i++)
+    if (plim_project_setting(p->project.files.at[i], "quantize_moe_experts") == s)
+      plim_note_at(notes, p->project.files.at[i]->path, s->line);
+}
+
 void project_job_note_patches(const project_job *p, const plim_job *job, plim_notes *notes) {
+  note_quantised_experts(p, job, notes);
   note_old_names(p, job, notes);
   note_split_kernels(p, job, notes);
   note_hybrid_masks(p, job, notes);

@@ -12,7 +12,8 @@ enum { PLAN_MAX_CARDS = 16 };
 typedef struct {
   job_request request;
   plim_plan_request asked;
-  bool errs_high;             // the run needs less memory than predicted, and it may be much less
+  bool errs_high;             // the run needs less memory than predicted
+  uint64_t saved_bytes;       // by this much at most (plim_notes_saved)
   plim_known_estimates known; // what `plan` has run, for `writable`
   plim_plan plan;
   plim_plan writable;       // if the plan has manual steps: the best plan without any; else empty

@@ -67,7 +67,7 @@ static void print_misfit(const estimate_result *r) {
   available_text(r, available, sizeof available);
   if (needed > e->budget_bytes && !estimate_is_endless(e))
     snprintf(short_by, sizeof short_by, " (%s short)", units_bytes(needed - e->budget_bytes).text);
-  bool errs_high = plim_notes_err_high(&r->request.notes);
+  bool errs_high = estimate_may_fit(e, plim_notes_saved(&r->request.notes));
   snprintf(text, sizeof text, "%sneeds %s; %s%s%s", errs_high ? "as predicted: " : "", needs,
            available, short_by,
            errs_high ? "; but the run needs less than predicted (see the notes), so it may fit"

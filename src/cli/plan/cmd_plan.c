@@ -271,6 +271,11 @@ static plim_err help_with_loading(plan_for_card *c, plim_error *error) {
   return err;
 }
 
+static uint64_t saved_by(const plim_notes *notes, const plim_notes *more) {
+  uint64_t saved = plim_notes_saved(notes), rest = more ? plim_notes_saved(more) : 0;
+  return saved == PLIM_UNKNOWN || rest == PLIM_UNKNOWN ? PLIM_UNKNOWN : saved + rest;
+}
+
 static plim_err plan_card(const plan_args *args, const project_job *files, const char *gpu,
                           plan_for_card *c, const char **source, plim_error *error) {
   job_args job = args->job;
@@ -316,6 +321,7 @@ static plim_err plan_card(const plan_args *args, const project_job *files, const
       plim_notes_err_low(&c->request.notes) || (files && plim_notes_err_low(&files->notes));
   c->errs_high =
       plim_notes_err_high(&c->request.notes) || (files && plim_notes_err_high(&files->notes));
+  c->saved_bytes = saved_by(&c->request.notes, files ? &files->notes : NULL);
   plim_plan_request first = c->asked;
   first.known = &c->known;
   if (!err) err = plim_plan_make(&first, &c->plan, error);

@@ -140,6 +140,7 @@ static void print_nothing_fits(const plan_for_card *c) {
                                                 : "without changing what the model learns";
   const plim_estimate *e = &p->smallest.e;
   plim_job job = plim_choice_job(&c->asked, &p->smallest.choice);
+  bool may_fit = estimate_may_fit(e, c->saved_bytes);
   char needs[160];
   estimate_needs(e, needs, sizeof needs);
   plan_why_tight(c, e, tight, sizeof tight);
@@ -149,10 +150,9 @@ static void print_nothing_fits(const plan_for_card *c) {
     estimate_needs(&p->least.e, needs, sizeof needs);
   }
   snprintf(line, sizeof line, "%s%s %s: the smallest of %zu candidates needs %s%s%s%s%s",
-           p->is_tight ? "NO SAFE PLAN" : "NOTHING FITS", c->errs_high ? " as predicted," : "", how,
+           p->is_tight ? "NO SAFE PLAN" : "NOTHING FITS", may_fit ? " as predicted," : "", how,
            p->tried, needs, without, *tight ? "; " : "", tight,
-           c->errs_high ? "; but the run needs less than predicted (see the notes), so it may fit"
-                        : "");
+           may_fit ? "; but the run needs less than predicted (see the notes), so it may fit" : "");
   sentence(line);
   estimate_loading(e, &job, c->request.load_help, loading, sizeof loading);
   if (!*loading) return;
@@ -223,7 +223,9 @@ static void print_verdict(const plan_for_card *c) {
   bool is_sure = now->has_verdict && !*tight;
   if (now->has_verdict && !now->fits)
     snprintf(line, sizeof line, "%sneeds %s: DOES NOT FIT%s", start, needs,
-             c->errs_high ? " as predicted, but the run needs less (see the notes)" : "");
+             estimate_may_fit(now, c->saved_bytes)
+                 ? " as predicted, but the run needs less (see the notes)"
+                 : "");
   else
     snprintf(line, sizeof line, "%s%s%s%s, %s per step%s%s", start,
              units_bytes(now->device_bytes).text, is_sure ? ": " : "",

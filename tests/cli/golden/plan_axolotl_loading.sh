@@ -36,6 +36,16 @@ printf 'quantize_moe_experts: true\n' >> run.yaml
 $PLIMSOLL plan run.yaml --gpu 80GiB 2>&1 | grep -A3 -E '^note: bitsandbytes|^now|quantize_moe'
 )
 (
+# Quantised experts do not fit either where even they are larger than the GPU.
+part experts-too-large
+printf 'base_model: Qwen/Qwen1.5-MoE-A2.7B\n%s\nadapter: qlora\nload_in_4bit: true\nquantize_moe_experts: true\nlora_target_modules: [q_proj, k_proj, v_proj, o_proj]\n' "$base" > run.yaml
+for gpu in 6 16; do
+  $PLIMSOLL plan run.yaml --gpu ${gpu}GiB 2>&1 | sed -n '/^now/,/^NO/p'
+  $PLIMSOLL check run.yaml --gpu ${gpu}GiB 2>&1 | grep -A1 'needs .* available'
+done
+$PLIMSOLL plan run.yaml --gpu 16GiB 2>&1 | grep -c embeddings_skip_upcast
+)
+(
 # Predicted plain, quantised experts need too much while they are loaded: that is no reason to stop sharing them.
 part experts-shared
 printf 'base_model: Qwen/Qwen1.5-MoE-A2.7B\n%s\nadapter: qlora\nload_in_4bit: true\nquantize_moe_experts: true\nlora_target_modules: [q_proj, k_proj, v_proj, o_proj]\nfsdp_config:\n  fsdp_version: 2\n' "$base" > run.yaml
