@@ -101,8 +101,10 @@ static plim_weights_kind stored_weights(const job_args *args, const plim_model_s
 }
 
 // transformers cannot train mxfp4: Trainer refuses it, and Mxfp4Config(dequantize=True) is what its documentation uses.
-static bool is_dequantised(const plim_model_source *s) {
-  return strcmp(s->quantization, "mxfp4") == 0;
+// LLaMA-Factory does that for fp8, too (model_utils/quantization.py).
+static bool is_dequantised(const job_args *args, const plim_model_source *s) {
+  return strcmp(s->quantization, "mxfp4") == 0 ||
+         (args->is_factory && strcmp(s->quantization, "fp8") == 0);
 }
 
 // How much less memory the weights of linear layers need than was predicted; their scales add a few percent.
@@ -138,11 +140,13 @@ static const char *needs_of(const job_args *args, const job_request *r) {
 static void understand_stored_weights(const job_args *args, job_request *r) {
   char bits[96];
   r->job.weights = stored_weights(args, &r->source);
-  if (is_dequantised(&r->source))
+  if (is_dequantised(args, &r->source))
     plim_note_add(&r->notes, "assumed.checkpoint_quantization", "quantisation",
                   "the checkpoint has %s weights, which transformers converts to %s for training "
-                  "(Mxfp4Config(dequantize=True))",
-                  r->source.quantization, dtype_name(r->job.dtype));
+                  "(%s(dequantize=True))",
+                  r->source.quantization, dtype_name(r->job.dtype),
+                  strcmp(r->source.quantization, "fp8") == 0 ? "FineGrainedFP8Config"
+                                                             : "Mxfp4Config");
   else if (r->job.weights != PLIM_WEIGHTS_PLAIN)
     plim_note_add(&r->notes, "assumed.checkpoint_quantization", "quantisation",
                   "the checkpoint is quantised: predicted with %s weights",
@@ -180,11 +184,33 @@ static void mention_experts(const job_args *args, job_request *r) {
                 (double)experts / 1e9, then);
 }
 
-// A quantised checkpoint stays quantised, whatever the other settings are.
+// Whether the files' own quantisation has no effect on a checkpoint that is quantised already: transformers takes the
+// checkpoint's where both are of one class (quantizers/auto.py, merge_quantization_configs); LLaMA-Factory passes none
+// (model_utils/quantization.py), nor does Axolotl for these (_set_quantization_config of loaders/model.py).
+static bool leaves_stored(const job_args *args, const plim_model_source *s) {
+  static const char *const of_axolotl[] = {"gptq", "awq"};
+  bool is_left = args->is_factory || strcmp(s->quantization, "bitsandbytes") == 0;
+  for (size_t i = 0; args->is_axolotl && i < sizeof of_axolotl / sizeof *of_axolotl; i++)
+    is_left |= strcmp(s->quantization, of_axolotl[i]) == 0;
+  return is_left;
+}
+
+// Otherwise transformers refuses it.
+static void note_second_quantisation(job_request *r) {
+  plim_note_add(&r->notes, "stops.checkpoint_quantization", NULL,
+                "the checkpoint has %s weights, and transformers refuses to quantise them again "
+                "(ValueError), so the run will not start; use a checkpoint with 16-bit weights, or "
+                "leave the quantisation out",
+                r->source.quantization);
+}
+
+// A quantised checkpoint stays quantised, whatever the other settings are. What the user types is for another checkpoint.
 static void understand_weights(const job_args *args, job_request *r) {
   r->job.weights = (plim_weights_kind)args->weights;
-  bool is_given = args->weights || job_is_typed(args, &args->weights);
-  if (*r->source.quantization && !is_given) understand_stored_weights(args, r);
+  bool is_typed = job_is_typed(args, &args->weights);
+  if (!*r->source.quantization || is_typed || args->is_torchtune) return;
+  if (!args->weights || leaves_stored(args, &r->source)) understand_stored_weights(args, r);
+  else note_second_quantisation(r);
 }
 
 static plim_err understand_model(const job_args *args, job_request *r, plim_error *error) {
