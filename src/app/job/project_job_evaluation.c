@@ -73,15 +73,23 @@ static bool is_evaluated(plim_dialect dialect) {
          (dialect != PLIM_DIALECTS && plim_dialect_table[dialect].has_trainer);
 }
 
+// get_batch_loss_metrics of LLaMA-Factory's train/dpo/trainer.py: the policy's logits are there in float32 while the reference
+// runs, whose own need as much as those of one model. TRL's DPO keeps the policy's, too, but no log-probabilities of the whole
+// vocabulary (trainer/dpo_trainer.py of 1.9, _compute_loss), which is the same sum.
+static bool keeps_policy(const plim_recipe *r) {
+  return r->method == PLIM_METHOD_DPO_FACTORY && r->reference != PLIM_REFERENCE_PRECOMPUTED;
+}
+
 // The bytes of the logits of one sample: in the type of the computation; in float32, to which ForCausalLMLoss copies them
 // (transformers' loss/loss_utils.py) unless they are; and cross entropy's log_softmax, also in float32. Heads that classify
 // have few. A simulated run of a small Llama without gradients has 10.3 bytes per logit in bf16 and 8.4 in float32.
 static uint64_t logits_bytes(const plim_job *job, int64_t length) {
   bool is_short = job->recipe.autocast != PLIM_BOOL || job->dtype != PLIM_FP32;
   bool has_vocabulary = job->model.head == PLIM_HEAD_CAUSAL || job->model.head == PLIM_HEAD_MASKED;
+  uint64_t kept = keeps_policy(&job->recipe) ? 4 : 0;
   if (!has_vocabulary) return 0;
-  return (uint64_t)length * (uint64_t)job->model.vocabulary * (is_short ? 2 + 4 + 4 : 4 + 4) *
-         (uint64_t)plim_texts_per_sample(&job->recipe);
+  return (uint64_t)length * (uint64_t)job->model.vocabulary *
+         ((is_short ? 2 + 4 + 4 : 4 + 4) + kept) * (uint64_t)plim_texts_per_sample(&job->recipe);
 }
 
 // Axolotl has no fused loss but Liger's and Cut Cross Entropy.

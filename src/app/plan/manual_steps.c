@@ -8,6 +8,7 @@
 #include "family.h"
 #include "plan_launch.h"
 #include "project_refusals.h"
+#include "units.h"
 
 enum { LINES_BYTES = 1024 };
 
@@ -490,6 +491,28 @@ static plim_err add_all_stops(const maker *m) {
   return err;
 }
 
+// ---- evaluation -------------------------------------------------------------------------------------
+
+// Evaluation with the planned settings, where it needs more than the GPU has.
+static plim_err add_evaluation(const maker *m) {
+  const plim_estimate *e = &m->c->plan.rungs.at[0].e;
+  plim_job job = plim_choice_job(&m->c->asked, planned(m));
+  if (!m->r->files) return PLIM_OK;
+  job_evaluation v = project_job_evaluation(m->r->files, &job);
+  bool is_told = job_evaluation_matters(&v, &job) && v.logits_bytes && e->has_verdict;
+  if (!is_told || job_evaluation_bytes(&v, e) <= e->budget_bytes) return PLIM_OK;
+  int64_t most = job_evaluation_largest(&v, e);
+  char place[160] = "", what[96];
+  if (v.line) snprintf(place, sizeof place, "%.120s:%d: ", v.file, v.line);
+  if (most) snprintf(what, sizeof what, "set %s to %lld or less", v.key, (long long)most);
+  else snprintf(what, sizeof what, "turn evaluation off, or shorten its samples");
+  return manual_step_add(m->out, "setting", PLIM_KNOBS, NULL, m->error,
+                         "%s%s: with the planned settings, evaluation (a batch of %lld x %lld "
+                         "tokens) needs at least %s, more than the GPU has",
+                         place, what, (long long)v.batch, (long long)v.length,
+                         units_bytes(job_evaluation_bytes(&v, e)).text);
+}
+
 // ---- versions ---------------------------------------------------------------------------------------
 
 static bool has_accelerate_file(const plim_project *p) {
@@ -527,6 +550,7 @@ plim_err manual_steps_of(const plan_result *r, const plan_for_card *c, size_t ru
   if (!err) err = add_settings(&m);
   if (!err) err = add_kernels(&m);
   if (!err) err = add_all_stops(&m);
+  if (!err) err = add_evaluation(&m);
   if (!err) err = add_version(&m);
   if (!err) err = plan_launch_steps(r, &from_rung, edits, out, error);
   if (err) manual_steps_clear(out);
