@@ -85,7 +85,8 @@ static void assume_text(const job_args *args, job_request *r) {
                                       : "",
                   left_out,
                   reaches && !is_alone ? "gradients and optimizer states of that part, " : "");
-  if (!args->freezes_towers || r->job.lora.rank || r->job.trained.names) return;
+  bool are_frozen = args->freezes_towers && !c->outer->factory_adapts_towers;
+  if (!are_frozen || r->job.lora.rank || r->job.trained.names) return;
   plim_note_add(&r->notes, "unmodelled.towers", NULL,
                 "the part of the model that reads %s is frozen, and predicted as if it were "
                 "trained, which needs more memory than the run",
