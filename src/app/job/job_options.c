@@ -498,6 +498,19 @@ static plim_saving offloading_of(const job_args *args) {
   return is_open ? args->offloading : (plim_saving)(PLIM_SAVED_ON_HOST + args->offload_with);
 }
 
+// Whether the trainer has kernels of Liger for the model at all: transformers' integrations and Axolotl take the library's list,
+// LLaMA-Factory has its own.
+bool job_knows_liger(const job_args *args, const plim_config *c) {
+  const plim_family *f = plim_config_whole(c);
+  return (f->has_liger || f->has_other_liger) && !(args->is_factory && f->factory_lacks_liger);
+}
+
+// The loss that use_liger_kernel turns on, where it does.
+static plim_loss_kind own_loss(const job_args *args, const job_request *r) {
+  bool is_idle = args->loss_is_ligers && !job_knows_liger(args, &r->job.model);
+  return is_idle ? PLIM_LOSS_FULL : (plim_loss_kind)args->loss;
+}
+
 static plim_err understand_recipe(const job_args *args, job_request *r, plim_error *error) {
   plim_recipe *recipe = &r->job.recipe;
   *recipe =
@@ -511,9 +524,10 @@ static plim_err understand_recipe(const job_args *args, job_request *r, plim_err
                     .wraps_layers = args->wraps_layers || is_of_tune(args),
                     .scores_again = args->scores_again && args->loss == PLIM_LOSS_FULL,
                     .target_length = (int64_t)args->target_seq,
-                    .loss = (plim_loss_kind)args->loss,
+                    .loss = own_loss(args, r),
                     .loss_chunk = (int64_t)chunk_of(args),
-                    .uses_liger = args->liger,
+                    .uses_liger = args->liger && plim_config_has_liger(&r->job.model) &&
+                                  job_knows_liger(args, &r->job.model),
                     .offloading = offloading_of(args),
                     .checkpoint_beside = args->checkpoint_beside,
                     .wraps_beside = args->wraps_beside,

@@ -36,6 +36,7 @@ typedef struct {
   bool in_backward;          // optimizer_in_bwd
   bool holds_logits;         // DPO of TRL before 1.15
   bool centres_rewards;      // RewardConfig's center_rewards_coefficient
+  bool loss_is_ligers;       // the key that turns Liger-Kernel on turned on its loss
   bool passes_reference;     // plim_recipe
   bool keeps_host_optimizer; // plim_plan_request
   bool skips_divergence;     // KTOConfig's loss_type apo_zero_unpaired
@@ -371,6 +372,8 @@ void job_note_family(const job_args *args, job_request *r);
 const char *job_kernels_stop(const job_args *args, const plim_job *job);
 // Whether they run, and replace anything.
 bool job_kernels_run(const job_args *args, const plim_job *job);
+// Whether the trainer has Liger-Kernel's modules for the model, modelled or not.
+bool job_knows_liger(const job_args *args, const plim_config *model);
 // The keys that turn them off.
 #define JOB_KERNELS_OFF "lora_qkv_kernel: false\nlora_o_kernel: false\nlora_mlp_kernel: false\n"
 void job_note_kernels(const job_args *args, job_request *r);

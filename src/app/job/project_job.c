@@ -591,6 +591,8 @@ static void fill_strategy(project_job *p, job_args *a) {
 static void fill_loss(project_job *p, job_args *a) {
   if (a->loss || job_is_typed(a, &a->loss)) return;
   if (is(p->run.loss, "fused")) a->loss = PLIM_LOSS_FUSED;
+  a->loss_is_ligers = a->loss == PLIM_LOSS_FUSED && is(p->run.liger, "on") &&
+                      p->project.dialect != PLIM_DIALECT_AXOLOTL;
   if (is(p->run.loss, "chunked") && !project_job_is_before_chunks(p, a))
     a->loss = PLIM_LOSS_CHUNKED;
   bool is_tune = p->project.dialect == PLIM_DIALECT_TORCHTUNE;

@@ -171,7 +171,8 @@ static void offer_losses(const project_job *files, const job_args *args, plim_pl
   if (has_own_models) keep_own(r, PLIM_KNOB_ATTENTION);
   bool has_key = plan_file_takes(p, &(plim_knob_change){PLIM_KNOB_LIGER, on}, 1);
   if (has_own_models && !has_key) keep_own(r, PLIM_KNOB_LIGER);
-  r->offers_liger = !r->chunk_tokens && (has_key || is_axolotl);
+  r->offers_liger =
+      !r->chunk_tokens && (has_key || is_axolotl) && job_knows_liger(args, &r->job.model);
 }
 
 static void refuse_pair(plim_plan_request *r, plim_refused_pair pair) {

@@ -20,13 +20,13 @@ $PLIMSOLL plan run.yaml --gpu 24GiB --world 8 --try micro_batch=1 2>&1 | sed -n 
 part four-bits
 printf 'base_model: google/gemma-2-2b\n%s\nadapter: qlora\nload_in_4bit: true\nlora_target_linear: true\n' "$base" > run.yaml
 show
-$PLIMSOLL plan run.yaml --gpu 4GiB 2>&1 | sed -n '/^now/,/^NO/p'
+$PLIMSOLL plan run.yaml --gpu 4GiB --fix liger=off 2>&1 | sed -n '/^now/,/^NO/p'
 )
 (
 part left-in-16-bits
 printf 'base_model: google/gemma-2-2b\n%s\nadapter: qlora\nload_in_4bit: true\nlora_target_linear: true\nembeddings_skip_upcast: true\n' "$base" > run.yaml
 show
-$PLIMSOLL plan run.yaml --gpu 4GiB 2>&1 | sed -n '/^now/,/^NO/p'
+$PLIMSOLL plan run.yaml --gpu 4GiB --fix liger=off 2>&1 | sed -n '/^now/,/^NO/p'
 )
 (
 part experts
