@@ -546,7 +546,45 @@ static void note_quantised_experts(const project_job *p, const plim_job *job, pl
       plim_note_at(notes, p->project.files.at[i]->path, s->line);
 }
 
+static bool leaves_projection(const project_job *p, const plim_job *job) {
+  if (job->left_plain && strstr(job->left_plain, "out_proj")) return true;
+  for (size_t i = 0; i < p->project.files.len; i++) {
+    const plim_settings *s = &p->project.files.at[i]->settings;
+    for (size_t k = 0; k < s->at.len; k++)
+      if (strstr(s->at.at[k].key, "llm_int8_skip_modules")) return true;
+  }
+  return false;
+}
+
+// Mamba 2 in training: mamba_split_conv1d_scan_combined gets out_proj's weight and multiplies with it (transformers 5,
+// modeling_mamba2.py and its siblings), which a quantised weight cannot serve. For Nemotron-H, Axolotl then runs the parts of that
+// kernel (guard_nemotron_h_fused_scan of monkeypatch/models/nemotron_h/modeling.py), for packed Granite always.
+static void note_packed_projection(const project_job *p, const plim_job *job, plim_notes *notes) {
+  const plim_family *f = job->model.family;
+  uint16_t release = plim_versions_used(&job->versions, PLIM_LIBRARY_TRANSFORMERS);
+  bool are_fetched =
+      PLIM_HAS_PACKAGE(job->packages, PLIM_PACKAGE_KERNELS) && release >= PLIM_RELEASE(5, 0);
+  bool is_axolotl = p->project.dialect == PLIM_DIALECT_AXOLOTL;
+  bool is_split = is_axolotl && f->axolotl_splits_kernels && project_job_packs(p);
+  if (job->weights == PLIM_WEIGHTS_PLAIN || !are_fetched || is_split || leaves_projection(p, job))
+    return;
+  if (is_axolotl && f->axolotl_guards_kernels) {
+    plim_note_add(notes, "unmodelled.split_kernels", NULL,
+                  "with quantised weights, Axolotl runs the parts of Mamba's fused kernel one by "
+                  "one, which is not modelled; the run needs more memory than predicted");
+    plim_note_errs_low(notes);
+    return;
+  }
+  plim_note_add(notes, "stops.kernels", "quantisation",
+                "the fused kernels of mamba-ssm, which transformers fetches with the package "
+                "kernels, multiply with the stored weight of out_proj, which quantised weights "
+                "cannot serve, so the run stops at its first step; set the environment variable "
+                "USE_HUB_KERNELS=0 (the run then needs more memory: --packages none), or leave "
+                "out_proj as it is with llm_int8_skip_modules");
+}
+
 void project_job_note_patches(const project_job *p, const plim_job *job, plim_notes *notes) {
+  note_packed_projection(p, job, notes);
   note_quantised_experts(p, job, notes);
   note_old_names(p, job, notes);
   note_split_kernels(p, job, notes);

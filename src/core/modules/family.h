@@ -251,6 +251,7 @@ struct plim_family {
   bool axolotl_packs_by_old_names;
   // With packed samples, Axolotl turns the fused kernel of Mamba 2 off for the parts of it.
   bool axolotl_splits_kernels;
+  bool axolotl_guards_kernels; // the same for quantised weights alone
 
   unsigned recorded; // PLIM_RECORDED_... bits
 };
