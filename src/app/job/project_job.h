@@ -104,6 +104,9 @@ bool project_job_note_evaluation(const project_job *p, const plim_job *job, cons
 
 // Notes what Axolotl's patches do to this model: they stop it, or need memory that is not predicted.
 void project_job_note_patches(const project_job *p, const plim_job *job, plim_notes *notes);
+// Adds a note if a key of Axolotl would turn on a loss of DPO without all logits, which take that much.
+void project_job_note_fused_dpo(const project_job *p, const plim_job *job, uint64_t logits,
+                                plim_notes *notes);
 // Adds a note if the plan (or the run, if there is none) checkpoints with fp8 and FSDP2 in Axolotl, which can be slow.
 void project_job_note_fp8(const project_job *p, const plim_job *own, const plim_job *planned,
                           plim_notes *notes);

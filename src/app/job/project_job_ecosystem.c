@@ -591,6 +591,23 @@ void project_job_note_patches(const project_job *p, const plim_job *job, plim_no
   note_hybrid_masks(p, job, notes);
 }
 
+// core/trainers/dpo/__init__.py passes it to TRL's DPOConfig as use_liger_kernel; check_dpo_use_liger_kernel refuses it for ipo,
+// TRL with a precomputed reference (trainer/dpo_trainer.py).
+void project_job_note_fused_dpo(const project_job *p, const plim_job *job, uint64_t logits,
+                                plim_notes *notes) {
+  const plim_setting *loss = project_job_setting(p, "dpo_loss_type", "");
+  bool is_ipo = has_word(loss, "ipo") || has_word(project_job_setting(p, "rl", "rl"), "ipo");
+  bool is_dpo =
+      job->recipe.method == PLIM_METHOD_DPO && job->recipe.reference != PLIM_REFERENCE_PRECOMPUTED;
+  if (p->project.dialect != PLIM_DIALECT_AXOLOTL || !is_dpo || is_ipo ||
+      project_job_setting(p, "dpo_use_liger_kernel", ""))
+    return;
+  plim_note_add(notes, "reads.fused_dpo", "chunked_loss",
+                "dpo_use_liger_kernel: true computes the same loss without all logits, which take "
+                "%s of the peak now; no plan predicts it",
+                units_bytes(logits).text);
+}
+
 // Axolotl's check_fp8_config (utils/schemas/validation.py).
 void project_job_note_fp8(const project_job *p, const plim_job *own, const plim_job *planned,
                           plim_notes *notes) {

@@ -254,6 +254,13 @@ static void note_fp8(const project_job *files, plan_for_card *c) {
   project_job_note_fp8(files, &c->request.job, &planned, &c->request.notes);
 }
 
+static void note_fused_dpo(const project_job *files, plan_for_card *c) {
+  uint64_t logits = estimate_shown(&c->plan.before).component_bytes[PLIM_FOR_LOGITS];
+  bool is_full = c->request.job.recipe.loss == PLIM_LOSS_FULL;
+  if (c->plan.before.has_verdict && !c->plan.before.fits && is_full)
+    project_job_note_fused_dpo(files, &c->request.job, logits, &c->request.notes);
+}
+
 // Where nothing fits and the files could load less onto each GPU: what a plan needs with that.
 static plim_err help_with_loading(plan_for_card *c, plim_error *error) {
   if (c->plan.rungs.len || !c->request.load_help) return PLIM_OK;
@@ -317,6 +324,9 @@ static plim_err plan_card(const plan_args *args, const project_job *files, const
   if (!err) note_refused(c);
   if (!err && files) hold_unmodelled(files, &job, &c->request, &c->asked);
   if (!err && files) mark_by_hand(&files->project, &c->asked);
+  if (!err)
+    c->asked.can_say_reentrant =
+        !files || can_say(&files->project, PLIM_KNOB_CHECKPOINT, "reentrant");
   if (!err && files) project_job_note_patches(files, &c->request.job, &c->request.notes);
   c->asked.errs_low =
       plim_notes_err_low(&c->request.notes) || (files && plim_notes_err_low(&files->notes));
@@ -332,6 +342,7 @@ static plim_err plan_card(const plan_args *args, const project_job *files, const
   if (!err && files) note_launcher(files, c);
   if (!err && files) note_evaluation(files, c);
   if (!err && files) note_fp8(files, c);
+  if (!err && files) note_fused_dpo(files, c);
   if (!err) job_note_loading(&c->request, &c->plan.before, &c->request.notes);
   if (!err && c->request.notes.has_no_memory) err = plim_no_memory(error);
   if (gpu) snprintf(c->gpu, sizeof c->gpu, "%s", gpu);

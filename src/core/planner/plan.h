@@ -94,6 +94,7 @@ typedef struct {
   bool offers_liger;
   bool turns_on_reentrant;   // checkpoints that the files turn on are reentrant
   bool on_is_reentrant;      // and the files have no word for that
+  bool can_say_reentrant;    // the files can turn other checkpoints into reentrant ones
   bool keeps_host_optimizer; // DeepSpeed's zero_force_ds_cpu_optimizer is off
   int64_t chunk_tokens; // of a chunked loss that the files can turn on; 0: it needs custom code
   int64_t positives, negatives; // sequences encoded along with each sequence of the batch

@@ -224,12 +224,19 @@ static void chunks(const plim_concessions *l, plim_domain *d) {
   push(d, r->chunk_tokens ? r->chunk_tokens : 512);
 }
 
-// Reentrant checkpoints save as much as others; they differ only in what they require of the model.
+// Reentrant checkpoints save as much as others; they differ only in what they require of the model. Except with LLM.int8(), whose
+// layers keep their inputs in an object of their own, which only a forward pass without gradients leaves out.
+static bool save_more_if_reentrant(const plim_plan_request *r, int64_t own) {
+  return own == PLIM_CHECKPOINT_ON && r->can_say_reentrant && r->world == 1 &&
+         r->job.weights == PLIM_WEIGHTS_INT8;
+}
+
 static void checkpoints(const plim_concessions *l, int64_t own, plim_domain *d) {
   push(d, PLIM_CHECKPOINT_OFF);
   if (l->r->job.model.family->cannot_checkpoint) return;
   bool is_open = own == PLIM_CHECKPOINT_OFF || own == PLIM_CHECKPOINT_OFFLOADED;
   if (is_open) push(d, l->r->turns_on_reentrant ? PLIM_CHECKPOINT_REENTRANT : PLIM_CHECKPOINT_ON);
+  if (save_more_if_reentrant(l->r, own)) push(d, PLIM_CHECKPOINT_REENTRANT);
   bool may_offload =
       l->scope.activations && l->r->world == 1 && !l->r->job.model.family->is_encoder_decoder;
   if (may_offload) push(d, PLIM_CHECKPOINT_OFFLOADED);
