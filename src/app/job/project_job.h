@@ -130,6 +130,10 @@ void project_job_fill_in_backward(project_job *p, job_args *args);
 
 // A key that only torchtune's distributed recipes read; NULL: none is set.
 const char *project_job_distributed_key(const project_job *p);
+// Whether torchao can divide the model's 4-bit weights between so many GPUs; true for other frameworks.
+bool project_job_splits_4_bits(const project_job *p, const plim_job *job, int64_t world);
+// Notes that it cannot, if that stops the run.
+void project_job_note_split(const project_job *p, const plim_job *job, plim_notes *notes);
 // Adds a note if the plan's number of passes per step changes what a distillation learns.
 void project_job_note_passes(const plim_job *own, const plim_job *planned, plim_notes *notes);
 

@@ -585,6 +585,7 @@ static void note_packed_projection(const project_job *p, const plim_job *job, pl
 
 void project_job_note_patches(const project_job *p, const plim_job *job, plim_notes *notes) {
   note_packed_projection(p, job, notes);
+  project_job_note_split(p, job, notes);
   note_quantised_experts(p, job, notes);
   note_old_names(p, job, notes);
   note_split_kernels(p, job, notes);

@@ -193,6 +193,11 @@ static void hold_unmodelled(const project_job *files, const job_args *job,
   if (files->project.dialect == PLIM_DIALECT_LLAMA_FACTORY_V1) keep_own(r, PLIM_KNOB_OPTIMIZER);
   // Experts that Axolotl quantises are predicted plain, so that loading them seems too much for each GPU.
   if (job->quantises_experts && job->strategy > PLIM_SHARD_DDP) keep_own(r, PLIM_KNOB_STRATEGY);
+  if (!project_job_splits_4_bits(files, &request->job, r->world))
+    refuse_pair(r, (plim_refused_pair){{PLIM_KNOB_STRATEGY, PLIM_KNOB_QUANTISATION},
+                                       {"fsdp2", "nf4 nf4-double"},
+                                       "torchao cannot divide this model's 4-bit weights between "
+                                       "so many GPUs"});
   if (*request->source.quantization) keep_own(r, PLIM_KNOB_QUANTISATION);
   if (!is_packed) return;
   refuse_pair(r, (plim_refused_pair){{PLIM_KNOB_STRATEGY, PLIM_KNOB_STRATEGY},
