@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := build
-.PHONY: build test test-torch fuzz plan bench format bless readme simulated accuracy matrix install clean help
+.PHONY: build test test-torch fuzz plan bench format bless manual simulated accuracy compare matrix install uninstall deb clean help
 
 PREFIX ?= /usr/local
 DEMO ?= plan tests/fixtures/seed0/start_baseline.sh --gpu 24564MiB
@@ -12,7 +12,7 @@ FUZZ_SECONDS ?= 8
 BUILD_PACKAGES := gcc libc6-dev cmake ninja-build pkg-config liblzma-dev zlib1g-dev \
   libjansson-dev libyaml-dev libsqlite3-dev libncurses-dev
 TEST_PACKAGES := $(BUILD_PACKAGES) clang "libclang-rt-14-dev|libclang-rt-dev" clang-format diffutils git patch \
-  wasi-libc python3 python3-yaml tmux
+  wasi-libc python3 python3-yaml tmux curl dpkg-dev file
 
 # $(call compile,PRESET[,TARGET]): configures and builds; prints only what goes wrong.
 compile = set -o pipefail; cmake --preset $(1) >/dev/null && \
@@ -58,10 +58,10 @@ format: ## format all C files in place
 bless: build ## accept what the program prints now as the golden command-line output
 	@tests/cli/golden.sh --bless build/plimsoll
 
-readme: build ## run the commands shown in README.md again and redraw its picture
-	@tools/readme.sh
+manual: build ## run the commands shown in README.md and docs/ again and redraw their picture
+	@tools/manual.sh
 
-simulated: build ## run the commands shown in docs/unknown-model.md again (installs PyTorch into the cache folder)
+simulated: build ## run the commands of docs/ that need PyTorch again (installs PyTorch into the cache folder)
 	@tools/need.sh python3 python3-venv python3-pip
 	@tools/simulated.sh
 
@@ -69,12 +69,23 @@ accuracy: build ## predict every measured run again and write docs/accuracy.md
 	@tools/need.sh python3
 	@tools/accuracy.py
 
+compare: build ## ask other memory estimators about the measured runs and write docs/comparison.md (6 GB of packages)
+	@tools/need.sh python3 python3-venv python3-pip
+	@tools/compare.py
+
 matrix: build ## run programs on the simulated GPU with PyTorch 2.4 to 2.15, recorded in docs/measurements.md (20 GB of packages)
 	@tools/need.sh python3 python3-venv python3-pip
 	@python3 tests/torch/matrix.py build/plimsoll --record docs/measurements.md
 
 install: build ## install program, man pages and completions (PREFIX=/usr/local, DESTDIR=)
 	@tools/install.sh build "$(DESTDIR)$(PREFIX)"
+
+uninstall: ## remove what `make install` put there (with the same PREFIX and DESTDIR)
+	@tools/install.sh --remove "$(DESTDIR)$(PREFIX)"
+
+deb: build ## build a Debian package, build/plimsoll_VERSION_ARCH.deb
+	@tools/need.sh dpkg-dev file binutils
+	@tools/deb.sh build
 
 clean: ## remove everything that was built
 	@rm -rf build

@@ -7,7 +7,8 @@ shopt -s nullglob
 configs=$build/configs
 rm -rf "$configs" && python3 tests/configs/generate.py "$configs"
 
-commands=(tests/lint.sh tests/wasm.sh "tools/readme.sh --check" "tools/accuracy.py --check $build/plimsoll"
+commands=(tests/lint.sh tests/wasm.sh "tools/manual.sh --check" "python3 tests/cli/examples_check.py $build/release/plimsoll" "tools/accuracy.py --check $build/plimsoll"
+  "python3 tests/tools/compare_check.py $build/plimsoll"
   "python3 tests/io/formats/edit_check.py $build/release/tests/io/formats/dump_edit_readers"
   "python3 tests/card/layouts_check.py $build/release/tests/card/dump_layouts"
   "python3 tests/card/hook_check.py" "python3 tests/card/peaks_check.py" "python3 tests/card/savers_check.py"
@@ -17,6 +18,7 @@ commands=(tests/lint.sh tests/wasm.sh "tools/readme.sh --check" "tools/accuracy.
   "python3 tests/io/python/arguments_check.py $build/release/tests/io/python/dump_knobs"
   "python3 tests/io/dialect/dialect_check.py $build/release/tests/io/dialect/dump_dialects tests/fixtures $configs ../shared/configs"
   "python3 tests/io/dialect/census.py $build/release/tests/io/dialect/dump_keys $build/release/plimsoll tests/fixtures $configs ../shared/configs"
+  "python3 tests/app/library/library_check.py $build"
   "python3 tests/cli/said_check.py $build/release/plimsoll ../shared/configs"
   "python3 tests/cli/configs.py $build/release/plimsoll $configs ../shared/configs")
 # The longest tests come first, so that none runs alone at the end.
@@ -24,6 +26,8 @@ commands+=("tests/cli/golden.sh $build/release/plimsoll" "tests/cli/terminal.sh 
   "python3 tests/cli/run/run.py $build/release/plimsoll $build/release/fake_trainer"
   "python3 tests/cli/run/terminal.py $build/release/plimsoll $build/release/fake_trainer"
   "python3 tests/cli/watch_check.py $build/release/plimsoll"
+  "python3 tests/cli/fetch_check.py $build/release/plimsoll" "python3 tests/cli/team_check.py $build/release/plimsoll"
+  "tests/installing.sh $build"
   "tests/io/formats/edits.sh $build/release/tests/io/formats/dump_edits")
 # Under sanitizers: every command, without the long searches.
 short=$(cd tests/cli/golden && ls apply_{again,share_accelerate}.sh plan_{json,mistakes,one_gpu,trial_mistakes,try}.sh \

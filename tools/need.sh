@@ -20,6 +20,8 @@ stands_for() {
   ninja-build) command -v ninja ;;
   libc6-dev | libclang-rt-*) true ;;
   diffutils) command -v diff ;;
+  dpkg-dev) command -v dpkg-shlibdeps ;;
+  binutils) command -v strip ;;
   liblzma-dev) pkg-config --exists liblzma ;;
   zlib1g-dev) pkg-config --exists zlib ;;
   libjansson-dev) pkg-config --exists jansson ;;

@@ -141,9 +141,9 @@ def seed1(run):
     return seed
 
 
-def seed2(run):
-    """A home-made model on four GPUs, with the settings that its authors called too aggressive: plans by simulated runs."""
-    seed, config = Seed(2, run), "training/configs/pretrain_512m.yaml"
+def too_aggressive(seed):
+    """The settings of seed2 that its authors called too aggressive."""
+    config = "training/configs/pretrain_512m.yaml"
     os.mkdir(seed.path("training"))
     for name in ("configs", "train.py"):
         os.rename(seed.path(name), seed.path("training/" + name))
@@ -152,6 +152,13 @@ def seed2(run):
     seed.edit(config, "global_batch_size: 256", "global_batch_size: 32")
     seed.edit(config, "max_seq_len: 1024", "max_seq_len: 2048")
     seed.edit(config, "num_workers: 4", "num_workers: 0")
+    return config
+
+
+def seed2(run):
+    """A home-made model on four GPUs, with the settings that its authors called too aggressive: plans by simulated runs."""
+    seed = Seed(2, run)
+    config = too_aggressive(seed)
     words = ("torchrun", "--nproc_per_node=4", "training/train.py", "--config", config, "--output_dir", "outputs/512m")
     conf = {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}
     seed.does_not_fit(*seed.simulate("44GiB", words, 4, env=conf))
@@ -217,7 +224,14 @@ class Run:
         assert os.listdir(hub), "no checkpoints"  # simulate itself says that the program did not use the GPU
 
 
+def prepare(folder):
+    """The files of seed2 with those settings, for docs/cases/home-made-model.md."""
+    too_aggressive(Seed(2, type("Folder", (), {"folder": folder})))
+
+
 def main():
+    if sys.argv[1] == "--prepare":
+        return prepare(sys.argv[2])
     wanted = sys.argv[3:] or ["seed0", "seed1", "seed2", "seed3", "seed4"]
     missing = [p for p in ("deepspeed", "hydra") if not glob.glob(os.path.join(sys.argv[2], "lib", "python3*", "site-packages", p))]
     if missing and "seed1" in wanted:

@@ -47,7 +47,9 @@ check_verdict check_decide(const check *c, const char **why_not) {
     *why_not = "no files were given, so only the machine and the environment were checked";
   else if (!c->trains) *why_not = "these files contain no training configuration";
   else if (!c->has_estimate) *why_not = c->no_estimate.message;
-  else if (!c->estimate.has_verdict) *why_not = "no --gpu was given and this machine has no GPU";
+  else if (!c->estimate.has_verdict)
+    *why_not =
+        c->is_elsewhere ? "no --gpu was given" : "no --gpu was given and this machine has no GPU";
   else if (*c->unread) *why_not = c->unread;
   return *why_not ? CHECK_NOT_CHECKED : CHECK_READY;
 }
@@ -64,7 +66,20 @@ static void look_at_processes(check *c, size_t card) {
   }
 }
 
+static char *nothing_set(const char *name) {
+  (void)name;
+  return NULL;
+}
+
 void check_look(check *c) {
+  if (c->is_elsewhere) {
+    c->environment = nothing_set;
+    c->driver = PLIM_NVML_SILENT;
+    c->machine = (plim_machine){PLIM_UNKNOWN, PLIM_UNKNOWN, PLIM_UNKNOWN, PLIM_UNKNOWN,
+                                PLIM_UNKNOWN, PLIM_UNKNOWN, PLIM_UNKNOWN, PLIM_UNKNOWN,
+                                PLIM_UNKNOWN, PLIM_UNKNOWN, false,        false};
+    return;
+  }
   plim_machine_read(c->root, &c->machine);
   c->card_count = plim_nvml_cards(c->cards, &c->driver);
   for (size_t i = 0; i < c->card_count && c->driver != PLIM_NVML_SILENT; i++)
@@ -178,12 +193,38 @@ void check_at_line(check_finding *f, const char *file, int line) {
   f->line = line;
 }
 
+static int count_characters(const char *text, size_t size) {
+  int count = 0;
+  for (size_t i = 0; i < size; i++) count += !is_inside(text[i]);
+  return count;
+}
+
+// The text of some files is only a part of what is on the disk, in which bytes count differently.
+static void mark(check_finding *f, const plim_project_file *file, plim_span span) {
+  bool is_part = file->is_typed || file->is_notebook || file->target || file->shipped_by;
+  if (is_part || span.begin > file->size || span.end > file->size) return;
+  const char *text = file->text;
+  size_t start = span.begin;
+  while (start > 0 && text[start - 1] != '\n') start--;
+  bool is_in_line =
+      span.end > span.begin && !memchr(text + span.begin, '\n', span.end - span.begin);
+  f->column = 1 + count_characters(text + start, span.begin - start);
+  if (is_in_line)
+    f->end_column = f->column + count_characters(text + span.begin, span.end - span.begin);
+  f->byte = span.begin;
+  f->byte_count = span.end > span.begin ? span.end - span.begin : 0;
+}
+
 void check_at(check_finding *f, const check_place *place) {
-  check_at_line(f, place->file->path, place->setting->line);
+  const plim_setting *s = place->setting;
+  check_at_line(f, place->file->path, s->line);
+  if (plim_line_at(&f->owner->lines, place->file->text, s->span.begin) == s->line)
+    mark(f, place->file, s->span);
 }
 
 void check_at_byte(check_finding *f, const plim_project_file *file, size_t byte) {
   check_at_line(f, file->path, plim_line_at(&f->owner->lines, file->text, byte));
+  mark(f, file, (plim_span){byte, byte});
 }
 
 void check_at_note(check_finding *f, const plim_note *note) {

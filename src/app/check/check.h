@@ -23,11 +23,15 @@ struct check;
 typedef struct {
   const char *id; // "allocator.invalid": stable, for programs
   check_severity severity;
-  const char *what;    // one line; this and the other texts belong to the check
-  const char *why;     // why it matters; this and all below may be empty
-  const char *fix;     // what to type
-  const char *file;    // the file it is in
-  int line;            // 0: none
+  const char *what; // one line; this and the other texts belong to the check
+  const char *why;  // why it matters; this and all below may be empty
+  const char *fix;  // what to type
+  const char *file; // the file it is in
+  int line;         // 0: none
+  // The place in the line, in characters from 1, and in the file, in bytes; column 0: not known. It has no end if
+  // byte_count is 0.
+  int column, end_column;
+  size_t byte, byte_count;
   struct check *owner; // has the texts
   char excerpt[96];
   int caret; // column of the excerpt, from 0; -1: there is no excerpt
@@ -46,6 +50,9 @@ typedef struct check {
   const char *command;     // as typed; NULL: none
   const char *model, *gpu; // as typed; NULL: the model in the files, the card in this machine
   uint64_t world;          // number of GPUs; 0: the number in the files
+  bool may_fetch;          // job_args
+  bool
+      is_elsewhere; // the run is for another machine: this one and its environment are not looked at
 
   // What was found there.
   plim_machine machine;
@@ -86,6 +93,14 @@ plim_err check_all(check *c, plim_error *error);
 void check_clear(check *c);
 size_t check_count(const check *c, check_severity severity);
 bool check_has(const check *c, const char *id, check_severity severity);
+
+// The kinds of findings, sorted by id; the list ends with {0}.
+typedef struct {
+  const char *id, *what; // what it is about, one sentence without a full stop
+} check_rule;
+extern const check_rule check_rules[];
+// The index of a finding's kind; that of the end if the list does not have it.
+size_t check_rule_of(const char *id);
 
 // The overall result. A run is ready only if it is known to fit.
 typedef enum {

@@ -29,6 +29,8 @@ static plim_err estimate(check *c, uint64_t world, plim_error *error) {
   c->job = (job_args)JOB_DEFAULTS_WITH(JOB_UNSET);
   c->job.model = c->model;
   c->job.gpu = c->gpu;
+  c->job.may_fetch = c->may_fetch;
+  c->job.is_elsewhere = c->is_elsewhere;
   if (world) c->job.world = world;
   plim_err err = project_job_fill(&c->files, &c->job, error);
   leave_out_bad_conf(&c->job);
@@ -156,11 +158,17 @@ static void print_assumed(const check *c, size_t unknown, char *text, size_t siz
   else snprintf(text, size, "%s", decisive[unknown].name);
 }
 
-// The notes say why it needs less.
+// Whether any of the notes is marked so. They say why.
+static bool any_marked(const check *c, bool (*is_marked)(const plim_notes *)) {
+  return is_marked(&c->files.project.notes) || is_marked(&c->files.notes) ||
+         is_marked(&c->request.notes);
+}
+
 static bool may_fit_so(const check *c) {
-  uint64_t files = plim_notes_saved(&c->files.notes), rest = plim_notes_saved(&c->request.notes);
-  bool is_open = files == PLIM_UNKNOWN || rest == PLIM_UNKNOWN;
-  return estimate_may_fit(&c->estimate, is_open ? PLIM_UNKNOWN : files + rest);
+  uint64_t saved =
+      plim_saved_sum(plim_notes_saved(&c->files.project.notes), plim_notes_saved(&c->files.notes));
+  saved = plim_saved_sum(saved, plim_notes_saved(&c->request.notes));
+  return estimate_may_fit(&c->estimate, saved);
 }
 
 static void explain_failure(const plim_estimate *e, check_finding *f) {
@@ -231,7 +239,7 @@ static void report_too_large(check *c) {
     return;
   }
   bool may_fit = may_fit_so(c);
-  const char *less = may_fit ? ", but the run needs less than predicted (see the notes)" : "";
+  const char *less = may_fit ? ", but the run may need less than predicted (see the notes)" : "";
   check_finding *f = check_add(
       c, "fit", may_fit ? CHECK_WARNING : CHECK_FAILS, "does not fit%s: needs %s, %s available%s",
       may_fit ? " as predicted" : "", needs, units_bytes(e->budget_bytes).text, less);
@@ -290,7 +298,7 @@ static void report_tight(check *c) {
 static void report_fits(check *c) {
   const plim_estimate *e = &c->estimate;
   char card[136], more[96] = "";
-  bool errs_low = plim_notes_err_low(&c->files.notes) || plim_notes_err_low(&c->request.notes);
+  bool errs_low = any_marked(c, plim_notes_err_low) || any_marked(c, plim_notes_err_either);
   print_card(c, card, sizeof card);
   if (errs_low)
     snprintf(more, sizeof more, " if what is not modelled (see the notes) needs at most %s",
@@ -347,12 +355,14 @@ static void report_evaluation(check *c) {
               "compute_metrics keeps the logits of all batches on the GPU; eval_accumulation_steps"
               " moves them to the host");
   int64_t most = is_too_large ? job_evaluation_largest(&v, e) : c->request.job.recipe.batch;
-  if (v.logits_bytes && most) check_fix(f, "%s: %lld", v.key, (long long)most);
+  if (v.logits_bytes && most && most < v.batch) check_fix(f, "%s: %lld", v.key, (long long)most);
 }
 
-// Notes that are a check of their own, or a finding about the machine.
+// Notes that are a check of their own (check_typos.c, check_files.c, check_batch.c), or a finding about the machine.
 static bool is_told(const plim_note *note) {
-  static const char *const codes[] = {"reads.lora_kernels", "assumed.length", "environment.card"};
+  static const char *const codes[] = {"reads.lora_kernels", "assumed.length", "environment.card",
+                                      "unknown.key",        "missing.file",   "unclear.dialect",
+                                      "conflict.value",     "conflict.batch"};
   for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
     if (strcmp(note->code, codes[i]) == 0) return true;
   return plim_note_is_assumption(note);
@@ -406,6 +416,7 @@ static void report_assumed(check *c) {
               "no sequence length is set: %lld tokens assumed (--set sequence=FILE:KEY)",
               (long long)c->request.job.recipe.length);
   report_notes(c, &c->request.notes);
+  report_notes(c, &c->files.project.notes);
   report_notes(c, &c->files.notes);
   plim_notes_assumptions(&c->request.notes, assumed, sizeof assumed);
   if (*assumed) check_add(c, "fit.assumed", CHECK_NOTE, "assumes: %s", assumed);

@@ -61,7 +61,7 @@ static void check_company(check *c, size_t i) {
 }
 
 static void check_driver(check *c) {
-  if (c->driver != PLIM_NVML_SILENT) return;
+  if (c->driver != PLIM_NVML_SILENT || c->is_elsewhere) return;
   check_finding *f =
       check_add(c, "driver.silent", CHECK_WARNING, "the NVIDIA driver does not answer, so %s",
                 c->card_count ? "it is not known which processes use its GPUs"

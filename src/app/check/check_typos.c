@@ -68,7 +68,7 @@ static void report_value(check *c, const plim_project_file *file, const plim_rea
   check_finding *f =
       check_add(c, "values.unreadable", CHECK_WARNING,
                 "%.80s: plimsoll does not understand the value %.80s", r->setting->key, value);
-  check_at_line(f, file->path, r->setting->line);
+  check_at(f, &(check_place){file, r->setting, r->setting->value});
   check_why(f, "the run may refuse it or read it differently, so it is unknown whether it fits");
   suggest_value(f, r->key, value);
 }

@@ -53,10 +53,9 @@ void job_note_packed_length(job_request *r) {
                    (long long)r->job.recipe.length);
 }
 
-void job_note_packed_rows(job_request *r, bool see_each_other) {
-  plim_note_reword(&r->notes, "assumes.lengths",
-                   "samples are packed to rows of %lld tokens (micro batch x sequence length)%s",
-                   (long long)(r->job.recipe.batch * r->job.recipe.length),
+void job_note_filled_batches(const char *what, bool see_each_other, job_request *r) {
+  plim_note_reword(&r->notes, "assumes.lengths", "%s %lld tokens (micro batch x sequence length)%s",
+                   what, (long long)(r->job.recipe.batch * r->job.recipe.length),
                    see_each_other ? ", which all see each other" : "");
   if (see_each_other) plim_note_reword(&r->notes, "assumes.mask", "an attention mask of ones");
 }
@@ -69,6 +68,10 @@ static void assume_text(const job_args *args, job_request *r) {
                                              : "images and sound";
   bool reaches = r->job.recipe.reaches_towers;
   bool is_alone = r->job.sharding.strategy == PLIM_SHARD_NONE;
+  bool counts = reaches && is_alone; // their gradients and states are in the prediction
+  bool is_full = !r->job.lora.rank && !r->job.trained.names && !args->is_torchtune;
+  bool trains =
+      reaches || is_full; // torchtune's keys say what is trained of it (other_key_tables.c)
   if (args->freezes_towers)
     plim_note_add(&r->notes, "assumes.text", NULL,
                   "texts without %s (the part of the model that reads %s is loaded but idle; "
@@ -80,11 +83,11 @@ static void assume_text(const job_args *args, job_request *r) {
                   "texts without %s (the part of the model that reads %s is loaded but idle%s; "
                   "training with %s needs more memory, for %stokens and activations)",
                   left_out, left_out,
-                  reaches && is_alone ? ", with the gradients and optimizer states of what is "
-                                        "trained of it"
-                                      : "",
+                  counts ? ", with the gradients and optimizer states of what is "
+                           "trained of it"
+                         : "",
                   left_out,
-                  reaches && !is_alone ? "gradients and optimizer states of that part, " : "");
+                  trains && !counts ? "gradients and optimizer states of that part, " : "");
   bool are_frozen = args->freezes_towers && !c->outer->factory_adapts_towers;
   if (!are_frozen || r->job.lora.rank || r->job.trained.names) return;
   plim_note_add(&r->notes, "unmodelled.towers", NULL,

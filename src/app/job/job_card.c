@@ -126,7 +126,7 @@ plim_err job_understand_target(const job_args *args, job_request *r, const char 
   r->target = plim_target_any();
   plim_err err = PLIM_OK;
   if (args->gpu) err = understand_card(args->gpu, r, error);
-  else if (args->limit_bytes == PLIM_UNKNOWN) look_for_card(r);
+  else if (args->limit_bytes == PLIM_UNKNOWN && !args->is_elsewhere) look_for_card(r);
   if (err) return err;
   if (args->limit_bytes != PLIM_UNKNOWN) {
     if (args->limit_bytes < 2 * PLIM_MIB || args->limit_bytes > MAX_CARD)

@@ -194,6 +194,7 @@ static const struct {
   bool errs_high;      // and the run then needs less memory
 } effects[] = {
     {"model", NULL, NULL, NULL},
+    {"fetch", NULL, NULL, NULL}, // it permits: a model that is known needs no download
     {"batch", NULL, NULL, NULL},
     {"seq", NULL, NULL, NULL},
     {"lengths", is_of_texts,

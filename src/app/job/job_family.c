@@ -126,7 +126,8 @@ void job_note_family(const job_args *args, job_request *r) {
     plim_note_add(&r->notes, "unmodelled.fused_mlp", NULL,
                   "flash_attn_fuse_mlp: xformers' SwiGLU, which takes the place of the MLPs where "
                   "xformers has it, is not modelled; the run may need more or less memory than "
-                  "predicted");
+                  "predicted"),
+        plim_note_errs_either(&r->notes);
   if (f->left_out && !r->job.model.outer)
     plim_note_add(&r->notes, "assumes.class", NULL, "%s is not loaded", f->left_out);
 }

@@ -1,4 +1,5 @@
 #include "job_method.h"
+#include "job_fetch.h"
 
 #include <stdio.h>
 
@@ -68,7 +69,7 @@ static plim_err check_reference(const plim_recipe *c, plim_error *error) {
 // torchtune's recipe: its loop keeps neither outputs nor a mask.
 static plim_err understand_teacher(const job_args *args, job_request *r, plim_error *error) {
   plim_model_source source;
-  plim_err err = plim_model_find(args->teacher, &source, error);
+  plim_err err = job_find_model(args->teacher, args->may_fetch, &source, error);
   if (err) return err;
   r->job.teacher = source.config;
   r->job.recipe.distils = true;

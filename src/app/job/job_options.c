@@ -7,6 +7,7 @@
 #include "family.h"
 #include "job_contrast.h"
 #include "job_effects.h"
+#include "job_fetch.h"
 #include "job_lengths.h"
 #include "job_method.h"
 #include "suggest.h"
@@ -37,6 +38,10 @@ static const plim_load loads[] = {PLIM_LOAD_PRETRAINED, PLIM_LOAD_DEVICE_MAP,
                                   PLIM_LOAD_INIT, [JOB_LOAD_SHARDED] = PLIM_LOAD_SHARDED};
 
 enum { DEFAULT_LENGTH = 2048, DEFAULT_CHUNK = 512 };
+
+const char *job_model_word(const job_args *args) {
+  return args->model && *args->model == '{' ? "config.json" : args->model;
+}
 
 bool job_is_typed(const job_args *args, const void *field) {
   size_t at = (size_t)((const char *)field - (const char *)args);
@@ -220,12 +225,17 @@ static plim_err understand_model(const job_args *args, job_request *r, plim_erro
                            "models lists the names");
     return err;
   }
-  plim_err err = plim_model_find(args->model, &r->source, error);
+  plim_err err = job_find_model(args->model, args->may_fetch, &r->source, error);
   if (err) return err;
   r->job.model = r->source.config;
   understand_dtype(args, r);
   err = understand_head(args, r, error);
   if (err) return err;
+  if (r->source.origin == PLIM_ORIGIN_FETCHED)
+    plim_note_add(
+        &r->notes, "reads.fetched", "model",
+        "the config.json of %.96s is the one that --fetch downloaded; it is kept in %.300s",
+        args->model, r->source.folder);
   if (*r->source.note) plim_note_add(&r->notes, "assumed.model", "model", "%s", r->source.note);
   understand_weights(args, r);
   return PLIM_OK;
@@ -388,11 +398,12 @@ static unsigned own_parts_of(const job_args *args, job_request *r) {
 }
 
 static void note_own_code(const job_args *args, job_request *r) {
-  if (args->trusts_code && r->job.model.family->ships_code)
-    plim_note_add(&r->notes, "unmodelled.own_code", NULL,
-                  "trust_remote_code is on, and checkpoints of this architecture often bring code "
-                  "of their own; transformers' code is predicted, so the run may need more or less "
-                  "memory than predicted");
+  if (!args->trusts_code || !r->job.model.family->ships_code) return;
+  plim_note_add(&r->notes, "unmodelled.own_code", NULL,
+                "trust_remote_code is on, and checkpoints of this architecture often bring code "
+                "of their own; transformers' code is predicted, so the run may need more or less "
+                "memory than predicted");
+  plim_note_errs_either(&r->notes);
 }
 
 // FSDP2 sets the compute dtype with its own policy, not with autocast. Its CPUOffloadPolicy offloads parameters
@@ -616,7 +627,7 @@ void job_describe_model(const job_request *r, const job_args *args, char *text, 
   char shape[96];
   const plim_config *m = &r->job.model;
   plim_job runs = plim_job_in_effect(&r->job);
-  bool is_nameless = args->is_observed || plim_model_is_shape(args->model);
+  bool is_nameless = args->is_observed || *args->model == '{' || plim_model_is_shape(args->model);
   snprintf(shape, sizeof shape, "%s with %d layers, hidden size %d",
            plim_config_whole(m)->model_type, (int)m->layers, (int)m->hidden);
   char head[64] = "";

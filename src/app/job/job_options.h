@@ -40,6 +40,9 @@ typedef struct {
   bool passes_reference;     // plim_recipe
   bool keeps_host_optimizer; // plim_plan_request
   bool skips_divergence;     // KTOConfig's loss_type apo_zero_unpaired
+  bool
+      is_elsewhere; // the run is for another machine: neither the GPU nor the environment of this one counts
+  bool may_fetch; // --fetch: the hub may be asked for a config.json
   bool dora, checkpoint, reentrant, no_clip, noise, delete_outputs, liger, no_reshard, bucket_views;
   bool through_accelerate;    // accelerate shards the model (with Trainer it always does)
   bool wraps_layers;          // activation checkpointing is FSDP's, around each layer
@@ -92,6 +95,9 @@ typedef struct {
   size_t typed_at;
 } job_args;
 
+// The model as the user named it; "config.json" if its text was given.
+const char *job_model_word(const job_args *args);
+
 // Whether the option for this field of `args` was typed.
 bool job_is_typed(const job_args *args, const void *field);
 
@@ -137,11 +143,15 @@ extern const char *const job_references[];
 extern const char *const job_reduce_dtypes[], *const job_links[], *const job_prepares[];
 extern const char *const job_heads[]; // "default", then plim_head_names
 
+#define JOB_FETCH_HELP                                                                             \
+  "download the config.json of a model that is not known here from the Hugging Face hub (a few "   \
+  "KiB, kept for the next time); without it, nothing is sent over the network"
 // Rows for the command's table of options; AT(field) is the offset of job.field.
 // clang-format off
 #define JOB_OPTIONS(AT)                                                                            \
   {"model", 'm', "MODEL", CLI_MODEL, AT(model),                                                    \
    "a model name, a Hugging Face id in your local cache, or the path of a config.json", NULL, true},     \
+  {"fetch", 0, NULL, CLI_FLAG, AT(may_fetch), JOB_FETCH_HELP, NULL},                               \
   {"batch", 'b', "N", CLI_UINT, AT(batch), "sequences per forward pass (default: 1)", NULL, true}, \
   {"seq", 's', "N", CLI_UINT, AT(seq),                                                             \
    "tokens per sequence (default: 2048, or the model's maximum if that is less)", NULL, true},     \
@@ -379,8 +389,9 @@ bool job_knows_liger(const job_args *args, const plim_config *model);
 void job_note_kernels(const job_args *args, job_request *r);
 // Says that samples are packed, instead of that each has the full length.
 void job_note_packed_length(job_request *r);
-// Says that they are packed to rows as long as the whole micro batch; with or without a mask between them.
-void job_note_packed_rows(job_request *r, bool see_each_other);
+// Says that batches are filled up to a number of tokens, and how: "samples are packed to rows of up to"; with or without
+// a mask between the samples.
+void job_note_filled_batches(const char *what, bool see_each_other, job_request *r);
 // States the length that a plan chose, where it is not the run's own.
 void job_note_planned_length(job_request *r, int64_t length);
 

@@ -288,13 +288,17 @@ static plim_err ask_open(const project_job *p, const job_args *a, plim_error *er
   return PLIM_OK;
 }
 
+// Axolotl's monkeypatch/attention/xformers.py, memory_efficient_attention: it keeps no scores.
+static bool keeps_no_scores(plim_knob knob, const char *word) {
+  return knob == PLIM_KNOB_ATTENTION && strcmp(word, "xformers") == 0;
+}
+
 // What is known of a word that is not modelled.
 static const char *result_of(plim_knob knob, const char *word) {
-  // Axolotl's monkeypatch/attention/xformers.py, memory_efficient_attention: it keeps no scores.
-  if (knob == PLIM_KNOB_ATTENTION && strcmp(word, "xformers") == 0)
-    return "the run needs about as much memory, or less where PyTorch's sdpa keeps the scores of "
-           "attention, which xformers does not";
-  return "the run may need more or less memory";
+  return keeps_no_scores(knob, word) ? "the run needs about as much memory, or less where "
+                                       "PyTorch's sdpa keeps the scores of "
+                                       "attention, which xformers does not"
+                                     : "the run may need more or less memory";
 }
 
 // Sets an option to the index of a word among its choices; leaves it unchanged if the word is not one of them.
@@ -308,6 +312,7 @@ static void fill_choice(project_job *p, const job_args *a, plim_knob knob, plim_
     }
   note(p, "unmodelled.value", name_of(knob), "%s %s is not modelled: predicted with %s; %s",
        name_of(knob), value.text, choices[0], result_of(knob, value.text));
+  if (!keeps_no_scores(knob, value.text)) plim_note_errs_either(&p->notes);
   note_place(p, knob);
   if (value.text == p->run.precision.text) p->holds_precision = true;
 }
@@ -329,6 +334,7 @@ static void fill_precision(project_job *p, job_args *a) {
   note(p, "unmodelled.value", name_of(PLIM_KNOB_PRECISION),
        "precision fp8 is not modelled: predicted with bf16; the run may need more or less memory "
        "and take more or less time");
+  plim_note_errs_either(&p->notes);
   note_place(p, PLIM_KNOB_PRECISION);
   p->holds_precision = true;
 }
@@ -530,7 +536,8 @@ static void note_axolotl_offloading(project_job *p, const job_args *a) {
         p, "unmodelled.offload", "offload",
         "activation_offloading: legacy with adapters uses Axolotl's own checkpointing, which keeps "
         "layer inputs on the host; predicted as reentrant checkpointing; the run may need more or "
-        "less memory than predicted");
+        "less memory than predicted"),
+        plim_note_errs_either(&p->notes);
 }
 
 static void fill_sent_activations(project_job *p, job_args *a) {
@@ -561,7 +568,8 @@ static void fill_sent_activations(project_job *p, job_args *a) {
 
 static void fill_strategy(project_job *p, job_args *a) {
   plim_known_text strategy = p->run.strategy;
-  bool is_open = leaves_version_open(p);
+  uint16_t release = job_release(a, PLIM_LIBRARY_TRANSFORMERS); // 0: not known
+  bool is_open = leaves_version_open(p) && (!release || release >= PLIM_RELEASE(5, 0));
   a->is_fsdp_1 = is(strategy, "fsdp") && !is_open;
   if (is(strategy, "fsdp")) strategy.text = "fsdp2";
   if (is_open && !job_is_typed(a, &a->strategy))
@@ -639,15 +647,54 @@ static void fill_list(const job_args *a, plim_known_text value, const char **out
 // Of ORPO, CPO and SimPO (trl/experimental/{orpo,cpo}).
 #define KEEPS_ALL "; every version of TRL keeps all logits in memory"
 
+// Of DPO and KTO (dpo_trainer.py and kto_trainer.py of TRL 0.19 to 1.16): use_liger_loss, which 0.28 no longer has, and
+// use_liger_kernel from 0.25 on turned on Liger's own loss; from 1.15 on, Liger only replaces modules.
+static bool fuses_preferences(const project_job *p, const job_args *a,
+                              const plim_project_method *found, uint16_t trl) {
+  bool is_trl = p->project.dialect == PLIM_DIALECT_TRL || p->project.dialect == PLIM_DIALECT_HF;
+  bool has_reference =
+      plim_method_has_reference(found->method) && !plim_method_is_of_factory(found->method);
+  if (!is_trl || !has_reference || job_is_typed(a, &a->loss)) return false;
+  bool has_loss = trl < PLIM_RELEASE(0, 28) && is_given(p, "use_liger_loss");
+  bool has_kernel =
+      trl >= PLIM_RELEASE(0, 25) && trl < PLIM_RELEASE(1, 15) && is(p->run.liger, "on");
+  return trl && (has_loss || has_kernel);
+}
+
+static void note_fused_preferences(project_job *p, const job_args *a,
+                                   const plim_project_method *found, uint16_t trl) {
+  if (!fuses_preferences(p, a, found, trl)) return;
+  note(p, "unmodelled.liger_preferences", "chunked_loss",
+       "in TRL %s, %s turns on Liger's own loss for %s, which never has all logits at once; it is "
+       "predicted with all of them, so the run needs less memory than predicted",
+       plim_release_words(trl).text,
+       is_given(p, "use_liger_loss") ? "use_liger_loss" : "use_liger_kernel",
+       job_method_name(found->method));
+  plim_note_errs_high(&p->notes);
+}
+
+// DPOTrainer flattens the batch before 1.0 and ignores the key since then.
+static void note_padding_free(project_job *p, const plim_project_method *found, uint16_t trl) {
+  if (found->method != PLIM_METHOD_DPO || !trl || trl >= PLIM_RELEASE(1, 0)) return;
+  if (p->project.dialect == PLIM_DIALECT_AXOLOTL || !is_given(p, "padding_free")) return;
+  note(p, "unmodelled.padding_free", NULL,
+       "padding_free: a batch without padding is not modelled; if the answers are not equally "
+       "long, the run needs less memory than predicted");
+}
+
 // The project says which TRL it has; others than those two were not measured.
-static void note_known_trl(project_job *p, const plim_project_method *found, uint16_t trl) {
+static void note_known_trl(project_job *p, const job_args *a, const plim_project_method *found,
+                           uint16_t trl) {
   uint16_t first =
       plim_method_has_reference(found->method) ? PLIM_RELEASE(1, 15) : PLIM_RELEASE(1, 14);
   uint16_t measured = trl < first ? PLIM_RELEASE(1, 9) : PLIM_RELEASE(1, 16);
+  note_fused_preferences(p, a, found, trl);
+  note_padding_free(p, found, trl);
   if (trl == measured) return;
   const char *logits = !plim_method_has_reference(found->method) ? KEEPS_ALL
-                       : trl < first ? "; both keep all logits in memory"
-                                     : "";
+                       : trl < first && !fuses_preferences(p, a, found, trl)
+                           ? "; both keep all logits in memory"
+                           : "";
   note(p, "assumed.trl", NULL, "%s in TRL %s is predicted as in %s%s",
        job_method_name(found->method), plim_release_words(trl).text,
        plim_release_words(measured).text, logits);
@@ -667,7 +714,7 @@ static void note_trl(project_job *p, const job_args *a, const plim_project_metho
   else if (found->method == PLIM_METHOD_PRM)
     note(p, "assumed.trl", NULL,
          "predicted as a process reward model with the PRMTrainer of TRL before 1.14");
-  else if (trl) note_known_trl(p, found, trl);
+  else if (trl) note_known_trl(p, a, found, trl);
   else if (found->holds_logits)
     note(p, "assumed.trl", NULL, "assuming TRL 1.9 for %s, %s; %s", name,
          p->project.dialect == PLIM_DIALECT_AXOLOTL
@@ -687,6 +734,7 @@ static void note_trl(project_job *p, const job_args *a, const plim_project_metho
          "that "
          "with --loss full)",
          name);
+  if (!trl && found->holds_logits) note_fused_preferences(p, a, found, PLIM_RELEASE(1, 9));
 }
 
 static const char *text_of(const plim_setting *s) {
@@ -695,6 +743,7 @@ static const char *text_of(const plim_setting *s) {
 
 static void fill_method(project_job *p, job_args *a) {
   project_job_fill_tune(p, a);
+  project_job_note_mixer(p, a);
   plim_project_method found = plim_project_trains(&p->project);
   if (found.method == PLIM_METHOD_TEXTS || job_is_typed(a, &a->method)) return;
   a->method = (int)found.method;
@@ -764,7 +813,8 @@ static const compared_states *states_compared(const char *optimizer) {
       {"*schedule_free* *schedule-free* *adopt* *stable* *nadam* *radam* *adamax*",
        ", whose states have the same size", NULL},
   };
-  static const compared_states unknown = {"", ", and the run may need more or less memory", NULL};
+  static const compared_states unknown = {"", ", and the run may need more or less memory",
+                                          plim_note_errs_either};
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
     for (const char *at = sizes[i].names; *at; at += strspn(at, " ")) {
       char name[32];

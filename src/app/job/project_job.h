@@ -148,8 +148,10 @@ bool project_job_rotates(const project_job *p);
 bool project_job_knows_trained(const project_job *p, const job_args *args);
 
 // Part of project_job_fill, after adapters: whether the script passes a reference model also beside adapters
-// (project_job_reference.c).
+// (project_job_scripts.c).
 void project_job_fill_reference(project_job *p, job_args *args, plim_method method);
+// Notes a key that alignment-handbook's parser refuses (project_job_scripts.c).
+void project_job_note_mixer(project_job *p, const job_args *args);
 
 // Part of project_job_fill, after the offload: whether another optimizer trains on the host (project_job_engine.c).
 void project_job_fill_host_optimizer(project_job *p, job_args *args);
@@ -211,6 +213,8 @@ uint64_t project_job_own_batch(const project_job *p, uint64_t world);
 // replaces any other value when it starts several processes (llamafactory-cli does).
 #define PROJECT_LAUNCHER_CONF "expandable_segments:True"
 bool project_launcher_sets_conf(const plim_project *p);
+// Whether LLaMA-Factory's files are for Ray.
+bool project_starts_with_ray(const plim_project *p);
 // Adds a note that the launcher of the planned run, which is a forced one, sets the allocator's configuration.
 void project_job_note_launcher(const project_job *p, plim_notes *notes);
 bool project_launcher_sets_conf_on(const plim_project *p, uint64_t world);

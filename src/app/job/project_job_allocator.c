@@ -26,9 +26,18 @@ static const launcher launchers[] = {
     {PLIM_DIALECT_AXOLOTL, "axolotl train", false, 1, "axolotl train", ""},
 };
 
-// accelerate, torchrun and a script's own command start the processes without the program.
+// LLaMA-Factory (launcher.py) starts no torchrun then; ray_num_workers counts only with USE_RAY=1.
+bool project_starts_with_ray(const plim_project *p) {
+  for (size_t i = 0; i < p->files.len; i++)
+    if (p->files.at[i]->is.dialect == PLIM_DIALECT_LLAMA_FACTORY &&
+        plim_project_setting(p->files.at[i], "ray_num_workers"))
+      return true;
+  return false;
+}
+
+// accelerate, torchrun, Ray and a script's own command start the processes without the program.
 static bool starts(const launcher *l, const plim_project *p) {
-  if (l->dialect != p->dialect) return false;
+  if (l->dialect != p->dialect || project_starts_with_ray(p)) return false;
   for (size_t i = 0; l->command && i < p->files.len; i++) {
     const plim_project_file *f = p->files.at[i];
     bool is_command = f->settings.format == PLIM_FORMAT_SHELL;
@@ -105,7 +114,7 @@ void project_job_fill_allocator(project_job *p, job_args *a) {
   if (!a->alloc_conf) a->alloc_conf = launched_conf(p, a, true);
   if (!a->alloc_conf && p->run.alloc_conf.origin == PLIM_EXPLICIT)
     a->alloc_conf = p->run.alloc_conf.text;
-  for (size_t i = 0; !a->alloc_conf && i < sizeof names / sizeof *names; i++)
+  for (size_t i = 0; !a->alloc_conf && !a->is_elsewhere && i < sizeof names / sizeof *names; i++)
     a->alloc_conf = valid_conf(names[i]);
   if (!a->alloc_conf) a->alloc_conf = launched_conf(p, a, false);
 }

@@ -42,6 +42,7 @@ static void fill_megatron(project_job *p, job_args *a) {
        a->amp && is_shared && !a->lora_rank
            ? ". Not included: 2 bytes per parameter for float32 gradients"
            : "");
+  plim_note_errs_either(&p->notes);
 }
 
 // LLaMA-Factory converts no parameters under ZeRO 3 (model/adapter.py, init_adapter).
@@ -108,6 +109,18 @@ static void note_factory_method(project_job *p, const job_args *a) {
          "decides that, not these files; dpo needs more memory, rm less");
 }
 
+// Rows without padding have no attention mask; without flash-attn, transformers 5.8 (masking_utils.py,
+// _preprocess_mask_arguments) finds the samples in them by their positions and makes one.
+static void note_factory_rows(project_job *p, const job_args *a) {
+  if (!project_job_packs(p) || strncmp(p->run.attention.text, "flash", 5) == 0) return;
+  if (job_is_typed(a, &a->attention)) return;
+  note(
+      p, "unmodelled.packed_mask", "attention",
+      "without flash_attn: flash_attention_2, transformers makes a mask that separates the samples "
+      "of a row, which is not modelled; the run needs more memory and time than predicted");
+  plim_note_errs_low(&p->notes);
+}
+
 // LLaMA-Factory v1 trains all parameters in float32; bf16 is used only by FSDP, without autocast (model_engine.py,
 // distributed/fsdp2.py). Its trainer keeps only the loss, for which it takes the logits (core/base_trainer.py).
 static void fill_factory(project_job *p, job_args *a) {
@@ -115,6 +128,7 @@ static void fill_factory(project_job *p, job_args *a) {
   if (!a->loop && !job_is_typed(a, &a->loop)) a->loop = JOB_LOOP_LOSS_ONLY;
   a->scores_again = a->loop == JOB_LOOP_LOSS_ONLY;
   note_factory_method(p, a);
+  note_factory_rows(p, a);
   if (!a->lora_rank && !a->dtype && !job_is_typed(a, &a->dtype)) a->dtype = DTYPE_FP32;
   fill_factory_load(p, a);
   if (a->strategy <= PLIM_SHARD_DDP && !job_is_typed(a, &a->amp)) a->amp = 0;
@@ -143,12 +157,6 @@ static bool leaves_by_itself(const project_job *p, const job_args *a) {
   return false;
 }
 
-static bool has_script(const project_job *p) {
-  for (size_t i = 0; i < p->project.files.len; i++)
-    if (p->project.files.at[i]->settings.format == PLIM_FORMAT_PYTHON) return true;
-  return false;
-}
-
 static bool upcasts_norms(const project_job *p) {
   const plim_setting *norms = project_job_setting(p, "upcast_layernorm", "");
   return norms && norms->value.kind == PLIM_VALUE_BOOL && norms->value.flag;
@@ -158,7 +166,7 @@ static bool upcasts_norms(const project_job *p) {
 // that does not quantise yet, this is not known.
 static void fill_kbit(project_job *p, job_args *a) {
   bool is_called = project_job_calls(p, "prepare_model_for_kbit_training(");
-  bool is_left = leaves_by_itself(p, a) || (has_script(p) && a->weights);
+  bool is_left = leaves_by_itself(p, a) || (plim_project_has_script(&p->project) && a->weights);
   a->leaves_kbit = !is_called && is_left && !upcasts_norms(p);
   // peft_module_casting_to_bf16 (models/utils.py), which DPOTrainer calls with bf16.
   bool is_dpo = p->project.dialect == PLIM_DIALECT_TRL && a->method == PLIM_METHOD_DPO;
@@ -189,7 +197,7 @@ static void note_kbit(project_job *p, const job_args *a) {
          "which needs more memory: add --prepare peft",
          leaving_trl(a) % 1000);
   else if (p->project.dialect != PLIM_DIALECT_TRL && p->project.dialect != PLIM_DIALECT_AXOLOTL &&
-           !leaves_by_itself(p, a) && !has_script(p))
+           !leaves_by_itself(p, a) && !plim_project_has_script(&p->project))
     note(p, "assumed.prepare_kbit", NULL,
          "the files do not show whether prepare_model_for_kbit_training is called: predicted with "
          "it (--prepare none predicts without)");
@@ -290,7 +298,7 @@ static void note_packing(project_job *p, const job_args *a) {
 static bool leaves_dtype_of_trl(const project_job *p, const job_args *a) {
   static const char *const keys[] = {"dtype", "torch_dtype"};
   uint16_t trl = job_release(a, PLIM_LIBRARY_TRL);
-  if (p->project.dialect != PLIM_DIALECT_TRL || has_script(p)) return false;
+  if (p->project.dialect != PLIM_DIALECT_TRL || plim_project_has_script(&p->project)) return false;
   if (trl && trl < PLIM_RELEASE(0, 27)) return true;
   for (size_t i = 0; i < p->project.files.len; i++)
     for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
@@ -302,7 +310,7 @@ static bool leaves_dtype_of_trl(const project_job *p, const job_args *a) {
 
 bool project_job_leaves_dtype(const project_job *p, const job_args *a) {
   bool is_called = project_job_setting(p, "Model", ".pretrained_model_name_or_path") != NULL;
-  bool is_example = p->project.dialect == PLIM_DIALECT_HF && !has_script(p);
+  bool is_example = p->project.dialect == PLIM_DIALECT_HF && !plim_project_has_script(&p->project);
   return is_called || is_example || leaves_dtype_of_trl(p, a);
 }
 

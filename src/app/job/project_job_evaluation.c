@@ -142,24 +142,34 @@ bool job_evaluation_matters(const job_evaluation *e, const plim_job *job) {
   return e->runs && (is_larger || is_unlike || e->keeps_logits || e->generates);
 }
 
-bool project_job_packs(const project_job *p) {
-  return p->run.packing.origin >= PLIM_DEFAULTED && strcmp(p->run.packing.text, "on") == 0;
+// How LLaMA-Factory v1 forms batches (v1/plugins/trainer_plugins/batching.py); NULL: as usual.
+static const char *filling_of(const project_job *p) {
+  static const struct {
+    const char *strategy, *what;
+  } fillings[] = {
+      {"padding_free", "the samples of a micro batch are one row without padding, of up to"},
+      {"dynamic_padding_free", "samples are packed to rows of up to"},
+      {"dynamic_batching", "each micro batch takes as many samples, padded to the longest, as fit "
+                           "into"},
+  };
+  const plim_setting *s = project_job_setting(p, "batching_strategy", "batching_strategy");
+  bool is_theirs = p->project.dialect == PLIM_DIALECT_LLAMA_FACTORY_V1 && s;
+  for (size_t i = 0; is_theirs && i < sizeof fillings / sizeof *fillings; i++)
+    if (s->value.kind == PLIM_VALUE_TEXT && strcmp(s->value.text, fillings[i].strategy) == 0)
+      return fillings[i].what;
+  return NULL;
 }
 
-// LLaMA-Factory v1's dynamic_batching (_get_dynamic_micro_batch_sizes of plugins/trainer_plugins/batching.py).
-static bool fills_batches(const project_job *p) {
-  const plim_setting *s = project_job_setting(p, "batching_strategy", "batching_strategy");
-  return p->project.dialect == PLIM_DIALECT_LLAMA_FACTORY_V1 && s &&
-         s->value.kind == PLIM_VALUE_TEXT && strcmp(s->value.text, "dynamic_batching") == 0;
+bool project_job_packs(const project_job *p) {
+  return p->run.packing.origin >= PLIM_DEFAULTED && strcmp(p->run.packing.text, "on") == 0;
 }
 
 void project_job_drop_lengths(project_job *p, job_args *args) {
   const char *why = project_job_packs(p) ? "samples are packed"
                     : is_on(p, "pad_to_sequence_len") || is_on(p, "pad_to_max_length")
                         ? "every batch is padded to the full length"
-                    : fills_batches(p)
-                        ? "every batch is filled up to micro_batch_size x cutoff_len tokens"
-                        : NULL;
+                    : filling_of(p) ? "micro batches are filled with more of them"
+                                    : NULL;
   if (args->lengths && !why && is_on(p, "group_by_length"))
     plim_note_add(&p->notes, "unmodelled.group_by_length", "sequence",
                   "group_by_length puts samples of similar length together, which is not modelled: "
@@ -169,25 +179,24 @@ void project_job_drop_lengths(project_job *p, job_args *args) {
   plim_note_add(&p->notes, "unused.lengths", "sequence", "--lengths changes nothing: %s", why);
 }
 
-// The whole micro batch is one row: LLaMA-Factory v1 (_pack_padding_free_samples of plugins/trainer_plugins/batching.py), and
-// Axolotl with kernels that separate samples (multipack_real_batches of core/builders/causal.py, attn_supports_packing of
-// utils/schemas/config.py).
+// Axolotl with kernels that separate samples makes the whole micro batch one row (multipack_real_batches of
+// core/builders/causal.py, attn_supports_packing of utils/schemas/config.py).
 static bool packs_to_one_row(const project_job *p) {
   const plim_setting *s = project_job_setting(p, "multipack_real_batches", "");
   const char *attention = p->run.attention.text;
-  if (p->project.dialect != PLIM_DIALECT_AXOLOTL)
-    return p->project.dialect == PLIM_DIALECT_LLAMA_FACTORY_V1;
+  if (p->project.dialect != PLIM_DIALECT_AXOLOTL) return false;
   if (s && s->value.kind == PLIM_VALUE_BOOL) return !s->value.flag;
   return strcmp(p->run.mask.text, "packed") == 0 && strcmp(attention, "sdpa") != 0 &&
          strcmp(attention, "eager") != 0;
 }
 
 void project_job_note_batches(const project_job *p, job_request *r) {
-  if (!project_job_packs(p)) return;
-  bool see_each_other = project_job_diffuses(p);
-  if (see_each_other || (packs_to_one_row(p) && r->job.recipe.batch > 1))
-    job_note_packed_rows(r, see_each_other);
-  else job_note_packed_length(r);
+  const char *filling = filling_of(p);
+  bool packs = project_job_packs(p), see_each_other = packs && project_job_diffuses(p);
+  bool is_one_row = see_each_other || (packs && packs_to_one_row(p) && r->job.recipe.batch > 1);
+  if (!filling && is_one_row) filling = "samples are packed to rows of";
+  if (filling) job_note_filled_batches(filling, see_each_other, r);
+  else if (packs) job_note_packed_length(r);
 }
 
 // A peak in the optimizer's step has temporaries, too, so its states are then left out.

@@ -3,6 +3,7 @@
 
 #include "family.h"
 
+#include "job_fetch.h"
 #include "project_job.h"
 
 // "two.py:2 loads gpt2 and two.py:3 loads gpt2-medium"; false: the files do not name two models.
@@ -61,9 +62,11 @@ static plim_err refuse_nameless(const project_job *p, plim_error *error) {
   else if (is_two)
     plim_error_hint(error, "choose one: --model %.160s", model->places[0].setting->value.text);
   else
-    plim_error_hint(error, "--model NAME: a name from plimsoll help models, or a Hugging Face id "
-                           "whose config.json is in "
-                           "your local cache");
+    plim_error_hint(error,
+                    "--model NAME: a name from plimsoll help models, or a Hugging Face id "
+                    "(with --fetch, if its config.json is not in your local cache); for a model "
+                    "of your own, run the training on a simulated GPU: plimsoll plan --gpu GPU "
+                    "-- python train.py");
   return err;
 }
 
@@ -116,7 +119,7 @@ static plim_err find(project_job *p, job_args *a, plim_error *error) {
   plim_model_source source;
   plim_error shape = {0};
   if (!a->model) return refuse_nameless(p, error);
-  plim_err err = plim_model_find(a->model, &source, error);
+  plim_err err = job_find_model(a->model, a->may_fetch, &source, error);
   bool is_of_files = a->model == p->run.model.text;
   plim_err other = err && is_of_files ? plim_project_refuse_shape(&p->project, &shape) : PLIM_OK;
   if (!err) take_head(p, source.config.family, a);

@@ -160,6 +160,7 @@ static void note_unmodelled(project_job *p, const job_args *a) {
          freezes),
         plim_note_at(&p->notes, freezes, 0);
   if (freezes && !is_known && !adapts) plim_note_errs_high(&p->notes);
+  if (freezes && !is_known && adapts) plim_note_errs_either(&p->notes);
   if (is_on(p->run.compile))
     note(p, "unmodelled.compile", "compile",
          "torch.compile is not modelled: predicted without it; the run takes less time and mostly "

@@ -6,8 +6,8 @@
 #include "key_names.h"
 #include "project_job.h"
 
-// From the classes in the wheels of TRL 0.19 to 1.16 and of transformers 4.57 and 5.0: the first release whose class lacks
-// the field, or the value.
+// From the classes in the wheels of TRL 0.19 to 1.16 and of transformers 4.57 to 5.23: the first release whose class lacks
+// the field, or the value. check_conflicts.c has the fields that only newer releases than those predicted by default lack.
 static const struct {
   const char *key, *value; // value NULL: any
   const char *class;
@@ -25,14 +25,51 @@ static const struct {
     {"generate_during_eval", NULL, "dpoconfig", PLIM_METHOD_DPO, TRL, PLIM_RELEASE(0, 29)},
     {"rpo_alpha", NULL, "dpoconfig", PLIM_METHOD_DPO, TRL, PLIM_RELEASE(0, 29)},
     {"reference_free", NULL, "dpoconfig", PLIM_METHOD_DPO, TRL, PLIM_RELEASE(0, 29)},
+    {"base_model_attribute_name", NULL, "dpoconfig", PLIM_METHOD_DPO, TRL, PLIM_RELEASE(0, 29)},
+    {"force_use_ref_model", NULL, "dpoconfig", PLIM_METHOD_DPO, TRL, PLIM_RELEASE(0, 29)},
+    {"label_pad_token_id", NULL, "dpoconfig", PLIM_METHOD_DPO, TRL, PLIM_RELEASE(0, 29)},
+    {"model_adapter_name", NULL, "dpoconfig", PLIM_METHOD_DPO, TRL, PLIM_RELEASE(0, 29)},
+    {"ref_adapter_name", NULL, "dpoconfig", PLIM_METHOD_DPO, TRL, PLIM_RELEASE(0, 29)},
+    {"ref_model_init_kwargs", NULL, "dpoconfig", PLIM_METHOD_DPO, TRL, PLIM_RELEASE(0, 29)},
+    {"use_logits_to_keep", NULL, "dpoconfig", PLIM_METHOD_DPO, TRL, PLIM_RELEASE(0, 29)},
+    {"use_liger_loss", NULL, "dpoconfig", PLIM_METHOD_DPO, TRL, PLIM_RELEASE(0, 28)},
+    {"padding_value", NULL, "dpoconfig", PLIM_METHOD_DPO, TRL, PLIM_RELEASE(0, 26)},
     {"max_prompt_length", NULL, "ktoconfig", PLIM_METHOD_KTO, TRL, PLIM_RELEASE(0, 27)},
+    {"max_completion_length", NULL, "ktoconfig", PLIM_METHOD_KTO, TRL, PLIM_RELEASE(0, 27)},
+    {"truncation_mode", NULL, "ktoconfig", PLIM_METHOD_KTO, TRL, PLIM_RELEASE(0, 27)},
+    {"label_pad_token_id", NULL, "ktoconfig", PLIM_METHOD_KTO, TRL, PLIM_RELEASE(0, 28)},
+    {"padding_value", NULL, "ktoconfig", PLIM_METHOD_KTO, TRL, PLIM_RELEASE(0, 28)},
+    {"ref_model_init_kwargs", NULL, "ktoconfig", PLIM_METHOD_KTO, TRL, PLIM_RELEASE(0, 28)},
+    {"use_liger_loss", NULL, "ktoconfig", PLIM_METHOD_KTO, TRL, PLIM_RELEASE(0, 28)},
     {"max_prompt_length", NULL, "orpoconfig", PLIM_METHOD_ORPO, TRL, PLIM_RELEASE(0, 28)},
+    {"label_pad_token_id", NULL, "orpoconfig", PLIM_METHOD_ORPO, TRL, PLIM_RELEASE(0, 28)},
+    {"gradient_checkpointing_use_reentrant", NULL, "scriptarguments", PLIM_METHODS, TRL,
+     PLIM_RELEASE(0, 27)},
     {"overwrite_output_dir", NULL, "trainingarguments", PLIM_METHODS, TRANSFORMERS,
      PLIM_RELEASE(5, 0)},
     {"save_safetensors", NULL, "trainingarguments", PLIM_METHODS, TRANSFORMERS, PLIM_RELEASE(5, 0)},
     {"half_precision_backend", NULL, "trainingarguments", PLIM_METHODS, TRANSFORMERS,
      PLIM_RELEASE(5, 0)},
-    {"no_cuda", NULL, "trainingarguments", PLIM_METHODS, TRANSFORMERS, PLIM_RELEASE(5, 0)},
+#define OF_TRAINER(key)                                                                            \
+  { key, NULL, "trainingarguments", PLIM_METHODS, TRANSFORMERS, PLIM_RELEASE(5, 0) }
+    OF_TRAINER("no_cuda"),
+    OF_TRAINER("adafactor"),
+    OF_TRAINER("fp16_backend"),
+    OF_TRAINER("fp16_opt_level"),
+    OF_TRAINER("fsdp_min_num_params"),
+    OF_TRAINER("fsdp_transformer_layer_cls_to_wrap"),
+    OF_TRAINER("include_inputs_for_metrics"),
+    OF_TRAINER("include_tokens_per_second"),
+    OF_TRAINER("jit_mode_eval"),
+    OF_TRAINER("past_index"),
+    OF_TRAINER("per_gpu_train_batch_size"),
+    OF_TRAINER("push_to_hub_model_id"),
+    OF_TRAINER("push_to_hub_token"),
+    OF_TRAINER("ray_scope"),
+    OF_TRAINER("torchdynamo"),
+    OF_TRAINER("use_mps_device"),
+    {"group_by_length", NULL, "trainingarguments", PLIM_METHODS, TRANSFORMERS, PLIM_RELEASE(5, 2)},
+#undef OF_TRAINER
 #undef TRL
 #undef TRANSFORMERS
 };
@@ -50,9 +87,7 @@ static bool is_field(const plim_project_file *f, const plim_setting *s, const ch
 
 static const plim_setting *find_field(const project_job *p, const char *key, const char *class,
                                       const char **file) {
-  bool has_script = false;
-  for (size_t i = 0; i < p->project.files.len; i++)
-    has_script |= p->project.files.at[i]->settings.format == PLIM_FORMAT_PYTHON;
+  bool has_script = plim_project_has_script(&p->project);
   for (size_t i = 0; i < p->project.files.len; i++) {
     const plim_project_file *f = p->project.files.at[i];
     for (size_t k = 0; k < f->settings.at.len; k++)
@@ -100,13 +135,30 @@ static const char *name_of(plim_library library) {
   return library == PLIM_LIBRARY_TRL ? "TRL" : plim_library_names[library];
 }
 
+// LLaMA-Factory (hparams/parser.py) lets HfArgumentParser refuse what no class has.
+static void note_refused_key(project_job *p, const job_args *a, size_t row, const char *file,
+                             int line) {
+  plim_library library = removed[row].library;
+  uint16_t release = job_release(a, library);
+  if (p->project.dialect != PLIM_DIALECT_LLAMA_FACTORY || release < removed[row].without) return;
+  plim_note_add(&p->notes, "stops.removed", NULL,
+                "%s has no %s since %s, and LLaMA-Factory refuses keys that it does not have, so "
+                "the run will not start with %s %s; remove it, or install an older version",
+                name_of(library), removed[row].key, plim_release_words(removed[row].without).text,
+                name_of(library), plim_release_words(release).text);
+  plim_note_at(&p->notes, file, line);
+}
+
 static void narrow_by_key(project_job *p, job_args *a, size_t row) {
   const char *file = NULL, *key = removed[row].key, *value = removed[row].value;
   plim_library library = removed[row].library;
   const plim_setting *s = find_field(p, key, removed[row].class, &file);
-  uint16_t release =
-      s && has_value(s, value) ? narrow(a, library, removed[row].without, file, s->line) : 0;
-  if (!release) return;
+  if (!s || !has_value(s, value)) return;
+  uint16_t release = narrow(a, library, removed[row].without, file, s->line);
+  if (!release) {
+    note_refused_key(p, a, row, file, s->line);
+    return;
+  }
   plim_note_add(&p->notes, library == PLIM_LIBRARY_TRL ? "assumed.trl" : "assumed.transformers",
                 NULL,
                 "%s has no %s%s%s since %s: predicted as %s %s, the newest version that has it",
@@ -192,13 +244,17 @@ static void narrow_by_companion(project_job *p, job_args *a) {
 void project_job_narrow_releases(project_job *p, job_args *a) {
   plim_dialect dialect = p->project.dialect;
   plim_method method = plim_project_trains(&p->project).method;
-  bool is_trainer = dialect == PLIM_DIALECT_TRL || dialect == PLIM_DIALECT_HF;
-  bool is_of_trl = dialect == PLIM_DIALECT_TRL || method != PLIM_METHOD_TEXTS;
+  bool is_factory = dialect == PLIM_DIALECT_LLAMA_FACTORY;
+  bool is_trainer = is_factory || dialect == PLIM_DIALECT_TRL || dialect == PLIM_DIALECT_HF;
+  bool is_of_trl = dialect == PLIM_DIALECT_TRL || (!is_factory && method != PLIM_METHOD_TEXTS);
   narrow_by_companion(p, a);
   for (size_t i = 0; is_trainer && i < p->project.files.len; i++)
     narrow_by_import(p, a, p->project.files.at[i]);
   for (size_t i = 0; is_trainer && i < sizeof removed / sizeof *removed; i++) {
     bool is_its = removed[i].method == PLIM_METHODS || removed[i].method == method;
-    if (is_its && (is_of_trl || removed[i].library != PLIM_LIBRARY_TRL)) narrow_by_key(p, a, i);
+    // hparams/training_args.py has this one itself.
+    bool is_own = is_factory && strcmp(removed[i].key, "overwrite_output_dir") == 0;
+    if (is_its && !is_own && (is_of_trl || removed[i].library != PLIM_LIBRARY_TRL))
+      narrow_by_key(p, a, i);
   }
 }

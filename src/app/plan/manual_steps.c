@@ -493,19 +493,20 @@ static plim_err add_all_stops(const maker *m) {
 
 // ---- evaluation -------------------------------------------------------------------------------------
 
-// Evaluation with the planned settings, where it needs more than the GPU has.
+// A run that trains and then stops in its first evaluation is no plan. The batch of evaluation may follow the micro batch
+// that the plan changes.
 static plim_err add_evaluation(const maker *m) {
   const plim_estimate *e = &m->c->plan.rungs.at[0].e;
   plim_job job = plim_choice_job(&m->c->asked, planned(m));
   if (!m->r->files) return PLIM_OK;
   job_evaluation v = project_job_evaluation(m->r->files, &job);
-  bool is_told = job_evaluation_matters(&v, &job) && v.logits_bytes && e->has_verdict;
-  if (!is_told || job_evaluation_bytes(&v, e) <= e->budget_bytes) return PLIM_OK;
+  bool matters = job_evaluation_matters(&v, &job) && v.logits_bytes && e->has_verdict;
+  if (!matters || job_evaluation_bytes(&v, e) <= e->budget_bytes) return PLIM_OK;
   int64_t most = job_evaluation_largest(&v, e);
   char place[160] = "", what[96];
   if (v.line) snprintf(place, sizeof place, "%.120s:%d: ", v.file, v.line);
   if (most) snprintf(what, sizeof what, "set %s to %lld or less", v.key, (long long)most);
-  else snprintf(what, sizeof what, "turn evaluation off, or shorten its samples");
+  else snprintf(what, sizeof what, "turn evaluation off, or shorten its texts");
   return manual_step_add(m->out, "setting", PLIM_KNOBS, NULL, m->error,
                          "%s%s: with the planned settings, evaluation (a batch of %lld x %lld "
                          "tokens) needs at least %s, more than the GPU has",

@@ -151,6 +151,11 @@ static const char *part_of_factory(const launch *l, plim_dialect dialect) {
 
 // LLaMA-Factory starts torchrun on its own, controlled by environment variables.
 static void factory_line(const launch *l, plim_dialect dialect, FILE *out) {
+  if (project_starts_with_ray(project_of(l))) {
+    fprintf(out, "USE_RAY=1 llamafactory-cli train ");
+    plim_shell_quote(out, plan_file_of(project_of(l), dialect));
+    return;
+  }
   fprintf(out, "%sFORCE_TORCHRUN=1", part_of_factory(l, dialect));
   if (l->nodes > 1)
     fprintf(out, " NNODES=%d NODE_RANK=$SLURM_NODEID MASTER_ADDR=$HEAD MASTER_PORT=29500",

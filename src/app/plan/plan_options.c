@@ -1,10 +1,12 @@
 #include "plan_options.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "job_effects.h"
+#include "project_job.h"
 #include "suggest.h"
 #include "units.h"
 #include "value.h"
@@ -273,3 +275,63 @@ plim_err plan_read_options(const plan_args *args, plim_plan_request *r, plim_err
   if (!err) err = read_batch(args, r, error);
   return err;
 }
+
+// ---- the rows -----------------------------------------------------------------------------------------
+
+const plan_args plan_defaults = {
+    .job = JOB_DEFAULTS_WITH(JOB_UNSET), .price = NAN, .epochs = NAN, .samples = PLIM_UNKNOWN};
+
+#define AT(field) offsetof(plan_args, job.field)
+const cli_option plan_options[] = {
+    {"effective-batch", 0, "N|any", CLI_STRING, offsetof(plan_args, effective_batch),
+     "effective batch size to keep, in sequences per optimizer step; any: choose the fastest "
+     "(default: --batch x --accumulate x --world)",
+     NULL, true},
+    {"fix", 0, "KNOB=V", CLI_SETTINGS, offsetof(plan_args, fix),
+     "give the setting this value; the plan does not change it", NULL, true},
+    {"try", 0, "KNOB=V,V", CLI_SETTINGS, offsetof(plan_args, tries),
+     "try only these values and change no other setting (with --effective-batch, the micro batch "
+     "may still change)",
+     NULL},
+    {"allow", 0, "KNOB,KNOB|all", CLI_KNOBS, offsetof(plan_args, allow),
+     "allow changes that affect what the model learns: optimizer (8-bit states), dtype, "
+     "micro_batch, n_positives and n_negatives of a contrastive loss, quantisation, sequence, "
+     "lora_rank; the plan uses them in this order, and only as many as it needs",
+     NULL, true},
+    {"margin", 0, "SHARE", CLI_STRING, offsetof(plan_args, margin),
+     "fraction of the memory to leave free, 0.05 or 5% (default: the estimate's error margin)",
+     NULL},
+    {"contrastive", 0, NULL, CLI_FLAG, offsetof(plan_args, contrastive),
+     "the loss compares samples within the micro batch, so keep its size unless --allow "
+     "micro_batch is given",
+     NULL},
+    {"batch-norm", 0, NULL, CLI_FLAG, offsetof(plan_args, batch_norm),
+     "the model has batch norm, so keep the micro batch size unless --allow micro_batch is given",
+     NULL},
+    {"samples", 0, "N", CLI_UINT, offsetof(plan_args, samples),
+     "sequences in the training data, to show how long the run takes", NULL},
+    {"epochs", 0, "N", CLI_NUMBER, offsetof(plan_args, epochs),
+     "epochs over the training data, also a fraction (default: as set in the files, or 1)", NULL},
+    {"price", 0, "X", CLI_NUMBER, offsetof(plan_args, price),
+     "price of one GPU per hour, to show what the run costs", NULL},
+    {"set", 0, "KNOB=FILE:KEY", CLI_STRINGS, offsetof(plan_args, set),
+     "where a setting is in your files, if it was not found", NULL},
+    {"command", 0, "LINE", CLI_STRING, offsetof(plan_args, command), PROJECT_COMMAND_HELP, NULL,
+     true},
+    {"out", 0, "FILE", CLI_FILE, offsetof(plan_args, out),
+     "save the plan to this file, for plimsoll apply", NULL, true},
+    {"prove", 0, NULL, CLI_FLAG, offsetof(plan_args, is_proved),
+     "with FILES: run the training with the planned settings on a simulated GPU, and compare the "
+     "memory that it needs with the prediction; its command is --command, a launch script among "
+     "the files, or a script without arguments",
+     NULL},
+    {"online", 0, NULL, CLI_FLAG, offsetof(plan_args, is_online),
+     "with COMMAND or --prove: let the program use the network; it may then upload and send "
+     "messages",
+     NULL},
+    {"unsandboxed", 0, NULL, CLI_FLAG, offsetof(plan_args, is_unsandboxed),
+     "with COMMAND or --prove: run the program without a sandbox; it may then change your files",
+     NULL},
+    JOB_OPTIONS(AT),
+    {0},
+};

@@ -20,6 +20,9 @@ typedef struct {
   bool is_online, is_unsandboxed; // of a program that is simulated
 } plan_args;
 
+extern const cli_option plan_options[];
+extern const plan_args plan_defaults;
+
 // Reads KNOB=V of an option with this name; the value is in the knob's own notation and owns nothing.
 plim_err plan_read_setting(const char *option, const char *text, plim_knob *knob, plim_value *value,
                            plim_error *error);

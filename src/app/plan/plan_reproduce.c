@@ -5,7 +5,8 @@
 #include <string.h>
 
 #include "job_effects.h"
-#include "plan_result.h"
+#include "option_values.h"
+#include "plan_json.h"
 #include "quoting.h"
 
 // ---- a job as its options ---------------------------------------------------------------------------
@@ -139,10 +140,10 @@ typedef struct {
   plim_versions_name versions;
 } arg_texts;
 
-static job_args args_of(const plan_result *r, const plan_for_card *c, const plim_rung *x,
+static job_args args_of(const plan_result *r, const plan_for_card *c, const plim_choice *x,
                         arg_texts *texts) {
-  plim_job job = plim_choice_job(&c->asked, &x->choice);
-  const char *conf = plim_choice_conf(&c->asked, &x->choice);
+  plim_job job = plim_choice_job(&c->asked, x);
+  const char *conf = plim_choice_conf(&c->asked, x);
   job_args a = JOB_DEFAULTS;
   a.model = r->args->model;
   a.head = r->args->head;
@@ -217,6 +218,34 @@ static char *command_of(const job_args *a) {
   return plim_stream_end(out, &text) ? text : NULL;
 }
 
+// ---- options as a request ---------------------------------------------------------------------------
+
+static void put_member(json_writer *j, const cli_option *o, const void *at) {
+  char name[64];
+  cli_member_name(o, name, sizeof name);
+  switch (o->kind) {
+  case CLI_FLAG: jsonw_bool(j, name, true); break;
+  case CLI_UINT:
+  case CLI_BYTES: jsonw_u64(j, name, *(const uint64_t *)at); break;
+  case CLI_NUMBER: jsonw_number(j, name, *(const double *)at); break;
+  case CLI_CHOICE: jsonw_string(j, name, o->choices[*(const int *)at]); break;
+  default: jsonw_string(j, name, *(const char *const *)at); break;
+  }
+}
+
+void plan_write_request(json_writer *j, const plan_result *r, const plan_for_card *c,
+                        const plim_choice *choice) {
+  static const job_args usual = JOB_DEFAULTS;
+  arg_texts texts;
+  job_args a = args_of(r, c, choice, &texts);
+  jsonw_object(j, "request");
+  for (const cli_option *o = job_own_options; o->name; o++) {
+    const char *at = (const char *)&a + o->offset, *was = (const char *)&usual + o->offset;
+    if (!is_default(o, at, was)) put_member(j, o, at);
+  }
+  jsonw_end(j);
+}
+
 // ---- whether it says the same -----------------------------------------------------------------------
 
 // The setting of the files that has no option; NULL if there is none.
@@ -286,7 +315,7 @@ plim_err plan_reproduce(const plan_result *r, plan_for_card *c, plim_error *erro
   if (!c->plan.rungs.len) return PLIM_OK;
   plim_rung *x = &c->plan.rungs.at[0];
   arg_texts texts;
-  job_args a = args_of(r, c, x, &texts);
+  job_args a = args_of(r, c, &x->choice, &texts);
   plim_err err = check_reproduces(&c->asked, &a, x);
   if (!err && !(c->reproduce = command_of(&a))) err = PLIM_ERR_NOMEM;
   if (err == PLIM_ERR_NOMEM) return plim_no_memory(error);

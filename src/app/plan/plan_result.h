@@ -12,8 +12,8 @@ enum { PLAN_MAX_CARDS = 16 };
 typedef struct {
   job_request request;
   plim_plan_request asked;
-  bool errs_high;             // the run needs less memory than predicted
-  uint64_t saved_bytes;       // by this much at most (plim_notes_saved)
+  uint64_t saved_bytes;       // the run may need up to so much less memory (plim_notes_saved)
+  bool errs_low;              // the run may need more
   plim_known_estimates known; // what `plan` has run, for `writable`
   plim_plan plan;
   plim_plan writable;       // if the plan has manual steps: the best plan without any; else empty
@@ -62,5 +62,10 @@ typedef struct {
 
 // Fills in the command that predicts the first rung.
 plim_err plan_reproduce(const plan_result *r, plan_for_card *c, plim_error *error);
+
+// Steps of an optimizer over all data, their hours and price; 0 and NaN where it is not known.
+uint64_t plan_steps(const plan_result *r, const plim_rung *rung);
+double plan_hours(const plan_result *r, const plim_rung *rung);
+double plan_price(const plan_result *r, const plan_for_card *c, const plim_rung *rung);
 
 #endif

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "disk.h"
 #include "simulate_impl.h"
 
 // ---- the stand-ins ----------------------------------------------------------------------------------
@@ -118,14 +119,9 @@ static plim_err cannot_make(const char *path, plim_error *error) {
   return err;
 }
 
-// Makes the folder and those above it.
 static plim_err make_folders(const char *path, plim_error *error) {
-  char part[PLIM_PATH_BYTES];
-  for (const char *slash = strchr(path + 1, '/');; slash = strchr(slash + 1, '/')) {
-    snprintf(part, sizeof part, "%.*s", slash ? (int)(slash - path) : (int)strlen(path), path);
-    if (mkdir(part, 0700) && errno != EEXIST) return cannot_make(part, error);
-    if (!slash) return PLIM_OK;
-  }
+  errno = plim_disk_make_folders(&plim_real_disk, path);
+  return errno ? cannot_make(path, error) : PLIM_OK;
 }
 
 plim_err simulate_state_path(const char *name, char path[PLIM_PATH_BYTES], plim_error *error) {

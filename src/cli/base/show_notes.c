@@ -33,17 +33,3 @@ void notes_print_assumptions(FILE *out, const plim_notes *notes) {
   snprintf(line, sizeof line, "assumes: %s", text);
   if (*text) term_wrap(out, line, 0, 2, (size_t)term_width(out));
 }
-
-void notes_write(json_writer *j, const plim_notes *notes) {
-  for (size_t i = 0; i < notes->list.len; i++) {
-    const plim_note *note = &notes->list.at[i];
-    jsonw_object(j, NULL);
-    jsonw_string(j, "code", note->code);
-    jsonw_string(j, "message", note->message);
-    jsonw_string_or_null(j, "file", note->file ? note->file : "");
-    if (note->line) jsonw_i64(j, "line", note->line);
-    else jsonw_null(j, "line");
-    jsonw_string_or_null(j, "knob", note->knob ? note->knob : "");
-    jsonw_end(j);
-  }
-}

@@ -90,27 +90,57 @@ static void print_finding(json_writer *j, const check_finding *f) {
   jsonw_end(j);
 }
 
+static void print_members(json_writer *j, const check *c) {
+  const char *why_not;
+  check_verdict verdict = check_decide(c, &why_not);
+  jsonw_bool(j, "ready", verdict == CHECK_READY);
+  jsonw_string(j, "verdict", verdicts[verdict]);
+  jsonw_string(j, "why_not_checked", why_not);
+  print_files(j, &c->files.project);
+  print_cards(j, c);
+  print_host(j, &c->machine);
+  print_batch(j, c);
+  if (c->has_estimate) {
+    estimate_json_versions(j, &c->job, &c->request.job.versions);
+    jsonw_object(j, "estimate");
+    estimate_json_members(j, &c->estimate);
+    jsonw_end(j);
+  } else jsonw_null(j, "estimate");
+  jsonw_array(j, "findings");
+  for (size_t i = 0; i < c->findings.len; i++) print_finding(j, &c->findings.at[i]);
+  jsonw_end(j);
+}
+
 void check_print_json(const check *c) {
   json_writer j = jsonw_begin(stdout);
   jsonw_object(&j, NULL);
   jsonw_u64(&j, "format_version", 1);
-  const char *why_not;
-  check_verdict verdict = check_decide(c, &why_not);
-  jsonw_bool(&j, "ready", verdict == CHECK_READY);
-  jsonw_string(&j, "verdict", verdicts[verdict]);
-  jsonw_string(&j, "why_not_checked", why_not);
-  print_files(&j, &c->files.project);
-  print_cards(&j, c);
-  print_host(&j, &c->machine);
-  print_batch(&j, c);
-  if (c->has_estimate) {
-    estimate_json_versions(&j, &c->job, &c->request.job.versions);
-    jsonw_object(&j, "estimate");
-    estimate_json_members(&j, &c->estimate);
+  print_members(&j, c);
+  jsonw_end(&j);
+  jsonw_finish(&j);
+}
+
+static void print_error(json_writer *j, const plim_error *e) {
+  jsonw_object(j, "error");
+  jsonw_string(j, "message", e->message);
+  jsonw_string_or_null(j, "hint", e->hint);
+  jsonw_end(j);
+}
+
+void check_print_each_json(const checked *all, size_t count) {
+  json_writer j = jsonw_begin(stdout);
+  jsonw_object(&j, NULL);
+  jsonw_u64(&j, "format_version", 1);
+  jsonw_array(&j, "checks");
+  for (size_t i = 0; i < count; i++) {
+    jsonw_object(&j, NULL);
+    jsonw_string(&j, "named", all[i].named);
+    jsonw_bool(&j, "is_recognised", !all[i].is_passed_over && !all[i].has_failed);
+    if (*all[i].error.message) print_error(&j, &all[i].error);
+    else jsonw_null(&j, "error");
+    if (!all[i].has_failed && !all[i].is_passed_over) print_members(&j, &all[i].of);
     jsonw_end(&j);
-  } else jsonw_null(&j, "estimate");
-  jsonw_array(&j, "findings");
-  for (size_t i = 0; i < c->findings.len; i++) print_finding(&j, &c->findings.at[i]);
+  }
   jsonw_end(&j);
   jsonw_end(&j);
   jsonw_finish(&j);

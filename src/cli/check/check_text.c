@@ -135,3 +135,19 @@ void check_print_text(const check *c) {
   for (size_t i = 0; i < c->findings.len; i++) print_finding(&c->findings.at[i]);
   print_verdict(c);
 }
+
+const char *checked_why(const checked *x) {
+  return *x->error.message ? x->error.message : "not a training configuration";
+}
+
+void check_print_each_text(const checked *all, size_t count) {
+  const checked *before = NULL;
+  for (size_t i = 0; i < count; i++) {
+    const checked *x = &all[i];
+    if (x->has_failed) continue;
+    if (before && !(before->is_passed_over && x->is_passed_over)) printf("\n");
+    if (x->is_passed_over) printf("%s: %s\n", x->named, checked_why(x));
+    else check_print_text(&x->of);
+    before = x;
+  }
+}

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli_alloc.h"
+#include "estimate_show.h"
 #include "predicted_timeline.h"
 
 // Long-lived memory is at the bottom, short-lived memory on top. Lightness (CIE L*) on a light page, from the bottom:

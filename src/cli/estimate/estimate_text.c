@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "estimate_result.h"
+#include "estimate_show.h"
 #include "show_notes.h"
 #include "term.h"
 #include "units.h"
@@ -70,8 +70,7 @@ static void print_misfit(const estimate_result *r) {
   bool errs_high = estimate_may_fit(e, plim_notes_saved(&r->request.notes));
   snprintf(text, sizeof text, "%sneeds %s; %s%s%s", errs_high ? "as predicted: " : "", needs,
            available, short_by,
-           errs_high ? "; but the run needs less than predicted (see the notes), so it may fit"
-                     : "");
+           errs_high ? "; but the run may need less than predicted (see the notes)" : "");
   term_print(stdout, TERM_RED, "DOES NOT FIT");
   printf("  ");
   term_say(stdout, text, 14, 14);
@@ -90,7 +89,9 @@ static void print_verdict(const estimate_result *r) {
   if (!e->has_verdict)
     printf("needs %s; to see whether it fits, name a GPU: --gpu 4090\n",
            units_bytes(e->device_bytes).text);
-  else if (e->fits) print_fit(e, card, plim_notes_err_low(&r->request.notes));
+  else if (e->fits)
+    print_fit(e, card,
+              plim_notes_err_low(&r->request.notes) || plim_notes_err_either(&r->request.notes));
   else print_misfit(r);
 }
 

@@ -2,7 +2,7 @@
 
 #include "explain_show.h"
 #include "json_writer.h"
-#include "show_notes.h"
+#include "notes_json.h"
 
 static void print_frame(json_writer *j, const char *key, const plim_oom_frame *f) {
   if (!*f->file) {

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli_alloc.h"
 #include "help.h"
 #include "suggest.h"
 #include "term.h"
@@ -11,6 +12,12 @@ static const cli_command *const *all = (const cli_command *const[]){NULL};
 
 void cli_set_commands(const cli_command *const *commands) { all = commands; }
 const cli_command *const *cli_commands(void) { return all; }
+
+const char **cli_program_words(const cli_call *call) {
+  const char **words = cli_alloc((call->program.len + 1) * sizeof *words);
+  memcpy(words, call->program.at, call->program.len * sizeof *words);
+  return words;
+}
 
 typedef struct {
   bool version;

@@ -14,6 +14,9 @@ const cli_command *const *cli_commands(void);
 const cli_command *cli_find(const char *name); // NULL if there is none
 const char *cli_nearest(const char *name);     // did you mean; NULL if nothing is close
 
+// The words of the user's program, ended by NULL. The caller frees the array.
+const char **cli_program_words(const cli_call *call);
+
 // Runs the command that was typed, and returns the exit code.
 int cli_main(int argc, char **argv);
 

@@ -2,26 +2,15 @@
 
 #include <string.h>
 
-#include "catalogue.h"
 #include "families.h"
 #include "gpu.h"
 #include "help.h"
-#include "plan.h"
+#include "name_lists.h"
 #include "term.h"
+#include "text_result.h"
 #include "units.h"
 
 // ---- models -----------------------------------------------------------------------------------
-
-static const char *dtype_name(plim_dtype dtype) {
-  return dtype == PLIM_BF16 ? "bf16" : dtype == PLIM_FP16 ? "fp16" : "fp32";
-}
-
-// Whether the model is listed. A row with an invalid configuration is not; a test builds all of them.
-static bool is_listed(const plim_catalogue_model *model, plim_config *c) {
-  return plim_catalogue_is_public(model) && !plim_catalogue_config(model, c, NULL);
-}
-
-static int64_t longest(const plim_config *c) { return c->positions - c->family->position_offset; }
 
 // As people name sizes; the JSON has the exact number.
 static void show_parameters(term_table *t, uint64_t parameters) {
@@ -37,11 +26,12 @@ static void print_models(FILE *out) {
   plim_config c;
   for (size_t i = 0; i < plim_catalogue_count; i++) {
     const plim_catalogue_model *m = &plim_catalogue[i];
-    if (!is_listed(m, &c)) continue;
+    if (!name_is_listed(m, &c)) continue;
     term_table_cell(t, TERM_CYAN, "%s", m->name);
     show_parameters(t, m->parameters);
-    term_table_cell(t, TERM_PLAIN, "%s", dtype_name(m->dtype));
-    if (c.positions) term_table_cell(t, TERM_PLAIN, "%s", units_count((uint64_t)longest(&c)).text);
+    term_table_cell(t, TERM_PLAIN, "%s", name_of_dtype(m->dtype));
+    if (c.positions)
+      term_table_cell(t, TERM_PLAIN, "%s", units_count((uint64_t)name_longest(&c)).text);
     else term_table_cell(t, TERM_PLAIN, "any");
     term_table_cell(t, TERM_PLAIN, "%s", plim_config_whole(&c)->model_type);
   }
@@ -55,44 +45,17 @@ static void print_models(FILE *out) {
                  "maximum sequence length.");
 }
 
-static void write_models(json_writer *j) {
-  plim_config c;
-  for (size_t i = 0; i < plim_catalogue_count; i++) {
-    const plim_catalogue_model *m = &plim_catalogue[i];
-    if (!is_listed(m, &c)) continue;
-    jsonw_object(j, NULL);
-    jsonw_string(j, "name", m->name);
-    jsonw_string(j, "id", m->id);
-    jsonw_u64(j, "parameters", m->parameters);
-    jsonw_string(j, "dtype", dtype_name(m->dtype));
-    jsonw_string(j, "family", plim_config_whole(&c)->model_type);
-    if (c.positions) jsonw_i64(j, "max_tokens", longest(&c));
-    else jsonw_null(j, "max_tokens");
-    jsonw_end(j);
-  }
-}
-
 // ---- families ---------------------------------------------------------------------------------
-
-static const struct {
-  unsigned bit; // PLIM_RECORDED_...
-  const char *name;
-} recordings[] = {
-    {PLIM_RECORDED_TRAINING, "one GPU"},        {PLIM_RECORDED_QUANTISED, "4-bit"},
-    {PLIM_RECORDED_FUSED_LOSS, "Liger's loss"}, {PLIM_RECORDED_LIGER, "all Liger kernels"},
-    {PLIM_RECORDED_SHARDED, "DDP and FSDP2"},   {PLIM_RECORDED_DEEPSPEED, "ZeRO"}};
-
-enum { RECORDINGS = sizeof recordings / sizeof *recordings };
 
 static void print_families(FILE *out) {
   static const term_column columns[] = {{"family"}, {"verified on", .wraps = true}};
   term_table *t = term_table_new(columns, 2);
   for (size_t i = 0; i < plim_family_count; i++) {
     char text[128] = "";
-    for (size_t k = 0; k < RECORDINGS; k++) {
-      if (!(plim_families[i]->recorded & recordings[k].bit)) continue;
+    for (const name_bit *b = name_recordings; b->name; b++) {
+      if (!(plim_families[i]->recorded & b->bit)) continue;
       if (*text) strcat(text, ", ");
-      strcat(text, recordings[k].name);
+      strcat(text, b->name);
     }
     term_table_cell(t, TERM_CYAN, "%s", plim_families[i]->model_type);
     term_table_cell(t, TERM_PLAIN, "%s", *text ? text : "nothing yet");
@@ -105,22 +68,6 @@ static void print_families(FILE *out) {
                  "combination are marked unverified.");
 }
 
-static void write_families(json_writer *j) {
-  for (size_t i = 0; i < plim_family_count; i++) {
-    const plim_family *f = plim_families[i];
-    jsonw_object(j, NULL);
-    jsonw_string(j, "family", f->model_type);
-    jsonw_array(j, "recorded");
-    for (size_t k = 0; k < RECORDINGS; k++)
-      if (f->recorded & recordings[k].bit) jsonw_string(j, NULL, recordings[k].name);
-    jsonw_end(j);
-    if (f->lora_targets) jsonw_string(j, "peft_target_modules", f->lora_targets);
-    else jsonw_null(j, "peft_target_modules");
-    jsonw_bool(j, "liger", f->has_liger);
-    jsonw_end(j);
-  }
-}
-
 // ---- cards ------------------------------------------------------------------------------------
 
 static void rate(term_table *t, double tflops) {
@@ -128,17 +75,10 @@ static void rate(term_table *t, double tflops) {
   else term_table_cell(t, TERM_PLAIN, "-");
 }
 
-static const struct {
-  uint8_t bit;
-  const char *letter, *key;
-} figures[] = {{PLIM_SEEN_MEMORY, "m", "memory"},
-               {PLIM_SEEN_SHAPE, "s", "shape"},
-               {PLIM_SEEN_RATES, "r", "rates"}};
-
 static void unconfirmed(term_table *t, const plim_gpu *gpu) {
-  char letters[8] = "";
-  for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
-    if (!(gpu->seen & figures[i].bit)) strcat(letters, figures[i].letter);
+  char letters[8] = ""; // the first of each name
+  for (const name_bit *b = name_figures; b->name; b++)
+    if (!(gpu->seen & b->bit)) strncat(letters, b->name, 1);
   term_table_cell(t, TERM_DIM, "%s", letters);
 }
 
@@ -178,42 +118,7 @@ static void print_gpus(FILE *out) {
                  "r: bf16 and fp16 rates).");
 }
 
-static void write_rate(json_writer *j, const char *key, double value) {
-  if (value > 0) jsonw_number(j, key, value);
-  else jsonw_null(j, key);
-}
-
-static void write_gpu(json_writer *j, const plim_gpu *gpu) {
-  jsonw_string(j, "name", gpu->name);
-  jsonw_u64(j, "memory_bytes", gpu->memory_mib * PLIM_MIB);
-  jsonw_bytes(j, "cuda_bytes", gpu->cuda_mib ? gpu->cuda_mib * PLIM_MIB : PLIM_UNKNOWN);
-  jsonw_number(j, "bandwidth_gb_per_second", gpu->bandwidth_gbs);
-  write_rate(j, "bf16_tflops", gpu->bf16_tflops);
-  write_rate(j, "fp16_tflops", gpu->fp16_tflops);
-  write_rate(j, "fp32_tflops", gpu->fp32_tflops);
-  jsonw_number(j, "compute_capability", gpu->capability / 10.0);
-  jsonw_u64(j, "multiprocessors", gpu->multiprocessors);
-  jsonw_array(j, "unconfirmed");
-  for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
-    if (!(gpu->seen & figures[i].bit)) jsonw_string(j, NULL, figures[i].key);
-  jsonw_end(j);
-}
-
-static void write_gpus(json_writer *j) {
-  for (size_t i = 0; i < plim_gpu_count; i++) {
-    jsonw_object(j, NULL);
-    write_gpu(j, &plim_gpus[i]);
-    jsonw_end(j);
-  }
-}
-
 // ---- knobs ------------------------------------------------------------------------------------
-
-static bool is_planned(plim_knob knob) {
-  for (size_t i = 0; i < plim_plan_knob_count; i++)
-    if (plim_plan_knobs[i] == knob) return true;
-  return false;
-}
 
 // The values of a free knob that need the user's consent.
 static const char *only_with(plim_knob knob) {
@@ -252,41 +157,20 @@ static void print_knobs(FILE *out) {
                 "Changed only with --allow, because they affect what the model learns");
   help_heading(out, "Read from your files, not changed by a plan (for --set and plimsoll.yaml)");
   for (int k = 0; k < PLIM_KNOBS; k++)
-    if (!is_planned((plim_knob)k))
+    if (!name_is_planned((plim_knob)k))
       help_entry(out, plim_knob_table[k].name, plim_knob_table[k].what);
-}
-
-static void write_knob(json_writer *j, plim_knob knob) {
-  static const char *const kinds[] = {"free", "quality", "fact"};
-  const char *value;
-  jsonw_string(j, "name", plim_knob_table[knob].name);
-  jsonw_string(j, "what", plim_knob_table[knob].what);
-  jsonw_string(j, "kind", kinds[plim_knob_table[knob].kind]);
-  jsonw_bool(j, "planned", is_planned(knob));
-  jsonw_array(j, "values");
-  for (int64_t v = 0; is_planned(knob) && (value = plim_knob_value_name(knob, v)); v++)
-    jsonw_string(j, NULL, value);
-  jsonw_end(j);
-}
-
-static void write_knobs(json_writer *j) {
-  for (int k = 0; k < PLIM_KNOBS; k++) {
-    jsonw_object(j, NULL);
-    write_knob(j, (plim_knob)k);
-    jsonw_end(j);
-  }
 }
 
 // ---- the lists --------------------------------------------------------------------------------
 
 const help_list help_lists[] = {
-    {"models", "the models you can give by name", print_models, write_models},
+    {"models", "the models you can give by name", print_models},
     {"families", "the supported architectures, and which runs of each were verified",
-     print_families, write_families},
-    {"gpus", "the GPUs you can give by name", print_gpus, write_gpus},
-    {"knobs", "the settings a plan can change, and their values", print_knobs, write_knobs},
+     print_families},
+    {"gpus", "the GPUs you can give by name", print_gpus},
+    {"knobs", "the settings a plan can change, and their values", print_knobs},
     {"chunked_loss", "a module with a chunked loss, to save beside your script",
-     help_print_chunked_loss, help_write_chunked_loss},
+     help_print_chunked_loss},
     {0},
 };
 
@@ -298,13 +182,7 @@ const help_list *help_list_named(const char *name) {
 
 void help_list_print(FILE *out, const help_list *list) { list->print(out); }
 
-void help_list_print_json(FILE *out, const help_list *list) {
-  json_writer j = jsonw_begin(out);
-  jsonw_object(&j, NULL);
-  jsonw_u64(&j, "format_version", 1);
-  jsonw_array(&j, list->name);
-  list->write(&j);
-  jsonw_end(&j);
-  jsonw_end(&j);
-  jsonw_finish(&j);
+void help_list_print_json(const help_list *list) {
+  const name_list *names = name_list_named(list->name);
+  cli_print_json(names ? name_list_write : help_write_chunked_loss, names);
 }

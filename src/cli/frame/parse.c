@@ -10,9 +10,9 @@
 #include "cli_alloc.h"
 #include "command.h"
 #include "help_lists.h"
+#include "option_values.h"
 #include "suggest.h"
 #include "text_file.h"
-#include "units.h"
 
 static const char *const color_choices[] = {"auto", "always", "never", NULL};
 
@@ -61,111 +61,6 @@ static const char *option_text(const cli_option *option, char out[64]) {
   return out;
 }
 
-static size_t choice_count(const char *const *choices) {
-  size_t count = 0;
-  while (choices[count]) count++;
-  return count;
-}
-
-static void list_choices(const char *const *choices, char *out, size_t size) {
-  size_t count = choice_count(choices), used = 0;
-  for (size_t i = 0; i < count && used < size; i++) {
-    const char *before = i == 0 ? "" : i + 1 == count ? " or " : ", ";
-    used += (size_t)snprintf(out + used, size - used, "%s%s", before, choices[i]);
-  }
-}
-
-// Finds the index of `text` in choices; on failure fills the error with the wrong value and the allowed ones.
-static bool find_choice(const char *const *choices, const char *text, int *index,
-                        plim_error *error) {
-  for (int i = 0; choices[i]; i++) {
-    if (strcmp(choices[i], text) != 0) continue;
-    *index = i;
-    return true;
-  }
-  char list[200];
-  list_choices(choices, list, sizeof list);
-  plim_fail(error, PLIM_ERR_ARGUMENT, "\"%s\" is not allowed; use %s", text, list);
-  plim_error_at(error, 0);
-  return false;
-}
-
-static bool set_string(const cli_option *option, void *field, const char *text, plim_error *error) {
-  (void)option, (void)error;
-  *(const char **)field = text;
-  return true;
-}
-
-static bool add_string(const cli_option *option, void *field, const char *text, plim_error *error) {
-  (void)option, (void)error;
-  if (!vec_push((cli_strings *)field, text)) cli_out_of_memory();
-  return true;
-}
-
-static bool set_bytes(const cli_option *option, void *field, const char *text, plim_error *error) {
-  (void)option;
-  return units_parse_bytes(text, field, error) == PLIM_OK;
-}
-
-static bool set_u64(const cli_option *option, void *field, const char *text, plim_error *error) {
-  (void)option;
-  return units_parse_u64(text, field, error) == PLIM_OK;
-}
-
-static bool set_number(const cli_option *option, void *field, const char *text, plim_error *error) {
-  (void)option;
-  return units_parse_number(text, field, error) == PLIM_OK;
-}
-
-static bool set_choice(const cli_option *option, void *field, const char *text, plim_error *error) {
-  return find_choice(option->choices, text, field, error);
-}
-
-// How each kind of value is read, an example for hints (NULL: use the placeholder), and what it is in words, if the
-// placeholder does not say it.
-static const struct {
-  bool (*set)(const cli_option *option, void *field, const char *text, plim_error *error);
-  const char *example, *what;
-} kinds[CLI_KIND_COUNT] = {
-    [CLI_STRING] = {set_string, NULL},
-    [CLI_STRINGS] = {add_string, NULL},
-    [CLI_FILE] = {set_string, NULL},
-    [CLI_DIR] = {set_string, NULL},
-    [CLI_BYTES] = {set_bytes, "24GiB"},
-    [CLI_UINT] = {set_u64, "1", "a whole number"},
-    [CLI_NUMBER] = {set_number, "0.5", "a number"},
-    [CLI_CHOICE] = {set_choice, NULL},
-    [CLI_COMMAND] = {set_string, NULL},
-    [CLI_TOPIC] = {set_string, NULL},
-    [CLI_MODEL] = {set_string, "qwen2.5-7b", "a model"},
-    [CLI_CARD] = {set_string, "24GiB", "a GPU name or size (RTX 4090, 24GiB)"},
-    [CLI_KNOBS] = {add_string, NULL},
-    [CLI_SETTINGS] = {add_string, NULL},
-};
-
-// The whole number that was probably meant by 1k, 8.0 or 1e6; false: none.
-static bool meant_number(const char *wrong, char *text, size_t size) {
-  size_t digits = strspn(wrong, "0123456789");
-  if (!digits) return false;
-  char *end;
-  double value = floor(strtod(wrong, &end));
-  if (*end == 'k' || *end == 'K') value *= 1024;
-  snprintf(text, size, "%.0f", value);
-  return value > 0 && value < 1e9;
-}
-
-// An example of a valid value, for the hint.
-static const char *good_value(const cli_option *option, const char *wrong) {
-  static char number[24];
-  if (option->kind == CLI_UINT && wrong && meant_number(wrong, number, sizeof number))
-    return number;
-  if (kinds[option->kind].example) return kinds[option->kind].example;
-  if (option->kind != CLI_CHOICE) return option->argument;
-  const char *near =
-      wrong ? plim_suggest(wrong, option->choices, choice_count(option->choices)) : NULL;
-  return near ? near : option->choices[0];
-}
-
 // Turns the error of a value into one of the option: names the option, and moves the caret to the value on the command
 // line.
 static bool fail_value(parser *p, const cli_option *option, const char *value) {
@@ -175,7 +70,8 @@ static bool fail_value(parser *p, const cli_option *option, const char *value) {
   snprintf(message, sizeof message, "%s", error->message);
   option_text(option, name);
   FAIL(p, "%s: %s", name, message);
-  HINT(p, "%s %s", name, good_value(option, value));
+  char example[24];
+  HINT(p, "%s %s", name, cli_option_example(option, value, example, sizeof example));
   snprintf(p->usage->source, sizeof p->usage->source, "%s %s", name, value);
   plim_error_at(error, strlen(name) + 1 + byte);
   return false;
@@ -187,9 +83,10 @@ static void mark_given(parser *p, match found) {
 }
 
 static bool set_value(parser *p, match found, const char *value) {
-  void *field = found.base + found.option->offset;
   mark_given(p, found);
-  if (kinds[found.option->kind].set(found.option, field, value, &p->usage->error)) return true;
+  plim_err err = cli_option_set(found.option, found.base, value, &p->usage->error);
+  if (!err) return true;
+  if (err == PLIM_ERR_NOMEM) cli_out_of_memory();
   return fail_value(p, found.option, value);
 }
 
@@ -269,9 +166,10 @@ static bool fail_unknown(parser *p, const char *word, size_t bytes) {
 static bool fail_missing_value(parser *p, const cli_option *option) {
   char name[64];
   option_text(option, name);
-  if (kinds[option->kind].what) FAIL(p, "%s needs %s", name, kinds[option->kind].what);
+  const char *what = cli_kinds[option->kind].what;
+  if (what) FAIL(p, "%s needs %s", name, what);
   else FAIL(p, "%s needs %s %s", name, article(option->argument), option->argument);
-  HINT(p, "%s %s", name, good_value(option, NULL));
+  HINT(p, "%s %s", name, cli_option_example(option, NULL, NULL, 0));
   return false;
 }
 
@@ -360,7 +258,7 @@ static bool read_words(parser *p, bool until_word) {
 
 static bool fail_word_choice(parser *p, const cli_positional *row, const char *word) {
   char command[64];
-  const char *near = plim_suggest(word, row->choices, choice_count(row->choices));
+  const char *near = plim_suggest(word, row->choices, cli_choice_count(row->choices));
   HINT(p, "%s %s", called(p->command, command), near ? near : row->choices[0]);
   p->usage->error.byte = PLIM_UNKNOWN; // the message names the word; a caret would add nothing
   return false;
@@ -388,7 +286,7 @@ static bool fail_word_topic(parser *p, const char *word) {
 
 static bool check_word(parser *p, const cli_positional *row, const char *word) {
   int index;
-  if (row->kind == CLI_CHOICE && !find_choice(row->choices, word, &index, &p->usage->error))
+  if (row->kind == CLI_CHOICE && cli_choice_find(row->choices, word, &index, &p->usage->error))
     return fail_word_choice(p, row, word);
   if (row->kind == CLI_COMMAND && !cli_find(word)) return fail_word_command(p, word);
   if (row->kind == CLI_TOPIC && !cli_find(word) && !help_list_named(word))
@@ -460,14 +358,4 @@ bool cli_parse(const cli_command *command, int argc, char **argv, int first, boo
   if (!ok) return false;
   if (until_word || call->common.short_help || call->common.full_help) return true;
   return check_words(&p);
-}
-
-void cli_call_clear(cli_call *call) {
-  for (const cli_option *o = call->command->options; o && (o->name || o->letter); o++)
-    if (cli_is_repeated(o->kind)) vec_free((cli_strings *)(void *)((char *)call->args + o->offset));
-  free(call->args);
-  vec_free(&call->words);
-  vec_free(&call->program);
-  vec_free(&call->given);
-  call->args = NULL;
 }

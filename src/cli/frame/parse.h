@@ -2,7 +2,7 @@
 #ifndef PLIM_CLI_PARSE_H
 #define PLIM_CLI_PARSE_H
 
-#include "options.h"
+#include "option_values.h"
 
 extern const cli_option cli_common_options[]; // what every command understands
 
@@ -17,5 +17,4 @@ typedef struct {
 // (argc if there is none). Asking for help is no error, whatever is missing.
 bool cli_parse(const struct cli_command *command, int argc, char **argv, int first, bool until_word,
                int *next, cli_call *call, cli_usage *usage);
-void cli_call_clear(cli_call *call);
 #endif

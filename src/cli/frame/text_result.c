@@ -3,15 +3,19 @@
 #include <stdlib.h>
 
 #include "cli_alloc.h"
-#include "json_writer.h"
 
-static void print_json(const char *text) {
+static void write_text(json_writer *j, const void *text) {
+  jsonw_object(j, NULL);
+  jsonw_u64(j, "format_version", 1);
+  jsonw_string(j, "text", text);
+  jsonw_end(j);
+}
+
+void cli_print_json(void (*write)(json_writer *j, const void *context), const void *context) {
   json_writer j = jsonw_begin(stdout);
-  jsonw_object(&j, NULL);
-  jsonw_u64(&j, "format_version", 1);
-  jsonw_string(&j, "text", text);
-  jsonw_end(&j);
+  write(&j, context);
   jsonw_finish(&j);
+  if (j.has_no_memory) cli_out_of_memory();
 }
 
 int text_result_print(const cli_call *call, void (*write)(FILE *out, const void *context),
@@ -23,7 +27,7 @@ int text_result_print(const cli_call *call, void (*write)(FILE *out, const void 
   write(memory, context);
   bool is_whole = !ferror(memory);
   if (fclose(memory) != 0 || !is_whole || !text) cli_out_of_memory();
-  if (call->common.json) print_json(text);
+  if (call->common.json) cli_print_json(write_text, text);
   else fputs(text, stdout);
   free(text);
   return CLI_OK;

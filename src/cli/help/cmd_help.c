@@ -5,7 +5,7 @@
 static int run(const cli_call *call) {
   const help_list *list = call->words.len ? help_list_named(call->words.at[0]) : NULL;
   if (list) {
-    if (call->common.json) help_list_print_json(stdout, list);
+    if (call->common.json) help_list_print_json(list);
     else help_list_print(stdout, list);
     return CLI_OK;
   }

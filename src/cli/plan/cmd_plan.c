@@ -1,469 +1,21 @@
 // plimsoll plan: finds the fastest settings that fit, without changing what the model learns.
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "atomic_file.h"
-#include "cli_alloc.h"
 #include "command.h"
-#include "family.h"
 #include "interrupted.h"
-#include "job_contrast.h"
-#include "job_needs.h"
 #include "output_file.h"
 #include "plan_file.h"
-#include "plan_make.h"
 #include "plan_prove.h"
+#include "plan_save.h"
 #include "plan_show.h"
 #include "plan_trial.h"
-#include "python_code.h"
 #include "term.h"
-#include "units.h"
 
-// ---- the command --------------------------------------------------------------------------------------------
-
-static bool can_say(const plim_project *p, plim_knob knob, const char *text) {
-  plim_knob_change change = {knob, {.kind = PLIM_VALUE_TEXT, .text = text}};
-  return plan_file_takes(p, &change, 1);
-}
-
-// A strategy that the run has without a key in the files stays as it is.
-static bool can_share(const plim_project *p, const plim_plan_request *r, int strategy,
-                      int offload) {
-  const char *name = plim_knob_value_name(PLIM_KNOB_OFFLOAD, offload);
-  bool is_own = strategy == plim_plan_own_choice(r).at[PLIM_KNOB_STRATEGY];
-  return plan_file_shares(p, strategy, offload) ||
-         (is_own && offload && can_say(p, PLIM_KNOB_OFFLOAD, name));
-}
-
-// Without a setting for them in the files, there is no line to type that makes checkpoints on the host; offloaded
-// activations are as small.
-static void refuse_offloaded_checkpoints(const plim_project *p, plim_plan_request *r) {
-  bool is_own = plim_plan_own_choice(r).at[PLIM_KNOB_CHECKPOINT] == PLIM_CHECKPOINT_OFFLOADED;
-  if (is_own || can_say(p, PLIM_KNOB_CHECKPOINT, "offloaded")) return;
-  if (r->refused_count == PLIM_MAX_REFUSED) return;
-  r->refused[r->refused_count++] =
-      (plim_refused_pair){{PLIM_KNOB_CHECKPOINT, PLIM_KNOB_CHECKPOINT},
-                          {"offloaded", "offloaded"},
-                          "these files have no setting for checkpoints on the host",
-                          "--fix offload=activations"};
-}
-
-// Marks sharding strategies and other settings that cannot be written into the user's files as manual.
-static void mark_by_hand(const plim_project *p, plim_plan_request *r) {
-  for (int strategy = 0; strategy < PLIM_STRATEGIES; strategy++)
-    for (int offload = strategy ? 0 : 1; offload < PLIM_OFFLOADS; offload++)
-      r->by_hand[strategy][offload] =
-          plim_plan_may_share(r, strategy, offload) && !can_share(p, r, strategy, offload);
-  // Axolotl refuses DeepSpeed on the command line beside FSDP in its file.
-  r->shares_in_files =
-      p->dialect == PLIM_DIALECT_AXOLOTL && p->knobs[PLIM_KNOB_STRATEGY].place_count;
-  refuse_offloaded_checkpoints(p, r);
-  r->quantises_once = !can_say(p, PLIM_KNOB_QUANTISATION, "nf4-double") &&
-                      can_say(p, PLIM_KNOB_QUANTISATION, "nf4");
-  r->optimizer_by_hand = !can_say(p, PLIM_KNOB_OPTIMIZER, "paged-adamw");
-  r->conf_by_hand = !can_say(p, PLIM_KNOB_ALLOC_CONF, "expandable_segments:True");
-}
-
-// What --fix checkpoint=on asks for is what the files turn on.
-static void read_checkpoint_on(plim_plan_request *r) {
-  plim_domain *d = &r->domains[PLIM_KNOB_CHECKPOINT];
-  bool is_own = plim_plan_own_choice(r).at[PLIM_KNOB_CHECKPOINT] == PLIM_CHECKPOINT_ON;
-  for (int i = 0; i < d->count && r->turns_on_reentrant && !is_own; i++)
-    if (d->at[i] == PLIM_CHECKPOINT_ON) d->at[i] = PLIM_CHECKPOINT_REENTRANT;
-}
-
-// The allocator settings that a run has already are called unchanged.
-static void read_own_conf(plim_plan_request *r) {
-  plim_domain *d = &r->domains[PLIM_KNOB_ALLOC_CONF], named = *d;
-  int64_t unchanged = plim_plan_own_choice(r).at[PLIM_KNOB_ALLOC_CONF];
-  if (!named.count || !plim_plan_has_expandable(r)) return;
-  *d = (plim_domain){1, {unchanged}};
-}
-
-static void keep_own(plim_plan_request *r, plim_knob knob) {
-  if (!r->domains[knob].count && !r->allowed[knob])
-    r->domains[knob] = (plim_domain){1, {plim_plan_own_choice(r).at[knob]}};
-}
-
-// Restricts the plan to sharding strategies that the ecosystem supports; Megatron is not started with DeepSpeed.
-static void hold_ways(const project_job *files, plim_plan_request *r) {
-  plim_domain *d = &r->domains[PLIM_KNOB_STRATEGY];
-  plim_dialect dialect = files->is_megatron ? PLIM_DIALECT_MEGATRON : files->project.dialect;
-  const char *shares = dialect == PLIM_DIALECTS ? NULL : plim_dialect_table[dialect].shares;
-  // LLaMA-Factory passes Megatron no setting of FSDP (train/megatron_bridge/config_builder.py).
-  bool is_of_factory = files->project.dialect == PLIM_DIALECT_LLAMA_FACTORY;
-  if (files->is_megatron && is_of_factory) shares = "ddp,zero1";
-  if (shares && r->world < 2) keep_own(r, PLIM_KNOB_STRATEGY);
-  if (!shares || d->count || r->world < 2) return;
-  int64_t own = plim_plan_own_choice(r).at[PLIM_KNOB_STRATEGY];
-  for (int64_t i = PLIM_SHARD_DDP; i < PLIM_STRATEGIES; i++)
-    if (i == own || strstr(shares, plim_strategy_names[i])) d->at[d->count++] = i;
-}
-
-// Fixes knobs that the files forbid to change, unless the user allows it.
-static void hold_fixed(const plim_project *p, plim_plan_request *r) {
-  for (size_t i = 0; i < plim_plan_knob_count; i++) {
-    plim_knob knob = plim_plan_knobs[i];
-    if (p->knobs[knob].is_refused) r->allowed[knob] = false;
-    if (p->knobs[knob].is_fixed) keep_own(r, knob);
-  }
-}
-
-// If one key sets both the compute type and the type of the parameters, only some pairs can be written. A type that is
-// not supported stays unchanged, and so does a type whose key cannot have the better value.
-static void hold_types(const project_job *files, plim_plan_request *r) {
-  plim_choice own = plim_plan_own_choice(r), best = plim_plan_best_types(r);
-  plim_knob_change changes[2];
-  size_t count = 0;
-  static const plim_knob knobs[] = {PLIM_KNOB_PRECISION, PLIM_KNOB_DTYPE};
-  for (size_t i = 0; i < 2; i++) {
-    const char *name = plim_knob_value_name(knobs[i], best.at[knobs[i]]);
-    if (own.at[knobs[i]] == best.at[knobs[i]]) continue;
-    changes[count++] = (plim_knob_change){knobs[i], {.kind = PLIM_VALUE_TEXT, .text = name}};
-  }
-  bool has_place = plan_file_takes(&files->project, changes, count);
-  bool has_key = files->project.knobs[PLIM_KNOB_PRECISION].place_count;
-  if (files->holds_precision || (has_key && !has_place)) keep_own(r, PLIM_KNOB_PRECISION);
-  if (files->holds_precision || !has_place) keep_own(r, PLIM_KNOB_DTYPE);
-}
-
-// SFTConfig.loss_type has chunked_nll from TRL 1.4 on.
-static bool is_before_chunks(const project_job *files, const job_args *args) {
-  uint16_t trl = job_release(args, PLIM_LIBRARY_TRL);
-  return files->project.dialect == PLIM_DIALECT_TRL && trl && trl < PLIM_RELEASE(1, 4);
-}
-
-static bool has_script(const plim_project *p) {
-  for (size_t i = 0; i < p->files.len; i++)
-    if (p->files.at[i]->settings.format == PLIM_FORMAT_PYTHON) return true;
-  return false;
-}
-
-// LLaMA-Factory loads the model itself: without a script there is no place for the code of a chunked loss.
-static bool has_no_place_for_code(const plim_project *p) {
-  return p->dialect == PLIM_DIALECT_LLAMA_FACTORY && !has_script(p);
-}
-
-// Determines which losses without all logits the files can turn on.
-static void offer_losses(const project_job *files, const job_args *args, plim_plan_request *r) {
-  const plim_project *p = &files->project;
-  static const int64_t sizes[] = {512, 256};
-  static const plim_value on = {.kind = PLIM_VALUE_TEXT, .text = "on"};
-  bool is_axolotl = p->dialect == PLIM_DIALECT_AXOLOTL;
-  bool has_none = is_axolotl && plim_config_whole(&r->job.model)->axolotl_has_no_loss;
-  if (files->is_megatron || has_none) {
-    keep_own(r, PLIM_KNOB_LIGER), keep_own(r, PLIM_KNOB_CHUNKED_LOSS);
-    return;
-  }
-  bool has_no_chunks = is_before_chunks(files, args);
-  if (has_no_chunks) keep_own(r, PLIM_KNOB_CHUNKED_LOSS);
-  for (size_t i = 0; i < sizeof sizes / sizeof *sizes && !has_no_chunks && !r->chunk_tokens; i++) {
-    plim_value tokens = {.kind = PLIM_VALUE_INTEGER, .integer = sizes[i]};
-    plim_knob_change change = {PLIM_KNOB_CHUNKED_LOSS, tokens};
-    if (plan_file_takes(p, &change, 1)) r->chunk_tokens = sizes[i];
-  }
-  bool has_own_models = p->dialect < PLIM_DIALECTS && plim_dialect_table[p->dialect].has_own_models;
-  bool takes_no_loss = has_own_models || has_no_place_for_code(p);
-  if (takes_no_loss && !r->chunk_tokens) keep_own(r, PLIM_KNOB_CHUNKED_LOSS);
-  if (has_own_models) keep_own(r, PLIM_KNOB_ATTENTION);
-  bool has_key = plan_file_takes(p, &(plim_knob_change){PLIM_KNOB_LIGER, on}, 1);
-  if (has_own_models && !has_key) keep_own(r, PLIM_KNOB_LIGER);
-  r->offers_liger =
-      !r->chunk_tokens && (has_key || is_axolotl) && job_knows_liger(args, &r->job.model);
-}
-
-static void refuse_pair(plim_plan_request *r, plim_refused_pair pair) {
-  if (r->refused_count < PLIM_MAX_REFUSED) r->refused[r->refused_count++] = pair;
-}
-
-// What is not known of a run stays as it is. DeepSpeed has steps on the host for the usual optimizers alone. A checkpoint
-// with packed weights of another kind can be neither quantised again nor sharded (LLaMA-Factory's quantization.py, the
-// quantizers of transformers).
-static void hold_unmodelled(const project_job *files, const job_args *job,
-                            const job_request *request, plim_plan_request *r) {
-  bool is_packed = *request->source.quantization && request->job.weights == PLIM_WEIGHTS_PLAIN &&
-                   strcmp(request->source.quantization, "mxfp4") != 0;
-  if (files->project.knobs[PLIM_KNOB_OPTIMIZER].is_fixed)
-    refuse_pair(r, (plim_refused_pair){{PLIM_KNOB_STRATEGY, PLIM_KNOB_OFFLOAD},
-                                       {"zero1 zero2 zero3", "optimizer parameters"}});
-  // v1 has no optimizers but its own two (optimizers/optimizer.py, base_trainer.py).
-  if (files->project.dialect == PLIM_DIALECT_LLAMA_FACTORY_V1) keep_own(r, PLIM_KNOB_OPTIMIZER);
-  // Experts that Axolotl quantises are predicted plain, so that loading them seems too much for each GPU.
-  if (job->quantises_experts && job->strategy > PLIM_SHARD_DDP) keep_own(r, PLIM_KNOB_STRATEGY);
-  if (!project_job_splits_4_bits(files, &request->job, r->world))
-    refuse_pair(r, (plim_refused_pair){{PLIM_KNOB_STRATEGY, PLIM_KNOB_QUANTISATION},
-                                       {"fsdp2", "nf4 nf4-double"},
-                                       "torchao cannot divide this model's 4-bit weights between "
-                                       "so many GPUs"});
-  if (*request->source.quantization) keep_own(r, PLIM_KNOB_QUANTISATION);
-  if (!is_packed) return;
-  refuse_pair(r, (plim_refused_pair){{PLIM_KNOB_STRATEGY, PLIM_KNOB_STRATEGY},
-                                     {"zero3 fsdp2", "zero3 fsdp2"}});
-}
-
-static void note_refused(plan_for_card *c) {
-  plim_choice own = plim_plan_own_choice(&c->asked);
-  const plim_refused_pair *pair = plim_plan_refused(&c->asked, &own);
-  if (pair)
-    plim_note_add(&c->request.notes, "reads.refused_pair", plim_knob_table[pair->knob[0]].name,
-                  "%s, so these files do not start as they are", pair->why);
-}
-
-static void note_length(plan_for_card *c) {
-  if (!c->plan.rungs.len) return;
-  int64_t length = c->plan.rungs.at[0].choice.at[PLIM_KNOB_SEQUENCE];
-  if (length != c->request.job.recipe.length) job_note_planned_length(&c->request, length);
-}
-
-// Whether the plan changes what evaluation needs: Liger's loss has all logits there.
-static bool changes_evaluation(const project_job *files, const plim_job *own,
-                               const plim_job *planned) {
-  job_evaluation before = project_job_evaluation(files, own);
-  job_evaluation after = project_job_evaluation(files, planned);
-  return job_evaluation_matters(&after, planned) &&
-         (!job_evaluation_matters(&before, own) || after.logits_bytes > before.logits_bytes);
-}
-
-// What only the plan's settings make worth saying.
-static void note_planned(plan_for_card *c) {
-  if (!c->plan.rungs.len) return;
-  plim_job planned = plim_choice_job(&c->asked, &c->plan.rungs.at[0].choice);
-  project_job_note_passes(&c->request.job, &planned, &c->request.notes);
-}
-
-static void note_launcher(const project_job *files, plan_for_card *c) {
-  if (!c->plan.rungs.len) return;
-  const plim_choice *from = &c->plan.before_choice, *to = &c->plan.rungs.at[0].choice;
-  bool is_new = from->at[PLIM_KNOB_ALLOC_CONF] != to->at[PLIM_KNOB_ALLOC_CONF];
-  if (is_new && plan_launcher_sets_conf(&files->project, c, to))
-    project_job_note_launcher(files, &c->request.notes);
-}
-
-static void note_evaluation(const project_job *files, plan_for_card *c) {
-  bool is_told = project_job_note_evaluation(files, &c->request.job, &c->plan.before, false,
-                                             &c->request.notes);
-  if (!c->plan.rungs.len) return;
-  const plim_rung *first = &c->plan.rungs.at[0];
-  plim_job planned = plim_choice_job(&c->asked, &first->choice);
-  if (!is_told || changes_evaluation(files, &c->request.job, &planned))
-    project_job_note_evaluation(files, &planned, &first->e, true, &c->request.notes);
-}
-
-static void note_fp8(const project_job *files, plan_for_card *c) {
-  bool has_plan = c->plan.rungs.len;
-  plim_job planned =
-      has_plan ? plim_choice_job(&c->asked, &c->plan.rungs.at[0].choice) : c->request.job;
-  project_job_note_fp8(files, &c->request.job, &planned, &c->request.notes);
-}
-
-static void note_fused_dpo(const project_job *files, plan_for_card *c) {
-  uint64_t logits = estimate_shown(&c->plan.before).component_bytes[PLIM_FOR_LOGITS];
-  bool is_full = c->request.job.recipe.loss == PLIM_LOSS_FULL;
-  if (c->plan.before.has_verdict && !c->plan.before.fits && is_full)
-    project_job_note_fused_dpo(files, &c->request.job, logits, &c->request.notes);
-}
-
-// Where nothing fits and the files could load less onto each GPU: what a plan needs with that.
-static plim_err help_with_loading(plan_for_card *c, plim_error *error) {
-  if (c->plan.rungs.len || !c->request.load_help) return PLIM_OK;
-  plim_plan_request r = c->asked;
-  plim_plan with = {0};
-  r.job.leaves_tables = r.job.returns_ends;
-  r.job.mapped_under &= ~(1u << PLIM_SHARD_FSDP2);
-  if (c->asked.job.mapped_under) r.job.load = plim_job_usual_load(&r.job);
-  plim_err err = plim_plan_make(&r, &with, error);
-  if (!err && with.rungs.len) {
-    snprintf(c->load_help, sizeof c->load_help, "%s. A plan then fits: %s", c->request.load_help,
-             units_bytes(with.rungs.at[0].e.device_bytes).text);
-    c->request.load_help = c->load_help;
-  }
-  plim_plan_clear(&with);
-  return err;
-}
-
-static uint64_t saved_by(const plim_notes *notes, const plim_notes *more) {
-  uint64_t saved = plim_notes_saved(notes), rest = more ? plim_notes_saved(more) : 0;
-  return saved == PLIM_UNKNOWN || rest == PLIM_UNKNOWN ? PLIM_UNKNOWN : saved + rest;
-}
-
-static plim_err plan_card(const plan_args *args, const project_job *files, const char *gpu,
-                          plan_for_card *c, const char **source, plim_error *error) {
-  job_args job = args->job;
-  job.gpu = gpu;
-  if (!job.seq) job.seq = plan_fixed_length(args); // the only length that anyone named
-  plim_err err = job_understand(&job, args->typed, &c->request, source, error);
-  if (err) return files ? project_job_blame(files, &args->job, source, err, error) : err;
-  if (files) project_job_place_notes(files, &c->request.notes);
-  if (files) project_job_note_batches(files, &c->request);
-  if (!files && job.strategy && !job_is_typed(&job, &job.strategy))
-    plim_note_add(&c->request.notes, "assumed.strategy", "strategy",
-                  "no --strategy is given: assuming that the current run uses DDP");
-  c->asked = (plim_plan_request){.job = c->request.job,
-                                 .alloc_conf = args->job.alloc_conf,
-                                 .target = c->request.target,
-                                 .world = (int)args->job.world,
-                                 .is_contrastive = args->contrastive,
-                                 .has_batch_norm = args->batch_norm,
-                                 .packs_samples = files && project_job_packs(files),
-                                 .turns_on_reentrant = args->job.turns_on_reentrant,
-                                 .on_is_reentrant = args->job.on_is_reentrant,
-                                 .keeps_host_optimizer = args->job.keeps_host_optimizer,
-                                 .positives = args->positives,
-                                 .negatives = args->negatives};
-  if (c->request.target.limit_bytes == PLIM_UNKNOWN) {
-    err = plim_fail(error, PLIM_ERR_ARGUMENT, "no GPU is given, and this machine has none");
-    plim_error_hint(error, "--gpu 4090, or --gpu 24GiB");
-  }
-  if (!err) err = plan_read_options(args, &c->asked, error);
-  if (!err) read_checkpoint_on(&c->asked);
-  if (!err) read_own_conf(&c->asked);
-  if (!err && files) hold_fixed(&files->project, &c->asked);
-  if (!err && files) hold_types(files, &c->asked);
-  if (!err && files) offer_losses(files, &args->job, &c->asked);
-  if (!err && files) hold_ways(files, &c->asked);
-  if (!err && files)
-    c->asked.refused_count = plim_project_refused(&files->project, c->asked.refused);
-  if (!err) note_refused(c);
-  if (!err && files) hold_unmodelled(files, &job, &c->request, &c->asked);
-  if (!err && files) mark_by_hand(&files->project, &c->asked);
-  if (!err)
-    c->asked.can_say_reentrant =
-        !files || can_say(&files->project, PLIM_KNOB_CHECKPOINT, "reentrant");
-  if (!err && files) project_job_note_patches(files, &c->request.job, &c->request.notes);
-  c->asked.errs_low =
-      plim_notes_err_low(&c->request.notes) || (files && plim_notes_err_low(&files->notes));
-  c->errs_high =
-      plim_notes_err_high(&c->request.notes) || (files && plim_notes_err_high(&files->notes));
-  c->saved_bytes = saved_by(&c->request.notes, files ? &files->notes : NULL);
-  plim_plan_request first = c->asked;
-  first.known = &c->known;
-  if (!err) err = plim_plan_make(&first, &c->plan, error);
-  if (!err) err = help_with_loading(c, error);
-  if (!err) note_length(c);
-  if (!err) note_planned(c);
-  if (!err && files) note_launcher(files, c);
-  if (!err && files) note_evaluation(files, c);
-  if (!err && files) note_fp8(files, c);
-  if (!err && files) note_fused_dpo(files, c);
-  if (!err) job_note_loading(&c->request, &c->plan.before, &c->request.notes);
-  if (!err && c->request.notes.has_no_memory) err = plim_no_memory(error);
-  if (gpu) snprintf(c->gpu, sizeof c->gpu, "%s", gpu);
-  return err;
-}
-
-// Whether a script uses torch.nn.BatchNorm1d or a similar class, or SyncBatchNorm.
-static bool has_batch_norm(const plim_project_file *f) {
-  return f->settings.format == PLIM_FORMAT_PYTHON && plim_python_has(&f->code, "*BatchNorm*");
-}
-
-// Notes that the allocator settings come from the environment.
-static void note_environment(const plan_args *args, project_job *files) {
-  const char *conf = args->job.alloc_conf;
-  bool is_typed = job_is_typed(&args->job, &args->job.alloc_conf);
-  bool is_of_files = files->run.alloc_conf.origin == PLIM_EXPLICIT || files->conf_by;
-  if (conf && !is_typed && !is_of_files)
-    plim_note_add(&files->notes, "assumed.alloc_conf", "alloc_conf",
-                  "PYTORCH_CUDA_ALLOC_CONF is taken from this environment: %s", conf);
-}
-
-// Takes the arguments from the files. Their effective batch is kept, whatever their micro batch and accumulation are.
-static plim_err take_files(plan_args *args, project_job *files, plim_error *error) {
-  plim_err err = project_job_fill(files, &args->job, error);
-  if (!err) note_environment(args, files);
-  if (!err) project_job_note_one(files, &args->job);
-  if (!err) project_job_note_visible(files, &args->job);
-  if (!err) project_job_note_fixed(files);
-  if (!err && !args->effective_batch && project_job_batch(files)) {
-    snprintf(args->batch_of_files, sizeof args->batch_of_files, "%llu",
-             (unsigned long long)project_job_batch(files));
-    args->effective_batch = args->batch_of_files;
-  }
-  if (!err) args->positives = project_job_count(files, PLIM_KNOB_POSITIVES);
-  if (!err) args->negatives = project_job_count(files, PLIM_KNOB_NEGATIVES);
-  const plim_known_number *epochs = &files->run.epochs;
-  if (!err && isnan(args->epochs) && epochs->origin >= PLIM_DEFAULTED)
-    args->epochs = epochs->number;
-  for (size_t i = 0; !err && i < files->project.files.len; i++)
-    args->batch_norm = args->batch_norm || has_batch_norm(files->project.files.at[i]);
-  return err;
-}
-
-static void leave_alone(const plan_for_card *c, plim_knob knob, plim_plan_request *held,
-                        char *flags, size_t size) {
-  held->domains[knob] = (plim_domain){.count = 1, .at = {c->plan.before_choice.at[knob]}};
-  plan_fix_flag(c, knob, flags, size);
-}
-
-// Plans again with those settings fixed that cannot be written into the files, until the whole plan can be written.
-static plim_err plan_writable(const plan_result *r, plan_for_card *c, plim_error *error) {
-  const plim_plan *best = &c->plan;
-  plim_plan_request held = c->asked;
-  plim_err err = PLIM_OK;
-  held.known = &c->known;
-  held.only_first = true;
-  while (!err && r->files && best->rungs.len) {
-    plan_edits edits;
-    plan_edits_or_end(&r->files->project, c, &best->rungs.at[0], &edits);
-    if (!plan_edits_are_half(&edits)) break;
-    for (size_t i = 0; i < edits.by_hand_count; i++)
-      leave_alone(c, edits.by_hand[i].knob, &held, c->writable_flags, sizeof c->writable_flags);
-    plim_plan_clear(&c->writable);
-    err = plim_plan_make(&held, &c->writable, error);
-    best = &c->writable;
-  }
-  return err;
-}
-
-// Several GPUs start from data parallel; the plan chooses the final strategy.
-static void settle(job_args *job) {
-  uint64_t *counts[] = {&job->batch, &job->accumulate, &job->world};
-  for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
-    if (*counts[i] == JOB_UNSET) *counts[i] = 1;
-  bool is_open = !job->strategy && !job_is_typed(job, &job->strategy);
-  if (job->world > 1 && is_open) job->strategy = PLIM_SHARD_DDP;
-}
-
-// If the number of texts is not given, they are an anchor, a positive and the other columns.
-static void settle_columns(plan_args *a) {
-  if (a->contrastive && !a->job.loss) a->job.loss = PLIM_LOSS_CONTRASTIVE;
-  if (a->job.loss != PLIM_LOSS_CONTRASTIVE) return;
-  a->contrastive = !a->job.is_pairwise;
-  if (a->positives + a->negatives > 0 || a->job.columns == 1) return;
-  a->positives = 1;
-  a->negatives = a->job.columns > JOB_COLUMNS ? (int64_t)a->job.columns - JOB_COLUMNS : 0;
-}
-
-plim_err plan_save(const char *json, const char *path, plim_error *error) {
-  plim_atomic_file file;
-  plim_err err = plim_atomic_open(&file, path, error);
-  if (err) return err;
-  fputs(json, file.out);
-  return plim_atomic_commit(&file, error);
-}
-
-static plim_err plan_cards(const plan_args *args, plan_result *r, const char **source,
-                           plim_error *error) {
-  char list[512], *rest = list, *gpu;
-  if (!args->job.gpu) {
-    r->count = 1;
-    return plan_card(args, r->files, NULL, &r->cards[0], source, error);
-  }
-  if (snprintf(list, sizeof list, "%s", args->job.gpu) >= (int)sizeof list)
-    return plim_fail(error, PLIM_ERR_ARGUMENT, "--gpu has more than %zu characters",
-                     sizeof list - 1);
-  while ((gpu = strsep(&rest, ","))) {
-    if (r->count == PLAN_MAX_CARDS)
-      return plim_fail(error, PLIM_ERR_ARGUMENT, "--gpu lists more than %d GPUs", PLAN_MAX_CARDS);
-    while (*gpu == ' ') gpu++;
-    plim_err err = plan_card(args, r->files, gpu, &r->cards[r->count], source, error);
-    if (err) return err;
-    r->count++;
-  }
-  return PLIM_OK;
-}
+// ---- the plan's file ----------------------------------------------------------------------------------------
 
 static plim_err refuse_several(const plan_args *args, plim_error *error) {
   plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT,
@@ -488,33 +40,22 @@ plim_err plan_check_out(const plan_args *args, const project_job *files, plim_er
                                                      : output_check(&out, error);
 }
 
-static plim_err no_number(const char *option, double value, const char *why, const char *example,
-                          plim_error *error) {
-  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "%s %g: %s", option, value, why);
-  plim_error_hint(error, "%s %s", option, example);
-  return err;
+plim_err plan_save(const char *json, const char *path, plim_error *error) {
+  plim_atomic_file file;
+  plim_err err = plim_atomic_open(&file, path, error);
+  if (err) return err;
+  fputs(json, file.out);
+  return plim_atomic_commit(&file, error);
 }
 
-// Checks the options for duration and price: they must be valid, and need --samples.
-static plim_err check_duration(const plan_args *args, plim_error *error) {
-  bool is_lasting = args->samples != PLIM_UNKNOWN;
-  if (!args->samples) return no_number("--samples", 0, "it must be at least 1", "50000", error);
-  if (args->epochs <= 0)
-    return no_number("--epochs", args->epochs, "it must be more than 0", "3", error);
-  if (args->price < 0)
-    return no_number("--price", args->price, "it must be 0 or more", "1.99", error);
-  if (is_lasting || (isnan(args->price) && isnan(args->epochs))) return PLIM_OK;
-  plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "%s needs the number of sequences in the data",
-                           isnan(args->price) ? "--epochs" : "--price");
-  plim_error_hint(error, "--samples 50000");
-  return err;
-}
+// ---- the command --------------------------------------------------------------------------------------------
 
 int plan_show(const plan_result *r, bool is_json) {
   plim_error error = {0};
   bool fits = false;
-  char *json = r->out || is_json ? plan_json(r) : NULL;
-  plim_err err = r->out ? plan_save(json, r->out, &error) : PLIM_OK;
+  char *json = NULL;
+  plim_err err = r->out || is_json ? plan_json(r, &json, &error) : PLIM_OK;
+  if (!err && r->out) err = plan_save(json, r->out, &error);
   if (!err && is_json) fputs(json, stdout);
   free(json);
   if (err) return cli_report(&error, NULL);
@@ -549,40 +90,6 @@ static void hint_command(const char *first, plim_error *error) {
                   first);
 }
 
-plan_result plan_result_new(const cli_call *call, const plan_args *args) {
-  return (plan_result){.args = &args->job,
-                       .cards = cli_alloc(PLAN_MAX_CARDS * sizeof(plan_for_card)),
-                       .samples = args->samples,
-                       .price_per_hour = args->price,
-                       .sets = &args->set,
-                       .call = call,
-                       .out = args->out};
-}
-
-plim_err plan_result_make(plan_args *args, project_job *files, plan_result *r, const char **source,
-                          plim_error *error) {
-  plim_err err = files ? take_files(args, files, error) : PLIM_OK;
-  r->files = files;
-  settle(&args->job);
-  if (!err && files) r->own_batch = project_job_own_batch(files, args->job.world);
-  settle_columns(args);
-  r->nodes = args->job.nodes;
-  r->epochs = isnan(args->epochs) ? 1 : args->epochs;
-  if (!err) err = plan_check_out(args, files, error);
-  return err ? err : plan_cards(args, r, source, error);
-}
-
-void plan_result_clear(plan_result *r) {
-  for (size_t i = 0; i < PLAN_MAX_CARDS; i++) { // including one that failed halfway
-    vec_free(&r->cards[i].known);
-    plim_plan_clear(&r->cards[i].plan);
-    plim_plan_clear(&r->cards[i].writable);
-    job_request_clear(&r->cards[i].request);
-    free(r->cards[i].reproduce);
-  }
-  free(r->cards);
-}
-
 static int run(const cli_call *call) {
   if (call->program.len) return plan_trial(call);
   plan_args given = *(const plan_args *)call->args, *args = &given;
@@ -592,7 +99,7 @@ static int run(const cli_call *call) {
   plim_error error = {0};
   const char *source = NULL;
   plan_proof proof = {0};
-  plim_err err = check_duration(args, &error);
+  plim_err err = plan_check_args(args, &error);
   if (!err && args->is_proved) err = plan_check_prove(call, args, &error);
   if (!err && !call->words.len && !args->command && !args->job.model) err = refuse_nothing(&error);
   args->job.typed = call;
@@ -605,9 +112,9 @@ static int run(const cli_call *call) {
     err = project_job_read(&files, &in, &error);
     if (err && call->words.len) hint_command(call->words.at[0], &error);
   }
+  if (!err) err = plan_check_out(args, has_files ? &files : NULL, &error);
   if (!err) err = plan_result_make(args, has_files ? &files : NULL, &r, &source, &error);
-  if (!err && r.count == 1) err = plan_writable(&r, &r.cards[0], &error);
-  for (size_t i = 0; !err && i < r.count; i++) err = plan_reproduce(&r, &r.cards[i], &error);
+  if (!err) err = plan_result_finish(&r, &error);
   if (!err && args->is_proved && r.cards[0].plan.rungs.len)
     err = plan_prove_files(&r, args, &proof, &error);
   int status = err ? cli_report(&error, source) : plan_show(&r, call->common.json);
@@ -618,64 +125,6 @@ static int run(const cli_call *call) {
 }
 
 // ---- its row ------------------------------------------------------------------------------------------------
-
-static const plan_args defaults = {
-    .job = JOB_DEFAULTS_WITH(JOB_UNSET), .price = NAN, .epochs = NAN, .samples = PLIM_UNKNOWN};
-
-#define AT(field) offsetof(plan_args, job.field)
-static const cli_option options[] = {
-    {"effective-batch", 0, "N|any", CLI_STRING, offsetof(plan_args, effective_batch),
-     "effective batch size to keep, in sequences per optimizer step; any: choose the fastest "
-     "(default: --batch x --accumulate x --world)",
-     NULL, true},
-    {"fix", 0, "KNOB=V", CLI_SETTINGS, offsetof(plan_args, fix),
-     "give the setting this value; the plan does not change it", NULL, true},
-    {"try", 0, "KNOB=V,V", CLI_SETTINGS, offsetof(plan_args, tries),
-     "try only these values and change no other setting (with --effective-batch, the micro batch "
-     "may still change)",
-     NULL},
-    {"allow", 0, "KNOB,KNOB|all", CLI_KNOBS, offsetof(plan_args, allow),
-     "allow changes that affect what the model learns: optimizer (8-bit states), dtype, "
-     "micro_batch, n_positives and n_negatives of a contrastive loss, quantisation, sequence, "
-     "lora_rank; the plan uses them in this order, and only as many as it needs",
-     NULL, true},
-    {"margin", 0, "SHARE", CLI_STRING, offsetof(plan_args, margin),
-     "fraction of the memory to leave free, 0.05 or 5% (default: the estimate's error margin)",
-     NULL},
-    {"contrastive", 0, NULL, CLI_FLAG, offsetof(plan_args, contrastive),
-     "the loss compares samples within the micro batch, so keep its size unless --allow "
-     "micro_batch is given",
-     NULL},
-    {"batch-norm", 0, NULL, CLI_FLAG, offsetof(plan_args, batch_norm),
-     "the model has batch norm, so keep the micro batch size unless --allow micro_batch is given",
-     NULL},
-    {"samples", 0, "N", CLI_UINT, offsetof(plan_args, samples),
-     "sequences in the training data, to show how long the run takes", NULL},
-    {"epochs", 0, "N", CLI_NUMBER, offsetof(plan_args, epochs),
-     "epochs over the training data, also a fraction (default: as set in the files, or 1)", NULL},
-    {"price", 0, "X", CLI_NUMBER, offsetof(plan_args, price),
-     "price of one GPU per hour, to show what the run costs", NULL},
-    {"set", 0, "KNOB=FILE:KEY", CLI_STRINGS, offsetof(plan_args, set),
-     "where a setting is in your files, if it was not found", NULL},
-    {"command", 0, "LINE", CLI_STRING, offsetof(plan_args, command), PROJECT_COMMAND_HELP, NULL,
-     true},
-    {"out", 0, "FILE", CLI_FILE, offsetof(plan_args, out),
-     "save the plan to this file, for plimsoll apply", NULL, true},
-    {"prove", 0, NULL, CLI_FLAG, offsetof(plan_args, is_proved),
-     "with FILES: run the training with the planned settings on a simulated GPU, and compare the "
-     "memory that it needs with the prediction; its command is --command, a launch script among "
-     "the files, or a script without arguments",
-     NULL},
-    {"online", 0, NULL, CLI_FLAG, offsetof(plan_args, is_online),
-     "with COMMAND or --prove: let the program use the network; it may then upload and send "
-     "messages",
-     NULL},
-    {"unsandboxed", 0, NULL, CLI_FLAG, offsetof(plan_args, is_unsandboxed),
-     "with COMMAND or --prove: run the program without a sandbox; it may then change your files",
-     NULL},
-    JOB_OPTIONS(AT),
-    {0},
-};
 
 static const char *const description[] = {
     "Finds the settings that train fastest on the given GPU without running out of memory and "
@@ -737,9 +186,9 @@ const cli_command cmd_plan = {
     .name = "plan",
     .summary = "find the fastest settings that fit",
     .positionals = positionals,
-    .options = options,
+    .options = plan_options,
     .args_size = sizeof(plan_args),
-    .defaults = &defaults,
+    .defaults = &plan_defaults,
     .run = run,
     .description = description,
     .examples = examples,

@@ -8,6 +8,7 @@
 
 #include "cli_alloc.h"
 #include "plan_observed.h"
+#include "plan_save.h"
 #include "plan_show.h"
 #include "simulate_report.h"
 #include "term.h"

@@ -2,13 +2,9 @@
 #ifndef PLIM_CLI_PLAN_SHOW_H
 #define PLIM_CLI_PLAN_SHOW_H
 
-#include "json_writer.h"
-#include "manual_steps.h"
+#include "plan_json.h"
 
 void plan_print_text(const plan_result *r);
-// Why a change is made, and that it does not change what the model learns; empty if its name explains it.
-enum { PLAN_REASON_SIZE = 320 };
-void plan_reason(const plan_for_card *c, plim_knob knob, char *text, size_t size);
 void plan_print_reasons(const plan_for_card *c);
 void plan_print_reproduce(const plan_for_card *c);
 // Print why this plan was chosen and what would be faster; how to read the table of changes; at which moments the two
@@ -19,21 +15,8 @@ size_t plan_list_settings(const plim_choice *from, const plim_choice *to, char *
 void plan_print_sum(const plan_for_card *c);
 void plan_print_moments(const plan_for_card *c);
 void plan_print_questions(const plan_for_card *c); // that only the user can answer
-void plan_write_questions(json_writer *j, const plan_for_card *c);
 void plan_print_ladder(const plim_plan *p);
 void plan_print_cards(const plan_result *r); // of several: the best of each
-char *plan_json(const plan_result *r);       // the document; free() it
-
-// Parts of a saved plan: the files with their digests, what --set gave, what a rung writes (with the new command line, if
-// a command was typed).
-void plan_write_sources(json_writer *j, const plim_project *project);
-void plan_write_places(json_writer *j, const cli_strings *sets);
-void plan_write_writes(json_writer *j, const plim_project *project, const plim_knob_change *writes,
-                       size_t count);
-// The document that `write` fills in. A plan that can be saved ends with the digest of what stands before it. The caller
-// frees the text.
-typedef void plan_writer(json_writer *j, const void *report);
-char *plan_document(plan_writer *write, const void *report, bool is_saved);
 
 void plan_heading(const char *text);
 
@@ -47,14 +30,6 @@ enum { PLAN_LONG_CONF = 24 };
 // "50,000 samples and 3 epochs": what the steps are counted from.
 void plan_data_text(const plan_result *r, char *text, size_t size);
 
-// Steps of an optimizer over all data, their hours and price; 0 and NaN where it is not known.
-uint64_t plan_steps(const plan_result *r, const plim_rung *rung);
-double plan_hours(const plan_result *r, const plim_rung *rung);
-double plan_price(const plan_result *r, const plan_for_card *c, const plim_rung *rung);
-
-// The command that plans without manual steps, as text that the caller frees.
-char *plan_replan(const plan_result *r, const plan_for_card *c, const plan_edits *edits);
-
 void plan_print_comments(const plim_project *project, const plan_edits *edits);
 
 // The functions of plan_edits.h for the command line: they end the program if memory runs out.
@@ -62,7 +37,5 @@ void plan_edits_or_end(const plim_project *project, const plan_for_card *c, cons
                        plan_edits *out);
 void plan_steps_or_end(const plan_result *r, const plan_for_card *c, size_t rung,
                        const plan_edits *edits, manual_steps *out);
-bool plan_file_takes(const plim_project *project, const plim_knob_change *changes, size_t count);
-bool plan_file_shares(const plim_project *project, int64_t strategy, int64_t offload);
 
 #endif

@@ -134,7 +134,7 @@ static void nothing_fits_cells(term_table *t, const layout *l, const plan_for_ca
   lasting_cells(t, l->lasts, NULL, NULL);
   term_table_cell(t, TERM_RED, "%s",
                   estimate_may_fit(&smallest->e, c->saved_bytes)
-                      ? "nothing fits as predicted; the run needs less"
+                      ? "nothing fits as predicted; the run may need less"
                       : "nothing fits");
   for (size_t i = 0; i < (l->is_narrow ? 1 : l->knob_count); i++)
     term_table_cell(t, TERM_PLAIN, "%s", "");

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "estimate_result.h"
+#include "job_needs.h"
 #include "plan_show.h"
 #include "quoting.h"
 #include "show_notes.h"
@@ -40,23 +40,6 @@ void plan_why_tight(const plan_for_card *c, const plim_estimate *e, char *text, 
     snprintf(text, size, "only %s may be used: --margin keeps %.3g %% of the %s free",
              units_bytes((uint64_t)((1 - margin) * (double)budget)).text, 100 * margin,
              units_bytes(budget).text);
-}
-
-uint64_t plan_steps(const plan_result *r, const plim_rung *rung) {
-  if (r->samples == PLIM_UNKNOWN) return 0;
-  const int64_t *at = rung->choice.at;
-  double batch =
-      (double)(at[PLIM_KNOB_MICRO_BATCH] * at[PLIM_KNOB_ACCUMULATE] * r->cards[0].asked.world);
-  return (uint64_t)ceil(ceil((double)r->samples / batch) * r->epochs); // as Trainer counts them
-}
-
-double plan_hours(const plan_result *r, const plim_rung *rung) {
-  uint64_t steps = plan_steps(r, rung);
-  return steps ? (double)steps * rung->step_seconds / 3600 : NAN;
-}
-
-double plan_price(const plan_result *r, const plan_for_card *c, const plim_rung *rung) {
-  return plan_hours(r, rung) * r->price_per_hour * c->asked.world;
 }
 
 // ---- before and after -------------------------------------------------------------------------------
@@ -131,6 +114,27 @@ static bool is_any_allowed(const plim_plan_request *r) {
   return false;
 }
 
+static bool may_be_told(const plim_plan *p, const plim_untried *x) {
+  return !x->concedes || p->is_beyond;
+}
+
+static bool has_untried(const plim_plan *p) {
+  for (size_t i = 0; i < p->untried_count; i++)
+    if (may_be_told(p, &p->untried[i])) return true;
+  return false;
+}
+
+static void print_untried(const plim_plan *p) {
+  char line[320];
+  for (size_t i = 0; i < p->untried_count; i++) {
+    const plim_untried *x = &p->untried[i];
+    if (!may_be_told(p, x)) continue;
+    snprintf(line, sizeof line, "not tried: %s, which may need less memory, because %s", x->setting,
+             x->why);
+    sentence(line);
+  }
+}
+
 static void print_nothing_fits(const plan_for_card *c) {
   const plim_plan *p = &c->plan;
   char line[640], tight[PLAN_TIGHT_SIZE], loading[ESTIMATE_LOADING_SIZE];
@@ -150,10 +154,14 @@ static void print_nothing_fits(const plan_for_card *c) {
     estimate_needs(&p->least.e, needs, sizeof needs);
   }
   snprintf(line, sizeof line, "%s%s %s: the smallest of %zu candidates needs %s%s%s%s%s",
-           p->is_tight ? "NO SAFE PLAN" : "NOTHING FITS", may_fit ? " as predicted," : "", how,
-           p->tried, needs, without, *tight ? "; " : "", tight,
-           may_fit ? "; but the run needs less than predicted (see the notes), so it may fit" : "");
+           p->is_tight ? "NO SAFE PLAN" : "NOTHING FITS",
+           may_fit          ? " as predicted,"
+           : has_untried(p) ? " of what can be predicted,"
+                            : "",
+           how, p->tried, needs, without, *tight ? "; " : "", tight,
+           may_fit ? "; but the run may need less than predicted (see the notes)" : "");
   sentence(line);
+  print_untried(p);
   estimate_loading(e, &job, c->request.load_help, loading, sizeof loading);
   if (!*loading) return;
   plan_list_settings(&p->before_choice, &p->smallest.choice, needs, sizeof needs);
@@ -164,8 +172,8 @@ static void print_nothing_fits(const plan_for_card *c) {
 // "FITS", or what the memory must suffice for besides.
 static const char *fits_text(const plan_for_card *c, const plim_estimate *e, char *text,
                              size_t size) {
-  if (!c->asked.errs_low || e->budget_bytes == PLIM_UNKNOWN || e->budget_bytes < e->device_bytes)
-    return "FITS";
+  uint64_t budget = e->budget_bytes;
+  if (!c->errs_low || budget == PLIM_UNKNOWN || budget < e->device_bytes) return "FITS";
   snprintf(text, size, "FITS if what is not modelled (see the notes) needs at most %s",
            units_bytes(estimate_spare_bytes(e)).text);
   return text;
@@ -224,7 +232,7 @@ static void print_verdict(const plan_for_card *c) {
   if (now->has_verdict && !now->fits)
     snprintf(line, sizeof line, "%sneeds %s: DOES NOT FIT%s", start, needs,
              estimate_may_fit(now, c->saved_bytes)
-                 ? " as predicted, but the run needs less (see the notes)"
+                 ? " as predicted, but the run may need less (see the notes)"
                  : "");
   else
     snprintf(line, sizeof line, "%s%s%s%s, %s per step%s%s", start,
@@ -470,10 +478,24 @@ static size_t concession_words(const plim_concession *x, int k, char *text, size
   return used < (int)size ? (size_t)used : size;
 }
 
+// Where it only helps together with another place for the states or the parameters.
+static void sharing_words(const plan_for_card *c, const plim_concession *x, char *text,
+                          size_t size) {
+  const int64_t *own = c->plan.before_choice.at;
+  bool is_other = x->strategy != own[PLIM_KNOB_STRATEGY];
+  *text = 0;
+  if (!x->offload || (!is_other && x->offload == own[PLIM_KNOB_OFFLOAD])) return;
+  snprintf(text, size, ", with %s%s%soffload %s (%s on the host),", is_other ? "strategy " : "",
+           is_other ? plim_knob_value_name(PLIM_KNOB_STRATEGY, x->strategy) : "",
+           is_other ? " and " : "", plim_knob_value_name(PLIM_KNOB_OFFLOAD, x->offload),
+           units_bytes(x->e.p.host_bytes).text);
+}
+
 static void print_concession(const plan_for_card *c, const plim_concession *x) {
   const plim_plan *p = &c->plan;
-  char line[768], tight[PLAN_TIGHT_SIZE], needs[ESTIMATE_NEEDS_SIZE];
+  char line[768], tight[PLAN_TIGHT_SIZE], needs[ESTIMATE_NEEDS_SIZE], sharing[128];
   size_t used = 0;
+  sharing_words(c, x, sharing, sizeof sharing);
   estimate_needs(&x->e, needs, sizeof needs);
   plan_why_tight(c, &x->e, tight, sizeof tight);
   for (int k = 0; k < x->count; k++)
@@ -487,7 +509,9 @@ static void print_concession(const plan_for_card *c, const plim_concession *x) {
   else if (p->rungs.len)
     snprintf(line + used, sizeof line - used, " saves %s (the run then needs %s)",
              units_bytes((uint64_t)x->saves_bytes).text, units_bytes(x->device_bytes).text);
-  else snprintf(line + used, sizeof line - used, " needs %s%s%s", needs, *tight ? "; " : "", tight);
+  else
+    snprintf(line + used, sizeof line - used, "%s needs %s%s%s", sharing, needs, *tight ? "; " : "",
+             tight);
   sentence(line);
 }
 

@@ -7,11 +7,10 @@
 
 #include "cli_alloc.h"
 #include "command.h"
-#include "plan_make.h"
 #include "plan_proof.h"
+#include "plan_save.h"
 #include "simulate_report.h"
 #include "term.h"
-#include "typed_line.h"
 #include "units.h"
 
 enum { MOST_RUNS = 14 }; // each takes 5 to 30 seconds
@@ -164,7 +163,8 @@ uint64_t plan_trial_effective(const plan_trial_report *r, const trial_run *run) 
 static plim_err show(plan_trial_report *r, bool is_json, plim_error *error) {
   const trial_run *best = plan_trial_best(r);
   plim_err err = best ? trial_program_diff(r->program, best->micro, &r->diff, error) : PLIM_OK;
-  char *json = !err && (r->out || is_json) ? plan_trial_json(r) : NULL;
+  char *json = NULL;
+  if (!err && (r->out || is_json)) err = plan_trial_json(r, &json, error);
   if (!err && r->out) err = plan_save(json, r->out, error);
   if (!err && is_json) fputs(json, stdout);
   else if (!err) plan_trial_print_text(r);
@@ -209,7 +209,7 @@ int plan_trial(const cli_call *call) {
   int status = CLI_OK;
   job_request *card = calloc(1, sizeof *card);
   if (!card) cli_out_of_memory();
-  const char **words = typed_words(call);
+  const char **words = cli_program_words(call);
   trial_options options = {.words = words, .sets = &args->set};
   options.world = args->job.world == JOB_UNSET ? 0 : args->job.world;
   simulate_request request;

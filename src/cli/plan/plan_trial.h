@@ -22,7 +22,8 @@ typedef struct {
 int plan_trial(const cli_call *call);
 
 void plan_trial_print_text(const plan_trial_report *r);
-char *plan_trial_json(const plan_trial_report *r); // the document, a saved plan; free() it
+// The document, a saved plan, which the caller frees.
+plim_err plan_trial_json(const plan_trial_report *r, char **text, plim_error *error);
 
 // The last run with this micro batch, which decides: a run on the card comes after one on a larger card. NULL: none.
 const trial_run *plan_trial_run_of(const trial_search *s, int64_t micro);

@@ -3,9 +3,9 @@
 
 #include "cli_alloc.h"
 #include "json_writer.h"
+#include "notes_json.h"
 #include "plan_show.h"
 #include "plan_trial.h"
-#include "show_notes.h"
 #include "simulate_report.h"
 
 static void put_count(json_writer *j, const char *key, uint64_t count) {
@@ -107,4 +107,6 @@ static void put_document(json_writer *j, const void *report) {
   put_rungs(j, r);
 }
 
-char *plan_trial_json(const plan_trial_report *r) { return plan_document(put_document, r, true); }
+plim_err plan_trial_json(const plan_trial_report *r, char **text, plim_error *error) {
+  return plan_document(put_document, r, true, text, error);
+}

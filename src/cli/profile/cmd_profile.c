@@ -10,7 +10,6 @@
 #include "profile_report.h"
 #include "replay_picture.h"
 #include "term.h"
-#include "typed_line.h"
 #include "units.h"
 #include "value.h"
 
@@ -186,7 +185,7 @@ static plim_err measure(profile_report *r, const profile_args *args, plim_error 
 static int run(const cli_call *call) {
   const profile_args *args = call->args;
   plim_error error = {0};
-  const char **words = typed_words(call);
+  const char **words = cli_program_words(call);
   profile_request request = {.command = words, .steps = args->steps, .savers = &args->savers};
   profile_report report = {.request = &request, .top = args->top};
   plim_err err = check(args, &report, &error);

@@ -1,5 +1,5 @@
+#include "notes_json.h"
 #include "profile_report.h"
-#include "show_notes.h"
 
 static const char *const ends[] = {[SIMULATE_RAN] = "ran",
                                    [SIMULATE_OUT_OF_MEMORY] = "out_of_memory",

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "profile_report.h"
+#include "replay_show.h"
 #include "show_notes.h"
 #include "term.h"
 #include "units.h"

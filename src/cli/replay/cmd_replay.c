@@ -1,107 +1,35 @@
 // plimsoll replay: reads a snapshot, analyses it and shows the result.
 #include "command.h"
+#include "replay_options.h"
 #include "replay_picture.h"
-#include "replay_result.h"
-#include "units.h"
+#include "replay_show.h"
+#include "text_result.h"
 
 typedef struct {
-  const char *alloc_conf, *torch;
+  replay_args replay;
   picture_args pictures;
-  uint64_t limit_bytes, device, top;
-  bool tune;
-} replay_args;
+  uint64_t top;
+} command_args;
 
-static const replay_args defaults = {
-    .limit_bytes = PLIM_UNKNOWN,
-    .device = PLIM_UNKNOWN,
-    .top = 10,
-};
-
-#define MAX_LIMIT (1ull << 50) // a pebibyte
-
-// ---- arguments ----------------------------------------------------------------------------------------------
-
-static plim_err check_limit(uint64_t limit, plim_error *error) {
-  if (limit == PLIM_UNKNOWN) return PLIM_OK;
-  if (limit > MAX_LIMIT) {
-    plim_fail(error, PLIM_ERR_ARGUMENT, "--limit %s is more than any GPU has",
-              units_bytes(limit).text);
-    return PLIM_ERR_ARGUMENT;
-  }
-  if (limit >= 2 * PLIM_MIB) return PLIM_OK; // the smallest segment
-  plim_fail(error, PLIM_ERR_ARGUMENT,
-            "--limit %s is smaller than a single segment of the allocator (2 MiB)",
-            units_bytes(limit).text);
-  bool lacks_unit = limit && limit < 1024; // --limit 24
-  plim_error_hint(error, "--limit %lluGiB", (unsigned long long)(lacks_unit ? limit : 24));
-  return PLIM_ERR_ARGUMENT;
-}
-
-static plim_err check_device(uint64_t device, plim_error *error) {
-  if (device == PLIM_UNKNOWN || device < PLIM_SNAPSHOT_MAX_DEVICES) return PLIM_OK;
-  return plim_fail(error, PLIM_ERR_ARGUMENT, "device %llu is not in this snapshot",
-                   (unsigned long long)device);
-}
-
-// Applies memory_fraction, which is relative to the card; --limit then is the size of the card.
-static plim_err apply_fraction(plim_alloc_conf *conf, replay_request *request, plim_error *error) {
-  if (conf->memory_fraction >= 1) return PLIM_OK;
-  if (request->limit_bytes == PLIM_UNKNOWN) {
-    plim_fail(error, PLIM_ERR_ARGUMENT,
-              "per_process_memory_fraction is a fraction of the GPU's memory, which the snapshot "
-              "does not record");
-    plim_error_hint(error, "give the GPU's memory with --limit SIZE");
-    return PLIM_ERR_ARGUMENT;
-  }
-  // PyTorch truncates (recorded: truth trunc).
-  request->limit_bytes = (uint64_t)(conf->memory_fraction * (double)request->limit_bytes);
-  conf->memory_fraction = 1;
-  return PLIM_OK;
-}
-
-static plim_err check_version(const char *torch, plim_error *error) {
-  plim_block_order order;
-  if (!torch || plim_block_order_of(torch, &order)) return PLIM_OK;
-  plim_fail(error, PLIM_ERR_ARGUMENT, "'%s' is not a PyTorch version", torch);
-  plim_error_hint(error, "--torch 2.11");
-  return PLIM_ERR_ARGUMENT;
-}
-
-static plim_err check_arguments(const replay_args *args, const char *snapshot, plim_error *error) {
-  plim_err err = check_version(args->torch, error);
-  if (!err) err = check_device(args->device, error);
-  if (!err) err = check_limit(args->limit_bytes, error);
-  if (!err) err = picture_check(&args->pictures, snapshot, "the snapshot itself", error);
-  return err;
-}
+static const command_args defaults = {.replay = REPLAY_DEFAULTS, .top = 10};
 
 // ---- the command --------------------------------------------------------------------------------------------
 
 static int show(const replay_result *r, const cli_call *call) {
-  if (call->common.json) replay_print_json(r);
+  if (call->common.json) cli_print_json(replay_write, r);
   else replay_print_text(r);
   return r->leaks.len || r->duplicates.len || r->simulated.ooms ? CLI_FINDING : CLI_OK;
 }
 
 static int run(const cli_call *call) {
-  const replay_args *args = call->args;
-  replay_result result = {.path = call->words.at[0], .top = args->top}, *r = &result;
-  replay_request request = {NULL, args->limit_bytes, args->torch, args->tune};
-  plim_alloc_conf conf;
+  const command_args *args = call->args;
+  const char *path = call->words.at[0], *source = NULL;
+  replay_result result = {.top = args->top}, *r = &result;
   plim_error error = {0};
-  if (args->alloc_conf) {
-    if (plim_alloc_conf_parse(args->alloc_conf, &conf, &error))
-      return cli_report(&error, args->alloc_conf);
-    request.conf = &conf;
-  }
-  int device = args->device == PLIM_UNKNOWN ? -1 : (int)args->device;
-  plim_err err = check_arguments(args, r->path, &error);
-  if (!err && request.conf) err = apply_fraction(&conf, &request, &error);
-  if (!err) err = plim_snapshot_read(r->path, device, &r->trace, &r->info, &error);
-  if (err) return cli_report(&error, NULL);
-  err = replay_investigate(r, &request, &error);
+  plim_err err = picture_check(&args->pictures, path, "the snapshot itself", &error);
+  if (!err) err = replay_make(path, &args->replay, r, &source, &error);
   if (!err) err = picture_draw(&args->pictures, replay_draw, r, &error);
-  int status = err ? cli_report(&error, NULL) : show(r, call);
+  int status = err ? cli_report(&error, source) : show(r, call);
   replay_result_clear(r);
   return status;
 }
@@ -115,25 +43,13 @@ static const cli_positional positionals[] = {
     {0},
 };
 
-#define AT(field) offsetof(replay_args, field)
-#define PICTURES_AT(field) offsetof(replay_args, pictures.field)
+#define REPLAY_AT(field) offsetof(command_args, replay.field)
+#define PICTURES_AT(field) offsetof(command_args, pictures.field)
 static const cli_option options[] = {
-    {"alloc-conf", 0, "STR", CLI_STRING, AT(alloc_conf),
-     "replay with these allocator settings instead of the recorded ones", NULL},
-    {"limit", 0, "SIZE", CLI_BYTES, AT(limit_bytes),
-     "memory PyTorch may use: what set_per_process_memory_fraction allows, or the GPU's memory "
-     "minus the CUDA context (about 0.5 GiB)",
-     NULL},
-    {"torch", 0, "VERSION", CLI_STRING, AT(torch),
-     "PyTorch version that recorded the snapshot (default: detected); since 2.13 free blocks of "
-     "equal size are used in a different order",
-     NULL},
-    {"device", 0, "N", CLI_UINT, AT(device),
-     "which device's trace to replay (default: the one with the most events)", NULL},
-    {"tune", 0, NULL, CLI_FLAG, AT(tune),
-     "try commonly used allocator settings on this trace and rank them", NULL},
+    REPLAY_OPTIONS(REPLAY_AT),
     PICTURE_OPTIONS(PICTURES_AT),
-    {"top", 0, "N", CLI_UINT, AT(top), "how many rows to list in each table (default: 10)", NULL},
+    {"top", 0, "N", CLI_UINT, offsetof(command_args, top),
+     "how many rows to list in each table (default: 10)", NULL},
     {0},
 };
 
@@ -168,7 +84,7 @@ const cli_command cmd_replay = {
     .summary = "explain a memory snapshot that PyTorch recorded",
     .positionals = positionals,
     .options = options,
-    .args_size = sizeof(replay_args),
+    .args_size = sizeof(command_args),
     .defaults = &defaults,
     .run = run,
     .description = description,

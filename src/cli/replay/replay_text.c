@@ -1,7 +1,7 @@
 #include <string.h>
 
 #include "findings.h"
-#include "replay_result.h"
+#include "replay_show.h"
 #include "show_notes.h"
 #include "term.h"
 #include "units.h"

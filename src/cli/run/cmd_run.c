@@ -16,7 +16,6 @@
 #include "run_show.h"
 #include "sandbox.h"
 #include "simulate_report.h"
-#include "typed_line.h"
 #include "units.h"
 
 typedef struct {
@@ -284,7 +283,7 @@ static plim_err find_program(work *w, const char *const *words, plim_error *erro
 
 static int run_it(const cli_call *call) {
   const run_args *args = call->args;
-  const char **words = typed_words(call);
+  const char **words = cli_program_words(call);
   plim_error error = {0};
   work *w = cli_alloc(sizeof *w);
   *w = (work){.args = args, .how = "not started", .status = -1, .r.log = -1};

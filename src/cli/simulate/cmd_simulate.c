@@ -10,7 +10,6 @@
 #include "replay_picture.h"
 #include "simulate_report.h"
 #include "term.h"
-#include "typed_line.h"
 #include "units.h"
 
 typedef struct {
@@ -309,7 +308,7 @@ static int run(const cli_call *call) {
   job_request *card = calloc(1, sizeof *card);
   plim_error error = {0};
   if (!card) cli_out_of_memory();
-  const char **words = typed_words(call);
+  const char **words = cli_program_words(call);
   plim_err err = read_faults(args, faults, &error);
   if (!err) err = understand(args, words, card, &request, &error);
   if (!err) request.faults = faults, request.fault_count = args->fault.len;
@@ -445,7 +444,7 @@ static const cli_example examples[] = {
      "and with a smaller micro batch?"},
     {"plimsoll simulate --gpu 4090 --chunked-loss -- python train.py",
      "and if full logits never exist?"},
-    {"plimsoll simulate --gpu a100 --gpus 2 -- torchrun --nproc-per-node 2 train.py",
+    {"plimsoll simulate --gpu h100 --gpus 2 -- torchrun --nproc-per-node 2 train.py",
      "what does each of two ranks need?"},
     {"plimsoll simulate --gpu h100 --world 64 -- python train.py", "and one of 64 ranks?"},
     {"plimsoll simulate --gpu 4090 --fault refuse=all@step=3 -- python train.py",

@@ -1,6 +1,6 @@
 #include <stdio.h>
 
-#include "show_notes.h"
+#include "notes_json.h"
 #include "simulate_report.h"
 #include "step_time_error.h"
 

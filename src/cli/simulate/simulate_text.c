@@ -6,6 +6,7 @@
 
 #include "cli_alloc.h"
 #include "quoting.h"
+#include "replay_show.h"
 #include "show_notes.h"
 #include "simulate_report.h"
 #include "step_time_error.h"

@@ -160,6 +160,7 @@ typedef struct {
   const plim_trace_analysis *analysis;
   const plim_replay_options *options;
   const plim_guided *guided; // NULL: shows the recording
+  size_t first, end;         // the events to show
   plim_timeline *out;
   plim_allocator_stats_t last; // at the previous call
   size_t next_event;           // the first event not reported yet
@@ -167,11 +168,15 @@ typedef struct {
   ledger ledger;
 } builder;
 
+static bool is_shown(const builder *b, size_t event) { return event >= b->first && event < b->end; }
+
 static size_t column_of(const builder *b, size_t event) {
-  return timeline_column_of(b->out, b->trace->events.len, event);
+  size_t from = event < b->first ? 0 : event - b->first;
+  return timeline_column_of(b->out, b->end - b->first, from);
 }
 
 static void count_failures(builder *b, size_t event, const plim_allocator_stats_t *s) {
+  if (!is_shown(b, event)) return;
   plim_timeline_column *c = &b->out->columns.at[column_of(b, event)];
   c->ooms += (uint32_t)(s->ooms - b->last.ooms);
   c->retries += (uint32_t)(s->retries - b->last.retries);
@@ -184,7 +189,8 @@ static void count_failures(builder *b, size_t event, const plim_allocator_stats_
 static bool find_instant(void *context, size_t event, const plim_allocator *a) {
   builder *b = context;
   const plim_allocator_stats_t *s = plim_allocator_stats(a);
-  for (size_t i = column_of(b, b->next_event); i <= column_of(b, event); i++) {
+  size_t end = event < b->first ? 0 : column_of(b, event) + 1;
+  for (size_t i = column_of(b, b->next_event); i < end; i++) {
     plim_timeline_column *c = &b->out->columns.at[i];
     timeline_offer(c, event + 1, &s->now);
     timeline_raise_reserved(c, &b->last, s);
@@ -192,7 +198,7 @@ static bool find_instant(void *context, size_t event, const plim_allocator *a) {
   count_failures(b, event, s);
   b->last = *s;
   b->next_event = event + 1;
-  return true;
+  return b->next_event < b->end || b->end == b->trace->events.len; // the rest is not shown
 }
 
 static void fill_column(builder *b, plim_timeline_column *c) {
@@ -232,7 +238,8 @@ static bool replay_with(builder *b, bool (*after_event)(void *, size_t, const pl
 static void place_marks(builder *b, const plim_guided *guided) {
   for (size_t i = 0; i < guided->marks.len; i++) {
     const plim_mark *m = &guided->marks.at[i];
-    if (m->kind == PLIM_MARK_EMPTY_CACHE) b->out->columns.at[column_of(b, m->event)].empty_caches++;
+    if (m->kind == PLIM_MARK_EMPTY_CACHE && is_shown(b, m->event))
+      b->out->columns.at[column_of(b, m->event)].empty_caches++;
   }
 }
 
@@ -280,8 +287,8 @@ static bool begin(builder *b) {
   if (a) {
     b->last = *plim_allocator_stats(a);
     ledger_start(&b->ledger, a);
-    timeline_offer(&b->out->columns.at[0], 0, &b->last.now);
-    b->out->columns.at[0].peak_reserved_bytes = b->last.now.reserved_bytes;
+    if (!b->first) timeline_offer(&b->out->columns.at[0], 0, &b->last.now);
+    if (!b->first) b->out->columns.at[0].peak_reserved_bytes = b->last.now.reserved_bytes;
   }
   plim_allocator_delete(a);
   plim_address_model_clear(&model);
@@ -291,13 +298,29 @@ static bool begin(builder *b) {
 bool plim_timeline_build(const plim_trace *trace, const plim_trace_analysis *analysis,
                          const plim_replay_options *options, const plim_guided *guided,
                          size_t columns, plim_timeline *out) {
-  builder b = {
-      .trace = trace, .analysis = analysis, .options = options, .guided = guided, .out = out};
+  return plim_timeline_build_part(trace, analysis, options, guided, 0, trace->events.len, columns,
+                                  out);
+}
+
+bool plim_timeline_build_part(const plim_trace *trace, const plim_trace_analysis *analysis,
+                              const plim_replay_options *options, const plim_guided *guided,
+                              size_t first, size_t end, size_t columns, plim_timeline *out) {
+  builder b = {.trace = trace,
+               .analysis = analysis,
+               .options = options,
+               .guided = guided,
+               .first = first,
+               .end = end,
+               .out = out};
   *out = (plim_timeline){.first_oom_event = PLIM_UNKNOWN};
-  if (!trace->events.len || !columns) return true;
+  if (first >= end || !columns) return true;
   if (!ledger_init(&b.ledger, trace, analysis)) return false;
-  bool ok = timeline_make_columns(out, trace->events.len, columns) && begin(&b) && first_pass(&b) &&
+  bool ok = timeline_make_columns(out, end - first, columns) && begin(&b) && first_pass(&b) &&
             second_pass(&b);
+  for (size_t i = 0; ok && i < out->columns.len; i++) {
+    out->columns.at[i].first_event += first;
+    out->columns.at[i].end_event += first;
+  }
   if (ok) timeline_find_peaks(out);
   else plim_timeline_clear(out);
   ledger_clear(&b.ledger);

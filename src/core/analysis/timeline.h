@@ -56,6 +56,10 @@ typedef struct plim_timeline {
 bool plim_timeline_build(const plim_trace *trace, const plim_trace_analysis *analysis,
                          const plim_replay_options *options, const plim_guided *guided,
                          size_t columns, plim_timeline *out);
+// The same of the events [first, end), which must be in the trace. The peaks are those of this part.
+bool plim_timeline_build_part(const plim_trace *trace, const plim_trace_analysis *analysis,
+                              const plim_replay_options *options, const plim_guided *guided,
+                              size_t first, size_t end, size_t columns, plim_timeline *out);
 void plim_timeline_clear(plim_timeline *timeline); // timeline may be NULL
 
 #endif

@@ -236,6 +236,8 @@ static bool rounds_decomposed(const plim_job *job) { return job->qat.kind && job
 static const struct {
   bool (*applies)(const plim_job *job);
   const char *message, *hint;
+  // Of what the frameworks run and the tape does not have yet: the setting, as a plan names it.
+  const char *unmodelled;
 } refusals[] = {
     {drops_experts,
      "these targets also put adapters on the experts, and peft does not allow dropout there",
@@ -244,8 +246,8 @@ static const struct {
      "peft adapts the gates and the inputs of experts only together, and one of them is no target",
      "--lora-targets all-linear, or --lora-targets q_proj,k_proj,v_proj,o_proj"},
     {offloads_two_stacks,
-     "offloading checkpoints to the host is not supported yet for encoder-decoders",
-     "--checkpoint"},
+     "offloading checkpoints to the host is not supported yet for encoder-decoders", "--checkpoint",
+     "checkpoint offloaded"},
     {projects_shards, "GaLore and APOLLO are not supported with FSDP and DeepSpeed",
      "--strategy ddp, or --optimizer adamw-8bit"},
     {projects_adapters, "GaLore and APOLLO are not supported with adapters",
@@ -253,7 +255,7 @@ static const struct {
     {chunks_nothing, "a chunked loss needs at least two tokens", "--loss full"},
     {trains_quantised, "quantised weights cannot be trained without adapters", "--lora-rank 16"},
     {decomposes_quantised, "DoRA on quantised weights is not supported yet",
-     "--weights plain, or leave --dora out"},
+     "--weights plain, or leave --dora out", "quantised weights"},
     {rounds_quantised,
      "weights that are already quantised are not supported with quantisation-aware training",
      "--weights plain, or leave --qat out"},
@@ -289,7 +291,8 @@ static const struct {
      "--loss chunked predicts TRL from 1.15 on, which needs less memory"},
     {partitions_reference, "a reference model that ZeRO 3 partitions is not supported yet",
      "--strategy fsdp2, or --reference adapter with --lora-rank, or run your own program on "
-     "simulated GPUs: plimsoll simulate --gpu GPU --gpus N -- torchrun ..."},
+     "simulated GPUs: plimsoll simulate --gpu GPU --gpus N -- torchrun ...",
+     "strategy zero3"},
     {steps_too_early,
      "stepping the optimizer in backward is supported only on one GPU or with FSDP2, without "
      "offloading, gradient clipping, fp16 autocast or (except LOMO) accumulation",
@@ -314,12 +317,13 @@ static const struct {
     {plim_job_is_refused_flash, "transformers has no flash attention for this architecture",
      "--attention sdpa"},
     {flashes_unmodelled, "flash-attn is not supported yet for this architecture",
-     "--attention sdpa"},
+     "--attention sdpa", "attention flash"},
     {flashes_in_full_precision, "flash-attn supports only float16 and bfloat16", "--amp bf16"},
     {flashes_on_old_card, "flash-attn needs an Ampere or newer GPU", "--attention sdpa"},
     {flashes_wide_heads, "flash-attn supports head sizes up to 256", "--attention sdpa"},
     {partitions_quantised, "quantised weights partitioned by ZeRO 3 are not supported yet",
-     "--strategy fsdp2 shards 4-bit weights; ddp and zero2 keep the whole weights on each GPU"},
+     "--strategy fsdp2 shards 4-bit weights; ddp and zero2 keep the whole weights on each GPU",
+     "strategy zero3 with quantised weights"},
     {shards_int8_unpatched,
      "FSDP cannot shard 8-bit weights: PyTorch refuses parameters that are not floating-point "
      "numbers",
@@ -337,6 +341,17 @@ plim_err plim_job_check(const plim_job *job, plim_error *error) {
     return err;
   }
   return PLIM_OK;
+}
+
+bool plim_job_is_unmodelled(const plim_job *job, const char **setting, const char **why) {
+  plim_job effective = plim_job_in_effect(job);
+  for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
+    if (!refusals[i].applies(&effective)) continue;
+    *setting = refusals[i].unmodelled;
+    *why = refusals[i].message;
+    return refusals[i].unmodelled;
+  }
+  return false;
 }
 
 // ---- the job in effect ------------------------------------------------------------------------------

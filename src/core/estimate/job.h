@@ -81,6 +81,9 @@ plim_job plim_job_in_effect(const plim_job *job);
 
 // Refuses jobs that are not supported, with the reason.
 plim_err plim_job_check(const plim_job *job, plim_error *error);
+// Whether it is refused only because it cannot be predicted yet: the frameworks run it. The texts are constants: the
+// setting that matters, such as "strategy zero3", and the sentence of the refusal.
+bool plim_job_is_unmodelled(const plim_job *job, const char **setting, const char **why);
 
 // Whether transformers refuses to load the model with flash-attn (_flash_attn_can_dispatch of modeling_utils.py).
 bool plim_job_is_refused_flash(const plim_job *job);

@@ -133,20 +133,22 @@ static plim_tensor *gemma_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight
   return give(t, &out);
 }
 
-plim_tensor *plim_gemma_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
+// `fused` is what Liger-Kernel has instead.
+static plim_tensor *norm_or_fused(plim_tape *t, plim_tensor *x, plim_tensor *weight,
+                                  plim_tensor *(*fused)(plim_tape *, plim_tensor *,
+                                                        plim_tensor *)) {
   plim_work_modules(t, 1);
   plim_module_enter(t, weight, NULL);
-  bool is_fused = plim_tape_uses_liger(t);
-  plim_tensor *out = is_fused ? plim_liger_rms_norm(t, x, weight) : gemma_norm(t, x, weight);
+  plim_tensor *out = plim_tape_uses_liger(t) ? fused(t, x, weight) : gemma_norm(t, x, weight);
   return plim_module_leave(t, weight, out);
 }
 
+plim_tensor *plim_gemma_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
+  return norm_or_fused(t, x, weight, plim_liger_rms_norm);
+}
+
 plim_tensor *plim_gemma2_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
-  plim_work_modules(t, 1);
-  plim_module_enter(t, weight, NULL);
-  bool is_fused = plim_tape_uses_liger(t);
-  plim_tensor *out = is_fused ? plim_liger_rms_norm_apart(t, x, weight) : gemma_norm(t, x, weight);
-  return plim_module_leave(t, weight, out);
+  return norm_or_fused(t, x, weight, plim_liger_rms_norm_apart);
 }
 
 plim_tensor *plim_t5_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight) {

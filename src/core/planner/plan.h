@@ -152,7 +152,8 @@ typedef struct {
   uint64_t device_bytes; // memory that a card must have for it
   int64_t saves_bytes;   // compared with the plan; negative: it costs memory
   double tokens_per_second;
-  bool is_instead; // replaces what the plan moves to the host
+  bool is_instead;           // replaces what the plan moves to the host
+  int64_t strategy, offload; // with which e is
 } plim_concession;
 
 // Why a faster candidate is not the first rung.
@@ -163,6 +164,13 @@ typedef enum {
   PLIM_PASSED_CODE,
   PLIM_PASSED_LIGER // the user's files cannot turn it on
 } plim_passed;
+
+// Candidates that could not be tried because the tape does not have them yet. The texts are constants.
+enum { PLIM_MAX_UNTRIED = 4 };
+typedef struct {
+  const char *setting, *why; // as plim_job_is_unmodelled gives them
+  bool concedes; // only together with changes of what the model learns that are not allowed
+} plim_untried;
 
 typedef struct {
   plim_choice before_choice;
@@ -188,6 +196,8 @@ typedef struct {
   bool is_held;   // no candidate was to need more memory than the user's settings (errs_low)
   bool is_beyond; // nothing fits, not even with everything that could be allowed
   size_t tried;
+  plim_untried untried[PLIM_MAX_UNTRIED];
+  size_t untried_count;
   uint64_t effective_batch;
 } plim_plan;
 

@@ -64,7 +64,7 @@ static bool is_paged(int64_t optimizer) {
 // AdamW or Lion without rounded state: what a sharded run can keep on the host, where those with rounded state have no step.
 static int64_t exact(int64_t optimizer) {
   int64_t other = implemented(optimizer, FASTEST);
-  bool is_torchao = strcmp(plim_optimizer_name((size_t)optimizer), "adamw-torchao-8bit") == 0;
+  bool is_torchao = strstr(plim_optimizer_name((size_t)optimizer), "adamw-torchao") != NULL;
   return is_torchao ? place_of("adamw") : other;
 }
 
@@ -122,15 +122,14 @@ static void smaller_batches(const plim_plan_request *r, int64_t own, plim_domain
     if (4 * b <= 3 * last && per_gpu(r) % (uint64_t)b == 0) push(d, last = b);
 }
 
-static void offer_optimizer(const plim_plan_request *r, int64_t own, plim_domain *d) {
-  bool is_sharded = r->job.sharding.strategy > PLIM_SHARD_DDP && !r->job.lora.rank;
-  if (!rounds(own)) push(d, implemented(own, ROUNDED));
-  else push(d, is_sharded ? exact(own) : own);
+// Rounded states have no step on the host, so they would keep the rest of the model from going there.
+static void offer_optimizer(int64_t own, plim_domain *d) {
+  push(d, rounds(own) ? exact(own) : implemented(own, ROUNDED));
 }
 
 static void offer(const plim_plan_request *r, plim_knob knob, int64_t own, plim_domain *d) {
   switch (knob) {
-  case PLIM_KNOB_OPTIMIZER: offer_optimizer(r, own, d); break;
+  case PLIM_KNOB_OPTIMIZER: offer_optimizer(own, d); break;
   case PLIM_KNOB_DTYPE: push(d, plim_dtype_offered(r)); break;
   case PLIM_KNOB_MICRO_BATCH: smaller_batches(r, own, d); break;
   case PLIM_KNOB_QUANTISATION: // refused without adapters

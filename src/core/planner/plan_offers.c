@@ -9,6 +9,8 @@ static void add(plim_search *s, const plim_concessions *l, const plim_rung *got)
   plim_plan *plan = s->plan;
   plim_concession c = {
       .e = got->e, .fits = plim_is_safe(s->r, &got->e), .device_bytes = plim_needed_bytes(&got->e)};
+  c.strategy = got->choice.at[PLIM_KNOB_STRATEGY];
+  c.offload = got->choice.at[PLIM_KNOB_OFFLOAD];
   const plim_rung *than = plan->rungs.len ? &plan->rungs.at[0] : &plan->smallest;
   plim_choice had = plan->rungs.len ? than->choice : plim_concession_of(s).at;
   for (size_t i = 0; i < plim_conceded_knob_count; i++) {

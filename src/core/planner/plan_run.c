@@ -158,6 +158,38 @@ static void keep_smallest(plim_plan *plan, const plim_rung *rung) {
     plan->smallest = *rung;
 }
 
+static bool rounds(int64_t optimizer) {
+  return plim_optimizer_rounds(plim_optimizer_named(plim_optimizer_name((size_t)optimizer)));
+}
+
+// Whether the choice changes what the model learns in a way that is not allowed.
+static bool concedes_more(const plim_search *s, const plim_choice *choice) {
+  const plim_plan_request *r = s->r;
+  for (size_t i = 0; i < plim_conceded_knob_count; i++) {
+    plim_knob knob = plim_conceded_knobs[i];
+    int64_t own = s->plan->before_choice.at[knob], value = choice->at[knob];
+    bool is_other = knob == PLIM_KNOB_OPTIMIZER ? rounds(value) && !rounds(own) : value != own;
+    bool is_open = r->allowed[knob] || r->domains[knob].count;
+    if (is_other && !is_open && plim_knob_changes_learning(r, knob)) return true;
+  }
+  return false;
+}
+
+// A plan that finds nothing must not count a candidate that it cannot predict among those that do not fit.
+static void keep_untried(plim_search *s, const plim_choice *choice) {
+  plim_plan *plan = s->plan;
+  plim_job job = plim_choice_job(s->r, choice);
+  plim_untried x = {.concedes = concedes_more(s, choice)};
+  if (!plim_job_is_unmodelled(&job, &x.setting, &x.why)) return;
+  for (size_t i = 0; i < plan->untried_count; i++) {
+    plim_untried *had = &plan->untried[i];
+    if (had->setting != x.setting || had->why != x.why) continue;
+    had->concedes = had->concedes && x.concedes;
+    return;
+  }
+  if (plan->untried_count < PLIM_MAX_UNTRIED) plan->untried[plan->untried_count++] = x;
+}
+
 // Returns false if it is not supported or the search failed.
 static bool run_once(plim_search *s, const plim_choice *choice, uint64_t most_bytes,
                      plim_rung *out) {
@@ -165,7 +197,10 @@ static bool run_once(plim_search *s, const plim_choice *choice, uint64_t most_by
   s->plan->tried++;
   if (run(s, choice, PLIM_SEARCH_PASSES, most_bytes, out)) return true;
   bool is_passed_over = s->err != PLIM_ERR_NOMEM; // an unsupported combination
-  if (is_passed_over) s->err = PLIM_OK;
+  if (is_passed_over) {
+    s->err = PLIM_OK;
+    keep_untried(s, choice);
+  }
   s->failed = !is_passed_over || !vec_push(&s->refused, *choice);
   return false;
 }

@@ -32,6 +32,7 @@ const plim_sign plim_signs[] = {
   SIGN(TRL, "dataset_num_proc", 1),
   SIGN(TRL, "dataset_train_split", 1),    // of ScriptArguments
   SIGN(TRL, "dataset_mixture.*", 2, TREES), // of alignment-handbook, whose scripts use TRL
+  SIGN(TRL, "dataset_mixer.*", 2, TREES),   // before its version 2
 
   SIGN(SENTENCE, "sentencetransformertrainingarguments.*", 4, PYTHON),
   SIGN(SENTENCE, "sentencetransformer.*", 3, PYTHON),

@@ -208,7 +208,12 @@ static const plim_other_key llama_factory[] = {
   EITHER("use_hyper_parallel hyper_parallel_args*", "HyperParallel"),
   EITHER("mixed_precision", "this precision of Megatron"),
 
-  READ("Megatron's keys", "use_mca pipeline_model_parallel_size expert_model_parallel_size sequence_parallel moe_grouped_gemm moe_token_dispatcher_type overlap_param_gather overlap_grad_reduce bias_activation_fusion apply_rope_fusion expert_tensor_parallel_size virtual_pipeline_model_parallel_size recompute_* swiglu distributed_optimizer"),
+  EITHER("hyper_parallel_cp_size", "HyperParallel's context parallelism", OFF "1"),
+  // Trainer's own keys, which LLaMA-Factory's TrainingArguments have too.
+  LESS("gradient_checkpointing", "checkpointing by Trainer, which it turns on beside disable_gradient_checkpointing,", ONLY "true", TOGETHER_WITH "disable_gradient_checkpointing=true"),
+  FREE("LLaMA-Factory checkpoints unless disable_gradient_checkpointing is set", "gradient_checkpointing"),
+  LESS("use_liger_kernel", "Liger-Kernel, which Trainer turns on,"),
+  READ("Megatron's keys", "use_megatron_bridge megatron_bridge_args* megatron_pretrained_checkpoint extra_config* account_for_*_in_pipeline_split masked_softmax_fusion cross_entropy_loss_fusion use_mca pipeline_model_parallel_size expert_model_parallel_size sequence_parallel moe_grouped_gemm moe_token_dispatcher_type overlap_param_gather overlap_grad_reduce bias_activation_fusion apply_rope_fusion expert_tensor_parallel_size virtual_pipeline_model_parallel_size recompute_* swiglu distributed_optimizer"),
   READ("project_job_ecosystem.c", "upcast_layernorm pure_bf16"),
   READ("project_job_trained.c", "freeze_trainable_* freeze_extra_modules use_llama_pro"),
 
@@ -217,11 +222,11 @@ static const plim_other_key llama_factory[] = {
   // default (hparams/finetuning_args.py), so the tower keeps nothing for a backward pass.
   LITTLE("image_max_pixels video_max_pixels video_maxlen", "the forward pass of the part that sees images, whose tokens count in cutoff_len,"),
   FREE("it only matters with images", "image_* video_* crop_to_patches use_audio_in_video audio_sampling_rate freeze_vision_tower freeze_multi_modal_projector freeze_language_model"),
-  FREE(EVALUATES, "val_size eval_on_each_dataset eval_num_beams compute_accuracy early_stopping_steps task* lang n_shot save_dir download_mode"),
+  FREE(EVALUATES, "val_size eval_on_each_dataset eval_num_beams compute_accuracy early_stopping_steps batch_size task* lang n_shot save_dir download_mode"),
   FREE(LEARNING, "loraplus_* use_rslora asft_alpha eaft_alpha galore_* apollo_* badam_* oft_* module_dropout"),
   FREE("adapters have the same size however they start", "pissa_* adapter_folder create_new_adapter"),
   FREE(WITH_RL, "pref_* dpo_* kto_* simpo_* ppo_* ref_model* reward_model* ld_alpha"),
-  FREE("it is used when generating", "do_sample temperature top_p top_k num_beams max_new_tokens repetition_penalty length_penalty skip_special_tokens infer_* vllm_* sglang_* use_kv_cache export_*"),
+  FREE("it is used when generating", "do_sample temperature top_p top_k num_beams max_new_tokens repetition_penalty length_penalty skip_special_tokens max_length infer_* vllm_* sglang_* use_kv_cache export_*"),
   FREE(LOGS, "plot_loss use_swanlab swanlab_* overwrite_output_dir include_effective_tokens_per_second print_param_status profiler_* profile_modules kt_* hf_hub_token ms_hub_token om_hub_token export_hf_on_finish calculate_per_token_loss"),
   FREE("it loads and names the model", "quantization_method quantization_type model_revision cache_dir use_fast_tokenizer trust_remote_code rope_scaling low_cpu_mem_usage offload_folder train_from_scratch device_map compute_dtype model_max_length"),
   READ("project_job_ecosystem.c: with adapters, the embedding and the head are trained", "resize_vocab add_tokens add_special_tokens new_special_tokens_config"),
@@ -236,6 +241,8 @@ static const plim_other_key llama_factory_v1[] = {
   REFUSED("peft_config.name", "this kind of adapter", ONLY "oft ia3 prefix* prompt*"),
   READ("project_job_trained.c", "peft_config.freeze_*"),
   MORE("peft_config.use_dora", "DoRA, which also computes the norms of the adapted weights,"),
+  // plugins/model_plugins/kernels/liger_kernel_ops.py leaves Liger's fused loss out, and the trainer has its own.
+  LESS("kernel_config.name", "Liger's norms, rotary positions and MLPs (without its loss, which v1 does not use)", ONLY "liger_kernel"),
   EITHER("kernel_config.*", "this choice of kernels", OFF "auto"),
   FREE("auto chooses kernels for NPUs alone (kernels/interface.py)", "kernel_config.name"),
   EITHER("quant_config.*", "this way to quantise", OFF "bnb auto nf4 float16 bfloat16"),
@@ -282,7 +289,8 @@ static const plim_other_key torchtune[] = {
   LESS("custom_sharded_layers.*", "sharding the embedding and the head on their own", ONLY "decoder.*"),
   READ("project_job_tune.c", "custom_sharded_layers.*"),
   EITHER("quantizer._component_ quantizer", "this way to quantise"),
-  LESS("ac_mode", "recomputing the layers that ac_mode and ac_option select", ONLY "full selective"),
+  LESS("ac_mode", "recomputing the layers that ac_mode and ac_option select", ONLY "full selective", UNLESS "enable_activation_checkpointing=true"),
+  FREE("beside enable_activation_checkpointing: true, it turns all checkpoints off, as predicted", "ac_mode"),
   READ("ac_mode", "ac_option"),
   MORE("model.decoder_trainable", "training the whole decoder beside the adapters", ONLY "full"),
   READ("project_job_tune.c: all GPUs shard, unless they replicate", "data_parallel_shard_dim"),
@@ -380,10 +388,13 @@ static const plim_other_key sft_config[] = {
 static const plim_other_key preference[] = {
   REFUSED("loss_type", "training with a loss that scores generated answers", ONLY "grpo dr_grpo dapo bnpo cispo sapo"),
   MORE("loss_type", "this loss, which needs probabilities of all tokens,", ONLY "dft"),
-  FREE(WITH_RL, "loss_type"),
+  FREE(WITH_RL, "loss_type base_model_attribute_name model_adapter_name ref_adapter_name label_pad_token_id padding_value is_encoder_decoder"),
+  MORE("force_use_ref_model", "a reference model beside the adapters"),
+  MORE("generate_during_eval", "generating answers during evaluation"),
   MORE("rpo_alpha", "the additional loss of the chosen answers", OFF "0"),
   MORE("use_weighting", "weighting pairs by their probabilities"),
   LESS("use_logits_to_keep", "keeping only the logits of the answers"),
+  READ("project_job.c", "use_liger_loss"),
   REFUSED("num_generations max_completion_length reward_funcs.* reward_model_path num_ppo_epochs use_vllm vllm_mode", "training with generated answers"),
   REFUSED("teacher_model_name_or_path teacher_model_init_kwargs teacher_model", "distillation from a second model"),
   END,
@@ -538,6 +549,8 @@ static const plim_other_key deepspeed[] = {
   FREE("it changes the time of communication by little", "zero_optimization.allgather_partitions zero_optimization.allgather_bucket_size zero_optimization.reduce_scatter zero_optimization.contiguous_gradients zero_optimization.round_robin_gradients zero_optimization.use_multi_rank_bucket_allreduce zero_optimization.module_granularity_threshold zero_optimization.stage3_use_all_reduce_for_fetch_params zero_optimization.compute_grad_norm gradient_allreduce_op communication_data_type gradient_predivide_factor prescale_gradients disable_allgather seq_parallel_communication_data_type"),
   FREE("it saves, loads or checks", "zero_optimization.stage3_gather_* zero_optimization.load_from_fp32_weights zero_optimization.elastic_checkpoint zero_optimization.ignore_unused_parameters zero_optimization.legacy_stage1 zero_optimization.memory_efficient_linear zero_optimization.pipeline_loading_checkpoint zero_optimization.override_module_apply zero_optimization.log_trace_cache_warnings zero_optimization.enable_sanity_checks zero_optimization.cpu_offload_use_pin_memory zero_optimization.*pin_memory"),
   FREE(LEARNING, "optimizer.* scheduler.* fp16.* bf16.* zero_allow_untested_optimizer torch_autocast.* amp.*"),
+  // comm/config.py and monitor/config.py read comms_logger, tensorboard and the others at the top.
+  FREE("DeepSpeed reads no such section", "comms_config* monitor_config*"),
   FREE(LOGS, "steps_per_print wall_clock_breakdown memory_breakdown dump_state tensorboard.* wandb.* comet.* csv_monitor.* comms_logger.* flops_profiler.* autotuning.* activation_checkpointing.* comment* _comment* dataloader_drop_last elasticity.* disable_python_gc graph_harvesting"),
   END,
 };

@@ -25,7 +25,7 @@ WORDS(reentrant_json, {"{\"use_reentrant\": true}", "reentrant"},
 WORDS(true_is_on, {"true", "on"}, {"false", "-"}); // false leaves it to the setting of the model
 WORDS(recompute, {"full", "on"}, {"none", "?off"}, {"null", "?off"}, {"selective", "selective"},
       {"memory_budget", "selective"});
-// torchtune: full_finetune_distributed.py ignores enable_activation_checkpointing unless ac_mode is null
+// torchtune: full_finetune_distributed.py makes no checkpoints if this is set beside enable_activation_checkpointing: true
 WORDS(ac_mode, {"null", "-"}, {"*", "?off"});
 // Megatron has no word for off; None in a file means off
 WORDS(granularity, {"full", "on"}, {"selective", "selective"}, {"null", "?off"});

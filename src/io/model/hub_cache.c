@@ -7,21 +7,29 @@
 
 enum { MAX_ID = 192, MAX_REVISION = 96 }; // the hub allows 96 characters on either side of '/'
 
+typedef struct {
+  const char *variable, *below;
+} place;
+
+// Below the first of the variables that is set. The list ends with {0}.
+static bool find_place(const place *places, char path[PLIM_PATH_BYTES]) {
+  for (; places->variable; places++) {
+    const char *value = getenv(places->variable);
+    if (value && *value) return plim_path_join(path, value, places->below);
+  }
+  return false;
+}
+
 static bool find_cache(char folder[PLIM_PATH_BYTES]) {
-  static const struct {
-    const char *variable, *below;
-  } places[] = {
+  static const place places[] = {
       {"HF_HUB_CACHE", "."},
       {"HUGGINGFACE_HUB_CACHE", "."}, // its old name
       {"HF_HOME", "hub"},
       {"XDG_CACHE_HOME", "huggingface/hub"},
       {"HOME", ".cache/huggingface/hub"},
+      {0},
   };
-  for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-    const char *value = getenv(places[i].variable);
-    if (value && *value) return plim_path_join(folder, value, places[i].below);
-  }
-  return false;
+  return find_place(places, folder);
 }
 
 static bool is_plain(char c) {
@@ -79,4 +87,28 @@ bool plim_hub_snapshot(const char *id, char folder[PLIM_PATH_BYTES]) {
   if (!plim_path_join(snapshots, repository, "snapshots")) return false;
   if (!main_revision(repository, revision) && !only_revision(snapshots, revision)) return false;
   return plim_path_join(folder, snapshots, revision) && plim_is_folder(folder);
+}
+
+bool plim_hub_is_id(const char *text) {
+  char name[MAX_ID + 16];
+  return repository_name(text, name);
+}
+
+bool plim_hub_kept(const char *id, char path[PLIM_PATH_BYTES]) {
+  static const place places[] = {
+      {"XDG_CACHE_HOME", "plimsoll/hub"}, {"HOME", ".cache/plimsoll/hub"}, {0}};
+  char name[MAX_ID + 16], cache[PLIM_PATH_BYTES], folder[PLIM_PATH_BYTES];
+  return repository_name(id, name) && find_place(places, cache) && *cache == '/' &&
+         plim_path_join(folder, cache, name) && plim_path_join(path, folder, "config.json");
+}
+
+// huggingface_hub 1.1, constants.py, HF_TOKEN_PATH.
+bool plim_hub_token_path(char path[PLIM_PATH_BYTES]) {
+  static const place places[] = {{"HF_HOME", "token"},
+                                 {"XDG_CACHE_HOME", "huggingface/token"},
+                                 {"HOME", ".cache/huggingface/token"},
+                                 {0}};
+  const char *given = getenv("HF_TOKEN_PATH"); // a file: nothing is below it
+  if (given && *given) return snprintf(path, PLIM_PATH_BYTES, "%s", given) < PLIM_PATH_BYTES;
+  return find_place(places, path);
 }

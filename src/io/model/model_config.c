@@ -330,6 +330,11 @@ plim_err plim_model_config_read(const char *path, plim_model_source *out, plim_e
   return PLIM_OK;
 }
 
+static bool ends_in(const char *text, const char *end) {
+  size_t length = strlen(text), tail = strlen(end);
+  return length >= tail && strcasecmp(text + length - tail, end) == 0;
+}
+
 // `what` may be another name of the model: that of a fine-tuned one.
 static plim_err from_catalogue(const char *what, const plim_catalogue_model *model,
                                plim_model_source *out, plim_error *error) {
@@ -339,6 +344,11 @@ static plim_err from_catalogue(const char *what, const plim_catalogue_model *mod
     snprintf(out->note, sizeof out->note,
              "not every size of %.64s is confirmed: give its config.json to be sure",
              strchr(what, '/') ? what : model->id);
+  if (ends_in(what, "-lora") || ends_in(what, "-qlora"))
+    snprintf(out->note, sizeof out->note,
+             "%.80s has adapters of %.64s: those are loaded with it and not counted, so the run "
+             "needs a little more memory than predicted",
+             what, model->id);
   if (model->stored) {
     snprintf(out->quantization, sizeof out->quantization, "%s", model->stored);
     out->quantized_bits = 8;
@@ -415,15 +425,14 @@ static void hint_unknown(const char *what, plim_error *error) {
   const plim_catalogue_model *base = plim_catalogue_within(what);
   bool is_hub_id = strchr(what, '/') && !plim_model_is_path(what);
   if (base)
-    plim_error_hint(error, "same shape as %.64s? then add --model %.48s; if not, %s%.80s%s",
-                    base->id, base->name, is_hub_id ? "hf download " : "give the path of ",
-                    is_hub_id ? what : "its config.json", is_hub_id ? " config.json" : "");
+    plim_error_hint(
+        error, "same shape as %.64s? then add --model %.48s; if not, %s", base->id, base->name,
+        is_hub_id ? "add --fetch to download its config.json" : "give the path of its config.json");
   else if (is_hub_id)
     plim_error_hint(
         error,
-        "hf download %.96s config.json, or give the path of a config.json; if it is a "
-        "fine-tune of a known model (plimsoll help models), give that one: --model NAME",
-        what);
+        "add --fetch to download it from the hub, or give the path of a config.json; if it is a "
+        "fine-tune of a known model (plimsoll help models), give that one: --model NAME");
   else if (plim_model_is_path(what))
     plim_error_hint(error,
                     "give the folder that contains the model's config.json, or --model NAME");
@@ -478,13 +487,28 @@ static bool in_cache(const char *id, char path[PLIM_PATH_BYTES]) {
          plim_is_file(path);
 }
 
+static bool is_kept(const char *id, char path[PLIM_PATH_BYTES]) {
+  return plim_hub_kept(id, path) && plim_is_file(path);
+}
+
+bool plim_model_is_open(const char *what) {
+  char path[PLIM_PATH_BYTES];
+  bool is_here =
+      plim_is_file(what) || plim_is_folder(what) || in_cache(what, path) || is_kept(what, path);
+  bool is_name = !strchr(what, '/') && could_be_several(what); // "qwen2.5": a question
+  return plim_hub_is_id(what) && !plim_model_is_path(what) && !is_here && !is_name &&
+         !plim_catalogue_named(what);
+}
+
 plim_err plim_model_find(const char *what, plim_model_source *out, plim_error *error) {
   char cached[PLIM_PATH_BYTES];
+  if (*what == '{') return plim_model_config_parse(what, strlen(what), out, error);
   if (plim_model_is_shape(what)) return from_shape(what, out, error);
   if (plim_is_file(what) || plim_is_folder(what)) return plim_model_config_read(what, out, error);
-  if (in_cache(what, cached)) {
+  bool is_of_hub = in_cache(what, cached);
+  if (is_of_hub || is_kept(what, cached)) {
     plim_err err = plim_model_config_read(cached, out, error);
-    out->origin = PLIM_ORIGIN_CACHE;
+    out->origin = is_of_hub ? PLIM_ORIGIN_CACHE : PLIM_ORIGIN_FETCHED;
     return err;
   }
   const plim_catalogue_model *model = plim_catalogue_named(what);

@@ -9,6 +9,7 @@
 typedef enum {
   PLIM_ORIGIN_FILE,      // a path that the user gave
   PLIM_ORIGIN_CACHE,     // the local Hugging Face cache
+  PLIM_ORIGIN_FETCHED,   // plimsoll's own cache, filled by --fetch
   PLIM_ORIGIN_CATALOGUE, // the built-in catalogue
   PLIM_ORIGIN_SHAPE      // keys that the user gave: "model_type=llama hidden_size=..."
 } plim_model_origin;
@@ -26,11 +27,16 @@ typedef struct {
   char note[400];          // an assumption that the user should know; empty if there is none
 } plim_model_source;
 
-// Finds the model that the user typed. It is the first of these that exists: the path of a config.json or of a folder
-// that contains one, an id in the local Hugging Face cache, a name of the catalogue. It can also be keys of a config.json
-// separated by spaces, "model_type=llama hidden_size=4096 ..."; keys that are left out have the family's defaults. An
+// Finds the model that the user typed: the text of a config.json, which begins with a brace, or the first of these that
+// exists: the path of a config.json or of a folder that contains one, an id in the local Hugging Face cache or in
+// plimsoll's own (hub_cache.h), a name of the catalogue. It can also be keys of a config.json separated by spaces,
+// "model_type=llama hidden_size=4096 ..."; keys that are left out have the family's defaults. An
 // unknown name is refused, with a suggestion and a hint.
 plim_err plim_model_find(const char *what, plim_model_source *out, plim_error *error);
+
+// Whether the hub could tell more about this model than there is on this machine: it is an id of the hub of which no
+// config.json is here, and the catalogue does not have it, or has only a model that it seems to be named after.
+bool plim_model_is_open(const char *what);
 
 // Whether the text is a list of keys, not a name or a path.
 bool plim_model_is_shape(const char *what);

@@ -25,7 +25,7 @@ static bool spell(const plim_tree *t, uint32_t like, const plim_value *value, in
   return true;
 }
 
-static const plim_dialect json = {.is_json = true, .parse = plim_json_parse, .spell = spell};
+static const plim_tree_format json = {.is_json = true, .parse = plim_json_parse, .spell = spell};
 
 static plim_err read(plim_settings *s, plim_error *error) {
   return plim_tree_read(&json, s, error);

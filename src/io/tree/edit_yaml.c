@@ -126,7 +126,7 @@ static bool spell(const plim_tree *t, uint32_t like, const plim_value *value, in
   return true;
 }
 
-static const plim_dialect yaml = {.parse = plim_yaml_parse, .spell = spell};
+static const plim_tree_format yaml = {.parse = plim_yaml_parse, .spell = spell};
 
 static plim_err read(plim_settings *s, plim_error *error) {
   return plim_tree_read(&yaml, s, error);

@@ -223,7 +223,7 @@ static bool is_value_at(const plim_tree *t, uint32_t at, const char *key,
   return false;
 }
 
-plim_err plim_tree_edit_holds(const plim_dialect *d, const plim_tree *t, const plim_edit *edit,
+plim_err plim_tree_edit_holds(const plim_tree_format *d, const plim_tree *t, const plim_edit *edit,
                               uint32_t at, uint32_t removed, const char *key,
                               const plim_value *wanted) {
   char *text;

@@ -67,7 +67,7 @@ typedef struct {
   // Writes the value in the n-th possible form, the best one first; false if there are no more forms. `like` is the node
   // that it replaces, or PLIM_NO_NODE.
   bool (*spell)(const plim_tree *t, uint32_t like, const plim_value *value, int way, FILE *out);
-} plim_dialect;
+} plim_tree_format;
 
 plim_err plim_yaml_parse(const char *text, size_t size, plim_tree *out, plim_error *error);
 plim_err plim_json_parse(const char *text, size_t size, plim_tree *out, plim_error *error);
@@ -122,23 +122,23 @@ const char *plim_line_break(const char *text, size_t size); // the line break th
 
 // Sets `root` and `computed` of the DERIVED settings, after all settings are read.
 plim_err plim_tree_resolve(plim_settings *s, plim_error *error);
-plim_err plim_tree_read(const plim_dialect *d, plim_settings *s, plim_error *error);
-plim_err plim_tree_change(const plim_dialect *d, const plim_settings *s,
+plim_err plim_tree_read(const plim_tree_format *d, plim_settings *s, plim_error *error);
+plim_err plim_tree_change(const plim_tree_format *d, const plim_settings *s,
                           const plim_setting *setting, const plim_value *value, plim_edit *out,
                           plim_error *error);
-plim_err plim_tree_insert(const plim_dialect *d, const plim_settings *s, const char *key,
+plim_err plim_tree_insert(const plim_tree_format *d, const plim_settings *s, const char *key,
                           const plim_value *value, plim_edit *out, plim_error *error);
 
-plim_err plim_tree_remove(const plim_dialect *d, const plim_settings *s,
+plim_err plim_tree_remove(const plim_tree_format *d, const plim_settings *s,
                           const plim_setting *setting, plim_edit *out, plim_error *error);
-plim_err plim_tree_remove_all(const plim_dialect *d, const plim_settings *s,
+plim_err plim_tree_remove_all(const plim_tree_format *d, const plim_settings *s,
                               const plim_setting *first, const char *roof, plim_edit *out,
                               plim_error *error);
 uint32_t plim_tree_node_of(const plim_tree *t, const plim_setting *setting); // PLIM_NO_NODE: none
 
 // Checks that the edited text parses to the same tree except for the `removed` nodes from `at` on, which are replaced,
 // and that the value at `key` (or at node `at` if `key` is NULL) is `wanted`. PLIM_ERR_NOMEM if memory ran out.
-plim_err plim_tree_edit_holds(const plim_dialect *d, const plim_tree *t, const plim_edit *edit,
+plim_err plim_tree_edit_holds(const plim_tree_format *d, const plim_tree *t, const plim_edit *edit,
                               uint32_t at, uint32_t removed, const char *key,
                               const plim_value *wanted);
 

@@ -6,7 +6,7 @@
 #include "utf8.h"
 
 typedef struct {
-  const plim_dialect *dialect;
+  const plim_tree_format *dialect;
   const plim_tree *tree;
   uint32_t id;
   const plim_value *value;
@@ -136,7 +136,7 @@ static plim_err change_node(const change *c, const plim_setting *setting, plim_e
   return PLIM_OK;
 }
 
-plim_err plim_tree_change(const plim_dialect *d, const plim_settings *s,
+plim_err plim_tree_change(const plim_tree_format *d, const plim_settings *s,
                           const plim_setting *setting, const plim_value *value, plim_edit *out,
                           plim_error *error) {
   plim_tree tree = {0};

@@ -6,7 +6,7 @@
 #include "utf8.h"
 
 typedef struct {
-  const plim_dialect *dialect;
+  const plim_tree_format *dialect;
   const plim_tree *tree;
   const char *key;
   const plim_value *value;
@@ -401,7 +401,7 @@ static bool is_good_text(const char *text) {
   return !text || plim_utf8_check(text, strlen(text)) == strlen(text);
 }
 
-plim_err plim_tree_insert(const plim_dialect *d, const plim_settings *s, const char *key,
+plim_err plim_tree_insert(const plim_tree_format *d, const plim_settings *s, const char *key,
                           const plim_value *value, plim_edit *out, plim_error *error) {
   plim_tree tree = {0};
   insertion in = {.dialect = d, .tree = &tree, .key = key, .value = value};

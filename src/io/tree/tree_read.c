@@ -375,7 +375,7 @@ static plim_err walk(reader *r, uint32_t id, uint32_t via) {
   }
 }
 
-plim_err plim_tree_read(const plim_dialect *d, plim_settings *s, plim_error *error) {
+plim_err plim_tree_read(const plim_tree_format *d, plim_settings *s, plim_error *error) {
   plim_tree tree = {0};
   reader *r = calloc(1, sizeof *r);
   plim_err err = r ? d->parse(s->text, s->size, &tree, error)

@@ -25,7 +25,7 @@ static plim_err remove_node(const plim_settings *s, const plim_setting *setting,
   return plim_entry_remove(s, setting, entry_of(t, id), is_block, out, error);
 }
 
-plim_err plim_tree_remove(const plim_dialect *d, const plim_settings *s,
+plim_err plim_tree_remove(const plim_tree_format *d, const plim_settings *s,
                           const plim_setting *setting, plim_edit *out, plim_error *error) {
   plim_tree tree = {0};
   plim_err err = d->parse(s->text, s->size, &tree, error);
@@ -66,7 +66,7 @@ static plim_err remove_roof(const plim_settings *s, const plim_setting *first, c
   return plim_roof_remove(s, first, roof, entry, is_block, out, error);
 }
 
-plim_err plim_tree_remove_all(const plim_dialect *d, const plim_settings *s,
+plim_err plim_tree_remove_all(const plim_tree_format *d, const plim_settings *s,
                               const plim_setting *first, const char *roof, plim_edit *out,
                               plim_error *error) {
   plim_tree tree = {0};

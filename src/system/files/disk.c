@@ -147,6 +147,20 @@ int plim_disk_sync_folder(const plim_disk *disk, const char *path) {
   return cannot ? 0 : number;
 }
 
+int plim_disk_make_folders(const plim_disk *disk, const char *path) {
+  char *part = strdup(path);
+  int why = part ? 0 : ENOMEM;
+  for (char *slash = part; !why && slash; slash = strchr(slash + 1, '/')) {
+    if (slash == part) continue;
+    *slash = 0;
+    if (disk->mkdir(part, 0700) && errno != EEXIST) why = errno;
+    *slash = '/';
+  }
+  if (!why && disk->mkdir(path, 0700) && errno != EEXIST) why = errno;
+  free(part);
+  return why;
+}
+
 int plim_disk_remove(const plim_disk *disk, const char *path) {
   return disk->unlink(path) && errno != ENOENT ? errno : 0;
 }

@@ -40,6 +40,9 @@ int plim_disk_sync_folder(const plim_disk *disk, const char *path);
 // The folder that contains `path`, which the caller frees; NULL if memory runs out.
 char *plim_disk_folder_of(const char *path);
 
+// Makes a folder and those above it, for their owner alone, if they do not exist.
+int plim_disk_make_folders(const plim_disk *disk, const char *path);
+
 // Removes a file; succeeds if it does not exist.
 int plim_disk_remove(const plim_disk *disk, const char *path);
 

@@ -27,3 +27,7 @@ cp deepspeed/zero2.json before.json
 diff before.json deepspeed/zero2_plimsoll.json
 "$PLIMSOLL" plan train/one.yaml --gpu 16GiB --world 2 --fix micro_batch=1 --fix checkpoint=on --fix strategy=zero2 --fix offload=optimizer --fix alloc_conf=unchanged | grep -A1 -E "^(now|changes)"
 "$PLIMSOLL" undo && cmp train/one.yaml train/other.yaml && ls deepspeed
+
+# The same for a training in a deeper folder, from where only the folders beside the configuration lead to the others.
+mkdir -p more/deeper && mv train/one.yaml more/deeper/one.yaml
+"$PLIMSOLL" plan more/deeper/one.yaml --gpu 16GiB --world 2 --fix micro_batch=1 --fix checkpoint=on --fix strategy=zero2 --fix offload=optimizer --fix alloc_conf=unchanged | grep -A1 -E "^note: deepspeed"

@@ -19,3 +19,34 @@ cat >trl.sh <<'S'
 trl sft --model_name_or_path Qwen/Qwen2.5-7B --dataset_name d --use_peft --lora_r 32 --per_device_train_batch_size 8 --gradient_accumulation_steps 2 --max_length 4096 --bf16 --output_dir o
 S
 both trl.sh
+
+# What plan says of the way it read the files, check says too; a launch file that is not read leaves the verdict open.
+notes() {
+  cat >tune.yaml <<'Y'
+#   tune run --nproc_per_node 4 full_finetune_distributed --config tune.yaml
+model: {_component_: torchtune.models.llama3_2.llama3_2_1b}
+tokenizer: {_component_: torchtune.models.llama3.llama3_tokenizer, path: x, max_seq_len: 512}
+optimizer: {_component_: torch.optim.AdamW, lr: 2e-5}
+loss: {_component_: torchtune.modules.loss.LinearCrossEntropyLoss}
+batch_size: 1
+epochs: 1
+dtype: bf16
+Y
+  cat >factory.yaml <<'Y'
+# accelerate launch --config_file fsdp.yaml src/train.py factory.yaml
+model_name_or_path: meta-llama/Llama-3.2-1B
+stage: sft
+do_train: true
+finetuning_type: full
+dataset: d
+template: llama3
+cutoff_len: 1024
+per_device_train_batch_size: 4
+bf16: true
+Y
+  for f in tune.yaml factory.yaml; do
+    $PLIMSOLL plan $f --gpu 8GiB | grep -E -A2 "in a comment|^now" | grep -v "^$\|^--"
+    $PLIMSOLL check $f --gpu 8GiB | grep -E -A2 "in a comment|not fit|NOT FIT|READY" | grep -v "^$\|^--"
+  done
+}
+notes

@@ -44,3 +44,13 @@ for stage in sft dpo; do
   printf 'model_name_or_path: Qwen/Qwen2.5-0.5B\nstage: %s\ndo_train: true\nfinetuning_type: full\ndataset: a\ntemplate: qwen\ncutoff_len: 2048\nper_device_train_batch_size: 1\nper_device_eval_batch_size: 8\neval_strategy: steps\nbf16: true\n' $stage > run.yaml
   $PLIMSOLL plan run.yaml --gpu 16GiB | sed -n '/^note.*evaluation/,/^note/p' | grep logits
 done
+(
+# The batch of evaluation follows the micro batch that the plan changes, and would not fit.
+part follows-the-plan
+printf '%s\nadapter: lora\nlora_r: 8\nlora_target_linear: true\n' "${base/size: 2/size: 1}" > run.yaml
+steps() { $PLIMSOLL plan run.yaml "$@" 2>&1 | sed -n '/^to do by hand/,/^changes to/p'; }
+steps --gpu 8GiB --fix liger=on --fix micro_batch=4 --effective-batch 4
+steps --gpu 8GiB --fix liger=on --fix micro_batch=1 --effective-batch 4
+sed -i 's/2048/32768/' run.yaml
+steps --gpu 12GiB --fix liger=on
+)

@@ -32,9 +32,11 @@ enable_activation_checkpointing: True
 YAML
 echo "== offload of parameters is written"
 $PLIMSOLL plan full.yaml --gpu 24GiB | grep -E '^(note|planned|offload|[0-9]\. |[-+][^-+]|     tune)'
-echo "== ac_mode replaces checkpoints"
+echo "== ac_mode turns checkpoints off, or replaces them where they are off"
 printf "ac_mode: 'selective'\nac_option: 2\n" >> full.yaml
 $PLIMSOLL plan full.yaml --gpu 80GiB | grep -E -A3 'ac_mode|^now'
+sed -i 's/^enable_activation_checkpointing: True/enable_activation_checkpointing: False/' full.yaml
+$PLIMSOLL plan full.yaml --gpu 80GiB | grep -E 'ac_mode|select|^now'
 cat > dpo.yaml <<'YAML'
 # tune run --nproc_per_node 2 lora_dpo_distributed --config dpo.yaml
 model:
@@ -66,7 +68,7 @@ kd_loss:
   _component_: torchtune.modules.loss.ForwardKLWithChunkedOutputLoss
 dtype: bf16
 YAML
-$PLIMSOLL plan student.yaml --gpu 24GiB | grep -E '^     tune|in this comment'
+$PLIMSOLL plan student.yaml --gpu 24GiB | grep -E '^     tune|in a comment'
 echo "== the command for DPO on several GPUs"
 $PLIMSOLL plan dpo.yaml --gpu 24GiB | grep -E '^(planned|plimsoll)'
 $PLIMSOLL estimate $($PLIMSOLL plan dpo.yaml --gpu 24GiB | grep -E '^plimsoll estimate' | cut -d' ' -f3-) | grep -E '^FITS'

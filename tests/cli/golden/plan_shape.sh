@@ -12,7 +12,7 @@ plan() {
   $PLIMSOLL plan run.sh --gpu 24GiB --try alloc_conf=default 2>&1 | grep -E -A1 '^(error|llama|gpt2|qwen|note: the model|note: Mega|now:)' |
     grep -v -E '^(--|times|from|planned|  -->)'
 }
-json() { $PLIMSOLL plan run.sh --gpu 24GiB --json | sed -n 's/^ *"model": "\(.*\)",$/\1/p'; }
+json() { $PLIMSOLL plan run.sh --gpu 24GiB --json | sed -n 's/^  "model": "\(.*\)",$/\1/p'; }
 plan "Llama's layers, the vocabulary padded" "$llama" "--vocab-size 32000 --tokenizer-type Llama2Tokenizer"
 json
 plan "NullTokenizer has one token more" "$llama" "--vocab-size 32000 --tokenizer-type NullTokenizer"

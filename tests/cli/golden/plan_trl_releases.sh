@@ -103,11 +103,33 @@ $PLIMSOLL plan tries.py --gpu 24GiB | grep -c 'fails since'
 part reference
 printf '%s\nuse_peft: true\nlora_r: 16\n' "$dpo" > run.yaml
 sed 's/beta: 0.1/desirable_weight: 1.0/; s/batch_size: 1/batch_size: 2/; /dataset_mixture/,/seed/d' run.yaml > kto.yaml
-for release in 0.25 0.28; do $PLIMSOLL plan run.yaml --gpu 24GiB --versions trl=$release | grep -A2 -E '^note: .* passes a reference|^plimsoll'; done
+for release in 0.27 0.28; do $PLIMSOLL plan run.yaml --gpu 24GiB --versions trl=$release | grep -A2 -E '^note: .* passes a reference|^plimsoll'; done
 printf '%s\nforce_use_ref_model: true\n' "$(cat run.yaml)" > forced.yaml
 $PLIMSOLL check forced.yaml --gpu 24GiB | grep -c 'refuses, so the run'
 for release in 1.7 1.8; do $PLIMSOLL plan kto.yaml --gpu 24GiB --versions trl=$release 2>&1 | grep -E "^error|^plimsoll"; done
 printf '%s\n' "$dpo" > run.yaml
-$PLIMSOLL plan run.yaml --gpu 24GiB --versions trl=0.25 --allow lora_rank | grep -A1 'note: lora_rank will not'
+$PLIMSOLL plan run.yaml --gpu 24GiB --versions trl=0.27 --allow lora_rank | grep -A1 'note: lora_rank will not'
 $PLIMSOLL plan run.yaml --gpu 24GiB --allow lora_rank --fix lora_rank=16 | grep '^plimsoll'
+echo "== its own script"
+printf '%s\nuse_peft: true\nlora_r: 16\n' "$dpo" | sed '/dataset_mixture/,/seed/d' > run.yaml
+echo 'from trl import DPOTrainer' > train.py
+$PLIMSOLL plan run.yaml --gpu 24GiB --versions trl=0.28 | grep '^plimsoll'
+rm train.py
+echo "== a key that alignment-handbook had before"
+printf '%s\n' "${dpo/dataset_mixture:/dataset_mixer:}" > run.yaml
+$PLIMSOLL check run.yaml --gpu 24GiB --effective-batch 1 2>/dev/null | grep -c dataset_mixer
+echo 'trl>=0.19.1' > requirements.txt
+$PLIMSOLL check run.yaml --gpu 24GiB | grep -A5 dataset_mixer
+)
+(
+part dpo-liger-loss
+# Liger's own loss for preferences: by a key of its own before 0.28, by use_liger_kernel from 0.25 to 1.14.
+loss() { $PLIMSOLL plan run.yaml --gpu 24GiB "$@" 2>&1 | tr -s ' \n' ' ' | grep -oE "in TRL [0-9.]+, use_liger_[a-z]+ turns|keep all logits|padding_free: a batch|TRL has no use_liger_loss" | sort -u; }
+printf '%s\nuse_liger_kernel: true\npadding_free: true\nattn_implementation: flash_attention_2\n' "$dpo" > run.yaml
+for release in 0.24 0.25 1.14 1.15; do echo "== kernel $release"; loss --versions trl=$release; done
+printf '%s\nuse_liger_loss: true\n' "$dpo" > run.yaml
+echo "== a key of its own"
+loss
+echo 'trl==0.20' > requirements.txt
+loss
 )

@@ -1,5 +1,6 @@
 // What a plan reports: the smallest choice, invalid requests, which changes are needed, what would be faster.
 #include <math.h>
+#include <string.h>
 
 #include "catalogue.h"
 #include "families.h"
@@ -65,6 +66,60 @@ TEST(no_offer_needs_less_than_the_smallest_choice) {
           (double)plan.concessions.at[i].device_bytes / PLIM_GIB,
           (double)plim_needed_bytes(&least->e) / PLIM_GIB);
   plim_plan_clear(&plan);
+}
+
+// DPO of all parameters beside a reference model: ZeRO 3 would partition both, which cannot be predicted yet. A plan that
+// finds nothing says so, and only where it matters: not with adapters, which need no second model.
+TEST(what_cannot_be_predicted_is_not_said_to_need_too_much) {
+  plim_plan_request r = request("qwen2", "qwen2.5-0.5b", 4, 1024);
+  plim_plan plan;
+  r.job.recipe.method = PLIM_METHOD_DPO;
+  r.job.recipe.reference = PLIM_REFERENCE_OWN;
+  r.job.recipe.is_trainer = true;
+  r.job.recipe.answers[0] = r.job.recipe.answers[1] = 1023;
+  r.target = plim_target_size(2 * PLIM_GIB);
+  CHECK(make(&r, &plan) && !plan.rungs.len, "nothing fits");
+  const plim_untried *own = NULL;
+  for (size_t i = 0; i < plan.untried_count; i++)
+    if (!plan.untried[i].concedes) own = &plan.untried[i];
+  CHECK(own, "one candidate could not be tried");
+  if (own) CHECK_STR(own->setting, "strategy zero3");
+  if (own) CHECK(strstr(own->why, "reference"), "%s", own->why);
+  plim_plan_clear(&plan);
+  r.job.recipe.method = PLIM_METHOD_TEXTS;
+  CHECK(make(&r, &plan), "a plan, or none");
+  for (size_t i = 0; i < plan.untried_count; i++)
+    CHECK(plan.untried[i].concedes, "only with 4-bit weights: %s", plan.untried[i].why);
+  plim_plan_clear(&plan);
+}
+
+// Optimizers with rounded states have no step on the host, which keeps even frozen weights from going there: the exact one
+// fits from there.
+static void finds_exact_optimizer(const char *optimizer, plim_lora lora) {
+  plim_plan_request r = request("llama", "llama-3.1-8b", 1, 1024);
+  plim_plan plan;
+  r.job.recipe.optimizer = plim_optimizer_named(optimizer);
+  r.job.recipe.is_trainer = true;
+  r.job.load = PLIM_LOAD_SHARDED;
+  r.job.lora = lora;
+  r.target = plim_target_size(16 * PLIM_GIB);
+  CHECK(make(&r, &plan) && !plan.rungs.len && !plan.is_beyond, "only what changes the result fits");
+  bool is_offered = false;
+  for (size_t i = 0; i < plan.concessions.len; i++) {
+    const plim_concession *x = &plan.concessions.at[i];
+    is_offered |= x->fits && x->knob[0] == PLIM_KNOB_OPTIMIZER && x->offload;
+  }
+  CHECK(is_offered, "%s: an optimizer on the host", optimizer);
+  plim_plan_clear(&plan);
+  r.allowed[PLIM_KNOB_OPTIMIZER] = true;
+  CHECK(make(&r, &plan) && plan.rungs.len, "which then is a plan");
+  plim_plan_clear(&plan);
+}
+
+TEST(an_exact_optimizer_is_offered_where_the_rounded_one_cannot_go_to_the_host) {
+  finds_exact_optimizer("adamw-8bit", (plim_lora){0});
+  finds_exact_optimizer("adamw-torchao-4bit", (plim_lora){0});
+  finds_exact_optimizer("adamw-8bit", (plim_lora){.rank = 16, .targets = PLIM_ALL_LINEAR});
 }
 
 // Whether the rung has the figures that its settings have when they are run by themselves.

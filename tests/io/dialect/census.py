@@ -31,6 +31,7 @@ WORDS = "not understood, so not counted: "
 V1 = ("model: %s\ndist_config:\n  name: fsdp2\ntrain_dataset: data.yaml\nmicro_batch_size: 1\ncutoff_len: 512\n"
       "kernel_config:\n  name: auto\n")
 V1_LORA = V1 % "Qwen/Qwen3-32B" + "peft_config:\n  name: lora\n  r: 16\n"
+V1_FULL = V1 % "Qwen/Qwen3-0.6B"
 TIED = ("# tune run --nproc_per_node 8 full_finetune_distributed --config x\nmodel:\n  _component_: torchtune.models.qwen2_5.qwen2_5_0_5b\n"
         "optimizer:\n  _component_: torch.optim.AdamW\nbatch_size: 1\ntokenizer:\n  max_seq_len: 512\n"
         "loss:\n  _component_: torchtune.modules.loss.LinearCrossEntropyLoss\ncustom_sharded_layers: [%s]\n")
@@ -163,6 +164,29 @@ SAID = [
     ("v1.yaml", V1_LORA + "quant_config:\n  quantization_bit: 4\n  compute_dtype: bfloat16\n", None),
     ("llama_factory.yaml", "use_v1_kernels: true\n", None),
     ("llama_factory.yaml", "", "padding to the longest sample"),
+    ("llama_factory.yaml", "frob: 3\n", "refuses keys that it does not have, unless ALLOW_EXTRA_ARGS=1 is set"),
+    ("v1.yaml", V1_LORA + "frob: 3\n", "refuses keys that it does not have, unless ALLOW_EXTRA_KEYS=1 is set"),
+    ("v1.yaml", V1_FULL.replace("auto", "liger_kernel"), "without its loss, which v1 does not use) is not modelled; the run needs less"),
+    ("v1.yaml", V1_FULL.replace("auto", "cuda_fused_moe"), "FITS if what is not modelled (see the notes) needs at most"),
+    ("v1.yaml", V1_FULL + "batching_strategy: dynamic_batching\n", "refuses batching_strategy: dynamic_batching without max_steps, so the run will not start"),
+    ("v1.yaml", V1_FULL + "batching_strategy: dynamic_batching\nmax_steps: 9\n",
+     "each micro batch takes as many samples, padded to the longest, as fit into 512 tokens (micro batch x sequence length)"),
+    ("v1.yaml", V1_FULL + "batching_strategy: padding_free\nflash_attn: flash_attention_2\n",
+     "the samples of a micro batch are one row without padding, of up to 512 tokens"),
+    ("v1.yaml", V1_FULL + "batching_strategy: padding_free\n", "refuses batching_strategy: padding_free without flash_attn: flash_attention_2"),
+    ("v1.yaml", V1_FULL + "batching_strategy: dynamic_padding_free\n", "makes a mask that separates the samples of a row, which is not modelled; the run needs more"),
+    ("v1.yaml", V1_FULL + "batching_strategy: dynamic_padding_free\nflash_attn: flash_attention_2\n", None),
+    ("v1.yaml", V1_FULL + "optim_config:\n  name: adamw\n", "refuses optim_config.name: adamw, so the run will not start"),
+    ("torchtune.yaml", "frob: 3\n", "the run differs from the prediction note: assuming one GPU"),
+    ("llama_factory.yaml", "gradient_checkpointing: true\n", "checkpoint will not be changed: Trainer turns checkpointing on as well"),
+    ("llama_factory.yaml", "gradient_checkpointing: true\ndisable_gradient_checkpointing: true\n", "checkpointing by Trainer, which it turns on beside"),
+    ("llama_factory.yaml", "gradient_checkpointing: false\n", None),
+    ("llama_factory.yaml", "fp8: true\nfp8_enable_fsdp_float8_all_gather: true\n", "strategy will not be changed: it needs FSDP2"),
+    ("llama_factory.yaml", "use_liger_kernel: true\n", "Liger-Kernel, which Trainer turns on, is not modelled; the run needs less"),
+    ("llama_factory.yaml", "fsdp: full_shard\nfsdp_transformer_layer_cls_to_wrap: Qwen2DecoderLayer\n",
+     "has no fsdp_transformer_layer_cls_to_wrap since 5.0: predicted as transformers 4.57"),
+    ("llama_factory.yaml", "group_by_length: true\n", "transformers has no group_by_length since 5.2: predicted as transformers 5.1"),
+    ("llama_factory.yaml", "overwrite_output_dir: true\n", None),
     ("llama_factory.yaml", "cutoff_len: 508\n", "padding in every batch"),
     ("galore.yaml", "model_name_or_path: Qwen/Qwen2.5-0.5B\nstage: sft\ndo_train: true\nfinetuning_type: full\nuse_galore: true\n"
      "cutoff_len: 512\nper_device_train_batch_size: 1\npure_bf16: true\n", "to do by hand 1. LLaMA-Factory stops with NotImplementedError"),
@@ -170,7 +194,7 @@ SAID = [
     ("lfm2.yaml", "base_model: LiquidAI/LFM2-350M\nmicro_batch_size: 1\nsequence_len: 512\n",
      "causal-conv1d not installed (with it, Axolotl stops with an ImportError)"),
     ("llama_factory.yaml", "fp8: true\n", "precision fp8 is not modelled: predicted with bf16"),
-    ("llama_factory.yaml", "# accelerate launch --config_file fsdp.yaml src/train.py x.yaml\n", "in this comment uses fsdp.yaml, which is not read"),
+    ("llama_factory.yaml", "# accelerate launch --config_file fsdp.yaml src/train.py x.yaml\n", "in a comment uses fsdp.yaml, which is not read"),
     ("axolotl.yaml", "adapter: lora\nlora_r: 8\nlora_target_linear: true\nunfrozen_parameters:\n  - ^lm_head.*\n", "so Axolotl freezes the adapters too and trains nothing"),
     ("go.sh", "python run_clm.py --model_name_or_path Qwen/Qwen2.5-0.5B --do_train --per_device_train_batch_size 1 --frob 3\n",
      "not understood, so not counted: --frob."),

@@ -501,9 +501,10 @@ TEST(unknown_model_names_get_suggestions) {
   CHECK(find("someone/else") == PLIM_ERR_ARGUMENT, "found");
   CHECK_STR(error.message,
             "the config.json of someone/else is not in the local Hugging Face cache");
-  CHECK_STR(error.hint,
-            "hf download someone/else config.json, or give the path of a config.json; if it is a "
-            "fine-tune of a known model (plimsoll help models), give that one: --model NAME");
+  CHECK_STR(
+      error.hint,
+      "add --fetch to download it from the hub, or give the path of a config.json; if it is a "
+      "fine-tune of a known model (plimsoll help models), give that one: --model NAME");
   folder_remove();
 }
 

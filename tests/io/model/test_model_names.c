@@ -62,8 +62,7 @@ TEST(a_fine_tune_is_a_question) {
   CHECK(plim_model_find("someone/Llama-3.1-8B-Stories", &source, &error), "it is assumed");
   CHECK(strstr(error.hint, "same shape as meta-llama/Llama-3.1-8B? then add --model llama-3.1-8b"),
         "%s", error.hint);
-  CHECK(strstr(error.hint, "hf download someone/Llama-3.1-8B-Stories config.json"), "%s",
-        error.hint);
+  CHECK(strstr(error.hint, "add --fetch to download its config.json"), "%s", error.hint);
   CHECK(plim_model_find("models/llama3-8b-pro", &source, &error), "it is assumed");
   CHECK(strstr(error.hint, "same shape as meta-llama/Meta-Llama-3-8B?"), "%s", error.hint);
   CHECK(!strstr(error.hint, "download"), "%s", error.hint);
@@ -83,6 +82,14 @@ TEST(the_note_names_the_assumed_model) {
   CHECK(strstr(error.message, "not supported yet: recurrent_gemma"), "%s", error.message);
   CHECK(plim_model_find("models/llama3-8b-pro", &source, &error), "it is not here");
   CHECK(!strstr(error.hint, "download"), "a folder: %s", error.hint);
+}
+
+TEST(the_note_names_adapters_that_the_checkpoint_has) {
+  plim_model_source source;
+  CHECK(!plim_model_find("alignment-handbook/zephyr-7b-sft-qlora", &source, NULL), "known");
+  CHECK(strstr(source.note, "has adapters of mistralai/Mistral-7B-v0.1"), "%s", source.note);
+  CHECK(!plim_model_find("alignment-handbook/zephyr-7b-sft-full", &source, NULL) && !*source.note,
+        "%s", source.note);
 }
 
 TEST(the_note_says_what_is_not_confirmed) {

@@ -208,8 +208,28 @@ static const char *without_key(const plim_project *p, plim_knob knob) {
   return only == PLIM_DIALECTS || has_row(only, knob) ? NULL : plim_dialect_table[only].name;
 }
 
+static const char *key_for(plim_dialect dialect, plim_knob knob) {
+  const plim_key *key = plim_dialect_table[dialect].keys;
+  while (key->key && key->knob != knob) key++;
+  return key->key;
+}
+
+// Accumulation that follows from a global batch which the files do not set.
+static plim_err refuse_quotient(const plim_project *p, plim_error *error) {
+  const char *name = plim_knob_table[PLIM_KNOB_ACCUMULATE].name;
+  const char *key = key_for(p->dialect, PLIM_KNOB_GLOBAL_BATCH);
+  plim_err err =
+      plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s computes %s from %s, which your files do not set",
+                plim_dialect_table[p->dialect].name, name, key);
+  plim_error_hint(error, "set %s to micro batch x %s x number of GPUs", key, name);
+  return err;
+}
+
 static plim_err refuse_absent(const plim_project *p, plim_knob knob, plim_error *error) {
   const char *name = plim_knob_table[knob].name, *lacks = without_key(p, knob);
+  bool has_global = p->dialect != PLIM_DIALECTS && plim_dialect_table[p->dialect].divides_batch &&
+                    key_for(p->dialect, PLIM_KNOB_GLOBAL_BATCH);
+  if (lacks && knob == PLIM_KNOB_ACCUMULATE && has_global) return refuse_quotient(p, error);
   plim_err err =
       lacks ? plim_fail(error, PLIM_ERR_UNSUPPORTED, "%s has no setting for %s", lacks, name)
             : plim_fail(error, PLIM_ERR_UNSUPPORTED, "plimsoll found no key for %s in your files",

@@ -475,6 +475,14 @@ static void note_disagreement(plim_project *p, size_t file, size_t best, const p
   plim_note_at(&p->notes, p->files.at[file]->path, r->setting->line);
 }
 
+// transformers 5.8 (integrations/deepspeed.py, trainer_config_process) compares the flags fp16 and bf16 alone, which a
+// run in fp8 has besides.
+static bool is_beside_fp8(const plim_value *ours, const plim_value *theirs, plim_knob knob) {
+  bool are_words = knob == PLIM_KNOB_PRECISION && ours->kind == PLIM_VALUE_TEXT &&
+                   theirs->kind == PLIM_VALUE_TEXT;
+  return are_words && strcmp(ours->text, "fp8") == 0 && strcmp(theirs->text, "fp16") != 0;
+}
+
 static void compare_others(plim_project *p, plim_knob knob, size_t best) {
   plim_project_knob *k = &p->knobs[knob];
   int most = authority(p->files.at[best], reading_of(p, best, knob));
@@ -486,7 +494,8 @@ static void compare_others(plim_project *p, plim_knob knob, size_t best) {
     bool is_equal = authority(p->files.at[i], r) == most;
     if (k->differs && is_equal) add_place(k, i, r);
     if (k->origin != PLIM_EXPLICIT) continue;
-    bool must_agree = r->key && r->key->flags & PLIM_KEY_AGREES;
+    bool must_agree =
+        r->key && r->key->flags & PLIM_KEY_AGREES && !is_beside_fp8(&k->value, &r->value, knob);
     bool follows = r->key && r->key->flags & PLIM_KEY_FOLLOWS;
     if (is_equal && !is_same) mark_disagreement(p, k, i, r);
     else if (is_equal || must_agree || follows) add_place(k, i, r);
@@ -543,6 +552,12 @@ int64_t plim_project_quotient(const plim_project *p, int64_t ranks) {
   bool is_known = global > 0 && micro > 0 && ranks > 0;
   if (!is_known || __builtin_mul_overflow(micro, ranks, &each) || global % each) return 0;
   return global / each;
+}
+
+bool plim_project_has_script(const plim_project *p) {
+  for (size_t i = 0; i < p->files.len; i++)
+    if (p->files.at[i]->settings.format == PLIM_FORMAT_PYTHON) return true;
+  return false;
 }
 
 // Megatron's schedule and kernels are not modelled, so which micro batch is faster is not known.

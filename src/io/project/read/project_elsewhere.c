@@ -103,17 +103,24 @@ static void look_through(search *s, const char *folder, bool goes_down) {
   if (entries) closedir(entries);
 }
 
-// Looks beside the first file, and in the folders beside its own.
+static void look_around(search *s, const plim_project_file *f) {
+  char folder[PLIM_PATH_BYTES];
+  for (int up = 1; up <= 2; up++) {
+    snprintf(folder, sizeof folder, "%s", f->real);
+    char *slash = NULL;
+    for (int i = 0; i < up && (slash = strrchr(folder, '/')); i++) *slash = '\0';
+    if (slash && *folder) look_through(s, folder, up == 2);
+  }
+}
+
+// Looks beside the first file and in the folders beside its own, and the same for each configuration.
 void plim_project_find_elsewhere(plim_project *p) {
   bool has_any = false;
   for (size_t i = 0; i < p->files.len; i++) has_any |= i > 0 && is_configuration(p->files.at[i]);
   if (!has_any || !p->files.at[0]->real) return;
-  char folder[PLIM_PATH_BYTES];
   search s = {p, MOST_FILES};
-  for (int up = 1; up <= 2; up++) {
-    snprintf(folder, sizeof folder, "%s", p->files.at[0]->real);
-    char *slash = NULL;
-    for (int i = 0; i < up && (slash = strrchr(folder, '/')); i++) *slash = '\0';
-    if (slash && *folder) look_through(&s, folder, up == 2);
-  }
+  look_around(&s, p->files.at[0]);
+  for (size_t i = 1; i < p->files.len; i++)
+    if (is_configuration(p->files.at[i]) && !p->files.at[i]->elsewhere)
+      look_around(&s, p->files.at[i]);
 }

@@ -173,7 +173,26 @@ static void note_row(const odd_keys *keys, size_t at, const char *code, const ch
   plim_note_at(notes, key->file->path, key->setting->line);
   if (key->row->effect == PLIM_EFFECT_MORE) plim_note_errs_low(notes);
   if (key->row->effect == PLIM_EFFECT_LESS) plim_note_errs_high(notes);
+  if (key->row->effect == PLIM_EFFECT_EITHER) plim_note_errs_either(notes);
   free(labels);
+}
+
+// Frameworks that give a file to HfArgumentParser.parse_dict, which stops at what no class has: LLaMA-Factory 0.9.5
+// (hparams/parser.py; v1/config/arg_parser.py). Otherwise "".
+static const char *refuser_of(const odd_keys *keys) {
+  static const struct {
+    plim_dialect dialect;
+    const char *words;
+  } refusers[] = {
+      {PLIM_DIALECT_LLAMA_FACTORY,
+       "; LLaMA-Factory refuses keys that it does not have, unless ALLOW_EXTRA_ARGS=1 is set"},
+      {PLIM_DIALECT_LLAMA_FACTORY_V1,
+       "; LLaMA-Factory refuses keys that it does not have, unless ALLOW_EXTRA_KEYS=1 is set"},
+  };
+  for (size_t i = 0; i < keys->list.len; i++)
+    for (size_t k = 0; k < sizeof refusers / sizeof *refusers && !keys->list.at[i].row; k++)
+      if (keys->list.at[i].file->recipe.dialect == refusers[k].dialect) return refusers[k].words;
+  return "";
 }
 
 static void note_unknown(const odd_keys *keys, plim_notes *notes) {
@@ -182,8 +201,8 @@ static void note_unknown(const odd_keys *keys, plim_notes *notes) {
   else if (*labels)
     plim_note_add(notes, "unknown.keys", NULL,
                   "not understood, so not counted: %s. If %s changes what is trained or kept in "
-                  "memory, the run differs from the prediction",
-                  labels, keys->unknown > 1 ? "one of them" : "it");
+                  "memory, the run differs from the prediction%s",
+                  labels, keys->unknown > 1 ? "one of them" : "it", refuser_of(keys));
   free(labels);
 }
 

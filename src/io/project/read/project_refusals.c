@@ -131,7 +131,12 @@ static const refusal refusals[] = {
     {AXOLOTL, "qat", "load_in_8bit"},
     {AXOLOTL, "qat", "load_in_4bit"},
 
-    // LLaMA-Factory, v1/core/model_engine.py.
+    // LLaMA-Factory, v1/config/training_args.py, v1/core/base_trainer.py, v1/plugins/trainer_plugins/optimizers/optimizer.py.
+    {FACTORY_V1, "batching_strategy=dynamic_batching", .unless = "max_steps", .fix = "set max_steps"},
+    {FACTORY_V1, "batching_strategy=dynamic_batching", "save_epochs", .fix = "use save_steps"},
+    {FACTORY_V1, "batching_strategy=padding_free", .unless = "flash_attn=flash_attention_2", .fix = "set flash_attn: flash_attention_2"},
+    {FACTORY_V1, "optim_config.name=[!m]*", .fix = "remove optim_config: AdamW is the default, and muon the only other"},
+    // v1/core/model_engine.py.
     {FACTORY_V1, "init_config.name=init_on_meta", "peft_config.name=lora", .fix = "set init_config.name: init_on_rank0"},
     {FACTORY_V1, "init_config.name=init_on_meta", "quant_config.name", .fix = "set init_config.name: init_on_rank0"},
 };

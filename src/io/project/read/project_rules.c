@@ -62,7 +62,7 @@ static const rule rules[] = {
     {TUNE, "optimizer_in_bwd", 0, PLIM_KNOB_ACCUMULATE,
      "must be 1 when the optimizer steps during backward"},
     {TUNE, "ac_mode", 0, PLIM_KNOB_CHECKPOINT,
-     "torchtune ignores enable_activation_checkpointing while ac_mode is set"},
+     "while ac_mode is set, enable_activation_checkpointing: true turns all checkpoints off"},
 
     // recipes/qat_distributed.py trains all parameters; QATLoRALinear (modules/peft/lora.py) takes plain weights alone.
     {TUNE, "quantizer._component_", 0, PLIM_KNOB_LORA_RANK,
@@ -111,6 +111,9 @@ static const rule rules[] = {
      "Axolotl refuses Liger-Kernel with tensor parallelism"},
 
     // LLaMA-Factory 0.9, hparams/parser.py, hparams/finetuning_args.py, model/model_utils/liger_kernel.py.
+    {FACTORY, "fp8_enable_fsdp_float8_all_gather", 0, PLIM_KNOB_STRATEGY, "it needs FSDP2"},
+    {FACTORY, "gradient_checkpointing", 0, PLIM_KNOB_CHECKPOINT,
+     "Trainer turns checkpointing on as well"},
     {FACTORY, "use_badam", 0, PLIM_KNOB_OPTIMIZER, "BAdam is the optimizer"},
     {FACTORY, "use_badam", 0, PLIM_KNOB_STRATEGY,
      "LLaMA-Factory shares BAdam between GPUs only with ZeRO-3 and badam_mode: layer"},

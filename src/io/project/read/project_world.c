@@ -220,7 +220,7 @@ static void take_comment(plim_project *p) {
     if (machines * l.each == 1) return;
     if (machines > 1) snprintf(of, sizeof of, " on %lld machines", (long long)machines);
     plim_note_add(&p->notes, "assumed.gpus", "world",
-                  "%lld GPUs%s, as in the launch command in this comment (--world N to change)",
+                  "%lld GPUs%s, as in the launch command in a comment (--world N to change)",
                   (long long)(machines * l.each), of);
     plim_note_at(&p->notes, f->path, l.line);
     return;
@@ -255,10 +255,11 @@ static void note_launch_files(plim_project *p) {
       int length;
       if (names_launch_file(line, size, &name, &length)) {
         plim_note_add(&p->notes, "unread.launch_file", NULL,
-                      "the launch command in this comment uses %.*s, which is not read: add its "
+                      "the launch command in a comment uses %.*s, which is not read: add its "
                       "path to this command, because it may shard the model",
                       length, name);
         plim_note_at(&p->notes, f->path, number);
+        plim_note_errs_high(&p->notes);
         return;
       }
       line += size + (line[size] != 0);
