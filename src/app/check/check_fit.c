@@ -164,8 +164,11 @@ static bool any_marked(const check *c, bool (*is_marked)(const plim_notes *)) {
          is_marked(&c->request.notes);
 }
 
-static bool errs_high(const check *c) {
-  return any_marked(c, plim_notes_err_high) || any_marked(c, plim_notes_err_either);
+static bool may_fit_so(const check *c) {
+  uint64_t saved =
+      plim_saved_sum(plim_notes_saved(&c->files.project.notes), plim_notes_saved(&c->files.notes));
+  saved = plim_saved_sum(saved, plim_notes_saved(&c->request.notes));
+  return estimate_may_fit(&c->estimate, saved);
 }
 
 static void explain_failure(const plim_estimate *e, check_finding *f) {
@@ -235,7 +238,7 @@ static void report_too_large(check *c) {
     report_would_not_fit(c, unknown, needs);
     return;
   }
-  bool may_fit = errs_high(c);
+  bool may_fit = may_fit_so(c);
   const char *less = may_fit ? ", but the run may need less than predicted (see the notes)" : "";
   check_finding *f = check_add(
       c, "fit", may_fit ? CHECK_WARNING : CHECK_FAILS, "does not fit%s: needs %s, %s available%s",
@@ -270,7 +273,7 @@ static bool fits_now(check *c) {
 static void report_crowded(check *c) {
   uint64_t need = c->estimate.device_bytes;
   check_finding *f =
-      check_add(c, "fit", is_sure(c) && !errs_high(c) ? CHECK_FAILS : CHECK_WARNING,
+      check_add(c, "fit", is_sure(c) && !may_fit_so(c) ? CHECK_FAILS : CHECK_WARNING,
                 "not enough free memory now: needs %s, %s of %s free", units_bytes(need).text,
                 units_bytes(free_now(c)).text, units_bytes(c->cards[0].total_bytes).text);
   snprintf(c->fit, sizeof c->fit, "needs %s, only %s free now", units_bytes(need).text,
@@ -299,7 +302,7 @@ static void report_fits(check *c) {
   print_card(c, card, sizeof card);
   if (errs_low)
     snprintf(more, sizeof more, " if what is not modelled (see the notes) needs at most %s",
-             units_bytes(e->budget_bytes - e->device_bytes).text);
+             units_bytes(estimate_spare_bytes(e)).text);
   check_add(c, "fit", *c->unread || errs_low ? CHECK_NOTE : CHECK_OK, "%s%s: %s of %s%s",
             *c->unread ? "would fit with the values assumed below" : "fits", more,
             units_bytes(e->device_bytes).text, units_bytes(e->budget_bytes).text, card);

@@ -3,12 +3,6 @@
 
 #include "check.h"
 
-static bool has_python(const check *c) {
-  for (size_t i = 0; i < c->files.project.files.len; i++)
-    if (c->files.project.files.at[i]->settings.format == PLIM_FORMAT_PYTHON) return true;
-  return false;
-}
-
 static bool is_set(const check *c, const char *key, check_place *at) {
   return check_find(c, key, at) && at->value.kind != PLIM_VALUE_NULL;
 }
@@ -21,7 +15,7 @@ static const char *missing_adapter(const check *c) {
   check_place at;
   plim_dialect d = c->files.project.dialect;
   if (d == PLIM_DIALECT_AXOLOTL) return check_find(c, "adapter", &at) ? NULL : "adapter: lora";
-  if (d != PLIM_DIALECT_TRL || has_python(c)) return NULL;
+  if (d != PLIM_DIALECT_TRL || plim_project_has_script(&c->files.project)) return NULL;
   return check_find(c, "use_peft", &at) ? NULL : "--use_peft, or use_peft: true";
 }
 

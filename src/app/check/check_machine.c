@@ -195,8 +195,14 @@ static bool offloads(const check *c) {
          strcmp(offload->text, "none") != 0;
 }
 
+// The estimate may assume a number of GPUs where the files set none.
+static uint64_t predicted_processes(const check *c) {
+  uint64_t nodes = c->job.nodes > 1 ? c->job.nodes : 1, world = c->job.world / nodes;
+  return world ? world : 1;
+}
+
 static uint64_t offload_bytes(const check *c) {
-  return c->has_estimate ? c->estimate.p.host_bytes * (uint64_t)check_local_world(c) : 0;
+  return c->has_estimate ? c->estimate.p.host_bytes * predicted_processes(c) : 0;
 }
 
 static void fix_memory(const check *c, check_finding *f, uint64_t need) {
@@ -221,9 +227,14 @@ void check_offload(check *c) {
     return;
   }
   bool is_enough = need <= room;
+  uint64_t processes = predicted_processes(c);
+  char each[112] = "";
+  if (processes > 1)
+    snprintf(each, sizeof each, " (%s for each of %llu GPUs)",
+             units_bytes(c->estimate.p.host_bytes).text, (unsigned long long)processes);
   check_finding *f = check_add(c, "host.offload", is_enough ? CHECK_OK : CHECK_FAILS,
-                               "offload needs %s of host memory, and %s are available",
-                               units_bytes(need).text, units_bytes(room).text);
+                               "offload needs %s of host memory%s, and %s are available",
+                               units_bytes(need).text, each, units_bytes(room).text);
   if (is_enough) return;
   check_why(f, "the kernel kills the process (Killed, exit 137 or -9) without a Python error; a "
                "smaller batch does not help");

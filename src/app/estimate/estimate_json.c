@@ -110,7 +110,7 @@ void estimate_write(json_writer *j, const void *result) {
   const plim_notes *notes = &r->request.notes;
   bool errs_either = plim_notes_err_either(notes);
   jsonw_bool(j, "errs_low", errs_either || plim_notes_err_low(notes));
-  jsonw_bool(j, "errs_high", errs_either || plim_notes_err_high(notes));
+  jsonw_bool(j, "errs_high", plim_notes_saved(notes) != 0);
   jsonw_array(j, "notes");
   notes_write(j, notes);
   jsonw_end(j);

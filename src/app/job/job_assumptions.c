@@ -53,17 +53,11 @@ void job_note_packed_length(job_request *r) {
                    (long long)r->job.recipe.length);
 }
 
-void job_note_filled_batches(const char *what, job_request *r) {
-  plim_note_reword(&r->notes, "assumes.lengths", "%s %lld tokens (micro batch x sequence length)",
-                   what, (long long)(r->job.recipe.batch * r->job.recipe.length));
-}
-
-void job_note_packed_rows(job_request *r) {
-  plim_note_reword(&r->notes, "assumes.lengths",
-                   "samples are packed to rows of %lld tokens (micro batch x sequence length), "
-                   "which all see each other",
-                   (long long)(r->job.recipe.batch * r->job.recipe.length));
-  plim_note_reword(&r->notes, "assumes.mask", "an attention mask of ones");
+void job_note_filled_batches(const char *what, bool see_each_other, job_request *r) {
+  plim_note_reword(&r->notes, "assumes.lengths", "%s %lld tokens (micro batch x sequence length)%s",
+                   what, (long long)(r->job.recipe.batch * r->job.recipe.length),
+                   see_each_other ? ", which all see each other" : "");
+  if (see_each_other) plim_note_reword(&r->notes, "assumes.mask", "an attention mask of ones");
 }
 
 static void assume_text(const job_args *args, job_request *r) {
@@ -94,7 +88,8 @@ static void assume_text(const job_args *args, job_request *r) {
                          : "",
                   left_out,
                   trains && !counts ? "gradients and optimizer states of that part, " : "");
-  if (!args->freezes_towers || r->job.lora.rank || r->job.trained.names) return;
+  bool are_frozen = args->freezes_towers && !c->outer->factory_adapts_towers;
+  if (!are_frozen || r->job.lora.rank || r->job.trained.names) return;
   plim_note_add(&r->notes, "unmodelled.towers", NULL,
                 "the part of the model that reads %s is frozen, and predicted as if it were "
                 "trained, which needs more memory than the run",

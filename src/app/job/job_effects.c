@@ -116,11 +116,11 @@ static bool has_liger(const job_args *a, const job_request *r) {
 }
 
 static bool knows_liger(const job_args *a, const job_request *r) {
-  return has_liger(a, r) || plim_config_whole(&r->job.model)->has_other_liger;
+  return job_knows_liger(a, &r->job.model);
 }
 
 static bool lacks_other_liger(const job_args *a, const job_request *r) {
-  return has_liger(a, r) || !plim_config_whole(&r->job.model)->has_other_liger;
+  return has_liger(a, r) || !knows_liger(a, r);
 }
 
 static bool runs_packages(const job_args *a, const job_request *r) {
@@ -191,6 +191,7 @@ static const struct {
   condition *has_effect;
   const char *why_not, *hint;
   const char *missing; // what the note says if the run does it and the prediction does not
+  bool errs_high;      // and the run then needs less memory
 } effects[] = {
     {"model", NULL, NULL, NULL},
     {"fetch", NULL, NULL, NULL}, // it permits: a model that is known needs no download
@@ -256,11 +257,12 @@ static const struct {
     {"liger", lacks_other_liger, "Liger-Kernel is not supported yet for this architecture",
      "leave it out",
      "Liger-Kernel's modules are not modelled for this architecture; the run needs less memory "
-     "than predicted"},
+     "than predicted",
+     true},
     {"liger", knows_liger, "Liger-Kernel is not supported yet for this architecture",
      "leave it out",
-     "Liger-Kernel's modules are not modelled for this architecture; if Liger-Kernel has them, the "
-     "run needs less memory than predicted"},
+     "Liger-Kernel 0.8 has nothing for this architecture, or the trainer does not know it: the run "
+     "is as without the key"},
     {"weights", NULL, NULL, NULL},
     {"qat", NULL, NULL, NULL},
     {"prepare", is_quantised, "the weights are not quantised",
@@ -337,8 +339,10 @@ plim_err job_check_effects(const job_args *args, const job_args *typed, job_requ
     if (is_asked(typed, option)) return refuse(i, error);
     plim_knob knob = plim_knob_named(option);
     const char *name = knob < PLIM_KNOBS ? plim_knob_table[knob].name : NULL;
-    if (effects[i].missing) plim_note_add(&r->notes, "no_effect", name, "%s", effects[i].missing);
-    else
+    if (effects[i].missing) {
+      plim_note_add(&r->notes, "no_effect", name, "%s", effects[i].missing);
+      if (effects[i].errs_high) plim_note_errs_high(&r->notes);
+    } else
       plim_note_add(&r->notes, "no_effect", name, "%s, which your files set, has no effect: %s",
                     option, effects[i].why_not);
   }

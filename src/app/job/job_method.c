@@ -8,7 +8,7 @@ const char *const job_references[] = {"auto", "own", "adapter", "precomputed", N
 
 static plim_reference reference_of(const job_args *args) {
   if (args->reference) return (plim_reference)(args->reference - 1);
-  return args->lora_rank ? PLIM_REFERENCE_ADAPTER : PLIM_REFERENCE_OWN;
+  return args->lora_rank && !args->passes_reference ? PLIM_REFERENCE_ADAPTER : PLIM_REFERENCE_OWN;
 }
 
 // DPO and KTO hold all logits before TRL 1.15 (add_fused_lm_head). ORPO and CPO always do, and take log-probabilities
@@ -98,6 +98,7 @@ plim_err job_understand_method(const job_args *args, job_request *r, plim_error 
   }
   c->empties_cache = args->is_axolotl && c->method == PLIM_METHOD_DPO;
   c->centres_rewards = args->centres_rewards;
+  c->passes_reference = args->passes_reference;
   c->skips_divergence = args->skips_divergence;
   r->job.lora.dropout = 0;
   if (c->mask == PLIM_MASK_NONE && !job_is_typed(args, &args->mask)) c->mask = PLIM_MASK_LONGEST;

@@ -34,6 +34,20 @@ uint64_t estimate_needed_bytes(const plim_estimate *e) {
   return plim_fails_loading(e) ? loading_bytes(e) : estimate_shown(e).device_bytes;
 }
 
+// Of what is in use: with less of it, the allocator also reserves less.
+bool estimate_may_fit(const plim_estimate *e, uint64_t saved) {
+  uint64_t step = e->p.peak_allocated_bytes, loading = e->p.loading_in_use_bytes;
+  uint64_t most = (step > loading ? step : loading) + e->context_bytes;
+  if (!saved || saved == PLIM_UNKNOWN) return saved;
+  return most <= saved || most - saved <= e->budget_bytes;
+}
+
+uint64_t estimate_spare_bytes(const plim_estimate *e) {
+  uint64_t loading = e->p.loading_in_use_bytes + e->context_bytes;
+  uint64_t most = loading > e->device_bytes ? loading : e->device_bytes;
+  return e->budget_bytes > most ? e->budget_bytes - most : 0;
+}
+
 // Whether a part of what loading reserves is only cached, so that a smaller card may do.
 #define CACHED 1.02
 static bool may_do_with_less(const plim_estimate *e) {

@@ -11,6 +11,10 @@ bool estimate_is_endless(const plim_estimate *e);
 plim_estimate estimate_shown(const plim_estimate *e);
 // The memory to name in messages: plim_needed_bytes, or what is in use if reserved memory would keep growing.
 uint64_t estimate_needed_bytes(const plim_estimate *e);
+// Whether an estimate that does not fit may do so because the run needs up to `saved` less (plim_notes_saved).
+bool estimate_may_fit(const plim_estimate *e, uint64_t saved);
+// What the budget leaves for something that is not modelled, which may be there in a step or while the model is loaded.
+uint64_t estimate_spare_bytes(const plim_estimate *e);
 
 enum { ESTIMATE_NEEDS_SIZE = 96, ESTIMATE_LOADING_SIZE = 448 };
 // "29.4 GiB"; "at least 20.1 GiB" if reserved memory keeps growing; "up to 132 GiB while loading the model" if a

@@ -106,8 +106,10 @@ static plim_weights_kind stored_weights(const job_args *args, const plim_model_s
 }
 
 // transformers cannot train mxfp4: Trainer refuses it, and Mxfp4Config(dequantize=True) is what its documentation uses.
-static bool is_dequantised(const plim_model_source *s) {
-  return strcmp(s->quantization, "mxfp4") == 0;
+// LLaMA-Factory does that for fp8, too (model_utils/quantization.py).
+static bool is_dequantised(const job_args *args, const plim_model_source *s) {
+  return strcmp(s->quantization, "mxfp4") == 0 ||
+         (args->is_factory && strcmp(s->quantization, "fp8") == 0);
 }
 
 // How much less memory the weights of linear layers need than was predicted; their scales add a few percent.
@@ -143,11 +145,13 @@ static const char *needs_of(const job_args *args, const job_request *r) {
 static void understand_stored_weights(const job_args *args, job_request *r) {
   char bits[96];
   r->job.weights = stored_weights(args, &r->source);
-  if (is_dequantised(&r->source))
+  if (is_dequantised(args, &r->source))
     plim_note_add(&r->notes, "assumed.checkpoint_quantization", "quantisation",
                   "the checkpoint has %s weights, which transformers converts to %s for training "
-                  "(Mxfp4Config(dequantize=True))",
-                  r->source.quantization, dtype_name(r->job.dtype));
+                  "(%s(dequantize=True))",
+                  r->source.quantization, dtype_name(r->job.dtype),
+                  strcmp(r->source.quantization, "fp8") == 0 ? "FineGrainedFP8Config"
+                                                             : "Mxfp4Config");
   else if (r->job.weights != PLIM_WEIGHTS_PLAIN)
     plim_note_add(&r->notes, "assumed.checkpoint_quantization", "quantisation",
                   "the checkpoint is quantised: predicted with %s weights",
@@ -185,11 +189,33 @@ static void mention_experts(const job_args *args, job_request *r) {
                 (double)experts / 1e9, then);
 }
 
-// A quantised checkpoint stays quantised, whatever the other settings are.
+// Whether the files' own quantisation has no effect on a checkpoint that is quantised already: transformers takes the
+// checkpoint's where both are of one class (quantizers/auto.py, merge_quantization_configs); LLaMA-Factory passes none
+// (model_utils/quantization.py), nor does Axolotl for these (_set_quantization_config of loaders/model.py).
+static bool leaves_stored(const job_args *args, const plim_model_source *s) {
+  static const char *const of_axolotl[] = {"gptq", "awq"};
+  bool is_left = args->is_factory || strcmp(s->quantization, "bitsandbytes") == 0;
+  for (size_t i = 0; args->is_axolotl && i < sizeof of_axolotl / sizeof *of_axolotl; i++)
+    is_left |= strcmp(s->quantization, of_axolotl[i]) == 0;
+  return is_left;
+}
+
+// Otherwise transformers refuses it.
+static void note_second_quantisation(job_request *r) {
+  plim_note_add(&r->notes, "stops.checkpoint_quantization", NULL,
+                "the checkpoint has %s weights, and transformers refuses to quantise them again "
+                "(ValueError), so the run will not start; use a checkpoint with 16-bit weights, or "
+                "leave the quantisation out",
+                r->source.quantization);
+}
+
+// A quantised checkpoint stays quantised, whatever the other settings are. What the user types is for another checkpoint.
 static void understand_weights(const job_args *args, job_request *r) {
   r->job.weights = (plim_weights_kind)args->weights;
-  bool is_given = args->weights || job_is_typed(args, &args->weights);
-  if (*r->source.quantization && !is_given) understand_stored_weights(args, r);
+  bool is_typed = job_is_typed(args, &args->weights);
+  if (!*r->source.quantization || is_typed || args->is_torchtune) return;
+  if (!args->weights || leaves_stored(args, &r->source)) understand_stored_weights(args, r);
+  else note_second_quantisation(r);
 }
 
 static plim_err understand_model(const job_args *args, job_request *r, plim_error *error) {
@@ -483,6 +509,19 @@ static plim_saving offloading_of(const job_args *args) {
   return is_open ? args->offloading : (plim_saving)(PLIM_SAVED_ON_HOST + args->offload_with);
 }
 
+// Whether the trainer has kernels of Liger for the model at all: transformers' integrations and Axolotl take the library's list,
+// LLaMA-Factory has its own.
+bool job_knows_liger(const job_args *args, const plim_config *c) {
+  const plim_family *f = plim_config_whole(c);
+  return (f->has_liger || f->has_other_liger) && !(args->is_factory && f->factory_lacks_liger);
+}
+
+// The loss that use_liger_kernel turns on, where it does.
+static plim_loss_kind own_loss(const job_args *args, const job_request *r) {
+  bool is_idle = args->loss_is_ligers && !job_knows_liger(args, &r->job.model);
+  return is_idle ? PLIM_LOSS_FULL : (plim_loss_kind)args->loss;
+}
+
 static plim_err understand_recipe(const job_args *args, job_request *r, plim_error *error) {
   plim_recipe *recipe = &r->job.recipe;
   *recipe =
@@ -496,9 +535,10 @@ static plim_err understand_recipe(const job_args *args, job_request *r, plim_err
                     .wraps_layers = args->wraps_layers || is_of_tune(args),
                     .scores_again = args->scores_again && args->loss == PLIM_LOSS_FULL,
                     .target_length = (int64_t)args->target_seq,
-                    .loss = (plim_loss_kind)args->loss,
+                    .loss = own_loss(args, r),
                     .loss_chunk = (int64_t)chunk_of(args),
-                    .uses_liger = args->liger,
+                    .uses_liger = args->liger && plim_config_has_liger(&r->job.model) &&
+                                  job_knows_liger(args, &r->job.model),
                     .offloading = offloading_of(args),
                     .checkpoint_beside = args->checkpoint_beside,
                     .wraps_beside = args->wraps_beside,

@@ -33,10 +33,13 @@ typedef struct {
   // Indices into the choices.
   int strategy, reduce_dtype, dtype, amp, lora_dtype, attention, mask, loop, load, loss, weights,
       offload, offload_with, link, pooling, prepare, head, method, reference, lora_bias, trained_by;
-  bool in_backward;      // optimizer_in_bwd
-  bool holds_logits;     // DPO of TRL before 1.15
-  bool centres_rewards;  // RewardConfig's center_rewards_coefficient
-  bool skips_divergence; // KTOConfig's loss_type apo_zero_unpaired
+  bool in_backward;          // optimizer_in_bwd
+  bool holds_logits;         // DPO of TRL before 1.15
+  bool centres_rewards;      // RewardConfig's center_rewards_coefficient
+  bool loss_is_ligers;       // the key that turns Liger-Kernel on turned on its loss
+  bool passes_reference;     // plim_recipe
+  bool keeps_host_optimizer; // plim_plan_request
+  bool skips_divergence;     // KTOConfig's loss_type apo_zero_unpaired
   bool
       is_elsewhere; // the run is for another machine: neither the GPU nor the environment of this one counts
   bool may_fetch; // --fetch: the hub may be asked for a config.json
@@ -379,15 +382,16 @@ void job_note_family(const job_args *args, job_request *r);
 const char *job_kernels_stop(const job_args *args, const plim_job *job);
 // Whether they run, and replace anything.
 bool job_kernels_run(const job_args *args, const plim_job *job);
+// Whether the trainer has Liger-Kernel's modules for the model, modelled or not.
+bool job_knows_liger(const job_args *args, const plim_config *model);
 // The keys that turn them off.
 #define JOB_KERNELS_OFF "lora_qkv_kernel: false\nlora_o_kernel: false\nlora_mlp_kernel: false\n"
 void job_note_kernels(const job_args *args, job_request *r);
 // Says that samples are packed, instead of that each has the full length.
 void job_note_packed_length(job_request *r);
-// Says that batches are filled up to a number of tokens, and how: "samples are packed to rows of up to".
-void job_note_filled_batches(const char *what, job_request *r);
-// Says that they are packed to rows as long as the whole micro batch, without a mask between them.
-void job_note_packed_rows(job_request *r);
+// Says that batches are filled up to a number of tokens, and how: "samples are packed to rows of up to"; with or without
+// a mask between the samples.
+void job_note_filled_batches(const char *what, bool see_each_other, job_request *r);
 // States the length that a plan chose, where it is not the run's own.
 void job_note_planned_length(job_request *r, int64_t length);
 

@@ -614,6 +614,8 @@ static void fill_strategy(project_job *p, job_args *a) {
 static void fill_loss(project_job *p, job_args *a) {
   if (a->loss || job_is_typed(a, &a->loss)) return;
   if (is(p->run.loss, "fused")) a->loss = PLIM_LOSS_FUSED;
+  a->loss_is_ligers = a->loss == PLIM_LOSS_FUSED && is(p->run.liger, "on") &&
+                      p->project.dialect != PLIM_DIALECT_AXOLOTL;
   if (is(p->run.loss, "chunked") && !project_job_is_before_chunks(p, a))
     a->loss = PLIM_LOSS_CHUNKED;
   bool is_tune = p->project.dialect == PLIM_DIALECT_TORCHTUNE;
@@ -754,50 +756,9 @@ static const char *text_of(const plim_setting *s) {
   return s && s->value.kind == PLIM_VALUE_TEXT ? s->value.text : "";
 }
 
-// Only alignment-handbook's scripts read these keys (src/alignment/configs.py, and before version 2 its DataArguments).
-static bool is_of_handbook(const project_job *p) {
-  bool has_key =
-      project_job_setting(p, "dataset_mixture", "") || project_job_setting(p, "dataset_mixer", "");
-  for (size_t i = 0; i < p->project.files.len; i++)
-    if (p->project.files.at[i]->settings.format == PLIM_FORMAT_PYTHON) return false;
-  return p->project.dialect == PLIM_DIALECT_TRL && has_key;
-}
-
-// Since it asks for TRL 0.19, its ScriptArguments have dataset_mixture alone, and TrlParser refuses keys that no class has.
-static void note_handbook_mixer(project_job *p, const job_args *a) {
-  const plim_setting *s = project_job_setting(p, "dataset_mixer", "");
-  if (!s || !is_of_handbook(p) || job_release(a, PLIM_LIBRARY_TRL) < PLIM_RELEASE(0, 19)) return;
-  note(p, "stops.dataset_mixer", NULL,
-       "alignment-handbook has no dataset_mixer since it asks for TRL 0.19, and TRL's parser "
-       "refuses keys that it does not know, so the run will not start; write dataset_mixture");
-  plim_note_at(&p->notes, p->project.files.at[0]->path, s->line);
-}
-
-// Its scripts/dpo.py passes a second model as reference, with adapters too. DPOTrainer refuses that before 0.28
-// (_prepare_peft_model of TRL 0.19 to 0.27), and uses that model from then on.
-static void fill_handbook_reference(project_job *p, job_args *a) {
-  uint16_t trl = job_release(a, PLIM_LIBRARY_TRL);
-  bool is_refused = trl && trl < PLIM_RELEASE(0, 28) && !is_given(p, "force_use_ref_model");
-  plim_project_knob *rank = &p->project.knobs[PLIM_KNOB_LORA_RANK];
-  if (a->method != PLIM_METHOD_DPO || !is_of_handbook(p)) return;
-  if (a->lora_rank && is_refused)
-    note(p, "stops.reference", NULL,
-         "alignment-handbook's dpo.py passes a reference model, which TRL %s refuses beside "
-         "adapters, so the run stops before it trains; pass ref_model=None there",
-         plim_release_words(trl).text);
-  else if (a->lora_rank && !job_is_typed(a, &a->reference))
-    a->reference = 1 + (int)PLIM_REFERENCE_OWN;
-  if (a->lora_rank || rank->is_fixed) return;
-  rank->is_fixed = true;
-  snprintf(rank->why, sizeof rank->why,
-           is_refused ? "alignment-handbook's dpo.py passes a reference model, which TRL refuses "
-                        "beside adapters"
-                      : "alignment-handbook's dpo.py keeps a reference model beside adapters");
-}
-
 static void fill_method(project_job *p, job_args *a) {
   project_job_fill_tune(p, a);
-  note_handbook_mixer(p, a);
+  project_job_note_mixer(p, a);
   plim_project_method found = plim_project_trains(&p->project);
   if (found.method == PLIM_METHOD_TEXTS || job_is_typed(a, &a->method)) return;
   a->method = (int)found.method;
@@ -805,12 +766,12 @@ static void fill_method(project_job *p, job_args *a) {
   if (found.is_precomputed && plim_method_has_reference(found.method) &&
       !job_is_typed(a, &a->reference))
     a->reference = 1 + (int)PLIM_REFERENCE_PRECOMPUTED;
+  project_job_fill_reference(p, a, found.method);
   if (!job_is_typed(a, &a->loss)) a->loss = PLIM_LOSS_FULL;
   if (!job_is_typed(a, &a->loss_chunk)) a->loss_chunk = PLIM_UNKNOWN;
   a->centres_rewards = found.centres_rewards;
   a->skips_divergence = found.skips_divergence;
   note_trl(p, a, &found);
-  fill_handbook_reference(p, a);
   if (found.loss)
     note(p, "assumed.loss", "loss_type",
          "predicted with loss_type sigmoid; %s differs only by a few numbers per pair, so it needs "
@@ -1009,6 +970,7 @@ static plim_err fill(project_job *p, job_args *a, plim_error *error) {
   fill_method(p, a);
   project_job_contrast(p, a);
   fill_strategy(p, a);
+  project_job_fill_host_optimizer(p, a);
   project_job_fill_in_backward(p, a);
   fill_types(p, a);
   project_job_fill_trained(p, a);

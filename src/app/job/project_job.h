@@ -112,6 +112,9 @@ bool project_job_note_evaluation(const project_job *p, const plim_job *job, cons
 
 // Notes what Axolotl's patches do to this model: they stop it, or need memory that is not predicted.
 void project_job_note_patches(const project_job *p, const plim_job *job, plim_notes *notes);
+// Adds a note if a key of Axolotl would turn on a loss of DPO without all logits, which take that much.
+void project_job_note_fused_dpo(const project_job *p, const plim_job *job, uint64_t logits,
+                                plim_notes *notes);
 // Adds a note if the plan (or the run, if there is none) checkpoints with fp8 and FSDP2 in Axolotl, which can be slow.
 void project_job_note_fp8(const project_job *p, const plim_job *own, const plim_job *planned,
                           plim_notes *notes);
@@ -135,6 +138,10 @@ void project_job_fill_in_backward(project_job *p, job_args *args);
 
 // A key that only torchtune's distributed recipes read; NULL: none is set.
 const char *project_job_distributed_key(const project_job *p);
+// Whether torchao can divide the model's 4-bit weights between so many GPUs; true for other frameworks.
+bool project_job_splits_4_bits(const project_job *p, const plim_job *job, int64_t world);
+// Notes that it cannot, if that stops the run.
+void project_job_note_split(const project_job *p, const plim_job *job, plim_notes *notes);
 // Adds a note if the plan's number of passes per step changes what a distillation learns.
 void project_job_note_passes(const plim_job *own, const plim_job *planned, plim_notes *notes);
 
@@ -148,6 +155,14 @@ bool project_job_rotates(const project_job *p);
 // The files freeze parameters by name, and args say which; without it there is a note.
 bool project_job_knows_trained(const project_job *p, const job_args *args);
 
+// Part of project_job_fill, after adapters: whether the script passes a reference model also beside adapters
+// (project_job_scripts.c).
+void project_job_fill_reference(project_job *p, job_args *args, plim_method method);
+// Notes a key that alignment-handbook's parser refuses (project_job_scripts.c).
+void project_job_note_mixer(project_job *p, const job_args *args);
+
+// Part of project_job_fill, after the offload: whether another optimizer trains on the host (project_job_engine.c).
+void project_job_fill_host_optimizer(project_job *p, job_args *args);
 // Part of project_job_fill: settings that newer releases lack bound the versions in args->pins
 // (project_job_releases.c).
 void project_job_narrow_releases(project_job *p, job_args *args);

@@ -157,12 +157,6 @@ static bool leaves_by_itself(const project_job *p, const job_args *a) {
   return false;
 }
 
-static bool has_script(const project_job *p) {
-  for (size_t i = 0; i < p->project.files.len; i++)
-    if (p->project.files.at[i]->settings.format == PLIM_FORMAT_PYTHON) return true;
-  return false;
-}
-
 static bool upcasts_norms(const project_job *p) {
   const plim_setting *norms = project_job_setting(p, "upcast_layernorm", "");
   return norms && norms->value.kind == PLIM_VALUE_BOOL && norms->value.flag;
@@ -172,7 +166,7 @@ static bool upcasts_norms(const project_job *p) {
 // that does not quantise yet, this is not known.
 static void fill_kbit(project_job *p, job_args *a) {
   bool is_called = project_job_calls(p, "prepare_model_for_kbit_training(");
-  bool is_left = leaves_by_itself(p, a) || (has_script(p) && a->weights);
+  bool is_left = leaves_by_itself(p, a) || (plim_project_has_script(&p->project) && a->weights);
   a->leaves_kbit = !is_called && is_left && !upcasts_norms(p);
   // peft_module_casting_to_bf16 (models/utils.py), which DPOTrainer calls with bf16.
   bool is_dpo = p->project.dialect == PLIM_DIALECT_TRL && a->method == PLIM_METHOD_DPO;
@@ -203,7 +197,7 @@ static void note_kbit(project_job *p, const job_args *a) {
          "which needs more memory: add --prepare peft",
          leaving_trl(a) % 1000);
   else if (p->project.dialect != PLIM_DIALECT_TRL && p->project.dialect != PLIM_DIALECT_AXOLOTL &&
-           !leaves_by_itself(p, a) && !has_script(p))
+           !leaves_by_itself(p, a) && !plim_project_has_script(&p->project))
     note(p, "assumed.prepare_kbit", NULL,
          "the files do not show whether prepare_model_for_kbit_training is called: predicted with "
          "it (--prepare none predicts without)");
@@ -277,7 +271,7 @@ static void fill_axolotl_load(const project_job *p, job_args *a) {
 static void help_with_tables(const project_job *p, job_args *a) {
   bool is_4_bit = a->weights == PLIM_WEIGHTS_NF4 || a->weights == PLIM_WEIGHTS_NF4_DOUBLE;
   bool is_converted = p->project.dialect == PLIM_DIALECT_AXOLOTL && is_4_bit && !a->leaves_tables &&
-                      a->strategy != PLIM_SHARD_FSDP2;
+                      a->strategy != PLIM_SHARD_FSDP2 && !a->quantises_experts;
   if (is_converted && !a->load_help)
     a->load_help = "With embeddings_skip_upcast: true, Axolotl leaves embeddings and head in 16 "
                    "bits, so loading needs less memory; it changes nothing that is learned";
@@ -304,7 +298,7 @@ static void note_packing(project_job *p, const job_args *a) {
 static bool leaves_dtype_of_trl(const project_job *p, const job_args *a) {
   static const char *const keys[] = {"dtype", "torch_dtype"};
   uint16_t trl = job_release(a, PLIM_LIBRARY_TRL);
-  if (p->project.dialect != PLIM_DIALECT_TRL || has_script(p)) return false;
+  if (p->project.dialect != PLIM_DIALECT_TRL || plim_project_has_script(&p->project)) return false;
   if (trl && trl < PLIM_RELEASE(0, 27)) return true;
   for (size_t i = 0; i < p->project.files.len; i++)
     for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
@@ -316,7 +310,7 @@ static bool leaves_dtype_of_trl(const project_job *p, const job_args *a) {
 
 bool project_job_leaves_dtype(const project_job *p, const job_args *a) {
   bool is_called = project_job_setting(p, "Model", ".pretrained_model_name_or_path") != NULL;
-  bool is_example = p->project.dialect == PLIM_DIALECT_HF && !has_script(p);
+  bool is_example = p->project.dialect == PLIM_DIALECT_HF && !plim_project_has_script(&p->project);
   return is_called || is_example || leaves_dtype_of_trl(p, a);
 }
 
@@ -539,10 +533,88 @@ static void note_hybrid_masks(const project_job *p, const plim_job *job, plim_no
                 "gemma4_hybrid_attn_impl: false and attn_implementation: sdpa");
 }
 
+// monkeypatch/moe_quant.py: stacked experts are quantised one by one while they are loaded, to the bits of the other weights.
+// Computing copies of them for a moment, of one layer at least, so they save less than their size.
+static void note_quantised_experts(const project_job *p, const plim_job *job, plim_notes *notes) {
+  const plim_setting *s = project_job_setting(p, "quantize_moe_experts", "quantize_moe_experts");
+  uint64_t experts = plim_config_expert_parameters(&job->model);
+  bool is_plain = job->weights == PLIM_WEIGHTS_PLAIN;
+  if (p->project.dialect != PLIM_DIALECT_AXOLOTL || !is_flag(s, true) || is_plain || !experts)
+    return;
+  uint64_t now = experts * (job->dtype == PLIM_FP32 ? 4 : 2);
+  uint64_t then = job->weights == PLIM_WEIGHTS_INT8 ? experts : experts / 2;
+  plim_note_add(
+      notes, "unmodelled.experts", "quantisation",
+      "quantize_moe_experts is not modelled: the %.1f billion parameters of the experts are "
+      "predicted in %d bits; quantised, they take up to %s less",
+      (double)experts / 1e9, job->dtype == PLIM_FP32 ? 32 : 16, units_bytes(now - then).text);
+  plim_note_errs_high_by(notes, now - then);
+  for (size_t i = 0; i < p->project.files.len; i++)
+    if (plim_project_setting(p->project.files.at[i], "quantize_moe_experts") == s)
+      plim_note_at(notes, p->project.files.at[i]->path, s->line);
+}
+
+static bool leaves_projection(const project_job *p, const plim_job *job) {
+  if (job->left_plain && strstr(job->left_plain, "out_proj")) return true;
+  for (size_t i = 0; i < p->project.files.len; i++) {
+    const plim_settings *s = &p->project.files.at[i]->settings;
+    for (size_t k = 0; k < s->at.len; k++)
+      if (strstr(s->at.at[k].key, "llm_int8_skip_modules")) return true;
+  }
+  return false;
+}
+
+// Mamba 2 in training: mamba_split_conv1d_scan_combined gets out_proj's weight and multiplies with it (transformers 5,
+// modeling_mamba2.py and its siblings), which a quantised weight cannot serve. For Nemotron-H, Axolotl then runs the parts of that
+// kernel (guard_nemotron_h_fused_scan of monkeypatch/models/nemotron_h/modeling.py), for packed Granite always.
+static void note_packed_projection(const project_job *p, const plim_job *job, plim_notes *notes) {
+  const plim_family *f = job->model.family;
+  uint16_t release = plim_versions_used(&job->versions, PLIM_LIBRARY_TRANSFORMERS);
+  bool are_fetched =
+      PLIM_HAS_PACKAGE(job->packages, PLIM_PACKAGE_KERNELS) && release >= PLIM_RELEASE(5, 0);
+  bool is_axolotl = p->project.dialect == PLIM_DIALECT_AXOLOTL;
+  bool is_split = is_axolotl && f->axolotl_splits_kernels && project_job_packs(p);
+  if (job->weights == PLIM_WEIGHTS_PLAIN || !are_fetched || is_split || leaves_projection(p, job))
+    return;
+  if (is_axolotl && f->axolotl_guards_kernels) {
+    plim_note_add(notes, "unmodelled.split_kernels", NULL,
+                  "with quantised weights, Axolotl runs the parts of Mamba's fused kernel one by "
+                  "one, which is not modelled; the run needs more memory than predicted");
+    plim_note_errs_low(notes);
+    return;
+  }
+  plim_note_add(notes, "stops.kernels", "quantisation",
+                "the fused kernels of mamba-ssm, which transformers fetches with the package "
+                "kernels, multiply with the stored weight of out_proj, which quantised weights "
+                "cannot serve, so the run stops at its first step; set the environment variable "
+                "USE_HUB_KERNELS=0 (the run then needs more memory: --packages none), or leave "
+                "out_proj as it is with llm_int8_skip_modules");
+}
+
 void project_job_note_patches(const project_job *p, const plim_job *job, plim_notes *notes) {
+  note_packed_projection(p, job, notes);
+  project_job_note_split(p, job, notes);
+  note_quantised_experts(p, job, notes);
   note_old_names(p, job, notes);
   note_split_kernels(p, job, notes);
   note_hybrid_masks(p, job, notes);
+}
+
+// core/trainers/dpo/__init__.py passes it to TRL's DPOConfig as use_liger_kernel; check_dpo_use_liger_kernel refuses it for ipo,
+// TRL with a precomputed reference (trainer/dpo_trainer.py).
+void project_job_note_fused_dpo(const project_job *p, const plim_job *job, uint64_t logits,
+                                plim_notes *notes) {
+  const plim_setting *loss = project_job_setting(p, "dpo_loss_type", "");
+  bool is_ipo = has_word(loss, "ipo") || has_word(project_job_setting(p, "rl", "rl"), "ipo");
+  bool is_dpo =
+      job->recipe.method == PLIM_METHOD_DPO && job->recipe.reference != PLIM_REFERENCE_PRECOMPUTED;
+  if (p->project.dialect != PLIM_DIALECT_AXOLOTL || !is_dpo || is_ipo ||
+      project_job_setting(p, "dpo_use_liger_kernel", ""))
+    return;
+  plim_note_add(notes, "reads.fused_dpo", "chunked_loss",
+                "dpo_use_liger_kernel: true computes the same loss without all logits, which take "
+                "%s of the peak now; no plan predicts it",
+                units_bytes(logits).text);
 }
 
 // Axolotl's check_fp8_config (utils/schemas/validation.py).

@@ -54,6 +54,28 @@ static void fill_load(const project_job *p, job_args *a) {
   if (is_in_code && !job_is_typed(a, &a->load)) a->load = JOB_LOAD_SHARDED;
 }
 
+static bool is_of_deepspeed(const project_job *p) {
+  const plim_project_knob *k = &p->project.knobs[PLIM_KNOB_OPTIMIZER];
+  return k->place_count &&
+         p->project.files.at[k->places[0].file]->is.dialect == PLIM_DIALECT_DEEPSPEED;
+}
+
+// The optimizer that the files name, if another one trains because DeepSpeed keeps the states on the host.
+void project_job_fill_host_optimizer(project_job *p, job_args *a) {
+  const plim_optimizer *o = plim_optimizer_named(a->optimizer);
+  bool is_sent = a->offload == JOB_OFFLOAD_OPTIMIZER || a->offload == JOB_OFFLOAD_PARAMETERS;
+  a->keeps_host_optimizer = is_explicit(p, "", "zero_force_ds_cpu_optimizer", false);
+  if (!is_sent || a->strategy < PLIM_SHARD_ZERO1 || !a->through_accelerate || is_of_deepspeed(p) ||
+      a->keeps_host_optimizer || (o && plim_optimizer_is_in_deepspeed(o)))
+    return;
+  plim_note_add(&p->notes, "reads.optimizer", "optimizer",
+                "DeepSpeed keeps the optimizer's states on the host, so accelerate replaces %s by "
+                "DeepSpeed's Adam: the run learns with Adam and needs host memory for its two "
+                "states; \"zero_force_ds_cpu_optimizer\": false in DeepSpeed's file avoids it, if "
+                "DeepSpeed has a step of %s on the host",
+                a->optimizer, a->optimizer);
+}
+
 void project_job_fill_engine(const project_job *p, job_args *a) {
   fill_sizes(p, a);
   fill_load(p, a);

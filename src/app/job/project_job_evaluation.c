@@ -73,15 +73,23 @@ static bool is_evaluated(plim_dialect dialect) {
          (dialect != PLIM_DIALECTS && plim_dialect_table[dialect].has_trainer);
 }
 
+// get_batch_loss_metrics of LLaMA-Factory's train/dpo/trainer.py: the policy's logits are there in float32 while the reference
+// runs, whose own need as much as those of one model. TRL's DPO keeps the policy's, too, but no log-probabilities of the whole
+// vocabulary (trainer/dpo_trainer.py of 1.9, _compute_loss), which is the same sum.
+static bool keeps_policy(const plim_recipe *r) {
+  return r->method == PLIM_METHOD_DPO_FACTORY && r->reference != PLIM_REFERENCE_PRECOMPUTED;
+}
+
 // The bytes of the logits of one sample: in the type of the computation; in float32, to which ForCausalLMLoss copies them
 // (transformers' loss/loss_utils.py) unless they are; and cross entropy's log_softmax, also in float32. Heads that classify
 // have few. A simulated run of a small Llama without gradients has 10.3 bytes per logit in bf16 and 8.4 in float32.
 static uint64_t logits_bytes(const plim_job *job, int64_t length) {
   bool is_short = job->recipe.autocast != PLIM_BOOL || job->dtype != PLIM_FP32;
   bool has_vocabulary = job->model.head == PLIM_HEAD_CAUSAL || job->model.head == PLIM_HEAD_MASKED;
+  uint64_t kept = keeps_policy(&job->recipe) ? 4 : 0;
   if (!has_vocabulary) return 0;
-  return (uint64_t)length * (uint64_t)job->model.vocabulary * (is_short ? 2 + 4 + 4 : 4 + 4) *
-         (uint64_t)plim_texts_per_sample(&job->recipe);
+  return (uint64_t)length * (uint64_t)job->model.vocabulary *
+         ((is_short ? 2 + 4 + 4 : 4 + 4) + kept) * (uint64_t)plim_texts_per_sample(&job->recipe);
 }
 
 // Axolotl has no fused loss but Liger's and Cut Cross Entropy.
@@ -171,11 +179,24 @@ void project_job_drop_lengths(project_job *p, job_args *args) {
   plim_note_add(&p->notes, "unused.lengths", "sequence", "--lengths changes nothing: %s", why);
 }
 
+// Axolotl with kernels that separate samples makes the whole micro batch one row (multipack_real_batches of
+// core/builders/causal.py, attn_supports_packing of utils/schemas/config.py).
+static bool packs_to_one_row(const project_job *p) {
+  const plim_setting *s = project_job_setting(p, "multipack_real_batches", "");
+  const char *attention = p->run.attention.text;
+  if (p->project.dialect != PLIM_DIALECT_AXOLOTL) return false;
+  if (s && s->value.kind == PLIM_VALUE_BOOL) return !s->value.flag;
+  return strcmp(p->run.mask.text, "packed") == 0 && strcmp(attention, "sdpa") != 0 &&
+         strcmp(attention, "eager") != 0;
+}
+
 void project_job_note_batches(const project_job *p, job_request *r) {
   const char *filling = filling_of(p);
-  if (filling) job_note_filled_batches(filling, r);
-  else if (project_job_packs(p) && project_job_diffuses(p)) job_note_packed_rows(r);
-  else if (project_job_packs(p)) job_note_packed_length(r);
+  bool packs = project_job_packs(p), see_each_other = packs && project_job_diffuses(p);
+  bool is_one_row = see_each_other || (packs && packs_to_one_row(p) && r->job.recipe.batch > 1);
+  if (!filling && is_one_row) filling = "samples are packed to rows of";
+  if (filling) job_note_filled_batches(filling, see_each_other, r);
+  else if (packs) job_note_packed_length(r);
 }
 
 // A peak in the optimizer's step has temporaries, too, so its states are then left out.

@@ -62,10 +62,11 @@ static plim_err refuse_nameless(const project_job *p, plim_error *error) {
   else if (is_two)
     plim_error_hint(error, "choose one: --model %.160s", model->places[0].setting->value.text);
   else
-    plim_error_hint(error, "--model NAME: a name from plimsoll help models, or a Hugging Face id "
-                           "(with --fetch, if its config.json is not in your local cache); for a model "
-                           "of your own, run the training on a simulated GPU: plimsoll plan --gpu GPU "
-                           "-- python train.py");
+    plim_error_hint(error,
+                    "--model NAME: a name from plimsoll help models, or a Hugging Face id "
+                    "(with --fetch, if its config.json is not in your local cache); for a model "
+                    "of your own, run the training on a simulated GPU: plimsoll plan --gpu GPU "
+                    "-- python train.py");
   return err;
 }
 

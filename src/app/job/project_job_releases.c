@@ -87,9 +87,7 @@ static bool is_field(const plim_project_file *f, const plim_setting *s, const ch
 
 static const plim_setting *find_field(const project_job *p, const char *key, const char *class,
                                       const char **file) {
-  bool has_script = false;
-  for (size_t i = 0; i < p->project.files.len; i++)
-    has_script |= p->project.files.at[i]->settings.format == PLIM_FORMAT_PYTHON;
+  bool has_script = plim_project_has_script(&p->project);
   for (size_t i = 0; i < p->project.files.len; i++) {
     const plim_project_file *f = p->project.files.at[i];
     for (size_t k = 0; k < f->settings.at.len; k++)
@@ -170,6 +168,63 @@ static void narrow_by_key(project_job *p, job_args *a, size_t row) {
   plim_note_at(&p->notes, file, s->line);
 }
 
+// Names that `import trl` no longer has, from the __init__.py of the wheels of TRL 0.12 to 1.9: those of the trainers that moved to
+// trl.experimental, which their own folder there still has, and functions that were removed.
+static const struct {
+  const char *name;
+  uint16_t without;
+} gone[] = {
+    {"DataCollatorForCompletionOnlyLM", PLIM_RELEASE(0, 20)},
+    {"setup_chat_format", PLIM_RELEASE(0, 26)},
+    {"ORPOConfig", PLIM_RELEASE(0, 29)},
+    {"ORPOTrainer", PLIM_RELEASE(0, 29)},
+    {"CPOConfig", PLIM_RELEASE(0, 29)},
+    {"CPOTrainer", PLIM_RELEASE(0, 29)},
+    {"PRMConfig", PLIM_RELEASE(0, 29)},
+    {"PRMTrainer", PLIM_RELEASE(0, 29)},
+    {"PPOConfig", PLIM_RELEASE(0, 29)},
+    {"BCOConfig", PLIM_RELEASE(0, 29)},
+    {"OnlineDPOConfig", PLIM_RELEASE(0, 29)},
+    {"XPOConfig", PLIM_RELEASE(0, 29)},
+    {"NashMDConfig", PLIM_RELEASE(0, 29)},
+};
+
+typedef struct {
+  const plim_project_file *file;
+  size_t row, byte; // of gone; its length: none is imported
+} import_search;
+
+// The one that went first. An import within a block may be a try, with another way for newer releases.
+static void take_import(void *context, const plim_python_module *module) {
+  import_search *s = context;
+  bool is_in_block = module->byte && s->file->code.text[module->byte - 1] != '\n';
+  for (size_t i = 0; i < s->row && !is_in_block; i++) {
+    char name[64];
+    int size = snprintf(name, sizeof name, "trl.%s", gone[i].name);
+    if (module->dots || module->size != (size_t)size || memcmp(module->name, name, (size_t)size))
+      continue;
+    s->row = i, s->byte = module->byte;
+  }
+}
+
+static void narrow_by_import(project_job *p, job_args *a, const plim_project_file *f) {
+  enum { GONE = sizeof gone / sizeof *gone };
+  import_search s = {f, GONE, 0};
+  if (f->settings.format != PLIM_FORMAT_PYTHON) return;
+  if (plim_python_modules(&f->code, take_import, &s)) p->notes.has_no_memory = true;
+  if (s.row == GONE) return;
+  plim_line_counter lines = {0};
+  int line = plim_line_at(&lines, f->code.text, s.byte);
+  uint16_t release = narrow(a, PLIM_LIBRARY_TRL, gone[s.row].without, f->path, line);
+  if (!release) return;
+  plim_note_add(&p->notes, "assumed.trl", NULL,
+                "`from trl import %s` fails since TRL %s: predicted as TRL %s, the newest version "
+                "that has it",
+                gone[s.row].name, plim_release_words(gone[s.row].without).text,
+                plim_release_words(release).text);
+  plim_note_at(&p->notes, f->path, line);
+}
+
 // Packages that a library requires from one of its releases on, from the metadata of its wheels: transformers 4.57 requires
 // huggingface-hub <1.0, and 5.0 requires >=1.3.
 static void narrow_by_companion(project_job *p, job_args *a) {
@@ -193,6 +248,8 @@ void project_job_narrow_releases(project_job *p, job_args *a) {
   bool is_trainer = is_factory || dialect == PLIM_DIALECT_TRL || dialect == PLIM_DIALECT_HF;
   bool is_of_trl = dialect == PLIM_DIALECT_TRL || (!is_factory && method != PLIM_METHOD_TEXTS);
   narrow_by_companion(p, a);
+  for (size_t i = 0; is_trainer && i < p->project.files.len; i++)
+    narrow_by_import(p, a, p->project.files.at[i]);
   for (size_t i = 0; is_trainer && i < sizeof removed / sizeof *removed; i++) {
     bool is_its = removed[i].method == PLIM_METHODS || removed[i].method == method;
     // hparams/training_args.py has this one itself.

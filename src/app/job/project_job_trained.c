@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "family.h"
 #include "key_names.h"
 #include "lora_pattern.h"
 #include "project_job.h"
@@ -179,6 +180,27 @@ static void fill_factory(const project_job *p, job_args *a, bool is_v1, text *t)
   else a->trained_by = JOB_TRAINED_BY_FACTORY;
 }
 
+// ---- LLaMA-Factory: frozen towers -----------------------------------------------------------------------
+
+// get_forbidden_modules of model_utils/visual.py: by default, what sees images and its projector, of the models that it knows
+// as composite. _setup_full_tuning of model/adapter.py converts the others to float32 and leaves these as they were loaded.
+static void fill_frozen_towers(project_job *p, job_args *a, text *t) {
+  const plim_setting *type = one(p, "finetuning_type");
+  const plim_setting *projector = one(p, "freeze_multi_modal_projector");
+  const plim_setting *language = one(p, "freeze_language_model");
+  bool is_other = (projector && !is_on(projector)) || is_on(language) || p->is_megatron;
+  plim_model_source source;
+  if (!is_text(type, "full") || !a->freezes_towers || is_other || a->lora_rank || !a->model ||
+      plim_model_find(a->model, &source, NULL))
+    return;
+  const plim_family *outer = source.config.outer;
+  if (!outer || outer->factory_adapts_towers) return;
+  put_text(t, "."); // all that have a name here, as towers have none
+  a->trained_by = JOB_TRAINED_BY_FACTORY;
+  if (a->widens_all) a->dtype = 0;
+  a->widens_all = false;
+}
+
 // ---- LLaMA-Factory: BAdam -------------------------------------------------------------------------------
 
 bool project_job_rotates(const project_job *p) {
@@ -206,6 +228,7 @@ void project_job_fill_trained(project_job *p, job_args *a) {
   text t = {0};
   if (a->trained || job_is_typed(a, &a->trained)) return;
   if (project_job_rotates(p) && !a->lora_rank) fill_badam(p, a, &t);
+  else if (dialect == PLIM_DIALECT_LLAMA_FACTORY) fill_frozen_towers(p, a, &t);
   if (dialect == PLIM_DIALECT_AXOLOTL) fill_axolotl(p, a, &t);
   if (dialect == PLIM_DIALECT_LLAMA_FACTORY || is_v1) fill_factory(p, a, is_v1, &t);
   if (!t.len || !vec_push(&t, 0)) {

@@ -207,3 +207,28 @@ void project_job_fill_in_backward(project_job *p, job_args *a) {
          "predicted"),
         plim_note_errs_high(&p->notes);
 }
+
+// torchao's nf4_split (quantization/quantize_/workflows/nf4/nf4_tensor.py of 0.18): the 64 numbers of a block have a scale, and 256
+// scales a factor; each GPU has to get as many factors of a weight.
+bool project_job_splits_4_bits(const project_job *p, const plim_job *job, int64_t world) {
+  enum { BLOCK = 64, FACTOR = 256 };
+  const plim_config *c = &job->model;
+  const int64_t sizes[] = {c->hidden * c->heads * c->head_dim,
+                           c->hidden * c->kv_heads * c->head_dim, c->hidden * c->intermediate};
+  bool splits = true;
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+    splits &= world < 2 || sizes[i] % (BLOCK * FACTOR * world) == 0;
+  return p->project.dialect != PLIM_DIALECT_TORCHTUNE || splits;
+}
+
+void project_job_note_split(const project_job *p, const plim_job *job, plim_notes *notes) {
+  bool is_4_bit = job->weights == PLIM_WEIGHTS_NF4 || job->weights == PLIM_WEIGHTS_NF4_DOUBLE;
+  bool is_shared = job->sharding.strategy == PLIM_SHARD_FSDP2;
+  if (!is_4_bit || !is_shared || project_job_splits_4_bits(p, job, job->sharding.world)) return;
+  plim_note_add(
+      notes, "stops.split", "quantisation",
+      "torchao cannot divide the 4-bit weights of this model between %lld GPUs (each must "
+      "get a multiple of 16,384 numbers of every weight), so the run stops with an "
+      "AssertionError; use another number of GPUs, or set quantize_base: False",
+      (long long)job->sharding.world);
+}

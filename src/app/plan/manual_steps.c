@@ -8,6 +8,7 @@
 #include "family.h"
 #include "plan_launch.h"
 #include "project_refusals.h"
+#include "units.h"
 
 enum { LINES_BYTES = 1024 };
 
@@ -302,6 +303,43 @@ static const char *kernels_beside(const maker *m, plim_knob knob) {
                  : "";
 }
 
+// The dialect's key at the top of a YAML file for a knob; NULL: it has none there.
+static const char *top_key(const maker *m, plim_knob knob) {
+  const plim_project *p = &m->r->files->project;
+  const plim_project_knob *micro = &p->knobs[PLIM_KNOB_MICRO_BATCH];
+  size_t file = micro->place_count ? micro->places[0].file : 0;
+  const plim_key *key = plim_dialect_table[p->dialect].keys;
+  while (key->key && key->knob != knob) key++;
+  bool is_yaml = p->files.len && p->files.at[file]->settings.format == PLIM_FORMAT_YAML;
+  return is_yaml && key->key && !strchr(key->key, '.') ? key->key : NULL;
+}
+
+// Whether accumulation is to be set by hand, and the framework computes it from a key for the global batch.
+static bool sets_global_batch(const maker *m) {
+  plim_dialect dialect = m->r->files ? m->r->files->project.dialect : PLIM_DIALECTS;
+  return dialect != PLIM_DIALECTS && plim_dialect_table[dialect].divides_batch &&
+         changes(m, PLIM_KNOB_ACCUMULATE) && !is_written(m, PLIM_KNOB_ACCUMULATE) &&
+         top_key(m, PLIM_KNOB_GLOBAL_BATCH) && top_key(m, PLIM_KNOB_MICRO_BATCH);
+}
+
+static bool is_of_batch(plim_knob knob) {
+  return knob == PLIM_KNOB_MICRO_BATCH || knob == PLIM_KNOB_ACCUMULATE;
+}
+
+static plim_err add_global_batch(const maker *m) {
+  const plim_project *p = &m->r->files->project;
+  int64_t micro = planned(m)->at[PLIM_KNOB_MICRO_BATCH];
+  int64_t steps = planned(m)->at[PLIM_KNOB_ACCUMULATE];
+  int64_t ranks = plim_project_ranks(p, m->c->asked.world);
+  char lines[160];
+  snprintf(lines, sizeof lines, "%s: %lld\n%s: %lld\n", top_key(m, PLIM_KNOB_MICRO_BATCH),
+           (long long)micro, top_key(m, PLIM_KNOB_GLOBAL_BATCH),
+           (long long)(micro * steps * (ranks ? ranks : 1)));
+  return manual_step_add(m->out, "setting", PLIM_KNOB_ACCUMULATE, lines, m->error,
+                         "micro_batch %lld, accumulate %lld: in your %s file, set",
+                         (long long)micro, (long long)steps, plim_dialect_table[p->dialect].name);
+}
+
 // Strategy and offload are part of the launch steps.
 static bool is_of_launch(plim_knob knob) {
   return knob == PLIM_KNOB_STRATEGY || knob == PLIM_KNOB_OFFLOAD;
@@ -320,6 +358,8 @@ static plim_err add_setting(const maker *m, plim_knob knob, const plim_value *va
   bool is_generic = plim_config_whole(&m->c->asked.job.model)->axolotl_loss_is_generic;
   if (knob == PLIM_KNOB_LORA_RANK && adds_adapters(m)) return add_adapters(m);
   if (knob == PLIM_KNOB_QUANTISATION && adds_adapters(m)) return PLIM_OK; // they are one step
+  if (is_of_batch(knob) && sets_global_batch(m))                          // and so are these
+    return knob == PLIM_KNOB_ACCUMULATE ? add_global_batch(m) : PLIM_OK;
   if (knob == PLIM_KNOB_CHUNKED_LOSS && is_axolotl(m))
     return manual_step_add(m->out, "setting", knob, axolotl_cut, m->error,
                            "for %s %s, turn on Cut Cross Entropy, which needs no more memory%s: "
@@ -359,6 +399,7 @@ static bool has_code(const maker *m, size_t i) {
   plim_knob knob = m->edits->by_hand[i].knob;
   bool is_of_adapters = knob == PLIM_KNOB_LORA_RANK || knob == PLIM_KNOB_QUANTISATION;
   return (knob == PLIM_KNOB_LIGER && is_axolotl(m)) || (is_of_adapters && adds_adapters(m)) ||
+         (is_of_batch(knob) && sets_global_batch(m)) ||
          lines_for(m, knob, &m->edits->by_hand[i].value, &where, lines, sizeof lines);
 }
 
@@ -393,28 +434,6 @@ static plim_err add_kernels(const maker *m) {
   if (!why) return PLIM_OK;
   return manual_step_add(m->out, "setting", PLIM_KNOBS, JOB_KERNELS_OFF, m->error,
                          "set in your Axolotl file, because its LoRA kernels %s", why);
-}
-
-// A run that trains and then stops in its first evaluation is no plan. The batch of evaluation may also follow the micro
-// batch that the plan changes.
-static plim_err add_evaluation(const maker *m) {
-  if (!m->r->files) return PLIM_OK;
-  plim_job job = plim_choice_job(&m->c->asked, planned(m));
-  const plim_estimate *e = &m->c->plan.rungs.at[0].e;
-  job_evaluation v = project_job_evaluation(m->r->files, &job);
-  bool matters = v.logits_bytes && job_evaluation_matters(&v, &job) && e->has_verdict;
-  if (!matters || job_evaluation_bytes(&v, e) <= e->budget_bytes) return PLIM_OK;
-  int64_t most = job_evaluation_largest(&v, e);
-  char place[160] = "";
-  if (v.line) snprintf(place, sizeof place, "%.120s:%d: ", v.file, v.line);
-  if (!most)
-    return manual_step_add(m->out, "setting", PLIM_KNOBS, NULL, m->error,
-                           "%sturn evaluation off, or shorten its texts: the logits of one sample "
-                           "of %lld tokens do not fit beside the model",
-                           place, (long long)v.length);
-  return manual_step_add(m->out, "setting", PLIM_KNOBS, NULL, m->error,
-                         "%sset %s to %lld or less: evaluation with a batch of %lld does not fit",
-                         place, v.key, (long long)most, (long long)v.batch);
 }
 
 // ---- what stops the run -----------------------------------------------------------------------------
@@ -472,6 +491,29 @@ static plim_err add_all_stops(const maker *m) {
   return err;
 }
 
+// ---- evaluation -------------------------------------------------------------------------------------
+
+// A run that trains and then stops in its first evaluation is no plan. The batch of evaluation may follow the micro batch
+// that the plan changes.
+static plim_err add_evaluation(const maker *m) {
+  const plim_estimate *e = &m->c->plan.rungs.at[0].e;
+  plim_job job = plim_choice_job(&m->c->asked, planned(m));
+  if (!m->r->files) return PLIM_OK;
+  job_evaluation v = project_job_evaluation(m->r->files, &job);
+  bool matters = job_evaluation_matters(&v, &job) && v.logits_bytes && e->has_verdict;
+  if (!matters || job_evaluation_bytes(&v, e) <= e->budget_bytes) return PLIM_OK;
+  int64_t most = job_evaluation_largest(&v, e);
+  char place[160] = "", what[96];
+  if (v.line) snprintf(place, sizeof place, "%.120s:%d: ", v.file, v.line);
+  if (most) snprintf(what, sizeof what, "set %s to %lld or less", v.key, (long long)most);
+  else snprintf(what, sizeof what, "turn evaluation off, or shorten its texts");
+  return manual_step_add(m->out, "setting", PLIM_KNOBS, NULL, m->error,
+                         "%s%s: with the planned settings, evaluation (a batch of %lld x %lld "
+                         "tokens) needs at least %s, more than the GPU has",
+                         place, what, (long long)v.batch, (long long)v.length,
+                         units_bytes(job_evaluation_bytes(&v, e)).text);
+}
+
 // ---- versions ---------------------------------------------------------------------------------------
 
 static bool has_accelerate_file(const plim_project *p) {
@@ -508,8 +550,8 @@ plim_err manual_steps_of(const plan_result *r, const plan_for_card *c, size_t ru
   if (!err) err = add_environment(&m);
   if (!err) err = add_settings(&m);
   if (!err) err = add_kernels(&m);
-  if (!err) err = add_evaluation(&m);
   if (!err) err = add_all_stops(&m);
+  if (!err) err = add_evaluation(&m);
   if (!err) err = add_version(&m);
   if (!err) err = plan_launch_steps(r, &from_rung, edits, out, error);
   if (err) manual_steps_clear(out);

@@ -349,8 +349,9 @@ static void members(json_writer *j, const plan_result *r, const plan_for_card *c
   estimate_json_versions(j, r->args, &c->request.job.versions);
   jsonw_bytes(j, "budget_bytes", c->request.target.budget_bytes);
   jsonw_bool(j, "fits", p->rungs.len > 0);
-  jsonw_bool(j, "errs_low", c->errs_low);   // something that may need memory is not modelled
-  jsonw_bool(j, "errs_high", c->errs_high); // something that may save memory is not modelled
+  // Something that may need memory, or save it, is not modelled.
+  jsonw_bool(j, "errs_low", c->errs_low);
+  jsonw_bool(j, "errs_high", c->saved_bytes != 0);
   if (p->rungs.len) rung(j, "chosen", r, c, &p->rungs.at[0]);
   else jsonw_null(j, "chosen");
   if (p->passed) rung(j, "faster", r, c, &p->faster);

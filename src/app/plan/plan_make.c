@@ -136,15 +136,9 @@ static bool is_before_chunks(const project_job *files, const job_args *args) {
   return files->project.dialect == PLIM_DIALECT_TRL && trl && trl < PLIM_RELEASE(1, 4);
 }
 
-static bool has_script(const plim_project *p) {
-  for (size_t i = 0; i < p->files.len; i++)
-    if (p->files.at[i]->settings.format == PLIM_FORMAT_PYTHON) return true;
-  return false;
-}
-
 // LLaMA-Factory loads the model itself: without a script there is no place for the code of a chunked loss.
 static bool has_no_place_for_code(const plim_project *p) {
-  return p->dialect == PLIM_DIALECT_LLAMA_FACTORY && !has_script(p);
+  return p->dialect == PLIM_DIALECT_LLAMA_FACTORY && !plim_project_has_script(p);
 }
 
 // Determines which losses without all logits the files can turn on.
@@ -171,7 +165,8 @@ static void offer_losses(project_job *files, const job_args *args, plim_plan_req
   if (has_own_models) keep_own(r, PLIM_KNOB_ATTENTION);
   bool has_key = can_take(files, &(plim_knob_change){PLIM_KNOB_LIGER, on}, 1);
   if (has_own_models && !has_key) keep_own(r, PLIM_KNOB_LIGER);
-  r->offers_liger = !r->chunk_tokens && (has_key || is_axolotl);
+  r->offers_liger =
+      !r->chunk_tokens && (has_key || is_axolotl) && job_knows_liger(args, &r->job.model);
 }
 
 static void refuse_pair(plim_plan_request *r, plim_refused_pair pair) {
@@ -192,8 +187,13 @@ static void hold_unmodelled(const project_job *files, const job_args *job,
   if (files->project.dialect == PLIM_DIALECT_LLAMA_FACTORY_V1) keep_own(r, PLIM_KNOB_OPTIMIZER);
   // Experts that Axolotl quantises are predicted plain, so that loading them seems too much for each GPU.
   if (job->quantises_experts && job->strategy > PLIM_SHARD_DDP) keep_own(r, PLIM_KNOB_STRATEGY);
+  if (!project_job_splits_4_bits(files, &request->job, r->world))
+    refuse_pair(r, (plim_refused_pair){{PLIM_KNOB_STRATEGY, PLIM_KNOB_QUANTISATION},
+                                       {"fsdp2", "nf4 nf4-double"},
+                                       "torchao cannot divide this model's 4-bit weights between "
+                                       "so many GPUs"});
+  if (*request->source.quantization) keep_own(r, PLIM_KNOB_QUANTISATION);
   if (!is_packed) return;
-  keep_own(r, PLIM_KNOB_QUANTISATION);
   refuse_pair(r, (plim_refused_pair){{PLIM_KNOB_STRATEGY, PLIM_KNOB_STRATEGY},
                                      {"zero3 fsdp2", "zero3 fsdp2"}});
 }
@@ -253,6 +253,13 @@ static void note_fp8(const project_job *files, plan_for_card *c) {
   project_job_note_fp8(files, &c->request.job, &planned, &c->request.notes);
 }
 
+static void note_fused_dpo(const project_job *files, plan_for_card *c) {
+  uint64_t logits = estimate_shown(&c->plan.before).component_bytes[PLIM_FOR_LOGITS];
+  bool is_full = c->request.job.recipe.loss == PLIM_LOSS_FULL;
+  if (c->plan.before.has_verdict && !c->plan.before.fits && is_full)
+    project_job_note_fused_dpo(files, &c->request.job, logits, &c->request.notes);
+}
+
 // Where nothing fits and the files could load less onto each GPU: what a plan needs with that.
 static plim_err help_with_loading(plan_for_card *c, plim_error *error) {
   if (c->plan.rungs.len || !c->request.load_help) return PLIM_OK;
@@ -292,6 +299,7 @@ static plim_err plan_card(const plan_args *args, project_job *files, const char 
                                  .packs_samples = files && project_job_packs(files),
                                  .turns_on_reentrant = args->job.turns_on_reentrant,
                                  .on_is_reentrant = args->job.on_is_reentrant,
+                                 .keeps_host_optimizer = args->job.keeps_host_optimizer,
                                  .positives = args->positives,
                                  .negatives = args->negatives};
   if (c->request.target.limit_bytes == PLIM_UNKNOWN) {
@@ -310,14 +318,15 @@ static plim_err plan_card(const plan_args *args, project_job *files, const char 
   if (!err) note_refused(c);
   if (!err && files) hold_unmodelled(files, &job, &c->request, &c->asked);
   if (!err && files) mark_by_hand(files, &c->asked);
+  if (!err)
+    c->asked.can_say_reentrant = !files || can_say(files, PLIM_KNOB_CHECKPOINT, "reentrant");
   if (!err && files) project_job_note_patches(files, &c->request.job, &c->request.notes);
   c->asked.errs_low =
       plim_notes_err_low(&c->request.notes) || (files && plim_notes_err_low(&files->notes));
-  bool errs_either =
-      plim_notes_err_either(&c->request.notes) || (files && plim_notes_err_either(&files->notes));
-  c->errs_low = c->asked.errs_low || errs_either;
-  c->errs_high = errs_either || plim_notes_err_high(&c->request.notes) ||
-                 (files && plim_notes_err_high(&files->notes));
+  c->errs_low = c->asked.errs_low || plim_notes_err_either(&c->request.notes) ||
+                (files && plim_notes_err_either(&files->notes));
+  c->saved_bytes = plim_saved_sum(plim_notes_saved(&c->request.notes),
+                                  files ? plim_notes_saved(&files->notes) : 0);
   plim_plan_request first = c->asked;
   first.known = &c->known;
   if (!err) err = plim_plan_make(&first, &c->plan, error);
@@ -327,6 +336,7 @@ static plim_err plan_card(const plan_args *args, project_job *files, const char 
   if (!err && files) note_launcher(files, c);
   if (!err && files) note_evaluation(files, c);
   if (!err && files) note_fp8(files, c);
+  if (!err && files) note_fused_dpo(files, c);
   if (!err) job_note_loading(&c->request, &c->plan.before, &c->request.notes);
   bool has_memory = !c->request.notes.has_no_memory && !(files && files->notes.has_no_memory);
   if (!err && !has_memory) err = plim_no_memory(error);

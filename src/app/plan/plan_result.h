@@ -12,8 +12,8 @@ enum { PLAN_MAX_CARDS = 16 };
 typedef struct {
   job_request request;
   plim_plan_request asked;
-  bool errs_high; // the run may need less memory than predicted, and it may be much less
-  bool errs_low;  // the run may need more
+  uint64_t saved_bytes;       // the run may need up to so much less memory (plim_notes_saved)
+  bool errs_low;              // the run may need more
   plim_known_estimates known; // what `plan` has run, for `writable`
   plim_plan plan;
   plim_plan writable;       // if the plan has manual steps: the best plan without any; else empty

@@ -29,9 +29,10 @@ static void print_subject(const estimate_result *r) {
 static void print_fit(const plim_estimate *e, const char *card, bool errs_low) {
   char text[384], spare[128] = "", tight[96] = "";
   if (e->budget_bytes > e->device_bytes)
-    snprintf(spare, sizeof spare, ", %s to spare%s",
-             units_bytes(e->budget_bytes - e->device_bytes).text,
-             errs_low ? " for what is not modelled (see the notes)" : "");
+    snprintf(
+        spare, sizeof spare, ", %s to spare%s",
+        units_bytes(errs_low ? estimate_spare_bytes(e) : e->budget_bytes - e->device_bytes).text,
+        errs_low ? " for what is not modelled (see the notes)" : "");
   if (e->budget_bytes <
       e->device_bytes) // only with --limit, which PyTorch compares before rounding
     snprintf(spare, sizeof spare,
@@ -66,8 +67,7 @@ static void print_misfit(const estimate_result *r) {
   available_text(r, available, sizeof available);
   if (needed > e->budget_bytes && !estimate_is_endless(e))
     snprintf(short_by, sizeof short_by, " (%s short)", units_bytes(needed - e->budget_bytes).text);
-  const plim_notes *notes = &r->request.notes;
-  bool errs_high = plim_notes_err_high(notes) || plim_notes_err_either(notes);
+  bool errs_high = estimate_may_fit(e, plim_notes_saved(&r->request.notes));
   snprintf(text, sizeof text, "%sneeds %s; %s%s%s", errs_high ? "as predicted: " : "", needs,
            available, short_by,
            errs_high ? "; but the run may need less than predicted (see the notes)" : "");

@@ -133,8 +133,9 @@ static void nothing_fits_cells(term_table *t, const layout *l, const plan_for_ca
   term_table_cell(t, TERM_RED, "%s", "-");
   lasting_cells(t, l->lasts, NULL, NULL);
   term_table_cell(t, TERM_RED, "%s",
-                  c->errs_high ? "nothing fits as predicted; the run may need less"
-                               : "nothing fits");
+                  estimate_may_fit(&smallest->e, c->saved_bytes)
+                      ? "nothing fits as predicted; the run may need less"
+                      : "nothing fits");
   for (size_t i = 0; i < (l->is_narrow ? 1 : l->knob_count); i++)
     term_table_cell(t, TERM_PLAIN, "%s", "");
 }

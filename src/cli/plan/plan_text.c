@@ -144,6 +144,7 @@ static void print_nothing_fits(const plan_for_card *c) {
                                                 : "without changing what the model learns";
   const plim_estimate *e = &p->smallest.e;
   plim_job job = plim_choice_job(&c->asked, &p->smallest.choice);
+  bool may_fit = estimate_may_fit(e, c->saved_bytes);
   char needs[160];
   estimate_needs(e, needs, sizeof needs);
   plan_why_tight(c, e, tight, sizeof tight);
@@ -154,11 +155,11 @@ static void print_nothing_fits(const plan_for_card *c) {
   }
   snprintf(line, sizeof line, "%s%s %s: the smallest of %zu candidates needs %s%s%s%s%s",
            p->is_tight ? "NO SAFE PLAN" : "NOTHING FITS",
-           c->errs_high     ? " as predicted,"
+           may_fit          ? " as predicted,"
            : has_untried(p) ? " of what can be predicted,"
                             : "",
            how, p->tried, needs, without, *tight ? "; " : "", tight,
-           c->errs_high ? "; but the run may need less than predicted (see the notes)" : "");
+           may_fit ? "; but the run may need less than predicted (see the notes)" : "");
   sentence(line);
   print_untried(p);
   estimate_loading(e, &job, c->request.load_help, loading, sizeof loading);
@@ -174,7 +175,7 @@ static const char *fits_text(const plan_for_card *c, const plim_estimate *e, cha
   uint64_t budget = e->budget_bytes;
   if (!c->errs_low || budget == PLIM_UNKNOWN || budget < e->device_bytes) return "FITS";
   snprintf(text, size, "FITS if what is not modelled (see the notes) needs at most %s",
-           units_bytes(budget - e->device_bytes).text);
+           units_bytes(estimate_spare_bytes(e)).text);
   return text;
 }
 
@@ -230,7 +231,9 @@ static void print_verdict(const plan_for_card *c) {
   bool is_sure = now->has_verdict && !*tight;
   if (now->has_verdict && !now->fits)
     snprintf(line, sizeof line, "%sneeds %s: DOES NOT FIT%s", start, needs,
-             c->errs_high ? " as predicted, but the run may need less (see the notes)" : "");
+             estimate_may_fit(now, c->saved_bytes)
+                 ? " as predicted, but the run may need less (see the notes)"
+                 : "");
   else
     snprintf(line, sizeof line, "%s%s%s%s, %s per step%s%s", start,
              units_bytes(now->device_bytes).text, is_sure ? ": " : "",

@@ -64,15 +64,22 @@ bool plim_notes_err_low(const plim_notes *notes) {
   return false;
 }
 
-void plim_note_errs_high(plim_notes *notes) {
+void plim_note_errs_high_by(plim_notes *notes, uint64_t bytes) {
   if (notes->list.len && !notes->has_no_memory)
-    notes->list.at[notes->list.len - 1].errs_high = true;
+    notes->list.at[notes->list.len - 1].saved_bytes = bytes;
 }
 
-bool plim_notes_err_high(const plim_notes *notes) {
+void plim_note_errs_high(plim_notes *notes) { plim_note_errs_high_by(notes, PLIM_UNKNOWN); }
+
+uint64_t plim_saved_sum(uint64_t a, uint64_t b) {
+  return a == PLIM_UNKNOWN || b == PLIM_UNKNOWN ? PLIM_UNKNOWN : a + b;
+}
+
+uint64_t plim_notes_saved(const plim_notes *notes) {
+  uint64_t saved = plim_notes_err_either(notes) ? PLIM_UNKNOWN : 0;
   for (size_t i = 0; i < notes->list.len; i++)
-    if (notes->list.at[i].errs_high) return true;
-  return false;
+    saved = plim_saved_sum(saved, notes->list.at[i].saved_bytes);
+  return saved;
 }
 
 void plim_note_errs_either(plim_notes *notes) {
@@ -110,7 +117,7 @@ void plim_notes_append(plim_notes *notes, const plim_notes *more) {
     plim_note_add(notes, note->code, note->knob, "%s", note->message);
     plim_note_at(notes, note->file, note->line);
     if (note->errs_low) plim_note_errs_low(notes);
-    if (note->errs_high) plim_note_errs_high(notes);
+    if (note->saved_bytes) plim_note_errs_high_by(notes, note->saved_bytes);
     if (note->errs_either) plim_note_errs_either(notes);
   }
 }

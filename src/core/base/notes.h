@@ -16,7 +16,8 @@ typedef struct {
   char *file;       // the file it refers to, or NULL; owned
   int line;         // line in that file; 0: none
   bool errs_low;    // the run needs more memory than predicted, and it is not known how much more
-  bool errs_high;   // the run needs less memory than predicted, and it may be much less
+  uint64_t
+      saved_bytes; // the run needs less memory, by this much at most; PLIM_UNKNOWN: it may be much less
   bool errs_either; // it may need more or less, and which is not known
 } plim_note;
 
@@ -37,10 +38,14 @@ void plim_note_errs_low(plim_notes *notes);
 bool plim_notes_err_low(const plim_notes *notes); // whether any is marked
 // Marks the note added last: the run needs less memory than predicted, and it may be much less.
 void plim_note_errs_high(plim_notes *notes);
-bool plim_notes_err_high(const plim_notes *notes);
+// The same, where it is known how much less the run needs at most.
+void plim_note_errs_high_by(plim_notes *notes, uint64_t bytes);
 // Marks the note added last: the run may need more or less memory than predicted.
 void plim_note_errs_either(plim_notes *notes);
 bool plim_notes_err_either(const plim_notes *notes);
+// How much less than predicted the run may need at most, by all notes; PLIM_UNKNOWN: that is not known; 0: not less.
+uint64_t plim_notes_saved(const plim_notes *notes);
+uint64_t plim_saved_sum(uint64_t a, uint64_t b); // of two such
 // Whether it says that the run stops with an error before its first step ("stops.setting").
 bool plim_note_stops(const plim_note *note);
 // Whether it is part of what every prediction assumes ("every sample has 2048 tokens").

@@ -64,6 +64,7 @@ typedef struct {
   int64_t loss_chunk; // tokens per chunk of a chunked loss
   plim_method method;
   plim_reference reference;
+  bool passes_reference; // the reference stays a model of its own if adapters are added
   bool
       distils; // also learns from the logits of the job's teacher, as torchtune's recipe (two_models.h)
   int64_t answers[2];    // tokens of the chosen and of the rejected answer

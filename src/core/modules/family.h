@@ -236,6 +236,8 @@ struct plim_family {
   bool has_liger;
   bool
       has_other_liger; // Liger-Kernel 0.8, or Axolotl's plugin for it, has modules that are not modelled
+  bool
+      factory_lacks_liger; // LLaMA-Factory 0.9 does not know them (model/model_utils/liger_kernel.py)
 
   // A part of the checkpoints that this class does not load; NULL: none.
   const char *left_out;
@@ -249,6 +251,7 @@ struct plim_family {
   bool axolotl_packs_by_old_names;
   // With packed samples, Axolotl turns the fused kernel of Mamba 2 off for the parts of it.
   bool axolotl_splits_kernels;
+  bool axolotl_guards_kernels; // the same for quantised weights alone
 
   unsigned recorded; // PLIM_RECORDED_... bits
 };

@@ -120,11 +120,9 @@ plim_tensor *plim_wide_rms_norm(plim_tape *t, plim_tensor *x, plim_tensor *weigh
   return plim_module_leave(t, weight, out);
 }
 
-plim_tensor *plim_gemma_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
-  plim_work_modules(t, 1);
+static plim_tensor *gemma_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
   plim_tensor *wide = NULL, *out = NULL;
   plim_tape_at(t, "norm");
-  plim_module_enter(t, weight, NULL);
   bool was = hold(x);
   set(t, &wide, to(t, x, PLIM_FP32));
   set(t, &out, mul(t, wide, rsqrt(t, add_scalar(t, mean_last(t, square(t, wide))))));
@@ -132,7 +130,25 @@ plim_tensor *plim_gemma_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight) 
   set(t, &out, mul(t, out, add_scalar(t, to(t, weight, PLIM_FP32))));
   set(t, &out, to(t, out, (plim_dtype)x->dtype));
   let_go(t, x, was);
-  return plim_module_leave(t, weight, give(t, &out));
+  return give(t, &out);
+}
+
+// `fused` is what Liger-Kernel has instead.
+static plim_tensor *norm_or_fused(plim_tape *t, plim_tensor *x, plim_tensor *weight,
+                                  plim_tensor *(*fused)(plim_tape *, plim_tensor *,
+                                                        plim_tensor *)) {
+  plim_work_modules(t, 1);
+  plim_module_enter(t, weight, NULL);
+  plim_tensor *out = plim_tape_uses_liger(t) ? fused(t, x, weight) : gemma_norm(t, x, weight);
+  return plim_module_leave(t, weight, out);
+}
+
+plim_tensor *plim_gemma_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
+  return norm_or_fused(t, x, weight, plim_liger_rms_norm);
+}
+
+plim_tensor *plim_gemma2_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
+  return norm_or_fused(t, x, weight, plim_liger_rms_norm_apart);
 }
 
 plim_tensor *plim_t5_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight) {

@@ -100,6 +100,8 @@ void plim_norm_visit(const plim_norm *n, plim_visit *visit, void *context);
 plim_tensor *plim_rms_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight);
 plim_tensor *plim_wide_rms_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight);
 plim_tensor *plim_gemma_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight);
+plim_tensor *plim_gemma2_norm(plim_tape *t, plim_tensor *x,
+                              plim_tensor *weight); // of 2 and 3, which Liger replaces otherwise
 plim_tensor *plim_t5_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight);
 
 // ---- attention ------------------------------------------------------------------------------------

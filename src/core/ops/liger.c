@@ -37,10 +37,20 @@ static void norm_backward(plim_tape *t, plim_grad_node *n, plim_tensor **in, pli
   plim_work_map(t, n->saved[0], in[0], in[0]);
 }
 
-plim_tensor *plim_liger_rms_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
+// in_place=False: the gradient of x is a tensor of its own.
+static void norm_backward_apart(plim_tape *t, plim_grad_node *n, plim_tensor **in,
+                                plim_tensor **out) {
+  plim_work_triton(t);
+  if (wants(n, 1)) out[1] = norm_weight_gradient(t, n->saved[1]);
+  if (wants(n, 0)) out[0] = empty(t, in[0]->shape, (plim_dtype)in[0]->dtype);
+  plim_work_map(t, n->saved[0], in[0], in[0]);
+}
+
+static plim_tensor *norm(plim_tape *t, plim_backward_fn *backward, plim_tensor *x,
+                         plim_tensor *weight) {
   plim_tape_at(t, "norm");
   plim_work_triton(t);
-  plim_grad_node *n = python_node(t, norm_backward, x, weight);
+  plim_grad_node *n = python_node(t, backward, x, weight);
   plim_tensor *out = empty(t, x->shape, (plim_dtype)x->dtype);
   int64_t rows = plim_numel(&x->shape) / x->shape.at[x->shape.n - 1];
   plim_tensor *scales = empty(t, dims(rows), PLIM_FP32);
@@ -54,6 +64,14 @@ plim_tensor *plim_liger_rms_norm(plim_tape *t, plim_tensor *x, plim_tensor *weig
   plim_consume(t, scales);
   plim_consume(t, x);
   return out;
+}
+
+plim_tensor *plim_liger_rms_norm(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
+  return norm(t, norm_backward, x, weight);
+}
+
+plim_tensor *plim_liger_rms_norm_apart(plim_tape *t, plim_tensor *x, plim_tensor *weight) {
+  return norm(t, norm_backward_apart, x, weight);
 }
 
 // ---- rotary positions -----------------------------------------------------------------------------

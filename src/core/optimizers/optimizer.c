@@ -111,14 +111,14 @@ void update_one_by_one(plim_tape *t, const update *u, int kernels, double passes
 // ---- the table ------------------------------------------------------------------------------------
 
 static const plim_optimizer optimizers[] = {
-    {.name = "adamw", step_adamw_fused, .moments = 2, .takes_scale = true},
-    {.name = "adamw-foreach", step_adamw_foreach, .moments = 2},
-    {.name = "adamw-loop", step_adamw_loop, .moments = 2},
+    {.name = "adamw", step_adamw_fused, .moments = 2, .takes_scale = true, .in_deepspeed = true},
+    {.name = "adamw-foreach", step_adamw_foreach, .moments = 2, .in_deepspeed = true},
+    {.name = "adamw-loop", step_adamw_loop, .moments = 2, .in_deepspeed = true},
     {.name = "adamw-8bit", step_bitsandbytes, .moments = 2, .bits = 8},
     {.name = "paged-adamw", step_bitsandbytes, .moments = 2, .bits = 32, .is_paged = true},
     {.name = "paged-adamw-8bit", step_bitsandbytes, .moments = 2, .bits = 8, .is_paged = true},
-    {.name = "lion", step_lion, .moments = 1},
-    {.name = "lion-bnb", step_bitsandbytes, .moments = 1, .bits = 32},
+    {.name = "lion", step_lion, .moments = 1, .in_deepspeed = true},
+    {.name = "lion-bnb", step_bitsandbytes, .moments = 1, .bits = 32, .in_deepspeed = true},
     {.name = "lion-8bit", step_bitsandbytes, .moments = 1, .bits = 8},
     {.name = "paged-lion", step_bitsandbytes, .moments = 1, .bits = 32, .is_paged = true},
     {.name = "paged-lion-8bit", step_bitsandbytes, .moments = 1, .bits = 8, .is_paged = true},
@@ -280,6 +280,7 @@ bool plim_optimizer_is_paged(const plim_optimizer *o) { return o->is_paged; }
 bool plim_optimizer_is_bitsandbytes(const plim_optimizer *o) {
   return o->step == step_bitsandbytes;
 }
+bool plim_optimizer_is_in_deepspeed(const plim_optimizer *o) { return o->in_deepspeed; }
 bool plim_optimizer_rounds(const plim_optimizer *o) { return o->bits == 8 || o->bits == 4; }
 bool plim_optimizer_projects(const plim_optimizer *o) { return o->projects; }
 bool plim_optimizer_draws_projection(const plim_optimizer *o) { return o->draws_projection; }

@@ -14,6 +14,9 @@ const char *plim_optimizer_name(size_t index);         // NULL after the last
 bool plim_optimizer_is_paged(const plim_optimizer *o); // state in managed memory
 bool plim_optimizer_is_bitsandbytes(const plim_optimizer *o);
 bool plim_optimizer_rounds(const plim_optimizer *o); // state of 8 or 4 bits
+// Whether DeepSpeed has it on the host; accelerate replaces all others there by DeepSpeed's Adam, unless
+// zero_force_ds_cpu_optimizer is off (map_pytorch_optim_to_deepspeed of its utils/deepspeed.py).
+bool plim_optimizer_is_in_deepspeed(const plim_optimizer *o);
 // Its step is compiled, and what that allocates for a moment is not modelled.
 bool plim_optimizer_is_compiled(const plim_optimizer *o);
 int plim_optimizer_moments(const plim_optimizer *o); // moments per parameter, each as large as it

@@ -21,6 +21,7 @@ struct plim_optimizer {
   bool doubles_first; // AdEMAMix: two first moments, in one tensor
   bool is_compiled;
   bool projects;         // GaLore, APOLLO: gradients to a low rank
+  bool in_deepspeed;     // DeepSpeed has it on the host
   bool is_alone;         // a package of its own, recorded on one GPU only
   bool lags;             // LOMO: steps in backward, one gradient late
   bool has_factors;      // AdaLOMO: has Adafactor's moments

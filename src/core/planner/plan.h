@@ -92,9 +92,11 @@ typedef struct {
   bool packs_samples; // rows of the same number of tokens
   // The user's files can turn Liger-Kernel on: better than custom code for the loss.
   bool offers_liger;
-  bool turns_on_reentrant; // checkpoints that the files turn on are reentrant
-  bool on_is_reentrant;    // and the files have no word for that
-  int64_t chunk_tokens;    // of a chunked loss that the files can turn on; 0: it needs custom code
+  bool turns_on_reentrant;   // checkpoints that the files turn on are reentrant
+  bool on_is_reentrant;      // and the files have no word for that
+  bool can_say_reentrant;    // the files can turn other checkpoints into reentrant ones
+  bool keeps_host_optimizer; // DeepSpeed's zero_force_ds_cpu_optimizer is off
+  int64_t chunk_tokens; // of a chunked loss that the files can turn on; 0: it needs custom code
   int64_t positives, negatives; // sequences encoded along with each sequence of the batch
   // Used and extended. Only requests that differ in nothing but their domains may share one; NULL: none.
   plim_known_estimates *known;

@@ -223,12 +223,19 @@ static void chunks(const plim_concessions *l, plim_domain *d) {
   push(d, r->chunk_tokens ? r->chunk_tokens : 512);
 }
 
-// Reentrant checkpoints save as much as others; they differ only in what they require of the model.
+// Reentrant checkpoints save as much as others; they differ only in what they require of the model. Except with LLM.int8(), whose
+// layers keep their inputs in an object of their own, which only a forward pass without gradients leaves out.
+static bool save_more_if_reentrant(const plim_plan_request *r, int64_t own) {
+  return own == PLIM_CHECKPOINT_ON && r->can_say_reentrant && r->world == 1 &&
+         r->job.weights == PLIM_WEIGHTS_INT8;
+}
+
 static void checkpoints(const plim_concessions *l, int64_t own, plim_domain *d) {
   push(d, PLIM_CHECKPOINT_OFF);
   if (l->r->job.model.family->cannot_checkpoint) return;
   bool is_open = own == PLIM_CHECKPOINT_OFF || own == PLIM_CHECKPOINT_OFFLOADED;
   if (is_open) push(d, l->r->turns_on_reentrant ? PLIM_CHECKPOINT_REENTRANT : PLIM_CHECKPOINT_ON);
+  if (save_more_if_reentrant(l->r, own)) push(d, PLIM_CHECKPOINT_REENTRANT);
   bool may_offload =
       l->scope.activations && l->r->world == 1 && !l->r->job.model.family->is_encoder_decoder;
   if (may_offload) push(d, PLIM_CHECKPOINT_OFFLOADED);
@@ -458,10 +465,14 @@ static bool has_own_package(int64_t optimizer) {
 
 // Offloaded optimizer state is updated on the host: bitsandbytes' optimizers have no CPU step, and DeepSpeed refuses
 // them, as it does those of other packages.
-static bool has_no_step_there(const plim_choice *choice) {
+static bool has_no_step_there(const plim_plan_request *r, const plim_choice *choice) {
   int64_t offload = choice->at[PLIM_KNOB_OFFLOAD], optimizer = choice->at[PLIM_KNOB_OPTIMIZER];
   bool has_state = offload == PLIM_OFFLOAD_OPTIMIZER || offload == PLIM_OFFLOAD_PARAMETERS;
-  return has_state && (is_paged(optimizer) || rounds(optimizer) || has_own_package(optimizer));
+  bool is_replaced =
+      choice->at[PLIM_KNOB_STRATEGY] >= PLIM_SHARD_ZERO1 && !r->keeps_host_optimizer &&
+      !plim_optimizer_is_in_deepspeed(plim_optimizer_named(plim_optimizer_name((size_t)optimizer)));
+  return has_state &&
+         (is_paged(optimizer) || rounds(optimizer) || has_own_package(optimizer) || is_replaced);
 }
 
 const plim_refused_pair *plim_plan_refused(const plim_plan_request *r, const plim_choice *choice) {
@@ -482,7 +493,7 @@ bool plim_choice_is_sound(const plim_plan_request *r, const plim_choice *choice)
   // Losses of preferences are never Liger's: with them it only replaces modules.
   bool has_two_losses = choice->at[PLIM_KNOB_CHUNKED_LOSS] && choice->at[PLIM_KNOB_LIGER] &&
                         r->job.recipe.method == PLIM_METHOD_TEXTS;
-  return !has_two_losses && !is_sent_twice(r, choice) && !has_no_step_there(choice) &&
+  return !has_two_losses && !is_sent_twice(r, choice) && !has_no_step_there(r, choice) &&
          !plim_plan_refused(r, choice) && !shares_twice(r, choice) &&
          plim_precision_is_sound(r, choice);
 }

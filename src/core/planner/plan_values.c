@@ -227,7 +227,7 @@ static void set_optimizer(plim_recipe *c, const plim_optimizer *o) {
   c->optimizer = o;
 }
 
-// Adapters in a run that has none. The model without them is then the reference: no framework loads a second one. Those of
+// Adapters in a run that has none. The model without them is then the reference, unless a script loads a second one. Those of
 // torchtune have the model's type, and its functions for them may make more tables. No recipe for adapters steps in
 // backward (recipes/lora_*.py).
 static void add_adapters(plim_job *job) {
@@ -235,7 +235,7 @@ static void add_adapters(plim_job *job) {
   bool has_second =
       plim_method_has_reference(job->recipe.method) && job->recipe.reference == PLIM_REFERENCE_OWN;
   job->lora.targets = PLIM_ALL_LINEAR;
-  if (has_second) job->recipe.reference = PLIM_REFERENCE_ADAPTER;
+  if (has_second && !job->recipe.passes_reference) job->recipe.reference = PLIM_REFERENCE_ADAPTER;
   if (!job->is_torchtune) return;
   job->lora.keeps_dtype = true;
   job->recipe.steps_in_backward = false;

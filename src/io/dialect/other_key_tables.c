@@ -59,7 +59,7 @@ static const plim_other_key axolotl[] = {
   READ("its plugin is read", "cut_cross_entropy"),
   READ("project_refusals.c", "max_packed_sequence_len rope_scaling.* s2_attention flash_attn_rms_norm rpo_alpha unsloth_* early_stopping_patience"),
   READ("project_rules.c: a micro batch that may change is not planned", "auto_find_batch_size"),
-  READ("project_job_ecosystem.c", "peft_autocast_adapter_dtype lora_mlp_kernel lora_qkv_kernel lora_o_kernel lora_embedding_kernel embeddings_skip_upcast freeze_mm_modules"),
+  READ("project_job_ecosystem.c", "peft_autocast_adapter_dtype lora_mlp_kernel lora_qkv_kernel lora_o_kernel lora_embedding_kernel embeddings_skip_upcast quantize_moe_experts freeze_mm_modules"),
 
   REFUSED("adapter", "this kind of adapter", ONLY "llama-adapter mora remora ia3 oft"),
   REFUSED("mora.use_mora", "the adapter MoRA"),
@@ -88,7 +88,7 @@ static const plim_other_key axolotl[] = {
   LESS("spectrum_top_fraction", "Spectrum, which freezes most layers,"),
   LESS("tiled_mlp", "the tiled MLP"),
   LESS("flash_attn_cross_entropy liger_cross_entropy", "the fused cross entropy, which keeps no float32 copies of the logits,"),
-  LESS("quantize_moe_experts gemma4_nf4_nonexpert gemma4_fp8_nonexpert", "quantising these weights"),
+  LESS("gemma4_nf4_nonexpert gemma4_fp8_nonexpert", "quantising these weights"),
   LESS("ple_cpu_offload", "keeping the per-layer embeddings on the host"),
   LESS("batch_flattening", "flattening the batch, which leaves out the padding,"),
 

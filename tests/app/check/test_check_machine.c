@@ -167,6 +167,18 @@ TEST(check_compares_offload_with_memory) {
   CHECK_SAYS(found("host.offload")->what, "60.0 GiB are available");
 }
 
+// The files set no number of GPUs, and eight are assumed: all of them need host memory.
+TEST(check_counts_the_host_memory_of_assumed_gpus) {
+  begin();
+  given("run.yaml", "base_model: Qwen/Qwen2.5-7B\nsequence_len: 1024\nmicro_batch_size: 1\n"
+                    "gradient_accumulation_steps: 1\nbf16: true\ndatasets:\n  - path: x\n"
+                    "deepspeed: deepspeed_configs/zero3_bf16_cpuoffload_all.json\n");
+  c.gpu = "80GiB";
+  GO();
+  CHECK_FOUND("host.offload", CHECK_FAILS);
+  CHECK_SAYS(found("host.offload")->what, "for each of 8 GPUs");
+}
+
 // The limit of a container counts even if the machine has more memory, and is what the user has to raise.
 TEST(check_compares_offload_with_a_container_limit) {
   begin();

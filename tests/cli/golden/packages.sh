@@ -49,3 +49,12 @@ part fetched
 printf 'base_model: tiiuae/Falcon-H1-1.5B-Base\nsequence_len: 512\nmicro_batch_size: 1\n' > axolotl.yaml
 "$PLIMSOLL" plan axolotl.yaml --gpu 24GiB | sed -n '/^note: assuming that/,/torch/p; /^now/p'
 "$PLIMSOLL" plan axolotl.yaml --gpu 24GiB --packages none | sed -n '/mamba-ssm/,/kernels/p; /^now/p'
+echo "== quantised weights beside Mamba's fused kernels"
+printf '{"model_type": "bamba", "hidden_size": 1024, "num_hidden_layers": 4, "attn_layer_indices": [2]}\n' > config.json
+for model in nvidia/Nemotron-H-8B-Base-8K .; do
+  printf 'base_model: %s\nsequence_len: 1024\nmicro_batch_size: 1\ngradient_accumulation_steps: 1\nbf16: true\nadapter: qlora\nload_in_4bit: true\nlora_r: 8\nlora_target_modules: [q_proj, k_proj]\ndatasets:\n  - path: a\n' $model > quantised.yaml
+  "$PLIMSOLL" plan quantised.yaml --gpu 80GiB 2>&1 | grep -E -A2 'note: with quantised|note: the fused|^error'
+  "$PLIMSOLL" plan quantised.yaml --gpu 80GiB --packages none 2>&1 | grep -cE 'with quantised|the fused kernels'
+  printf 'bnb_config_kwargs:\n  llm_int8_skip_modules: [out_proj]\n' >> quantised.yaml
+  "$PLIMSOLL" plan quantised.yaml --gpu 80GiB 2>&1 | grep -cE 'with quantised|the fused kernels' || true
+done

@@ -36,6 +36,14 @@ part more-than-the-plan
 printf '%s\nadapter: lora\nlora_r: 8\nlora_target_linear: true\neval_batch_size: 8\n' "${base/size: 2/size: 8}" > run.yaml
 show --fix chunked_loss=0 --fix micro_batch=2
 )
+echo "== a planned batch whose evaluation does not fit is a step by hand"
+printf 'model_name_or_path: Qwen/Qwen2.5-1.5B\ndataset_name: a\nbeta: 0.1\nmax_prompt_length: 512\nper_device_train_batch_size: 1\nper_device_eval_batch_size: 8\neval_strategy: steps\nmax_length: 2048\nbf16: true\n' > dpo.yaml
+$PLIMSOLL plan dpo.yaml --gpu 40GiB | sed -n '/^to do/,/^$/p'
+echo "== LLaMA-Factory keeps the policy's logits while the reference runs"
+for stage in sft dpo; do
+  printf 'model_name_or_path: Qwen/Qwen2.5-0.5B\nstage: %s\ndo_train: true\nfinetuning_type: full\ndataset: a\ntemplate: qwen\ncutoff_len: 2048\nper_device_train_batch_size: 1\nper_device_eval_batch_size: 8\neval_strategy: steps\nbf16: true\n' $stage > run.yaml
+  $PLIMSOLL plan run.yaml --gpu 16GiB | sed -n '/^note.*evaluation/,/^note/p' | grep logits
+done
 (
 # The batch of evaluation follows the micro batch that the plan changes, and would not fit.
 part follows-the-plan

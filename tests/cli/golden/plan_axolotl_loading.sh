@@ -20,13 +20,13 @@ $PLIMSOLL plan run.yaml --gpu 24GiB --world 8 --try micro_batch=1 2>&1 | sed -n 
 part four-bits
 printf 'base_model: google/gemma-2-2b\n%s\nadapter: qlora\nload_in_4bit: true\nlora_target_linear: true\n' "$base" > run.yaml
 show
-$PLIMSOLL plan run.yaml --gpu 4GiB 2>&1 | sed -n '/^now/,/^NO/p'
+$PLIMSOLL plan run.yaml --gpu 4GiB --fix liger=off 2>&1 | sed -n '/^now/,/^NO/p'
 )
 (
 part left-in-16-bits
 printf 'base_model: google/gemma-2-2b\n%s\nadapter: qlora\nload_in_4bit: true\nlora_target_linear: true\nembeddings_skip_upcast: true\n' "$base" > run.yaml
 show
-$PLIMSOLL plan run.yaml --gpu 4GiB 2>&1 | sed -n '/^now/,/^NO/p'
+$PLIMSOLL plan run.yaml --gpu 4GiB --fix liger=off 2>&1 | sed -n '/^now/,/^NO/p'
 )
 (
 part experts
@@ -34,6 +34,16 @@ printf 'base_model: Qwen/Qwen1.5-MoE-A2.7B\n%s\nadapter: qlora\nload_in_4bit: tr
 $PLIMSOLL plan run.yaml --gpu 80GiB 2>&1 | grep -A3 -E '^note: bitsandbytes|^now'
 printf 'quantize_moe_experts: true\n' >> run.yaml
 $PLIMSOLL plan run.yaml --gpu 80GiB 2>&1 | grep -A3 -E '^note: bitsandbytes|^now|quantize_moe'
+)
+(
+# Quantised experts do not fit either where even they are larger than the GPU.
+part experts-too-large
+printf 'base_model: Qwen/Qwen1.5-MoE-A2.7B\n%s\nadapter: qlora\nload_in_4bit: true\nquantize_moe_experts: true\nlora_target_modules: [q_proj, k_proj, v_proj, o_proj]\n' "$base" > run.yaml
+for gpu in 6 16; do
+  $PLIMSOLL plan run.yaml --gpu ${gpu}GiB 2>&1 | sed -n '/^now/,/^NO/p'
+  $PLIMSOLL check run.yaml --gpu ${gpu}GiB 2>&1 | grep -A1 'needs .* available'
+done
+$PLIMSOLL plan run.yaml --gpu 16GiB 2>&1 | grep -c embeddings_skip_upcast
 )
 (
 # Predicted plain, quantised experts need too much while they are loaded: that is no reason to stop sharing them.

@@ -29,3 +29,23 @@ part 4_bits
 printf '%s\npeft_config:\n  name: lora\n  r: 16\n' "$base" | sed s/0.5B/7B/ > run.yaml
 $PLIMSOLL plan run.yaml --gpu 12GiB --world 2 --allow quantisation 2>&1 | sed -n '/quant_config/,/compute_dtype/p'
 )
+# Accumulation follows from global_batch_size: a plan changes the micro batch alone, and prints both keys where there is none.
+(
+part global_batch
+printf '%s\npeft_config:\n  name: lora\n  r: 16\nbatching_strategy: dynamic_padding_free\nglobal_batch_size: 32\n' "$base" | sed 's/batch_size: 1$/batch_size: 8/; s/0.5B/7B/' > run.yaml
+$PLIMSOLL plan run.yaml --gpu 24GiB --world 2 --fix strategy=fsdp2 --out plan.json | sed -n '/packed/,/mask/p; /^micro_batch/p; /^accumulate/p; /will not be changed/p'
+$PLIMSOLL apply plan.json > /dev/null && grep batch_size run.yaml
+sed '/global_batch/d; s/^micro_batch_size: .*/micro_batch_size: 8/' run.yaml > none.yaml
+$PLIMSOLL plan none.yaml --gpu 24GiB --world 2 --fix strategy=fsdp2 | sed -n '/^to do/,/^2/p'
+sed 's/dynamic_padding_free/dynamic_batching/' run.yaml > filled.yaml
+printf '100\n200\n' > lengths.txt
+$PLIMSOLL plan filled.yaml --gpu 24GiB --world 2 --fix strategy=fsdp2 --lengths lengths.txt 2>&1 | grep -A2 'note: --lengths'
+)
+# What is not modelled has to find room while the whole model is loaded, too.
+(
+part room
+printf '%s\npeft_config:\n  name: lora\n  r: 16\n' "$base" | sed 's/0.5B/7B/; s/2048/512/' > run.yaml
+printf 'pairs:\n  path: some/pairs\n  converter: pair\n' > data.yaml
+$PLIMSOLL plan run.yaml --gpu 24GiB --world 8 | sed -n '/^now/,/^  *of/p; /reserves more/p'
+$PLIMSOLL check run.yaml --gpu 24GiB --world 8 | grep -A1 'not modelled (see'
+)

@@ -201,3 +201,14 @@ training:
 EOF
 $PLIMSOLL plan async.yaml --gpu 24GiB
 ) 2>&1 || echo "exit $?"
+# torchao divides 4-bit weights only if their numbers of scales are multiples of the GPUs.
+(
+part divided
+recipe run.yaml qwen2_5.lora_qwen2_5_0_5b '  quantize_base: True'
+sed -i 's/single_device/distributed/; s/Llama-3-8B/Qwen2.5-0.5B/' run.yaml
+for gpus in 2 7; do
+  $PLIMSOLL plan run.yaml --gpu 24GiB --world $gpus 2>&1 | grep -E '^now|^error'
+  $PLIMSOLL check run.yaml --gpu 24GiB --world $gpus 2>&1 | grep -A3 'torchao cannot'
+done
+true
+)

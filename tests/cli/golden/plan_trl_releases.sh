@@ -84,6 +84,44 @@ for release in 14 15; do
 done
 )
 (
+# Names that trl no longer has; not where the script has another way for newer versions.
+part imports
+cat > train.py <<'P'
+from transformers import AutoModelForCausalLM, AutoTokenizer
+from trl import SFTConfig, SFTTrainer, setup_chat_format
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-0.5B")
+model, tokenizer = setup_chat_format(model, AutoTokenizer.from_pretrained("Qwen/Qwen2.5-0.5B"))
+args = SFTConfig(output_dir="out", per_device_train_batch_size=4)
+SFTTrainer(model=model, args=args, train_dataset=data).train()
+P
+$PLIMSOLL plan train.py --gpu 24GiB | sed -n '/^assumes/,/version that has it/p'
+sed 's/, setup_chat_format$//; 1i try:\n    from trl import setup_chat_format\nexcept ImportError:\n    pass' train.py > tries.py
+$PLIMSOLL plan tries.py --gpu 24GiB | grep -c 'fails since'
+)
+(
+# Scripts that pass a reference model also beside adapters: alignment-handbook's dpo.py, TRL's kto.py before 1.8.
+part reference
+printf '%s\nuse_peft: true\nlora_r: 16\n' "$dpo" > run.yaml
+sed 's/beta: 0.1/desirable_weight: 1.0/; s/batch_size: 1/batch_size: 2/; /dataset_mixture/,/seed/d' run.yaml > kto.yaml
+for release in 0.27 0.28; do $PLIMSOLL plan run.yaml --gpu 24GiB --versions trl=$release | grep -A2 -E '^note: .* passes a reference|^plimsoll'; done
+printf '%s\nforce_use_ref_model: true\n' "$(cat run.yaml)" > forced.yaml
+$PLIMSOLL check forced.yaml --gpu 24GiB | grep -c 'refuses, so the run'
+for release in 1.7 1.8; do $PLIMSOLL plan kto.yaml --gpu 24GiB --versions trl=$release 2>&1 | grep -E "^error|^plimsoll"; done
+printf '%s\n' "$dpo" > run.yaml
+$PLIMSOLL plan run.yaml --gpu 24GiB --versions trl=0.27 --allow lora_rank | grep -A1 'note: lora_rank will not'
+$PLIMSOLL plan run.yaml --gpu 24GiB --allow lora_rank --fix lora_rank=16 | grep '^plimsoll'
+echo "== its own script"
+printf '%s\nuse_peft: true\nlora_r: 16\n' "$dpo" | sed '/dataset_mixture/,/seed/d' > run.yaml
+echo 'from trl import DPOTrainer' > train.py
+$PLIMSOLL plan run.yaml --gpu 24GiB --versions trl=0.28 | grep '^plimsoll'
+rm train.py
+echo "== a key that alignment-handbook had before"
+printf '%s\n' "${dpo/dataset_mixture:/dataset_mixer:}" > run.yaml
+$PLIMSOLL check run.yaml --gpu 24GiB --effective-batch 1 2>/dev/null | grep -c dataset_mixer
+echo 'trl>=0.19.1' > requirements.txt
+$PLIMSOLL check run.yaml --gpu 24GiB | grep -A5 dataset_mixer
+)
+(
 part dpo-liger-loss
 # Liger's own loss for preferences: by a key of its own before 0.28, by use_liger_kernel from 0.25 to 1.14.
 loss() { $PLIMSOLL plan run.yaml --gpu 24GiB "$@" 2>&1 | tr -s ' \n' ' ' | grep -oE "in TRL [0-9.]+, use_liger_[a-z]+ turns|keep all logits|padding_free: a batch|TRL has no use_liger_loss" | sort -u; }
@@ -94,25 +132,4 @@ echo "== a key of its own"
 loss
 echo 'trl==0.20' > requirements.txt
 loss
-)
-(
-part handbook-reference
-# alignment-handbook's dpo.py always passes a reference model (dataset_mixture is its key).
-with() { printf '%s\nuse_peft: true\nlora_r: 16\n' "$dpo" > run.yaml; }
-facts() { $PLIMSOLL plan run.yaml --gpu 24GiB "$@" 2>&1 | tr -s ' \n' ' ' | grep -oE "TRL [0-9.]+ refuses beside adapters|lora_rank will not be changed: [^;]*beside adapters|now: [0-9.]+ GiB" | sort -u; }
-with
-for release in 0.27 0.28; do echo "== adapters, $release"; facts --versions trl=$release; done
-echo "== its own script"
-with
-echo 'from trl import DPOTrainer' > train.py
-sed -i '/dataset_mixture/,/seed/d' run.yaml
-facts --versions trl=0.28
-rm train.py
-printf '%s\n' "$dpo" > run.yaml
-for release in 0.27 0.28; do echo "== all parameters, $release"; facts --versions trl=$release; done
-echo "== a key that it had before"
-printf '%s\n' "${dpo/dataset_mixture:/dataset_mixer:}" > run.yaml
-$PLIMSOLL check run.yaml --gpu 24GiB --effective-batch 1 2>/dev/null | grep -c dataset_mixer
-echo 'trl>=0.19.1' > requirements.txt
-$PLIMSOLL check run.yaml --gpu 24GiB | grep -A5 dataset_mixer
 )

@@ -12,6 +12,8 @@ static plim_model *exaone4_new(plim_tape *t, const plim_config *c, plim_dtype dt
 
 const plim_family plim_family_exaone4 = {
     .model_type = "exaone4",
+    .has_other_liger = true,
+    .factory_lacks_liger = true,
     .build = exaone4_new,
     .defaults = {.hidden = 4096,
                  .intermediate = 16384,

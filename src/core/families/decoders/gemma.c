@@ -28,6 +28,7 @@ const plim_family plim_family_gemma = {
                  .activation = PLIM_ACT_GELU,
                  .ties_embeddings = true},
     .passes_positions_first = true,
+    .has_liger = true,
     .lora_targets = "q_proj,v_proj",
     .lacks_heads = 1u << PLIM_HEAD_ANSWERS,
     .recorded = PLIM_RECORDED_TRAINING,

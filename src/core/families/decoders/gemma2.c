@@ -11,11 +11,11 @@ enum {
 // The embedding scales its output since 5.4; before, the model's forward did.
 static plim_model *gemma2_new(plim_tape *t, const plim_config *c, plim_dtype dtype) {
   static const plim_decoder_code code = {.layer = plim_decoder_sandwich_layer,
-                                         .norm = plim_gemma_norm,
+                                         .norm = plim_gemma2_norm,
                                          .norms = NORMS,
                                          .has_embed_scale = true};
   static const plim_decoder_code before = {.layer = plim_decoder_sandwich_layer,
-                                           .norm = plim_gemma_norm,
+                                           .norm = plim_gemma2_norm,
                                            .norms = NORMS,
                                            .scales_embedded = true,
                                            .passed_rotary_first = true,
@@ -44,6 +44,7 @@ const plim_family plim_family_gemma2 = {
     .windows = PLIM_WINDOWS_PATTERN,
     .keeps_mask_arguments = true,
     .factory_is_eager = true,
+    .has_liger = true,
     .lora_targets = "q_proj,v_proj",
     .old_rotary = PLIM_OLD_ROTARY_LAYERS,
     .recorded = PLIM_RECORDED_TRAINING | PLIM_RECORDED_QUANTISED | PLIM_RECORDED_SHARDED |

@@ -6,7 +6,7 @@
 static plim_model *gemma3_text_new(plim_tape *t, const plim_config *c, plim_dtype dtype) {
   static const plim_decoder_code code = {
       .layer = plim_decoder_sandwich_layer,
-      .norm = plim_gemma_norm,
+      .norm = plim_gemma2_norm,
       .norms = PLIM_INPUT_NORM | PLIM_POST_ATTENTION_NORM | PLIM_PRE_MLP_NORM | PLIM_POST_MLP_NORM,
       .has_embed_scale = true,
   };
@@ -33,6 +33,7 @@ const plim_family plim_family_gemma3_text = {
     .qk_norm = PLIM_QK_NORM_TURNED,
     .has_local_rotary = true,
     .keeps_mask_arguments = true,
+    .has_liger = true,
     .lora_targets = "q_proj,v_proj",
     .lacks_heads = 1u << PLIM_HEAD_TOKENS | 1u << PLIM_HEAD_ANSWERS,
     .first_release = PLIM_RELEASE(4, 50),

@@ -455,6 +455,8 @@ static const char *unfollowed(const plim_config *c) {
 
 const plim_family plim_family_gemma4_text = {
     .model_type = "gemma4_text",
+    .has_other_liger = true,
+    .factory_lacks_liger = true,
     .build = gemma4_text_new,
     .defaults = {.has_padding_row = true,
                  .hidden = 2304,

@@ -23,6 +23,7 @@ static plim_model *glm4_new(plim_tape *t, const plim_config *c, plim_dtype dtype
 
 const plim_family plim_family_glm4 = {
     .model_type = "glm4",
+    .has_other_liger = true,
     .build = glm4_new,
     .defaults = {.has_padding_row = true,
                  .hidden = 4096,

@@ -43,6 +43,7 @@ static plim_model *granite_new(plim_tape *t, const plim_config *c, plim_dtype dt
 
 const plim_family plim_family_granite = {
     .model_type = "granite",
+    .has_other_liger = true,
     .build = granite_new,
     .defaults = {.hidden = 4096,
                  .intermediate = 11008,

@@ -4,6 +4,8 @@
 
 const plim_family plim_family_hunyuan_v1_dense = {
     .model_type = "hunyuan_v1_dense",
+    .has_other_liger = true,
+    .factory_lacks_liger = true,
     .build = plim_llama_new,
     .defaults = {.has_padding_row = true,
                  .hidden = 4096,

@@ -37,6 +37,8 @@ static plim_model *nemotron_new(plim_tape *t, const plim_config *c, plim_dtype d
 
 const plim_family plim_family_nemotron = {
     .model_type = "nemotron",
+    .has_other_liger = true,
+    .factory_lacks_liger = true,
     .build = nemotron_new,
     .defaults = {.hidden = 6144,
                  .intermediate = 24576,

@@ -13,6 +13,7 @@ static plim_model *olmo2_new(plim_tape *t, const plim_config *c, plim_dtype dtyp
 
 const plim_family plim_family_olmo2 = {
     .model_type = "olmo2",
+    .has_other_liger = true,
     .build = olmo2_new,
     .defaults = {.has_padding_row = true,
                  .hidden = 4096,

@@ -13,6 +13,8 @@ static plim_model *olmo3_new(plim_tape *t, const plim_config *c, plim_dtype dtyp
 
 const plim_family plim_family_olmo3 = {
     .model_type = "olmo3",
+    .has_other_liger = true,
+    .factory_lacks_liger = true,
     .build = olmo3_new,
     .defaults = {.has_padding_row = true,
                  .hidden = 4096,

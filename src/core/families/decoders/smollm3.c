@@ -23,6 +23,7 @@ const plim_family plim_family_smollm3 = {
     .unfollowed = unfollowed,
     .has_unturned_layers = true,
     .has_liger = true,
+    .factory_lacks_liger = true,
     .keeps_mask_arguments = true,
     .recorded = PLIM_RECORDED_TRAINING,
 };

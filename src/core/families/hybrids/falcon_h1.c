@@ -76,6 +76,8 @@ static plim_model *falcon_h1_new(plim_tape *t, const plim_config *c, plim_dtype 
 
 const plim_family plim_family_falcon_h1 = {
     .model_type = "falcon_h1",
+    .has_other_liger = true,
+    .factory_lacks_liger = true,
     .build = falcon_h1_new,
     .unfollowed = plim_state_space_unfollowed,
     .defaults = {.has_padding_row = true,

@@ -103,6 +103,7 @@ const plim_family plim_family_nemotron_h = {
     .lora_targets = "q_proj,k_proj,v_proj,o_proj",
     .lacks_heads = 1u << PLIM_HEAD_TEXTS | 1u << PLIM_HEAD_TOKENS | 1u << PLIM_HEAD_ANSWERS,
     .lora_refuses = "out_proj",
+    .axolotl_guards_kernels = true,
     .faster_packages = "mamba-ssm and causal-conv1d",
     .packages = 1u << PLIM_PACKAGE_KERNELS,
     .first_release = PLIM_RELEASE(5, 3),

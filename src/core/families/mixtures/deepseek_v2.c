@@ -12,6 +12,8 @@ static const plim_mixture mixture = {.route = plim_route_deepseek_v2,
 
 const plim_family plim_family_deepseek_v2 = {
     .model_type = "deepseek_v2",
+    .has_other_liger = true,
+    .factory_lacks_liger = true,
     .build = plim_llama_new,
     .defaults = {.hidden = 4096,
                  .intermediate = 11008,

@@ -13,6 +13,8 @@ static const plim_mixture mixture = {.route = plim_route_groups,
 
 const plim_family plim_family_deepseek_v3 = {
     .model_type = "deepseek_v3",
+    .has_other_liger = true,
+    .factory_lacks_liger = true,
     .build = plim_llama_new,
     .defaults = {.hidden = 7168,
                  .intermediate = 18432,

@@ -57,6 +57,7 @@ static const plim_mixture mixture = {.route = plim_route_best,
 
 const plim_family plim_family_gpt_oss = {
     .model_type = "gpt_oss",
+    .has_other_liger = true,
     .factory_has_kernel = true,
     .build = gpt_oss_new,
     .defaults = {.hidden = 2880,

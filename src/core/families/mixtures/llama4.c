@@ -212,6 +212,7 @@ static const plim_mixture mixture = {.route = route,
 const plim_family plim_family_llama4_text = {
     .model_type = "llama4_text",
     .has_other_liger = true,
+    .factory_lacks_liger = true,
     .build = text_new,
     .unfollowed = unfollowed,
     .defaults = {.hidden = 5120,
@@ -324,6 +325,7 @@ static void add_towers(plim_tape *t, plim_towers *w, const plim_config *c, plim_
 const plim_family plim_family_llama4 = {
     .model_type = "llama4",
     .has_other_liger = true,
+    .factory_lacks_liger = true,
     .text_types = "llama4_text",
     .add_towers = add_towers,
     .text_place = "language_model.model.layers",

@@ -13,6 +13,7 @@ static const plim_mixture mixture = {.route = plim_route_mixtral,
 
 const plim_family plim_family_mixtral = {
     .model_type = "mixtral",
+    .has_other_liger = true,
     .build = plim_llama_new,
     .defaults = {.hidden = 4096,
                  .intermediate = 14336,

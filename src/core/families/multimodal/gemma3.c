@@ -12,6 +12,7 @@ static void add_towers(plim_tape *t, plim_towers *w, const plim_config *c, plim_
 
 const plim_family plim_family_gemma3 = {
     .model_type = "gemma3",
+    .has_other_liger = true,
     .text_types = "gemma3_text",
     .add_towers = add_towers,
     .makes_masks_first = true,

@@ -133,6 +133,7 @@ static void add_behind(plim_tape *t, plim_towers *w, const plim_config *c, plim_
 const plim_family plim_family_gemma4 = {
     .model_type = "gemma4",
     .has_other_liger = true,
+    .factory_lacks_liger = true,
     .axolotl_fuses_attention = true,
     .text_types = "gemma4_text",
     .axolotl_avoids_reentrant = true,
@@ -191,6 +192,7 @@ const plim_family plim_family_gemma4_unified = {
     .add_towers_behind = add_embedders,
     .masks_blocks = true,
     .has_other_liger = true,
+    .factory_lacks_liger = true,
     .axolotl_fuses_attention = true,
     .may_lack_towers = true,
     .defaults = {.has_padding_row = true,

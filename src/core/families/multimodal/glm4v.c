@@ -93,6 +93,7 @@ static void add_towers(plim_tape *t, plim_towers *w, const plim_config *c, plim_
 
 const plim_family plim_family_glm4v = {
     .model_type = "glm4v",
+    .has_other_liger = true,
     .text_types = "glm4v_text",
     .add_towers = add_towers,
     .lacks_loss_kwargs = true,

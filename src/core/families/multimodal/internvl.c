@@ -68,6 +68,8 @@ static const char *unfollowed(const plim_config *c) {
 
 const plim_family plim_family_internvl = {
     .model_type = "internvl",
+    .has_other_liger = true,
+    .factory_lacks_liger = true,
     .text_types = "qwen2,qwen3,llama",
     .add_towers = add_towers,
     .unfollowed = unfollowed,

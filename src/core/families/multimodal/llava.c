@@ -53,6 +53,7 @@ static const char *unfollowed(const plim_config *c) {
 
 const plim_family plim_family_llava = {
     .model_type = "llava",
+    .has_other_liger = true,
     .text_types = "llama,mistral,qwen2",
     .add_towers = add_towers,
     .unfollowed = unfollowed,

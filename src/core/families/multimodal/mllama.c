@@ -45,6 +45,7 @@ static const char *unfollowed(const plim_config *c) {
 
 const plim_family plim_family_mllama_text_model = {
     .model_type = "mllama_text_model",
+    .has_other_liger = true,
     .build = text_new,
     .unfollowed = unfollowed,
     .defaults = {.has_padding_row = true,
@@ -143,6 +144,7 @@ static void add_towers_behind(plim_tape *t, plim_towers *w, const plim_config *c
 
 const plim_family plim_family_mllama = {
     .model_type = "mllama",
+    .has_other_liger = true,
     .text_types = "mllama_text_model",
     .add_towers = add_towers,
     .add_towers_behind = add_towers_behind,

@@ -24,6 +24,7 @@ static const char *unfollowed(const plim_config *c) {
 
 const plim_family plim_family_qwen2_vl_text = {
     .model_type = "qwen2_vl_text",
+    .has_other_liger = true,
     .build = text_new,
     .unfollowed = unfollowed,
     .defaults = TEXT_DEFAULTS,
@@ -41,6 +42,7 @@ const plim_family plim_family_qwen2_vl_text = {
 
 const plim_family plim_family_qwen2_5_vl_text = {
     .model_type = "qwen2_5_vl_text",
+    .has_other_liger = true,
     .build = text_new,
     .unfollowed = unfollowed,
     .defaults = TEXT_DEFAULTS,
@@ -77,6 +79,7 @@ static void add_tower_2_5(plim_tape *t, plim_towers *w, const plim_config *c, pl
 
 const plim_family plim_family_qwen2_vl = {
     .model_type = "qwen2_vl",
+    .has_other_liger = true,
     .text_types = "qwen2_vl_text",
     .add_towers = add_tower_2,
     .defaults = {.vision = {.hidden = 3584,
@@ -94,6 +97,7 @@ const plim_family plim_family_qwen2_vl = {
 
 const plim_family plim_family_qwen2_5_vl = {
     .model_type = "qwen2_5_vl",
+    .has_other_liger = true,
     .text_types = "qwen2_5_vl_text",
     .add_towers = add_tower_2_5,
     .lacks_loss_kwargs = true,

@@ -20,6 +20,7 @@ static const char *unfollowed(const plim_config *c) {
 
 const plim_family plim_family_qwen3_vl_text = {
     .model_type = "qwen3_vl_text",
+    .has_other_liger = true,
     .build = text_new,
     .unfollowed = unfollowed,
     .defaults = {.hidden = 4096,
@@ -46,6 +47,7 @@ static const plim_mixture mixture = {.route = plim_route_softmax, .is_stored_who
 
 const plim_family plim_family_qwen3_vl_moe_text = {
     .model_type = "qwen3_vl_moe_text",
+    .has_other_liger = true,
     .build = text_new,
     .unfollowed = unfollowed,
     .defaults = {.hidden = 2048,
@@ -101,6 +103,8 @@ static void add_towers(plim_tape *t, plim_towers *w, const plim_config *c, plim_
 
 const plim_family plim_family_qwen3_vl = {
     .model_type = "qwen3_vl",
+    .has_other_liger = true,
+    .factory_lacks_liger = true,
     .text_types = "qwen3_vl_text",
     .add_towers = add_towers,
     .lacks_loss_kwargs = true,
@@ -111,6 +115,8 @@ const plim_family plim_family_qwen3_vl = {
 
 const plim_family plim_family_qwen3_vl_moe = {
     .model_type = "qwen3_vl_moe",
+    .has_other_liger = true,
+    .factory_lacks_liger = true,
     .text_types = "qwen3_vl_moe_text",
     .add_towers = add_towers,
     .lacks_loss_kwargs = true,

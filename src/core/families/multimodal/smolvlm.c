@@ -31,6 +31,8 @@ static void add_towers(plim_tape *t, plim_towers *w, const plim_config *c, plim_
 
 const plim_family plim_family_smolvlm = {
     .model_type = "smolvlm",
+    .has_other_liger = true,
+    .factory_lacks_liger = true,
     .text_types = "llama",
     .text_place = "model.text_model.layers",
     .add_towers = add_towers,

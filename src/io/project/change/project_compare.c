@@ -136,6 +136,13 @@ static bool is_as_wanted(const plim_project_knob *now, plim_knob knob, const pli
          (now->origin == PLIM_ABSENT && plim_is_unshared_value(knob, want));
 }
 
+// The files do not say how many GPUs there are, so the number of passes follows only when the training starts: a whole
+// number of GPUs must make it what is wanted.
+static bool follows_later(const plim_project *q, const plim_value *want) {
+  return plim_project_divides(q) && !plim_project_ranks(q, 0) &&
+         plim_project_quotient(q, want->integer);
+}
+
 // A new strategy may leave a knob to its default that the keys of the old one set explicitly; resharding is part
 // of the strategy.
 static bool is_as_before(const plim_project_knob *now, const plim_project_knob *then,
@@ -154,8 +161,10 @@ static plim_err compare(const plim_project *p, const plim_project *q,
     const plim_project_knob *then = &p->knobs[i], *now = &q->knobs[i];
     const plim_value *want = plim_change_of(changes, count, (plim_knob)i);
     bool is_quotient = i == PLIM_KNOB_ACCUMULATE && plim_project_divides(q);
-    bool is_well = want ? is_as_wanted(now, (plim_knob)i, want)
-                        : is_quotient || is_as_before(now, then, (plim_knob)i, is_shared_anew);
+    bool is_passes = i == PLIM_KNOB_ACCUMULATE && want;
+    bool is_well = is_passes && follows_later(q, want) ? true
+                   : want                              ? is_as_wanted(now, (plim_knob)i, want)
+                          : is_quotient || is_as_before(now, then, (plim_knob)i, is_shared_anew);
     is_well =
         is_well || (i == PLIM_KNOB_CHUNKED_LOSS && !want && brings_fused_loss(p, changes, count));
     bool is_inferred = i == PLIM_KNOB_WORLD && then->origin != PLIM_EXPLICIT; // from the batch

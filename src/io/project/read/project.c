@@ -554,12 +554,25 @@ int64_t plim_project_quotient(const plim_project *p, int64_t ranks) {
   return global / each;
 }
 
+bool plim_project_has_script(const plim_project *p) {
+  for (size_t i = 0; i < p->files.len; i++)
+    if (p->files.at[i]->settings.format == PLIM_FORMAT_PYTHON) return true;
+  return false;
+}
+
+// Megatron's schedule and kernels are not modelled, so which micro batch is faster is not known.
+static bool keeps_split(const plim_project *p) {
+  return p->dialect == PLIM_DIALECT_MEGATRON || p->dialect == PLIM_DIALECT_MEGATRON_BRIDGE ||
+         p->dialect == PLIM_DIALECT_NEMO;
+}
+
+// A plan changes the micro batch alone then, and accumulation follows.
 static void divide_batch(plim_project *p) {
-  long long global = count_of(p, PLIM_KNOB_GLOBAL_BATCH, 0);
   plim_project_knob *k = &p->knobs[PLIM_KNOB_ACCUMULATE];
   if (!plim_project_divides(p) || count_of(p, PLIM_KNOB_MICRO_BATCH, 0) <= 0) return;
-  *k = (plim_project_knob){.is_fixed = true};
-  snprintf(k->why, sizeof k->why, "it is computed from the global batch of %lld", global);
+  *k = (plim_project_knob){.is_fixed = keeps_split(p)};
+  snprintf(k->why, sizeof k->why, "it is computed from the global batch of %lld",
+           (long long)count_of(p, PLIM_KNOB_GLOBAL_BATCH, 0));
   int64_t quotient = plim_project_quotient(p, plim_project_ranks(p, 0));
   if (!quotient) return;
   k->origin = PLIM_DEFAULTED;

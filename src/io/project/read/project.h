@@ -223,6 +223,8 @@ typedef struct {
   const char *loss;      // loss_type, if it is not the method's own; NULL otherwise
 } plim_project_method;
 plim_project_method plim_project_trains(const plim_project *p);
+// Whether one of the files is Python code.
+bool plim_project_has_script(const plim_project *p);
 
 // Values of knobs that the project's framework refuses together, for a plan; returns how many there are (project_rules.c).
 size_t plim_project_refused(const plim_project *p, plim_refused_pair out[PLIM_MAX_REFUSED]);
