@@ -179,12 +179,20 @@ class Snapshot:
 def settings(
     dialect: str, model: Union[Path, Mapping[str, Any], None] = None, **options: Unpack[EstimateOptions]
 ) -> Settings:
-    """Says how options of `estimate` are written for a trainer, one of `dialects()`."""
+    """Says how options of `estimate` are written for a trainer, one of `dialects()`.
+
+    >>> print(settings("axolotl", "qwen2.5-7b", lora_rank=16, batch=2).text.splitlines()[0])
+    base_model: Qwen/Qwen2.5-7B
+    """
     return Settings.of(_library.ask("settings", _request(options, model=model, dialect=dialect)))
 
 
 def dialects() -> List[str]:
-    """The trainers for which `settings` writes options."""
+    """The trainers for which `settings` writes options.
+
+    >>> dialects()[:3]
+    ['axolotl', 'llama-factory', 'transformers']
+    """
     answer = _library.ask("settings", b"{}")
     return [row["name"] for row in answer["dialects"]]
 
