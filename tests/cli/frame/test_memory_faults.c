@@ -7,6 +7,7 @@
 #include "fault_memory.h"
 #include "folder.h"
 #include "program.h"
+#include "sort.h"
 #include "test.h"
 
 #ifdef TEST_SANITIZED
@@ -98,6 +99,24 @@ static void try_requests(const char *const *words, size_t most) {
 #define TRY(...) try_requests((const char *const[]){__VA_ARGS__, NULL}, MAX_RUNS)
 // For small files: each request, except under a sanitizer, where that takes minutes.
 #define TRY_EACH(...) try_requests((const char *const[]){__VA_ARGS__, NULL}, MAX_EACH)
+
+static int by_tens(const void *x, const void *y) {
+  int a = *(const int *)x / 10, b = *(const int *)y / 10;
+  return (a > b) - (a < b);
+}
+
+// Elements of the same ten keep their order.
+TEST(sorting) {
+  enum { COUNT = 1000 };
+  static int numbers[COUNT];
+  for (int i = 0; i < COUNT; i++) numbers[i] = (i * 7 % 100) * 10 + i / 100;
+  fault_memory_set(0, true);
+  plim_sort(numbers, COUNT, sizeof *numbers, by_tens);
+  size_t requests = fault_memory_count();
+  fault_memory_set(FAULT_NEVER, false);
+  CHECK(requests > 0, "it needed no memory");
+  for (int i = 0; i < COUNT; i++) CHECK(numbers[i] == i, "%d at %d", numbers[i], i);
+}
 
 TEST(estimate) { TRY("estimate", "-m", "tiny-llama", "-b", "2", "-s", "128", "--steps", "2"); }
 

@@ -1,4 +1,4 @@
-// Sorting keeps the order of equal elements, whatever their size and number, and without memory too.
+// Sorting keeps the order of equal elements, however many there are (without memory: test_memory_faults.c).
 #include "sort.h"
 #include "test.h"
 
