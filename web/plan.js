@@ -271,7 +271,8 @@ async function readPasted(pasted, {keep = null} = {}) {
     pasted.notes = answer.notes;
     plan.request = keep && Object.keys(keep).length > 1 ? keep : {...answer.before.request, gpu};
     said.textContent = `Read as ${dialect ? 'settings of ' + dialect : pasted.file}; the settings below are those of your file.`;
-    if (dialect && [...$('dialect').options].some(o => o.value === dialect)) $('dialect').value = dialect;
+    const same = [...$('dialect').options].find(o => [o.value, o.text].some(name => name.toLowerCase() === dialect?.toLowerCase()));
+    if (same) $('dialect').value = same.value;
     showProblem($('plan-problem'), null);
     refresh();
   } catch (error) {

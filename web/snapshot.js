@@ -59,6 +59,7 @@ async function showReport() {
   $('alloc-conf').value = r.simulated_alloc_conf;
   $('limit').value = '';
   $('try-said').textContent = '';
+  sayShown({});
   $('ranking').replaceChildren();
 }
 
@@ -235,6 +236,18 @@ function trySettings(alloc_conf, limit) {
   return replayWith(request);
 }
 
+function useSettings(alloc_conf) {
+  $('alloc-conf').value = alloc_conf;
+  return trySettings(alloc_conf, $('limit').value.trim());
+}
+
+// What the chart shows: the recording, or what it would have been.
+function sayShown(request) {
+  const {alloc_conf, limit} = view.settings = request;
+  const settings = alloc_conf === undefined ? '' : alloc_conf || 'PyTorch\u2019s default settings';
+  $('shows').textContent = !settings ? 'The recording' : `Simulated with ${settings}${limit ? ` and a limit of ${limit}` : ''}`;
+}
+
 async function replayWith(request) {
   const said = $('try-said');
   if (!view.snapshot) return;
@@ -243,6 +256,7 @@ async function replayWith(request) {
     await view.snapshot.replay(request);
     const r = view.report = await view.snapshot.report();
     await showTimeline();
+    sayShown(request);
     const s = r.simulated, before = r.recorded, less = before.peak_reserved_bytes - s.peak_reserved_bytes;
     said.replaceChildren(Object.keys(request).length ? 'Under these settings: ' : 'As recorded: ', amount(s.peak_reserved_bytes, 'b'), ' reserved at most',
       less ? `, ${bytes(Math.abs(less))} ${less > 0 ? 'less' : 'more'} than recorded` : ', as recorded',
@@ -255,14 +269,14 @@ async function rank() {
   said.textContent = 'Trying the usual settings ...';
   try {
     const limit = $('limit').value.trim();
-    await view.snapshot.replay({tune: true, ...(limit ? {limit} : {})});
+    await view.snapshot.replay({...view.settings, tune: true, ...(limit ? {limit} : {})}); // shows what it showed before
     const r = await view.snapshot.report();
     const head = ['settings', 'reserved at most', 'segments taken', 'retries', 'out of memory', ''].map((text, i) => element('th', i >= 1 && i <= 4 ? 'number' : '', text));
     $('ranking').className = 'rows';
     $('ranking').replaceChildren(element('thead', '', element('tr', '', ...head)), element('tbody', '', ...r.tune.map(t => {
       const use = element('button', '', 'Try');
       use.type = 'button';
-      use.onclick = () => { $('alloc-conf').value = t.alloc_conf; trySettings(t.alloc_conf, $('limit').value.trim()); };
+      use.onclick = () => useSettings(t.alloc_conf);
       return element('tr', t.recorded ? 'now' : '', element('td', 'wide', t.alloc_conf || 'default', t.recorded ? element('span', 'minor', 'as recorded') : t.recommended ? element('span', 'minor', 'recommended') : null),
         element('td', 'number', amount(t.peak_reserved_bytes)), element('td', 'number', number(t.segment_allocs)), element('td', 'number', number(t.retries)),
         element('td', 'number', t.ooms ? number(t.ooms) : 'no'), element('td', '', use));
@@ -274,7 +288,12 @@ async function rank() {
 function listenToSnapshot() {
   $('snapshot-file').onchange = e => { const [file] = e.target.files; if (file) openSnapshot(file); };
   $('snapshot-other').onclick = () => { $('drop').hidden = false; $('report').hidden = true; sayState(''); $('snapshot-file').value = ''; $('snapshot-file').focus(); };
-  $('alloc-confs').append(...presets.filter(Boolean).map(value => { const o = element('option'); o.value = value; return o; }));
+  $('presets').append(...presets.map(conf => {
+    const use = element('button', '', conf || 'default');
+    use.type = 'button';
+    use.onclick = () => useSettings(conf);
+    return use;
+  }));
   $('try').onsubmit = e => { e.preventDefault(); trySettings($('alloc-conf').value.trim(), $('limit').value.trim()); };
   $('recorded').onclick = () => { $('alloc-conf').value = view.report?.recorded_alloc_conf || ''; $('limit').value = ''; replayWith({}); };
   $('tune').onclick = rank;

@@ -235,6 +235,7 @@ static void storage_release(plim_tape *t, plim_storage *s) {
 void plim_resize_storage(plim_tape *t, plim_tensor *x, uint64_t bytes) {
   plim_storage old = *x->storage;
   if (old.bytes == bytes) return;
+  t->pending = (plim_pending_alloc){x->shape, (plim_dtype)x->dtype, (plim_purpose)old.purpose};
   storage_take(t, x->storage, bytes);
   storage_let_go(t, &old);
 }

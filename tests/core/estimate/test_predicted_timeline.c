@@ -4,7 +4,7 @@
 #include "predicted_timeline.h"
 #include "test.h"
 
-// A step of gpt2 in four ways that allocate differently.
+// A step of gpt2 in ways that allocate differently.
 typedef struct {
   const char *name;
   int64_t lora_rank;
@@ -12,6 +12,7 @@ typedef struct {
   plim_checkpoint_kind checkpoint;
   bool is_trainer;
   const char *conf;
+  plim_sharding sharding;
 } variant;
 
 static const variant variants[] = {
@@ -19,6 +20,8 @@ static const variant variants[] = {
     {"accumulated", 0, 3, PLIM_CHECKPOINT_ON, false, "expandable_segments:True"},
     {"trainer", 0, 1, PLIM_CHECKPOINT_OFF, true, ""},
     {"adapters", 8, 2, PLIM_CHECKPOINT_REENTRANT, true, "max_split_size_mb:64"},
+    // Gathered parameters take up storage again, which is not that of the last allocation's purpose.
+    {"sharded", 0, 1, PLIM_CHECKPOINT_ON, false, "", {.strategy = PLIM_SHARD_FSDP2, .world = 4}},
 };
 enum { VARIANTS = sizeof variants / sizeof *variants, STEPS = 3 };
 
@@ -36,6 +39,7 @@ static bool run_variant(run *r, const variant *v) {
   r->job.dtype = PLIM_BF16;
   r->job.load = PLIM_LOAD_PRETRAINED;
   r->job.lora = (plim_lora){.rank = v->lora_rank, .targets = "q_proj"};
+  r->job.sharding = v->sharding;
   r->job.recipe = (plim_recipe){.batch = 2,
                                 .length = 64,
                                 .steps = STEPS,
