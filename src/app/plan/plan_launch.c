@@ -539,6 +539,18 @@ static plim_err add_removal(const launch *l, manual_steps *out, plim_error *erro
   return err;
 }
 
+// v1 of LLaMA-Factory reads the file that its own names (v1/plugins/trainer_plugins/distributed/deepspeed.py).
+static plim_err add_name_of_file(const launch *l, const char *file, manual_steps *out,
+                                 plim_error *error) {
+  const plim_project *p = project_of(l);
+  char lines[120];
+  if (!is_zero(l) || !p || p->dialect != PLIM_DIALECT_LLAMA_FACTORY_V1) return PLIM_OK;
+  snprintf(lines, sizeof lines, "dist_config:\n  name: deepspeed\n  config_file: %s\n", file);
+  return manual_step_add(out, "setting", PLIM_KNOB_STRATEGY, lines, error,
+                         "in %s, in place of its dist_config, set",
+                         plan_file_of(p, PLIM_DIALECT_LLAMA_FACTORY_V1));
+}
+
 static plim_err add_file(const launch *l, manual_steps *out, plim_error *error) {
   file_writer *write;
   const char *file = new_file(l, &write);
@@ -549,6 +561,7 @@ static plim_err add_file(const launch *l, manual_steps *out, plim_error *error) 
   if (!err && file) err = write_text(l, write, &text, error);
   if (!err && file)
     err = manual_step_add(out, "file", PLIM_KNOB_STRATEGY, text, error, "create %s", file);
+  if (!err && file) err = add_name_of_file(l, file, out, error);
   free(text);
   return err;
 }

@@ -249,6 +249,8 @@ static const plim_other_key llama_factory_v1[] = {
   READ("project_job_ecosystem.c", "init_config.*"),
   READ("project_follow.c, the knobs", "dist_config.config_file cp_mode peft_config.name"),
   FREE(DATA, "train_dataset eval_dataset template batching_workers"),
+  // distributed/fsdpturbo.py, shard_model; FSDP2 keeps them in float32 (core/model_engine.py).
+  LESS("dist_config.name", "FSDPTurbo, which with bf16 keeps parameters, gradients and optimizer states in bf16,", ONLY "fsdpturbo"),
   EITHER("dist_config.ep_* dist_config.fsdp_ignored_modules* dist_config.hook_modules* dist_config.fsdp_implementation", "this option of the sharding", OFF "1 native eager []"),
   EITHER("mp_replicate_size", "hybrid sharding (shards replicated between groups of GPUs)", OFF "1"),
   EITHER("dp_size mp_shard_size", "a number of GPUs (give it with --world)"),

@@ -49,3 +49,10 @@ printf 'pairs:\n  path: some/pairs\n  converter: pair\n' > data.yaml
 $PLIMSOLL plan run.yaml --gpu 24GiB --world 8 | sed -n '/^now/,/^  *of/p; /reserves more/p'
 $PLIMSOLL check run.yaml --gpu 24GiB --world 8 | grep -A1 'not modelled (see'
 )
+# FSDPTurbo keeps everything in bf16; a plan with DeepSpeed says where v1 reads its file's name.
+(
+part turbo
+printf '%s\n' "$base" | sed 's/fsdp2/fsdpturbo/; s/0.5B/7B/' > run.yaml
+$PLIMSOLL plan run.yaml --gpu 24GiB --world 8 | sed -n '/FSDPTurbo/,/predicted/p'
+$PLIMSOLL plan run.yaml --gpu 24GiB --world 8 --fix strategy=zero3 | sed -n '/in place of/,/config_file/p'
+)
