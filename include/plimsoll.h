@@ -132,7 +132,7 @@ PLIMSOLL_API plim_err plimsoll_snapshot_replay(plimsoll_snapshot *snapshot, cons
 PLIMSOLL_API plim_err plimsoll_snapshot_timeline(const plimsoll_snapshot *snapshot,
                                                  const char *request, char **answer,
                                                  plim_error *error);
-// Who holds the memory after so many events, {"event": 1234}: lines of code, modules, fragmentation.
+// Who holds the memory after so many events, {"event": 1234} ("event" of a timeline): lines of code, modules, fragmentation.
 PLIMSOLL_API plim_err plimsoll_snapshot_moment(const plimsoll_snapshot *snapshot,
                                                const char *request, char **answer,
                                                plim_error *error);

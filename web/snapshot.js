@@ -181,7 +181,7 @@ function askMoment(sheet, i) {
   const mine = ++view.moment;
   momentTimer = setTimeout(async () => {
     try {
-      const m = await view.snapshot.moment({event: Math.max(0, sheet.event[i] - 1)}); // the last of the events that are done
+      const m = await view.snapshot.moment({event: Math.max(1, sheet.event[i])}); // 0: before the first one, which has no holders
       if (mine === view.moment) showMoment(m);
     } catch (error) { if (mine === view.moment) $('fragmentation').replaceChildren(element('p', '', error.message)); }
   }, 60);

@@ -154,7 +154,7 @@ class Snapshot:
         return SnapshotTimeline.of(_library.ask("snapshot_timeline", self._opened(), request))
 
     def moment(self, event: int) -> Moment:
-        """Who holds the memory after this event."""
+        """Who holds the memory after so many events."""
         return Moment.of(_library.ask("snapshot_moment", self._opened(), _library.text_of({"event": event})))
 
     def close(self) -> None:

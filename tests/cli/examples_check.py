@@ -78,6 +78,8 @@ def prepare(folder, plimsoll):
     write("train.py", PROGRAM)
     write("train.sh", SHELL)
     write("launch.sh", SHELL)
+    write("a.yaml", YAML)
+    write("b.yaml", YAML)
     os.makedirs(os.path.join(folder, "man1"))
     write("my-model/config.json", json.dumps(CONFIG))
     write("lengths.txt", "100\n300\n512\n")

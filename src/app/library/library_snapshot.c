@@ -130,11 +130,12 @@ static void write_moment(json_writer *j, const void *context) {
 }
 
 static plim_err inspect(const replay_result *r, uint64_t event, char **answer, plim_error *error) {
-  size_t at = (size_t)event;
   plim_moment moment = {0};
-  if (event >= r->trace.events.len)
+  if (!event || event > r->trace.events.len)
     return plim_fail(error, PLIM_ERR_ARGUMENT,
-                     "\"event\" must be less than %zu, the number of events", r->trace.events.len);
+                     "\"event\" must be between 1 and %zu, the number of events",
+                     r->trace.events.len);
+  size_t at = (size_t)event - 1;
   bool ok = plim_inspect(&r->trace, &r->analysis, r->is_what_if ? &r->guided : NULL,
                          r->is_what_if ? &r->options : &r->recorded_options, &at, 1, &moment);
   plim_err err = ok ? json_text(write_moment, &(asked_moment){r, &moment}, answer, error)

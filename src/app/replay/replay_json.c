@@ -271,7 +271,7 @@ void replay_write_json(json_writer *j, const replay_result *r) {
 }
 
 void replay_write_moment(json_writer *j, const replay_result *r, const plim_moment *m) {
-  jsonw_u64(j, "event", m->event);
+  jsonw_u64(j, "event", m->event + 1);
   put_event(j, "at", r, m->event);
   jsonw_bytes(j, "allocated_bytes", m->holders.bytes);
   put_holders(j, r, &m->holders);

@@ -186,7 +186,7 @@ TEST(a_part_of_the_timeline_has_the_bytes_of_the_whole) {
       CHECK_U64((uint64_t)strtoull(strstr(part, "\"allocated_bytes\": [") + 20, NULL, 10), bytes);
     CHECK_U64(number_at(part, "\"first\": "), i);
     plimsoll_free(part);
-    snprintf(request, sizeof request, "{\"event\": %llu}", (unsigned long long)i);
+    snprintf(request, sizeof request, "{\"event\": %llu}", (unsigned long long)i + 1);
     CHECK(!plimsoll_snapshot_moment(s, request, &part, &error), "%s", error.message);
     if (i) CHECK_U64(number_at(part, "\"allocated_bytes\": "), bytes);
     plimsoll_free(part);
@@ -208,6 +208,8 @@ TEST(parts_that_do_not_exist_are_errors) {
   CHECK(!plimsoll_snapshot_timeline(s, "{\"from\": 7, \"to\": 7}", &answer, &error), "empty");
   plimsoll_free(answer);
   CHECK(plimsoll_snapshot_moment(s, "{}", &answer, &error) == PLIM_ERR_ARGUMENT, "no event");
+  CHECK(plimsoll_snapshot_moment(s, "{\"event\": 0}", &answer, &error) == PLIM_ERR_ARGUMENT,
+        "before the first event");
   CHECK(plimsoll_snapshot_moment(s, "{\"event\": 99999999}", &answer, &error) == PLIM_ERR_ARGUMENT,
         "a late event");
   CHECK(plimsoll_snapshot_replay(s, "{\"alloc_conf\": \"nonsense:1\"}", &error), "settings");
