@@ -43,7 +43,7 @@ test: ## build and run every test; the last line is "N passed, N failed"
 	@$(MAKE) web $(COMPILE_OR_FAIL)
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) tests/all.sh build
 
-test-torch: build ## run recorded programs on the simulated GPU, and build and install the Python package (installs PyTorch into the cache folder)
+test-torch: build web ## run recorded programs on the simulated GPU, and build and install the Python package (installs PyTorch into the cache folder)
 	@tools/need.sh $(WHEEL_PACKAGES) binutils qemu-user libc6-arm64-cross
 	@$(call compile,release,test_programs)
 	@tests/torch/all.sh build
@@ -98,7 +98,7 @@ deb: build ## build a Debian package, build/plimsoll_VERSION_ARCH.deb
 	@tools/need.sh dpkg-dev file binutils
 	@tools/deb.sh build
 
-wheel: build ## build a Python package of the program for any Linux in build/wheel (ARCH=x86_64 or aarch64)
+wheel: build web ## build a Python package of the program for any Linux in build/wheel (ARCH=x86_64 or aarch64)
 	@tools/need.sh $(WHEEL_PACKAGES)
 	@tools/wheel.sh $(ARCH)
 
@@ -106,5 +106,5 @@ clean: ## remove everything that was built
 	@rm -rf build
 
 help: ## list these targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r target text; \
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r target text; \
 	  do printf '%-16s %s\n' "$$target" "$$text"; done

@@ -7,7 +7,7 @@ root=$(dirname "$0")/..
 # What is installed, each by a line: the mode, the file, and its place below PREFIX.
 list() {
   local build=$1 file
-  line 755 "$build/plimsoll" bin/plimsoll
+  line 755 "$build/release/plimsoll" bin/plimsoll
   for file in "$build"/release/card/lib*.so "$build"/release/card/python/*.py; do
     line 644 "$file" "lib/plimsoll/${file#"$build"/release/card/}"
   done

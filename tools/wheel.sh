@@ -22,6 +22,7 @@ if [ "$(cat "$environment/complete" 2>/dev/null)" != "${packages[*]}" ]; then
 fi
 tools/libraries.sh "$folder/$arch" "$arch" "$environment"/lib/python*/site-packages/ziglang/zig
 
+[ -e build/plimsoll.html ] || make web
 rm -rf "$folder/raw"
 "$environment/bin/python" -m pip wheel --disable-pip-version-check --quiet --no-input --no-deps --no-build-isolation \
   --wheel-dir "$folder/raw" . -C build-dir="$folder/$arch/program" \

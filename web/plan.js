@@ -545,6 +545,7 @@ function stopPlanning() {
   planning?.abort();
   planning = null;
   $('ladder').classList.add('stale');
+  $('ladder').inert = true; // its rows are of other settings
   $('ladder-state').textContent = 'Looking for the fastest settings that fit ...';
 }
 
@@ -627,8 +628,9 @@ function showLadder(a, took) {
     return th;
   })));
   const rows = a.ladder.map((row, i) => ladderRow(row, i + 1, before));
-  if (a.faster?.request) rows.push(ladderRow(a.faster, a.ladder.length + 1, before, {extra: 'faster, with offload to the host, whose speed depends on your machine'}));
+  if (a.faster?.request) rows.push(ladderRow(a.faster, a.ladder.length + 1, before, {extra: a.faster.request.offload ? 'faster, with offload to the host, whose speed depends on your machine' : 'faster, with changes that you make yourself'}));
   $('ladder').className = 'rows';
+  $('ladder').inert = false;
   $('ladder').replaceChildren(...(rows.length ? [head, element('tbody', '', ...rows)] : []));
   const tried = `${number(a.tried)} combinations tried in ${seconds(took)}`;
   const clocked = isSize(a.gpu) ? ' Times are for an H200; name your GPU to get its times.' : '';

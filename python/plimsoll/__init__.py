@@ -15,6 +15,8 @@ file is raised as `plimsoll.Error`.
 from __future__ import annotations
 
 import os
+import site
+import sys
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, List, Mapping, Optional, Type, Union
 
@@ -221,7 +223,10 @@ def page() -> str:
     >>> import webbrowser
     >>> webbrowser.open("file://" + page())  # doctest: +SKIP
     """
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "plimsoll.html")
-    if not os.path.exists(path):
-        raise Error("this package was built without the page")
-    return path
+    package = os.path.dirname(os.path.abspath(__file__))
+    # pip puts shared data into the environment, into the user's folder or, with --target, beside the package.
+    for folder in (os.path.dirname(package), sys.prefix, site.getuserbase()):
+        path = os.path.join(folder, "share", "plimsoll", "plimsoll.html")
+        if os.path.exists(path):
+            return path
+    raise Error("the page is not installed with this package")

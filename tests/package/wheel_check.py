@@ -56,8 +56,7 @@ def check_wheel(wheel, arch, folder):
         z.extractall(folder)
         tags = next(z.read(n).decode() for n in z.namelist() if n.endswith(".dist-info/WHEEL"))
     check(f"{arch}: tag", f"Tag: py3-none-manylinux_2_28_{arch}\n" in tags and "Root-Is-Purelib: false" in tags, tags)
-    has_page = (ROOT / "build/plimsoll.html").exists()
-    check(f"{arch}: the page", (folder / "plimsoll/plimsoll.html").exists() == has_page)
+    check(f"{arch}: the page", any(folder.glob("*.data/data/share/plimsoll/plimsoll.html")))
     files = [p for p in folder.rglob("*") if p.is_file() and p.read_bytes()[:4] == b"\x7fELF"]
     names = sorted(p.name for p in files)
     expected = ["libplimsoll-card.so", "libplimsoll-names.so", "libplimsoll.so", "libplimsoll_hook.so", "plimsoll"]
@@ -94,6 +93,7 @@ import json, sys, plimsoll
 plan = plimsoll.plan(sys.argv[1], gpu=sys.argv[2])
 assert plan.fits and plan.chosen.prediction.fits and not plan.before.fits, plan
 assert "<svg" in plan._repr_html_()
+assert "Plimsoll" in open(plimsoll.page(), encoding="utf-8").read()
 print(json.dumps(plan.json))
 """
 
@@ -125,6 +125,10 @@ def check_environment(version, wheel, folder):
     logs = "".join(log.read_text() for log in (environment / "state").rglob("log"))
     check(f"{version}: the simulated GPU is there", "cuInit 0\n" in logs, card.stdout, card.stderr, logs)
     check(f"{version}: the terminal view", watches(program, variables))
+    with subprocess.Popen([program, "web"], env=variables, stdout=subprocess.PIPE, text=True) as server:
+        line = server.stdout.readline()
+        server.terminate()
+    check(f"{version}: the page is served", line.startswith("http://127.0.0.1:"), line)
 
 
 def check_target(wheel, folder):

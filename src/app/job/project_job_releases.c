@@ -47,6 +47,7 @@ static const struct {
      PLIM_RELEASE(0, 27)},
     {"overwrite_output_dir", NULL, "trainingarguments", PLIM_METHODS, TRANSFORMERS,
      PLIM_RELEASE(5, 0)},
+    {"warmup_ratio", NULL, "trainingarguments", PLIM_METHODS, TRANSFORMERS, PLIM_RELEASE(5, 15)},
     {"save_safetensors", NULL, "trainingarguments", PLIM_METHODS, TRANSFORMERS, PLIM_RELEASE(5, 0)},
     {"half_precision_backend", NULL, "trainingarguments", PLIM_METHODS, TRANSFORMERS,
      PLIM_RELEASE(5, 0)},

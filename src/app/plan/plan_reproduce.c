@@ -19,6 +19,8 @@ void plan_write_request(json_writer *j, const plan_result *r, const plan_for_car
                         const plim_choice *choice) {
   job_option_texts texts;
   job_args a = args_of(r, c, choice, &texts);
+  // It changes no memory, but what the model learns: whoever writes these settings needs it.
+  if (a.lora_rank == r->args->lora_rank) a.lora_alpha = r->args->lora_alpha;
   estimate_json_options(j, "request", &a);
 }
 
