@@ -14,12 +14,9 @@ static const struct {
   const char *name;
   question *act;
 } questions[] = {
-    {"estimate", plim_web_estimate},
-    {"plan", plim_web_plan},
-    {"replay", plim_web_replay},
-    {"settings", plim_web_settings},
-    {"list", plim_web_list},
-    {"snapshot_open", plim_web_snapshot_open},
+    {"estimate", plim_web_estimate}, {"plan", plim_web_plan},
+    {"replay", plim_web_replay},     {"settings", plim_web_settings},
+    {"list", plim_web_list},         {"snapshot_open", plim_web_snapshot_open},
 };
 
 static char *report(plimsoll_snapshot *snapshot, const char *request) {
