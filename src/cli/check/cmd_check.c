@@ -192,7 +192,7 @@ static const cli_example examples[] = {
     {"plimsoll check train.yaml --gpu 24GiB", "will it fit on a GPU with 24 GiB?"},
     {"plimsoll check --command \"torchrun --nproc_per_node 2 train.py --bf16\"",
      "check a script as this command starts it"},
-    {"plimsoll check --each --elsewhere a.yaml b.yaml --sarif out.sarif",
+    {"plimsoll check --each --elsewhere train.yaml launch.sh --sarif out.sarif",
      "check two trainings in a CI job"},
     {"plimsoll check", "check only the machine and the environment"},
     {0},
