@@ -52,7 +52,7 @@ void plim_error_hint(plim_error *error, const char *format, ...)
 
 // ---- the library ----------------------------------------------------------------------------
 //
-// Questions and answers are JSON text in UTF-8. A request is an object whose members are the options of the command of
+// Requests and answers are JSON text in UTF-8. A request is an object whose members are the options of the command of
 // the same name, as `plimsoll help estimate` lists them, with _ in place of -: flags are booleans, counts are numbers,
 // sizes are numbers of bytes or texts such as "24GiB", options that may be repeated are arrays. An answer is the document
 // that the command prints with --json; docs/c-interface.md lists the members that only the library has.
@@ -69,7 +69,7 @@ void plim_error_hint(plim_error *error, const char *format, ...)
 // All functions return PLIM_OK and set *answer to a text that the caller frees with plimsoll_free, or return an error,
 // fill *error (which may be NULL) and set *answer to NULL. error->byte is an offset into the request if error->file is
 // empty. No function prints, ends the program, keeps state between calls or writes a file. Any number of threads may call
-// them at a time.
+// them at the same time.
 
 #define PLIMSOLL_API __attribute__((visibility("default")))
 
@@ -86,17 +86,17 @@ PLIMSOLL_API plim_err plimsoll_estimate(const char *request, char **answer, plim
 // have
 //   "model": {...}          as above
 //   "files": ["train.yaml"] the user's files, which are read and not written
-// In the answer, the user's settings ("before") and every row of "ladder" have a member "request": what to send to
-// plimsoll_estimate to look at it further.
+// In the answer, the user's settings ("before") and every row of "ladder" (the plan and its fallbacks) have a member
+// "request": pass it to plimsoll_estimate to predict the same run.
 //
 //   plimsoll_plan("{\"files\": [\"train.yaml\"], \"gpu\": \"24GiB\"}", &answer, &error)
 PLIMSOLL_API plim_err plimsoll_plan(const char *request, char **answer, plim_error *error);
 
 // Says how a request of plimsoll_estimate is written for a trainer: {"dialect": "axolotl", ...} gives
 // {"format_version": 1, "dialect": "axolotl", "format": "yaml", "file": "train.yaml", "text": "...", "left_out": [...]},
-// where left_out names options for which that trainer has no setting. "request" is what the text trains, to send to
-// plimsoll_estimate; "other_files" are files that it names; docs/c-interface.md lists the rest. Without "dialect", the
-// answer lists the dialects.
+// where left_out names options for which that trainer has no setting. "request" describes what the text trains, as a
+// request of plimsoll_estimate; "other_files" are files that it names; docs/c-interface.md lists the rest. Without
+// "dialect", the answer lists the dialects.
 PLIMSOLL_API plim_err plimsoll_settings(const char *request, char **answer, plim_error *error);
 
 // Explains a memory snapshot: {"snapshot": "snapshot.pickle"} and the options of `plimsoll replay`.
@@ -123,11 +123,11 @@ PLIMSOLL_API plim_err plimsoll_snapshot_open(const char *request, plimsoll_snaps
 // What plimsoll_replay answers.
 PLIMSOLL_API plim_err plimsoll_snapshot_report(const plimsoll_snapshot *snapshot, char **answer,
                                                plim_error *error);
-// Follows the recording again under other settings, {"alloc_conf": "...", "limit": "24GiB", "tune": true}; later calls
-// speak of these. {} goes back to the recorded ones.
+// Replays the recording with other settings, {"alloc_conf": "...", "limit": "24GiB", "tune": true}; later calls answer
+// for these. {} goes back to the recorded settings.
 PLIMSOLL_API plim_err plimsoll_snapshot_replay(plimsoll_snapshot *snapshot, const char *request,
                                                plim_error *error);
-// Memory over time: {"columns": 1200}, and for a part of it "from" and "to", numbers of events (to is the first one left
+// Memory over time: {"columns": 1200}; "from" and "to" select the events of a part ("to" is the first event that is left
 // out). The answer has an array for each quantity, one number per column.
 PLIMSOLL_API plim_err plimsoll_snapshot_timeline(const plimsoll_snapshot *snapshot,
                                                  const char *request, char **answer,

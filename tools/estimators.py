@@ -311,15 +311,15 @@ TOOLS = {
     "fitcheck": Tool(
         "fitcheck-llm", "0.3.1", fitcheck,
         "`total_mib`: weights, adapters, optimizer, gradients, activations and overhead of the whole process",
-        "the card of the runs (`h200`); `--flash-attn` for SDPA; 16-bit optimizer states where 16-bit weights are trained in full. It then adds a master "
+        "the GPU of the runs (`h200`); `--flash-attn` for SDPA; 16-bit optimizer states where 16-bit weights are trained in full. It then adds a master "
         "copy in fp32, which these runs do not have; for fp32 weights under autocast that is right",
         "prices every flag (`--explain`) and searches batch, length and rank together "
         "(`advise`); has its own measurements of 4-bit and int8 LoRA on a T4; estimates serving (KV cache)",
         {**NO_CONTRASTIVE, **NO_CHUNKS, **NO_SHARDING, **DECODERS_ONLY, "sliding window": "no sliding windows", "experts": "no experts"}),
     "canifinetune": Tool(
         "canifinetune", "0.4.1", canifinetune,
-        "`total_estimated_gb` without its safety margin, which it reports separately. It adds 8 % of the card for overhead, so its answer "
-        "depends on the card: errors are those for the smallest of the six cards that holds the run",
+        "`total_estimated_gb` without its safety margin, which it reports separately. It adds 8 % of the GPU's memory for overhead, so its "
+        "answer depends on the GPU: errors are those for the smallest of the six GPUs that holds the run",
         "the exact number of parameters, as it would get from the Hub",
         "writes a training script with the settings that it estimated, measures it on the user's GPU (`bench`) and corrects itself with that "
         "(`calibrate`); has a local web page",
@@ -329,7 +329,7 @@ TOOLS = {
         "`total`: all terms with CUDA context and fragmentation; the middle of its interval",
         "config.json as its Hub lookup reads it; the exact share of frozen parameters for LoRA (its command line has no LoRA); for T5 the sizes "
         "that its own table has for t5-base, with flan's values",
-        "finds bugs in training code that are no matter of memory (13 rules, with fixes); knows vision models and Whisper by name; "
+        "finds bugs in training code that have nothing to do with memory (13 rules, with fixes); knows vision models and Whisper by name; "
         "estimates generation; `VRAMGuard` checks any PyTorch model at step 0",
         {**NO_CONTRASTIVE, **NO_CHUNKS, "experts": "no experts", "offload of parameters": "says that it counts all weights"}),
     "llm-analysis": Tool(
@@ -359,7 +359,7 @@ TOOLS = {
         "deepspeed", "0.19.8", deepspeed,
         "`estimate_zero2_model_states_mem_needs` and `estimate_zero3_model_states_mem_needs`: bytes per GPU of model states, without activations",
         "numbers of parameters; offload as in the run",
-        "gives the host memory that offload needs beside it, for all combinations at once, from a live model",
+        "also gives the host memory that offload needs, for all combinations at once, from a live model",
         {**NO_CONTRASTIVE, **NOT_ADAM, "LoRA": "all parameters are trained", "fsdp2": "DeepSpeed's ZeRO only", "ddp": "DeepSpeed's ZeRO only",
          "one process": "DeepSpeed's ZeRO only"},
         with_torch=True, variables={"DS_BUILD_OPS": "0", "DS_ACCELERATOR": "cpu"}),

@@ -23,7 +23,7 @@ const controls = [
     {slider: 'batch', label: 'Micro batch', values: counts, unset: 1},
     {slider: 'accumulate', label: 'Accumulation', values: counts, unset: 1},
     {slider: 'seq', label: 'Sequence length', values: lengths, unset: 2048},
-    {choice: 'Padding', options: [['packed, none', {}], ['to the longest', {mask: 'longest'}], ['to a fixed length', {mask: 'pad'}],
+    {choice: 'Padding', options: [['none, or packed', {}], ['to the longest', {mask: 'longest'}], ['to a fixed length', {mask: 'pad'}],
       ['all ones', {mask: 'ones'}], ['packed, positions restart', {mask: 'packed'}]]},
   ]},
   {group: 'What is trained', rows: [
@@ -60,7 +60,7 @@ const controls = [
   {group: 'Program', rows: [
     {choice: 'Training loop', options: [['my own', {}], ['transformers, TRL', {loop: 'trainer'}], ['my own, bare', {loop: 'bare'}],
       ['my own, keeps only the loss', {loop: 'loss-only'}]]},
-    {choice: 'Trained with', member: 'method', options: [['texts (SFT)', {}], ['DPO', {method: 'dpo'}], ['ORPO', {method: 'orpo'}],
+    {choice: 'Method', member: 'method', options: [['texts (SFT)', {}], ['DPO', {method: 'dpo'}], ['ORPO', {method: 'orpo'}],
       ['CPO', {method: 'cpo'}], ['SimPO', {method: 'simpo'}], ['KTO', {method: 'kto'}], ['reward model', {method: 'reward'}]]},
     {text: 'versions', label: 'Versions', placeholder: 'transformers=4.57,torch=2.9'},
   ]},

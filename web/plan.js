@@ -25,7 +25,7 @@ const percent = share => share < .005 ? '0 %' : (100 * share).toFixed(0) + ' %';
 const capital = text => text.charAt(0).toUpperCase() + text.slice(1);
 const sentences = error => `${error.message}. ${hintOf(error)}`.trim();
 
-// The library speaks of paths and commands, the page of what can be done in it.
+// The library's hints are about paths and commands; those of the page say what to do in the page.
 function hintOf({message, hint}) {
   if (/^no model is called/.test(message)) return 'Choose a name from the list, or paste the model\u2019s config.json.';
   return hint ? capital(hint.replace('plimsoll help gpus lists the names', 'choose a name from the list')) + '.' : '';
@@ -54,7 +54,7 @@ function change(members, {drop = []} = {}) {
 let ids = 0;
 const newId = () => 'c' + ++ids;
 
-// A model that takes fewer tokens than are set gets as many as it takes.
+// If a model takes fewer tokens than are set, the length is reduced.
 function chooseModel(model) {
   const most = plan.models.get(model)?.max_tokens;
   if (plan.pasted) forgetPasted();
@@ -222,7 +222,7 @@ async function fillLists() {
 
 // ---- what was pasted ----------------------------------------------------------------------------------------
 
-// The name under which the library reads a pasted text: the format is told by it.
+// The file name under which the library reads a pasted text; it tells the format.
 function fileNameOf(text) {
   const start = text.trimStart();
   if (/^[{[]\s*["{}\]]/.test(start)) return 'train.json';
@@ -375,7 +375,7 @@ function showFacts(a) {
     ['Trained parameters', `${a.trainable === a.params ? 'all' : count(a.trainable)} of ${count(a.params)}`],
     ['Host memory', a.host_bytes ? amount(a.host_bytes) : 'none'],
     ['Peak', placeText(a.peak_at)],
-    ['Runs out', a.runs_out_at ? placeText(a.runs_out_at) : 'no'],
+    ['Runs out of memory', a.runs_out_at ? placeText(a.runs_out_at) : 'no'],
     ['Allocated at most', amount(a.peak_allocated_bytes)],
     ['Reserved at most', amount(a.peak_reserved_bytes)],
   ]);
@@ -392,8 +392,8 @@ function noteItems(notes, extra = []) {
 
 function showNotes(a) {
   const extra = [];
-  if (a.errs_low) extra.push(['errs low', 'The run needs more than predicted: something of it is not modelled (see below).', 'errs']);
-  if (a.errs_high) extra.push(['errs high', 'The run needs less than predicted, so it may fit (see below).', 'errs']);
+  if (a.errs_low) extra.push(['errs low', 'The run needs more than predicted, because something in it is not modelled (see below).', 'errs']);
+  if (a.errs_high) extra.push(['errs high', `The run needs less than predicted${a.fits === false ? ', so it may fit' : ''} (see below).`, 'errs']);
   if (a.runs_math_attention) extra.push(['attention', 'PyTorch has no fused attention kernel for this combination of head size, dtype and bias on this GPU, so the whole score matrix is kept in memory.']);
   if (a.retries) extra.push(['allocator', `${number(a.retries)} allocation retries; each releases cached memory to the driver, which costs time.`]);
   for (const text of a.unverified) extra.push(['unverified', text]);
@@ -444,7 +444,7 @@ function showFailure(error) {
   plan.answer = null;
   $('verdict').textContent = 'No prediction';
   $('verdict').className = 'pending';
-  $('needs').textContent = 'The figures below are those of the settings before.';
+  $('needs').textContent = 'The figures below belong to the previous settings.';
   for (const id of results) $(id).classList.add('stale');
   showProblem($('plan-problem'), error);
   $('ladder-state').textContent = 'No plan without a prediction.';
@@ -452,7 +452,7 @@ function showFailure(error) {
 
 // ---- asking -------------------------------------------------------------------------------------------------
 
-// Runs `act` for the newest settings. While it runs, changes wait, and only the last of them is acted on.
+// Runs `act` for the newest settings. Changes that arrive while it runs wait, and only the last of them is handled.
 class Newest {
   constructor(act) { Object.assign(this, {act, isBusy: false, isWaiting: false, done: 0}); }
 
@@ -468,7 +468,7 @@ class Newest {
   }
 }
 
-// The versions that are assumed where none are named. Named, they spare the predictions for other versions.
+// The versions that are assumed if none are given. If they are given, the library does not also predict other versions.
 const pinned = request => request.versions || !plan.versions ? request : {...request, versions: plan.versions};
 
 const quickly = new Newest(async () => {
@@ -507,8 +507,8 @@ async function drawCurve(request, shortened) {
   } catch { /* the whole answer says why */ }
 }
 
-// All of them are drawn if the peak of those differs from that of the run. What the allocator reserves besides may differ,
-// which is said.
+// If the peak of those differs from that of the run, all steps are drawn. The reserved memory may differ, and the page then
+// says so.
 async function checkCurve(request) {
   const drawn = plan.curve, whole = plan.answer;
   if (!whole || drawn?.request !== request || !drawn.shortened) return;
@@ -634,14 +634,14 @@ function showLadder(a, took) {
   $('ladder').replaceChildren(...(rows.length ? [head, element('tbody', '', ...rows)] : []));
   const tried = `${number(a.tried)} combinations tried in ${seconds(took)}`;
   const clocked = isSize(a.gpu) ? ' Times are for an H200; name your GPU to get its times.' : '';
-  $('ladder-state').textContent = a.fits ? `Fastest first; each keeps the effective batch and what the model learns. ${tried}.${clocked}` :
+  $('ladder-state').textContent = a.fits ? `Fastest first; none changes the effective batch or what the model learns. ${tried}.${clocked}` :
     rows.length ? `Nothing fits with room for the error margin. The closest, ${tried}:` : `Nothing fits without changing what the model learns. ${tried}.`;
   if (!a.fits && a.smallest?.estimate) $('ladder-state').textContent += ` The smallest needs ${bytes(a.smallest.estimate.device_bytes)}.`;
   const reasons = a.changes.filter(c => c.why);
   $('reasons').replaceChildren(...(reasons.length ? [element('h3', '', 'Why the first row changes that'), element('ul', 'reasons', ...reasons.map(c =>
     element('li', '', element('b', '', c.knob.replaceAll('_', ' ') + ': '), c.why + (c.saves_bytes > 0 ? `; saves ${bytes(c.saves_bytes)}` : ''))))] : []));
   const steps = a.steps || [], texts = steps.map(s => element('li', '', capital(s.text), ...(s.lines ? [element('pre', '', s.lines.trim())] : [])));
-  if (texts.length) $('reasons').append(element('h3', '', 'What the first row needs besides'), element('ul', 'reasons', ...texts));
+  if (texts.length) $('reasons').append(element('h3', '', 'What else the first row needs'), element('ul', 'reasons', ...texts));
   const known = new Set([...(plan.answer?.notes || []), ...(plan.pasted?.notes || [])].map(n => n.message));
   const notes = a.notes.filter(n => !known.has(n.message));
   if (notes.length) $('reasons').append(element('h3', '', 'What the plan rests on'), noteItems(notes));

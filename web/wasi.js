@@ -5,8 +5,8 @@
 //   const files = new Files({'train.yaml': 'base_model: ...', 'snapshot.pickle': blob});
 //   const instance = new WebAssembly.Instance(module, wasiImports(module, {files, memory}));
 //
-// Every script of this folder keeps each import and export on a line of its own, so that without these lines several of
-// them can be put behind each other in one script.
+// Every script of this folder has each import and export on a line of its own, so that tools/page.py can leave these lines
+// out and join several scripts into one.
 
 const errno = {BADF: 8, INVAL: 28, ISDIR: 31, NOENT: 44, NOSYS: 52, NOTDIR: 54, ROFS: 69};
 const kindOf = {characters: 2, folder: 3, file: 4};
@@ -132,7 +132,7 @@ function wasiImports(module, {files, memory, say = () => {}}) {
       if (!entry) return errno.BADF;
       bytes(out, 24).fill(0);
       view().setUint8(out, kindOf[entry.kind]);
-      bytes(out + 8, 16).fill(0xff); // every right; what cannot be done says so itself
+      bytes(out + 8, 16).fill(0xff); // every right; calls that are not possible return an error
       return 0;
     },
     fd_fdstat_set_flags: fd => open.has(fd) ? 0 : errno.BADF,
@@ -230,7 +230,7 @@ function wasiImports(module, {files, memory, say = () => {}}) {
     proc_exit(code) { throw new Exit('the module ended with ' + code); },
   };
 
-  // What else the module may call cannot be done here.
+  // Other calls of the module are not possible here.
   const imports = {env: {memory}};
   for (const {module: from, name} of WebAssembly.Module.imports(module))
     if (from !== 'env') (imports[from] ??= {})[name] = calls[name] || (() => errno.NOSYS);

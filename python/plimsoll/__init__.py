@@ -7,9 +7,9 @@ used the memory. It needs no GPU and no PyTorch.
     plimsoll.plan("train.yaml", gpu="24GiB")
     plimsoll.replay("snapshot.pickle")
 
-Options are those of the command of the same name (`plimsoll help estimate`), with _ in place of -. What is returned shows
-itself in a notebook, and has everything that the command prints with --json as `json`. What is wrong with a request or a
-file is raised as `plimsoll.Error`.
+Options are those of the command of the same name (`plimsoll help estimate`), with _ in place of -. A notebook shows the
+results as pictures; their attribute `json` has everything that the command prints with --json. If a request or a file is
+wrong, `plimsoll.Error` is raised.
 """
 
 from __future__ import annotations
@@ -90,14 +90,14 @@ def plan(*files: Path, model: Union[Path, Mapping[str, Any], None] = None, **opt
     """
     found = plans(*files, model=model, **options)
     if len(found) > 1:
-        raise Error("a plan is for one GPU, and gpu names several", "plimsoll.plans(...) returns a plan for each")
+        raise Error("gpu names several GPUs, but a plan is for one", "plimsoll.plans(...) returns a plan for each")
     return found[0]
 
 
 def plans(
     *files: Path, model: Union[Path, Mapping[str, Any], None] = None, **options: Unpack[PlanOptions]
 ) -> List[Plan]:
-    """As `plan`, for each of several GPUs.
+    """Finds a plan for each of several GPUs.
 
     >>> for p in plans(model="qwen2.5-0.5b", seq=2048, gpu="8GiB,4090"):
     ...     print(p.gpu, p.fits)
@@ -142,16 +142,16 @@ class Snapshot:
         return self._snapshot
 
     def report(self) -> Report:
-        """What `plimsoll replay` says of it."""
+        """What `plimsoll replay` reports."""
         answer = _library.ask("snapshot_report", self._opened())
         return Report.of(answer, timeline=self.timeline(_COLUMNS))
 
     def replay(self, **options: Unpack[ReplayOptions]) -> None:
-        """Follows the recording again under other settings, of which later calls speak; without any, the recorded ones."""
+        """Replays the recording with other settings, which later calls use; without any, with the recorded ones."""
         _library.snapshot_replay(self._opened(), options)
 
     def timeline(self, columns: int = 1200, first: int = 0, end: Optional[int] = None) -> SnapshotTimeline:
-        """Memory over time, from the event `first` to before the event `end`."""
+        """Memory over time, from the event `first` up to the event `end`, which is left out."""
         request = _library.text_of({"columns": columns, "from": first, "to": end})
         return SnapshotTimeline.of(_library.ask("snapshot_timeline", self._opened(), request))
 
@@ -181,7 +181,7 @@ class Snapshot:
 def settings(
     dialect: str, model: Union[Path, Mapping[str, Any], None] = None, **options: Unpack[EstimateOptions]
 ) -> Settings:
-    """Says how options of `estimate` are written for a trainer, one of `dialects()`.
+    """Writes options of `estimate` as the settings of a trainer, one of `dialects()`.
 
     >>> print(settings("axolotl", "qwen2.5-7b", lora_rank=16, batch=2).text.splitlines()[0])
     base_model: Qwen/Qwen2.5-7B
@@ -190,7 +190,7 @@ def settings(
 
 
 def dialects() -> List[str]:
-    """The trainers for which `settings` writes options.
+    """The trainers for which `settings` can write options.
 
     >>> dialects()[:3]
     ['axolotl', 'llama-factory', 'transformers']
@@ -200,7 +200,7 @@ def dialects() -> List[str]:
 
 
 def models() -> List[Model]:
-    """The models that can be named.
+    """The models that plimsoll knows by name.
 
     >>> [model.name for model in models()][:2]
     ['llama-3.2-1b', 'llama-3.2-3b']
@@ -209,7 +209,7 @@ def models() -> List[Model]:
 
 
 def gpus() -> List[Gpu]:
-    """The GPUs that can be named.
+    """The GPUs that plimsoll knows by name.
 
     >>> [gpu.name for gpu in gpus() if gpu.name.startswith("H")]
     ['H100 SXM', 'H100 PCIe', 'H100 NVL', 'H200']

@@ -106,7 +106,7 @@ class Estimate(Document):
     fits: Optional[bool]  #: None if no GPU and no limit was named
     needed_bytes: int  #: the GPU memory that the run needs, with CUDA's own
     at_least_bytes: Optional[int]  #: what is in use, if the memory that PyTorch reserves would keep growing
-    interval_bytes: Tuple[int, int]  #: where the need is expected
+    interval_bytes: Tuple[int, int]  #: the range in which the need is expected
     budget_bytes: Optional[int]  #: what the GPU offers
     peak_allocated_bytes: int
     peak_reserved_bytes: int
@@ -294,7 +294,7 @@ class Report(Document):
 
     file: str
     steps: int
-    exact: bool  #: every segment and address follows from the recording
+    exact: bool  #: the simulation made every decision of PyTorch, down to the addresses
     limit_bytes: Optional[int]
     recorded: Json
     simulated: Json
@@ -372,7 +372,7 @@ class Moment(Document):
 
 @dataclass(frozen=True, repr=False)
 class Settings(Document):
-    """Options as a trainer writes them."""
+    """Options, written as the settings of a trainer."""
 
     dialect: str
     format: str
@@ -385,7 +385,7 @@ class Settings(Document):
 
 @dataclass(frozen=True, repr=False)
 class Model(Document):
-    """A model that can be named."""
+    """A model that plimsoll knows by name."""
 
     name: str
     id: str
@@ -397,7 +397,7 @@ class Model(Document):
 
 @dataclass(frozen=True, repr=False)
 class Gpu(Document):
-    """A GPU that can be named; None where a figure is not known."""
+    """A GPU that plimsoll knows by name. A figure that is not known is None."""
 
     name: str
     memory_bytes: int

@@ -21,7 +21,7 @@ class _Failure(ctypes.Structure):
 
 
 class Error(Exception):
-    """What a request, a file or a setting has wrong.
+    """What is wrong with a request, a file or a setting.
 
     >>> import plimsoll
     >>> try:

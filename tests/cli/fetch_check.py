@@ -126,7 +126,7 @@ def downloads_once():
     check(path == "/team/model/resolve/main/config.json" and "Authorization" not in headers
           and headers["User-Agent"].startswith("plimsoll/"), "for the config.json alone", (path, headers))
     check(kept(env) == ["plimsoll/hub/models--team--model/config.json"], "it is kept", kept(env))
-    check("the config.json of team/model is the one that --fetch downloaded" in " ".join(out.split()), "and said", out)
+    check("uses the config.json of team/model that --fetch downloaded" in " ".join(out.split()), "and said", out)
     check(run(words, env)[0] == 0 and run(words + ["--fetch"], env)[0] == 0 and len(hub.requests) == before + 1,
           "found again without the network")
     cache = WORK + "/cache"
@@ -208,7 +208,7 @@ def redirects():
     refuses("team/round", "it redirects more than 5 times", "")
     check(len(hub.requests) == before + 6, "and asks no more than that", len(hub.requests) - before)
     hub.has("team/open", gives(302, b"", Location="http://example.org/config.json"))
-    refuses("team/open", "it sends us to http://example.org/config.json, which is not a secure address", "")
+    refuses("team/open", "it redirects to http://example.org/config.json, which is not a secure address", "")
     hub.has("team/file", gives(302, b"", Location="file:///etc/passwd"))
     refuses("team/file", "not a secure address", "")
 

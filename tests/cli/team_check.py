@@ -173,7 +173,7 @@ def sarif():
     broken = rules["files.unreadable"][0]
     check(address_of(broken) == "broken.yaml" and broken["locations"][0]["physicalLocation"]["region"]["startLine"] >= 2,
           "a file that is not YAML, at the line of the mistake", broken)
-    check("compose.yaml: not a training configuration" in out, "other files are passed over", out)
+    check("compose.yaml: not a training configuration" in out, "other files are skipped", out)
     # Called from a folder below, a file above it has a full address.
     status, out, err = run(words + ["../wrong.yaml"], base + "/with blank")
     log = read(base + "/with blank/f.sarif")
@@ -231,7 +231,7 @@ def each():
     status, out, err = run(words, base)
     check(status == 2 and "--each needs the files to check" in err, "without files", err)
     status, out, err = run(words + ["fits.yaml", "--command", "python x.py"], base)
-    check(status == 2 and "--command cannot be for all of them" in err, "with --command", err)
+    check(status == 2 and "--command cannot apply to all of them" in err, "with --command", err)
     machine = dict(PYTORCH_CUDA_ALLOC_CONF="nonsense", CUDA_VISIBLE_DEVICES="", PLIMSOLL_NVML=os.path.dirname(PROGRAM) + "/libfake_nvml.so")
     _, here, _ = run([PROGRAM, "check", "--each", "fits.yaml"], base, **machine)
     _, away, _ = run([PROGRAM, "check", "--each", "--elsewhere", "fits.yaml"], base, **machine)

@@ -1,4 +1,4 @@
-// A page asks no server.
+// The page never asks a server.
 #include "job_fetch.h"
 
 plim_err job_find_model(const char *what, bool may_fetch, plim_model_source *out,

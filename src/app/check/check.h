@@ -51,8 +51,7 @@ typedef struct check {
   const char *model, *gpu; // as typed; NULL: the model in the files, the card in this machine
   uint64_t world;          // number of GPUs; 0: the number in the files
   bool may_fetch;          // job_args
-  bool
-      is_elsewhere; // the run is for another machine: this one and its environment are not looked at
+  bool is_elsewhere; // the run is for another machine: this one and its environment are not checked
 
   // What was found there.
   plim_machine machine;

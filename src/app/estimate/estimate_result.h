@@ -27,10 +27,10 @@ typedef struct {
 plim_err estimate_make(estimate_result *r, const char **source, plim_error *error);
 void estimate_clear(estimate_result *r);
 
-// The run that the estimate is of: under the limit if it fits, otherwise without one.
+// The run that the estimate describes: with the limit if it fits, otherwise without one.
 plim_predict_request estimate_request(const estimate_result *r);
 
-// The whole document, of an estimate_result; the timeline makes it run once more.
+// The whole document of an estimate_result; for the timeline, the estimate is made once more.
 void estimate_write(json_writer *j, const void *result);
 // The members of an estimate, into an open object.
 void estimate_json_members(json_writer *j, const plim_estimate *e);
@@ -38,7 +38,7 @@ void estimate_json_members(json_writer *j, const plim_estimate *e);
 void estimate_json_versions(json_writer *j, const job_args *args, const plim_versions *versions);
 // "timeline": memory over the steps, an array for each quantity (estimate_timeline.c).
 void estimate_json_timeline(json_writer *j, const estimate_result *r);
-// An object of these options, without those that have their defaults: a request of plimsoll_estimate.
+// These options as a request of plimsoll_estimate: an object without options that have their defaults.
 void estimate_json_options(json_writer *j, const char *name, const job_args *args);
 
 #endif

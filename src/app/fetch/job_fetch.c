@@ -11,7 +11,7 @@
 #include "text.h"
 #include "web.h"
 
-// A config.json has at most 1 MiB (model_config.c). A slow line brings that in less than this.
+// A config.json has at most 1 MiB (model_config.c), which takes less time than this even over a slow connection.
 enum { MAX_BYTES = 4 << 20, MOST_SECONDS = 30, ENDPOINT_BYTES = 512, TOKEN_BYTES = 512 };
 
 typedef struct {
@@ -93,7 +93,8 @@ static plim_err read_token(fetch *f, plim_error *error) {
 static plim_err refuse_unknown_model(const fetch *f, plim_error *error) {
   plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "there is no model \"%.96s\" at %.120s", f->id,
                            f->endpoint);
-  plim_error_hint(error, "check the name: it is the part of the model's page behind %.120s/",
+  plim_error_hint(error,
+                  "check the name: it is what follows %.120s/ in the address of the model's page",
                   f->endpoint);
   return err;
 }
@@ -149,13 +150,13 @@ static plim_err refuse_status(const fetch *f, const plim_web_answer *a, plim_err
   plim_err err =
       plim_fail(error, PLIM_ERR_IO, "%.120s answered with status %d%s", f->endpoint, a->status,
                 a->status == 429   ? ": too many requests"
-                : a->status >= 500 ? ": it has trouble of its own"
+                : a->status >= 500 ? ": the server has a problem"
                                    : "");
   plim_error_hint(error, "try again later, or give the path of a config.json");
   return err;
 }
 
-// Whatever JSON object it is, it is what the hub has; whether it describes a supported model is said when it is read.
+// Any JSON object is kept, because it is what the hub has. Reading it later says whether it describes a supported model.
 static plim_err check_document(const fetch *f, const plim_web_answer *a, plim_error *error) {
   plim_model_source source;
   plim_error why = {0};
@@ -173,7 +174,8 @@ static plim_err check_document(const fetch *f, const plim_web_answer *a, plim_er
   } else {
     err = plim_fail(error, PLIM_ERR_PARSE, "the config.json of %.80s at %.80s: %.120s", f->id,
                     f->endpoint, why.message);
-    plim_error_hint(error, "try again; if it stays so, download it by hand and give its path");
+    plim_error_hint(
+        error, "try again; if that does not help, download the file yourself and give its path");
   }
   return err;
 }
@@ -184,7 +186,7 @@ static plim_err keep(const fetch *f, const plim_web_answer *a, plim_error *error
   if (!plim_hub_kept(f->id, path)) {
     plim_err err = plim_fail(error, PLIM_ERR_ARGUMENT, "neither HOME nor XDG_CACHE_HOME is a path");
     plim_error_hint(error,
-                    "XDG_CACHE_HOME=/tmp plimsoll ...: what --fetch downloads is kept there");
+                    "--fetch keeps what it downloads there: XDG_CACHE_HOME=/tmp plimsoll ...");
     return err;
   }
   char *folder = plim_disk_folder_of(path);

@@ -34,7 +34,7 @@ static int offload_of(const plim_job *job) {
   return place_of(job_offloads, what);
 }
 
-// Trainer loads in parts on its own.
+// Trainer loads the model in parts without being told.
 static int load_of(const plim_job *job) {
   static const char *const names[] = {[PLIM_LOAD_INIT] = "init",
                                       [PLIM_LOAD_PRETRAINED] = "pretrained",

@@ -1,4 +1,4 @@
-// A job as the options of `plimsoll estimate` that predict the same.
+// A job as the options of `plimsoll estimate` that predict the same run.
 #ifndef PLIM_APP_JOB_AS_OPTIONS_H
 #define PLIM_APP_JOB_AS_OPTIONS_H
 
@@ -19,13 +19,13 @@ typedef struct {
   const char *conf, *gpu;     // empty: none
 } job_described;
 
-// The options; settings that have none are missing. They refer to *texts and to what `d` refers to.
+// The options; settings without an option are missing. They refer to *texts and to what `d` refers to.
 job_args job_as_options(const job_described *d, job_option_texts *texts);
 
-// A setting of files that has no option, in words; NULL: none is known. `own` and `job` as above.
+// Names a setting of the files for which there is no option; NULL if none is known. `own` and `job` as above.
 const char *job_setting_without_option(const job_args *own, const plim_job *job);
 
-// Whether two lists of options agree in this one of job_own_options; whether it has its default.
+// Whether two sets of options have the same value of this option of job_own_options; whether it has its default.
 bool job_option_is_same(const cli_option *option, const job_args *a, const job_args *b);
 bool job_option_is_usual(const cli_option *option, const job_args *a);
 

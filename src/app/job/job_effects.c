@@ -261,8 +261,8 @@ static const struct {
      true},
     {"liger", knows_liger, "Liger-Kernel is not supported yet for this architecture",
      "leave it out",
-     "Liger-Kernel 0.8 has nothing for this architecture, or the trainer does not know it: the run "
-     "is as without the key"},
+     "Liger-Kernel 0.8 does not support this architecture, or the trainer does not use it there: "
+     "the key changes nothing"},
     {"weights", NULL, NULL, NULL},
     {"qat", NULL, NULL, NULL},
     {"prepare", is_quantised, "the weights are not quantised",

@@ -232,10 +232,9 @@ static plim_err understand_model(const job_args *args, job_request *r, plim_erro
   err = understand_head(args, r, error);
   if (err) return err;
   if (r->source.origin == PLIM_ORIGIN_FETCHED)
-    plim_note_add(
-        &r->notes, "reads.fetched", "model",
-        "the config.json of %.96s is the one that --fetch downloaded; it is kept in %.300s",
-        args->model, r->source.folder);
+    plim_note_add(&r->notes, "reads.fetched", "model",
+                  "uses the config.json of %.96s that --fetch downloaded; it is kept in %.300s",
+                  args->model, r->source.folder);
   if (*r->source.note) plim_note_add(&r->notes, "assumed.model", "model", "%s", r->source.note);
   understand_weights(args, r);
   return PLIM_OK;

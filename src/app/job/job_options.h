@@ -41,7 +41,7 @@ typedef struct {
   bool keeps_host_optimizer; // plim_plan_request
   bool skips_divergence;     // KTOConfig's loss_type apo_zero_unpaired
   bool
-      is_elsewhere; // the run is for another machine: neither the GPU nor the environment of this one counts
+      is_elsewhere; // the run is for another machine: the GPU and the environment of this one are ignored
   bool may_fetch; // --fetch: the hub may be asked for a config.json
   bool dora, checkpoint, reentrant, no_clip, noise, delete_outputs, liger, no_reshard, bucket_views;
   bool through_accelerate;    // accelerate shards the model (with Trainer it always does)
@@ -144,8 +144,8 @@ extern const char *const job_reduce_dtypes[], *const job_links[], *const job_pre
 extern const char *const job_heads[]; // "default", then plim_head_names
 
 #define JOB_FETCH_HELP                                                                             \
-  "download the config.json of a model that is not known here from the Hugging Face hub (a few "   \
-  "KiB, kept for the next time); without it, nothing is sent over the network"
+  "download the config.json of a model that plimsoll does not know from the Hugging Face hub (a "  \
+  "few KiB, kept for the next time); without --fetch, nothing is sent over the network"
 // Rows for the command's table of options; AT(field) is the offset of job.field.
 // clang-format off
 #define JOB_OPTIONS(AT)                                                                            \

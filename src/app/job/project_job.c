@@ -680,8 +680,8 @@ static void note_fused_preferences(project_job *p, const job_args *a,
                                    const plim_project_method *found, uint16_t trl) {
   if (!fuses_preferences(p, a, found, trl)) return;
   note(p, "unmodelled.liger_preferences", "chunked_loss",
-       "in TRL %s, %s turns on Liger's own loss for %s, which never has all logits at once; it is "
-       "predicted with all of them, so the run needs less memory than predicted",
+       "in TRL %s, %s turns on Liger's own loss for %s, which never holds all logits; it "
+       "is predicted with all of them, so the run needs less memory than predicted",
        plim_release_words(trl).text,
        is_given(p, "use_liger_loss") ? "use_liger_loss" : "use_liger_kernel",
        job_method_name(found->method));

@@ -155,7 +155,7 @@ bool project_job_rotates(const project_job *p);
 // The files freeze parameters by name, and args say which; without it there is a note.
 bool project_job_knows_trained(const project_job *p, const job_args *args);
 
-// Part of project_job_fill, after adapters: whether the script passes a reference model also beside adapters
+// Part of project_job_fill, after adapters: whether the script loads a reference model even with adapters
 // (project_job_scripts.c).
 void project_job_fill_reference(project_job *p, job_args *args, plim_method method);
 // Notes a key that alignment-handbook's parser refuses (project_job_scripts.c).

@@ -585,8 +585,8 @@ static void note_packed_projection(const project_job *p, const plim_job *job, pl
   }
   plim_note_add(notes, "stops.kernels", "quantisation",
                 "the fused kernels of mamba-ssm, which transformers fetches with the package "
-                "kernels, multiply with the stored weight of out_proj, which quantised weights "
-                "cannot serve, so the run stops at its first step; set the environment variable "
+                "kernels, read the weight of out_proj directly, which fails if it is "
+                "quantised, so the run stops at its first step; set the environment variable "
                 "USE_HUB_KERNELS=0 (the run then needs more memory: --packages none), or leave "
                 "out_proj as it is with llm_int8_skip_modules");
 }
@@ -613,7 +613,7 @@ void project_job_note_fused_dpo(const project_job *p, const plim_job *job, uint6
     return;
   plim_note_add(notes, "reads.fused_dpo", "chunked_loss",
                 "dpo_use_liger_kernel: true computes the same loss without all logits, which take "
-                "%s of the peak now; no plan predicts it",
+                "%s of the peak now; plans do not predict it yet",
                 units_bytes(logits).text);
 }
 

@@ -72,7 +72,7 @@ void project_job_fill_host_optimizer(project_job *p, job_args *a) {
                 "DeepSpeed keeps the optimizer's states on the host, so accelerate replaces %s by "
                 "DeepSpeed's Adam: the run learns with Adam and needs host memory for its two "
                 "states; \"zero_force_ds_cpu_optimizer\": false in DeepSpeed's file avoids it, if "
-                "DeepSpeed has a step of %s on the host",
+                "DeepSpeed can run %s on the host",
                 a->optimizer, a->optimizer);
 }
 

@@ -219,8 +219,8 @@ static void narrow_by_import(project_job *p, job_args *a, const plim_project_fil
   uint16_t release = narrow(a, PLIM_LIBRARY_TRL, gone[s.row].without, f->path, line);
   if (!release) return;
   plim_note_add(&p->notes, "assumed.trl", NULL,
-                "`from trl import %s` fails since TRL %s: predicted as TRL %s, the newest version "
-                "that has it",
+                "`from trl import %s` fails with TRL %s and newer; assuming TRL %s, the newest "
+                "version that has it",
                 gone[s.row].name, plim_release_words(gone[s.row].without).text,
                 plim_release_words(release).text);
   plim_note_at(&p->notes, f->path, line);

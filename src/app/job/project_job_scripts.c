@@ -50,8 +50,8 @@ void project_job_fill_reference(project_job *p, job_args *a, plim_method method)
   a->passes_reference = true;
   if (!is_refused && a->lora_rank)
     plim_note_add(&p->notes, "reads.reference", NULL,
-                  "%s passes a reference model of its own, also beside adapters, whose base would "
-                  "do: the model is in memory twice",
+                  "%s loads a separate reference model even with adapters, although the base model "
+                  "would do: the model is in memory twice",
                   script);
   else if (a->lora_rank)
     plim_note_add(&p->notes, "stops.reference", NULL,

@@ -228,7 +228,7 @@ void project_job_note_split(const project_job *p, const plim_job *job, plim_note
   plim_note_add(
       notes, "stops.split", "quantisation",
       "torchao cannot divide the 4-bit weights of this model between %lld GPUs (each must "
-      "get a multiple of 16,384 numbers of every weight), so the run stops with an "
+      "get a multiple of 16,384 elements of every weight), so the run stops with an "
       "AssertionError; use another number of GPUs, or set quantize_base: False",
       (long long)job->sharding.world);
 }

@@ -5,7 +5,7 @@
 #include "option_values.h"
 #include "tree.h"
 
-// A member of a request that is no option of the command: its value is a list of paths, or a path.
+// A member of a request that is not an option of the command. Its value is a path or a list of paths.
 typedef struct {
   const char *name; // "files"
   bool is_needed;
@@ -16,14 +16,14 @@ typedef struct {
   cli_call call;  // what a command line with these options would be
 } library_request;
 
-// Reads the request into *r, by the options of `command`, whose defaults the options that are left out have. `left_out`
-// names options that a library does not have, separated by spaces; NULL: none. `words` may be NULL. Clear *r whatever the
-// result.
+// Reads the request into *r by the option table of `command`; options that the request does not set have their defaults.
+// `left_out` names options of the command that the library does not have, separated by spaces; NULL: none. `words` may be
+// NULL. Clear *r whatever the result.
 plim_err library_read(const char *text, const cli_command *command, const char *left_out,
                       const library_words *words, library_request *r, plim_error *error);
 void library_clear(library_request *r);
 
-// An error at a byte of an option's text (`source`, which may be NULL) is not one at a byte of the request.
+// Forgets the byte of an error if it counts in an option's text (`source`, which may be NULL) and not in the request.
 void library_forget_byte(plim_err err, const char *source, plim_error *error);
 
 #endif

@@ -101,8 +101,8 @@ plim_err plimsoll_snapshot_timeline(const plimsoll_snapshot *s, const char *requ
     size_t end = args->to < events ? (size_t)args->to : events;
     replay_part part = {&s->result, (size_t)args->from, end, (size_t)args->columns};
     if (args->from > end)
-      err = plim_fail(error, PLIM_ERR_ARGUMENT,
-                      "\"from\" is behind \"to\", or behind the last event");
+      err =
+          plim_fail(error, PLIM_ERR_ARGUMENT, "\"from\" is after \"to\", or after the last event");
     else if (!args->columns || args->columns > MOST_COLUMNS)
       err =
           plim_fail(error, PLIM_ERR_ARGUMENT, "\"columns\" must be between 1 and %d", MOST_COLUMNS);

@@ -37,8 +37,8 @@ static bool can_share(project_job *files, const plim_plan_request *r, int strate
   return can || (is_own && offload && can_say(files, PLIM_KNOB_OFFLOAD, name));
 }
 
-// Without a setting for them in the files, there is no line to type that makes checkpoints on the host; offloaded
-// activations are as small.
+// If the files have no setting for checkpoints on the host, no line that the user could type makes them; offloaded
+// activations need as little memory.
 static void refuse_offloaded_checkpoints(project_job *files, plim_plan_request *r) {
   bool is_own = plim_plan_own_choice(r).at[PLIM_KNOB_CHECKPOINT] == PLIM_CHECKPOINT_OFFLOADED;
   if (is_own || can_say(files, PLIM_KNOB_CHECKPOINT, "offloaded")) return;
@@ -173,7 +173,7 @@ static void refuse_pair(plim_plan_request *r, plim_refused_pair pair) {
   if (r->refused_count < PLIM_MAX_REFUSED) r->refused[r->refused_count++] = pair;
 }
 
-// What is not known of a run stays as it is. DeepSpeed has steps on the host for the usual optimizers alone. A checkpoint
+// Settings that are not known stay as they are. DeepSpeed can run only the usual optimizers on the host. A checkpoint
 // with packed weights of another kind can be neither quantised again nor sharded (LLaMA-Factory's quantization.py, the
 // quantizers of transformers).
 static void hold_unmodelled(const project_job *files, const job_args *job,
@@ -212,7 +212,7 @@ static void note_length(plan_for_card *c) {
   if (length != c->request.job.recipe.length) job_note_planned_length(&c->request, length);
 }
 
-// Whether the plan changes what evaluation needs: Liger's loss has all logits there.
+// Whether the plan changes what evaluation needs: there, Liger's loss computes all logits.
 static bool changes_evaluation(const project_job *files, const plim_job *own,
                                const plim_job *planned) {
   job_evaluation before = project_job_evaluation(files, own);
@@ -221,7 +221,7 @@ static bool changes_evaluation(const project_job *files, const plim_job *own,
          (!job_evaluation_matters(&before, own) || after.logits_bytes > before.logits_bytes);
 }
 
-// What only the plan's settings make worth saying.
+// Notes that matter only with the plan's settings.
 static void note_planned(plan_for_card *c) {
   if (!c->plan.rungs.len) return;
   plim_job planned = plim_choice_job(&c->asked, &c->plan.rungs.at[0].choice);
@@ -260,7 +260,7 @@ static void note_fused_dpo(const project_job *files, plan_for_card *c) {
     project_job_note_fused_dpo(files, &c->request.job, logits, &c->request.notes);
 }
 
-// Where nothing fits and the files could load less onto each GPU: what a plan needs with that.
+// If nothing fits and a setting in the files could make each GPU load less: what a plan needs with that setting.
 static plim_err help_with_loading(plan_for_card *c, plim_error *error) {
   if (c->plan.rungs.len || !c->request.load_help) return PLIM_OK;
   plim_plan_request r = c->asked;

@@ -77,8 +77,8 @@ static void say_checkpoint(const change *x, char *text, size_t size) {
     snprintf(text, size, "activations are computed again in backward instead of kept");
   else if (strcmp(to, "reentrant") == 0)
     snprintf(text, size,
-             "checkpoints whose forward pass has no gradients, in which 8-bit layers do not keep "
-             "their inputs");
+             "reentrant checkpoints run the forward pass without gradients, so 8-bit layers do not "
+             "keep their inputs");
 }
 
 static bool has_growing_segments(const plan_for_card *c, const plim_choice *choice) {

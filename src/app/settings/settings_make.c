@@ -154,7 +154,7 @@ static plim_err open_texts(const settings_result *s, plim_project *p, plim_error
   return err ? err : plim_project_finish(p, error);
 }
 
-// Takes over what the edits make of the texts, and the files that they add.
+// Replaces the texts by the edited ones, and keeps the files that the edits add.
 static plim_err take_texts(settings_result *s, const plim_project *p, plim_edit_set *edits,
                            plim_error *error) {
   size_t had = s->files.files.len, size;
@@ -186,8 +186,8 @@ static plim_err write_once(settings_result *s, const job_args *want, size_t *mad
   return err;
 }
 
-// Writes the settings into the text of the template. Some keys have a place only when others are there: resharding, when
-// the strategy is.
+// Writes the settings into the text of the template. Some keys can only be written after others: resharding, for example,
+// after the strategy.
 static plim_err write_knobs(settings_result *s, const job_args *want, plim_error *error) {
   enum { PASSES = 3 };
   size_t made = 1;
@@ -198,8 +198,8 @@ static plim_err write_knobs(settings_result *s, const job_args *want, plim_error
 
 // ---- reading it back --------------------------------------------------------------------------------
 
-// Options that are not of the trainer: the model itself, the card, what is predicted, and how many GPUs there are, which
-// the command says that starts the run.
+// Options that do not belong to the trainer: the model itself, the card, what is predicted, and the number of GPUs, which is
+// in the command that starts the run.
 static const char outside[] =
     " model gpu limit link network steps lengths versions packages world nodes ";
 
@@ -300,7 +300,7 @@ static void note_difference(settings_result *s, const cli_option *o, const job_a
                 asked);
 }
 
-// What was asked for is left out; of the rest, a trainer has ways of its own.
+// A typed option that differs is one that the trainer does not have. In the others, trainers have their own defaults.
 static void compare(settings_result *s, const job_args *want) {
   for (const cli_option *o = job_own_options; o->name; o++) {
     if (is_in(outside, o->name) || job_option_is_same(o, want, &s->read)) continue;
@@ -309,7 +309,7 @@ static void compare(settings_result *s, const job_args *want) {
   }
 }
 
-// The text may have what no option says: then its memory is not that of the options.
+// The text may set something for which there is no option; it then needs other memory than the options say.
 static plim_err note_unsaid(settings_result *s, plim_error *error) {
   const reading *r = s->reading;
   const char *what = job_setting_without_option(&r->args, &r->request.job), *source;
@@ -323,8 +323,8 @@ static plim_err note_unsaid(settings_result *s, plim_error *error) {
   uint64_t needs = err ? 0 : own.p.peak_reserved_bytes;
   if (!err && needs != other.p.peak_reserved_bytes)
     plim_note_add(&s->notes, "unsaid.setting", NULL,
-                  "the file has %s, which no option of estimate says: it needs %s, and without it "
-                  "%s",
+                  "the file has %s, for which estimate has no option: the file needs %s, and the "
+                  "options need %s",
                   what, units_bytes(needs).text, units_bytes(other.p.peak_reserved_bytes).text);
   job_request_clear(said);
   free(said);
@@ -365,7 +365,7 @@ static bool is_carried(const plim_project *p, const cli_option *o, const job_arg
   return false;
 }
 
-// Of a part, options are compared one by one: what it leaves to the file that trains is left out.
+// A part of the settings is compared option by option: what belongs into the file that trains counts as left out.
 static plim_err check_part(settings_result *s, const job_args *want, plim_error *error) {
   plim_project p = {0};
   plim_err err = plim_project_add(&p, s->dialect->file, s->text, strlen(s->text), error);
@@ -398,7 +398,7 @@ static plim_err write_line(settings_result *s, plim_error *error) {
   return s->text ? PLIM_OK : plim_no_memory(error);
 }
 
-// The model's name is no word that a trainer would find.
+// A trainer cannot find the model by this name.
 static void note_model(settings_result *s, const settings_run *run) {
   if (strcmp(settings_model(run), s->args->model) != 0 && s->dialect->kind == SETTINGS_TRAIN &&
       !plim_catalogue_named(s->args->model))
@@ -412,8 +412,7 @@ static plim_err check_model(const settings_result *s, plim_error *error) {
   if (is_there) return PLIM_OK;
   plim_err err = plim_fail(error, PLIM_ERR_UNSUPPORTED,
                            "torchtune has no function that builds %.80s", job_model_word(s->args));
-  plim_error_hint(error,
-                  "models by name that it has: llama-3.1-8b, qwen2.5-7b, gemma-2-9b and others");
+  plim_error_hint(error, "it has llama-3.1-8b, qwen2.5-7b, gemma-2-9b and others");
   return err;
 }
 

@@ -1,6 +1,6 @@
-// The texts with which settings begin: what a person writes for a trainer, with the usual values. Everything that is in
-// the key tables of io/dialect is put into it afterwards, where it is not as wanted; a key that is here gets its value in
-// its place.
+// The templates of the settings: what a person would write for a trainer, with the usual values. Afterwards, the settings in
+// the key tables of io/dialect are written into the text where they differ; a key that the template has gets its value
+// there.
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -127,7 +127,7 @@ static const char trl[] =
     ")\n"
     "trainer.train()\n";
 
-// Adapters get the layers that Unsloth's notebooks name.
+// The layers that get adapters are those of Unsloth's notebooks.
 static const char unsloth[] =
     ENVIRONMENT
     "from unsloth import FastLanguageModel\n"

@@ -19,7 +19,7 @@ static const char *number(uint64_t value, char room[ROOM]) {
   return room;
 }
 
-// Whether a text can stand in every format as it is: nothing in it needs quotes.
+// Whether a text needs no quotes in any of the formats.
 static bool is_plain(const char *text, const char *also) {
   for (const char *c = text; *c; c++) {
     bool is_letter =
@@ -110,13 +110,13 @@ static const char *dtype(const settings_run *run, char room[ROOM]) {
   return type_name(run->want->dtype, "bfloat16");
 }
 
-// torchtune's words are ours.
+// torchtune uses the same words as plimsoll.
 static const char *short_dtype(const settings_run *run, char room[ROOM]) {
   (void)room;
   return job_dtypes[run->want->dtype ? run->want->dtype : 1];
 }
 
-// What bitsandbytes multiplies in.
+// The type in which bitsandbytes multiplies.
 static const char *compute_dtype(const settings_run *run, char room[ROOM]) {
   (void)room;
   return type_name(run->want->amp ? run->want->amp : run->want->dtype, "bfloat16");

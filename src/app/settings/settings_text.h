@@ -18,7 +18,7 @@ typedef struct {
 // The caller frees *out.
 plim_err settings_fill(const char *text, const settings_run *run, char **out, plim_error *error);
 
-// Whether what stands between angle brackets means something: "batch", "?lora".
+// Whether a word between angle brackets is known: "batch", "?lora".
 bool settings_word_is_known(const char *word, size_t size);
 
 // The name of the run's model for a trainer: an id of the hub, or a path to fill in.

@@ -10,7 +10,7 @@
 #include "json_writer.h"
 #include "report.h"
 
-// Also by which a file of ours is recognised.
+// A file that plimsoll wrote is also recognised by it.
 #define INFORMATION "Makes deep-learning training fit in GPU memory"
 
 static const char *const levels[CHECK_SEVERITIES] = {"none", "note", "warning", "error"};

@@ -10,8 +10,8 @@ typedef struct {
   const char *named; // its file; NULL: several, or none
   plim_error error;  // why it could not be checked
   bool has_failed;
-  // With --each: a file that is no training configuration, nor anything else of a framework; or one that asks a question,
-  // which `error` has: a Makefile that starts several trainings.
+  // With --each: a file that is not a training configuration and does not belong to a framework; or one about which the
+  // user has to be asked, such as a Makefile that starts several trainings; `error` then has the question.
   bool is_passed_over;
 } checked;
 

@@ -50,7 +50,7 @@ static plim_err check_together(const cli_call *call, plim_error *error) {
   if (args->each && (args->command || args->set.len))
     return plim_fail(error, PLIM_ERR_ARGUMENT,
                      "--each checks files that belong to different "
-                     "trainings, so %s cannot be for all of them",
+                     "trainings, so %s cannot apply to all of them",
                      args->command ? "--command" : "--set");
   for (size_t i = 0; args->sarif && i < call->words.len; i++)
     if (output_is_same(args->sarif, call->words.at[i]))
@@ -146,7 +146,7 @@ static const cli_option options[] = {
     {"command", 0, "LINE", CLI_STRING, AT(command), PROJECT_COMMAND_HELP, NULL},
     {"each", 0, NULL, CLI_FLAG, AT(each),
      "each of FILES is a training of its own, as in a commit that changes several; files that are "
-     "no configuration of a training are named and passed over",
+     "not training configurations are named and skipped",
      NULL},
     {"elsewhere", 0, NULL, CLI_FLAG, AT(elsewhere),
      "the training runs on another machine: leave out the GPU, the memory and the environment of "
@@ -178,11 +178,12 @@ static const char *const description[] = {
     "Each finding says what is wrong, why it matters and how to fix it. Files that your files "
     "refer to are read as well. Without FILES, only the machine and the environment are checked. "
     "Nothing is changed.",
-    "For a hook or a CI job, --each --elsewhere checks the files of a commit: the repository of "
+    "In a hook or a CI job, check the files of a commit with --each --elsewhere; the repository of "
     "plimsoll has a hook for pre-commit and an action for GitHub. In a SARIF file, a finding "
     "without "
-    "a line of its own, such as a run that does not fit, is at the first line of its file; notes "
-    "that belong to no file are notifications.",
+    "a line of its own, such as a run that does not fit, is reported at the first line of its "
+    "file; "
+    "notes that belong to no file are notifications.",
     NULL,
 };
 
@@ -191,7 +192,7 @@ static const cli_example examples[] = {
     {"plimsoll check train.yaml --gpu 24GiB", "will it fit on a GPU with 24 GiB?"},
     {"plimsoll check --command \"torchrun --nproc_per_node 2 train.py --bf16\"",
      "check a script as this command starts it"},
-    {"plimsoll check --each --elsewhere a.yaml b.yaml --sarif out.sarif",
+    {"plimsoll check --each --elsewhere train.yaml launch.sh --sarif out.sarif",
      "check two trainings in a CI job"},
     {"plimsoll check", "check only the machine and the environment"},
     {0},

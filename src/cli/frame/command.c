@@ -32,7 +32,8 @@ static const char *const program_description[] = {
     "Plimsoll makes deep-learning training fit in GPU memory. It predicts how much memory a run "
     "needs, finds the fastest settings that fit, writes them into your files, and explains memory "
     "snapshots that PyTorch recorded.",
-    "Everything is computed on this machine; no data is sent anywhere.",
+    "Everything is computed on this machine. Plimsoll sends nothing over the network unless you "
+    "type --fetch or --notify.",
     NULL,
 };
 

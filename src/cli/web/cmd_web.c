@@ -84,24 +84,24 @@ static const cli_option options[] = {
 };
 
 static const char *const description[] = {
-    "Serves a web page on 127.0.0.1, for this machine only, and prints its address. In the page, "
-    "you see the memory of a training change while you move its settings, and can look into "
-    "snapshots. It computes everything in the browser: what you type or open there is sent "
-    "nowhere.",
-    "The page is one file, plimsoll.html, which also works without this command: open it in a "
+    "Serves a web page on 127.0.0.1, for this machine only, and prints its address. The page shows "
+    "how the memory of a training changes while you change its settings, finds settings that fit, "
+    "and shows what is in a memory snapshot. It computes everything in the browser: what you type "
+    "or open there is sent nowhere.",
+    "The page is one file, plimsoll.html. It also works without this command: open the file in a "
     "browser.",
     NULL,
 };
 
 static const cli_example examples[] = {
-    {"plimsoll web", "print the address of the page"},
+    {"plimsoll web", "serve the page on any free port and print its address"},
     {"plimsoll web --port 8600", "serve http://127.0.0.1:8600/"},
     {0},
 };
 
 const cli_command cmd_web = {
     .name = "web",
-    .summary = "serve a page for planning and looking, to this machine's browser",
+    .summary = "serve a web page that shows estimates, plans and snapshots",
     .options = options,
     .args_size = sizeof(web_args),
     .defaults = &defaults,

@@ -40,7 +40,7 @@ static void swap(char *a, char *b, size_t bytes) {
   }
 }
 
-// Needs no memory, and the square of the time.
+// Needs no memory, but quadratic time.
 static void sort_in_place(const sorter *s, char *at, size_t count) {
   for (size_t i = 1; i < count; i++)
     for (char *b = at + i * s->bytes; b > at && s->order(b - s->bytes, b) > 0; b -= s->bytes)

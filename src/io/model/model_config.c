@@ -345,10 +345,11 @@ static plim_err from_catalogue(const char *what, const plim_catalogue_model *mod
              "not every size of %.64s is confirmed: give its config.json to be sure",
              strchr(what, '/') ? what : model->id);
   if (ends_in(what, "-lora") || ends_in(what, "-qlora"))
-    snprintf(out->note, sizeof out->note,
-             "%.80s has adapters of %.64s: those are loaded with it and not counted, so the run "
-             "needs a little more memory than predicted",
-             what, model->id);
+    snprintf(
+        out->note, sizeof out->note,
+        "%.80s is a checkpoint of adapters for %.64s; they are loaded too, but not counted, so "
+        "the run needs a little more memory than predicted",
+        what, model->id);
   if (model->stored) {
     snprintf(out->quantization, sizeof out->quantization, "%s", model->stored);
     out->quantized_bits = 8;

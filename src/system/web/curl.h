@@ -1,6 +1,5 @@
-// Starts the program curl, through which everything goes that plimsoll sends over a network: in a process of its own, so
-// that whatever goes wrong there, in TLS or in a proxy, does not touch this one. Nothing is linked for it, and plimsoll runs
-// without it.
+// Starts the program curl, which sends everything that plimsoll sends over a network. It is a process of its own, so that an
+// error in TLS or a proxy does not harm this one. Nothing is linked for it, and plimsoll runs without it.
 #ifndef PLIM_SYSTEM_CURL_H
 #define PLIM_SYSTEM_CURL_H
 

@@ -236,7 +236,7 @@ static plim_err follow(const plim_web_request *r, char url[URL_BYTES], const cha
     return PLIM_OK;
   }
   if (count < MAX_REDIRECTS)
-    snprintf(why, sizeof why, "it sends us to %.120s, which is not a secure address", to);
+    snprintf(why, sizeof why, "it redirects to %.120s, which is not a secure address", to);
   else snprintf(why, sizeof why, "it redirects more than %d times", MAX_REDIRECTS);
   return refuse(r->url, why, error);
 }
@@ -261,7 +261,7 @@ plim_err plim_web_get(const plim_web_request *r, plim_web_answer *out, plim_erro
     if (!err && out->size > r->limit_bytes) err = refuse(url, "its answer is too large", error);
     bool is_redirect = !err && *to && out->status >= 300 && out->status < 400;
     if (is_redirect && is_inwards(r, to))
-      err = refuse(r->url, "it sends us to an address of this machine", error);
+      err = refuse(r->url, "it redirects to an address of this machine", error);
     if (is_redirect && !err) err = follow(r, url, to, count, error);
     if (!err && !is_redirect) return PLIM_OK;
     free(a.text);

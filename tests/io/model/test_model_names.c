@@ -87,7 +87,8 @@ TEST(the_note_names_the_assumed_model) {
 TEST(the_note_names_adapters_that_the_checkpoint_has) {
   plim_model_source source;
   CHECK(!plim_model_find("alignment-handbook/zephyr-7b-sft-qlora", &source, NULL), "known");
-  CHECK(strstr(source.note, "has adapters of mistralai/Mistral-7B-v0.1"), "%s", source.note);
+  CHECK(strstr(source.note, "checkpoint of adapters for mistralai/Mistral-7B-v0.1"), "%s",
+        source.note);
   CHECK(!plim_model_find("alignment-handbook/zephyr-7b-sft-full", &source, NULL) && !*source.note,
         "%s", source.note);
 }
