@@ -330,6 +330,20 @@ TEST(a_snapshot_whose_replay_ran_out_of_memory_says_so) {
   plimsoll_snapshot_close(s);
 }
 
+TEST(an_answer_that_could_not_grow_is_an_error) {
+  fault_memory_set(FAULT_NEVER, false);
+  CHECK(!plimsoll_list("models", &answer, &error), "%s", error.message);
+  char *whole = answer;
+  for (size_t at = 0, requests = fault_memory_count(); at < requests; at++) {
+    fault_memory_set(at, false);
+    plim_err err = plimsoll_list("models", &answer, &error);
+    fault_memory_set(FAULT_NEVER, false);
+    CHECK(err ? err == PLIM_ERR_NOMEM && !answer : strcmp(answer, whole) == 0, "%zu", at);
+    plimsoll_free(answer);
+  }
+  plimsoll_free(whole);
+}
+
 TEST(a_request_that_memory_is_too_small_for_is_no_wrong_request) {
   static const char request[] =
       "{\"model\": \"gpt2\", \"lora_rank\": 16, \"dialect\": \"axolotl\"}";
