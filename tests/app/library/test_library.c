@@ -317,7 +317,7 @@ TEST(a_snapshot_whose_replay_ran_out_of_memory_says_so) {
     bool is_lost = plimsoll_snapshot_timeline(s, "{}", &answer, &error) == PLIM_ERR_NOMEM;
     CHECK(is_lost == !report, "%zu: the timeline", at);
     plimsoll_free(answer);
-    is_lost = plimsoll_snapshot_moment(s, "{\"event\": 0}", &answer, &error) == PLIM_ERR_NOMEM;
+    is_lost = plimsoll_snapshot_moment(s, "{\"event\": 1}", &answer, &error) == PLIM_ERR_NOMEM;
     CHECK(is_lost == !report, "%zu: the moment", at);
     plimsoll_free(answer);
     plimsoll_free(report);
