@@ -68,8 +68,8 @@ void plim_error_hint(plim_error *error, const char *format, ...)
 //
 // All functions return PLIM_OK and set *answer to a text that the caller frees with plimsoll_free, or return an error,
 // fill *error (which may be NULL) and set *answer to NULL. error->byte is an offset into the request if error->file is
-// empty. No function prints, ends the program, keeps state between calls or writes a file. Any number of threads may call
-// them at the same time.
+// empty. No function prints, ends the program, keeps state between calls or writes a file, and the locale that the caller
+// has set changes no answer. Any number of threads may call them at the same time.
 
 #define PLIMSOLL_API __attribute__((visibility("default")))
 
@@ -124,7 +124,7 @@ PLIMSOLL_API plim_err plimsoll_snapshot_open(const char *request, plimsoll_snaps
 PLIMSOLL_API plim_err plimsoll_snapshot_report(const plimsoll_snapshot *snapshot, char **answer,
                                                plim_error *error);
 // Replays the recording with other settings, {"alloc_conf": "...", "limit": "24GiB", "tune": true}; later calls answer
-// for these. {} goes back to the recorded settings.
+// for these. {} goes back to the recorded settings. If memory runs out, later calls fail until a replay succeeds.
 PLIMSOLL_API plim_err plimsoll_snapshot_replay(plimsoll_snapshot *snapshot, const char *request,
                                                plim_error *error);
 // Memory over time: {"columns": 1200}; "from" and "to" select the events of a part ("to" is the first event that is left

@@ -34,11 +34,11 @@ class Library {
     const {memory} = this, {plim_web_alloc, plim_web_free, ['plim_web_' + name]: act} = this.instance.exports;
     this.files.replace(files);
     const sent = new TextEncoder().encode(typeof request === 'string' ? request : JSON.stringify(request));
-    const at = plim_web_alloc(sent.length + 1);
+    const at = plim_web_alloc(sent.length + 1) >>> 0; // an address, which JavaScript takes for a number with a sign
     if (!at) return noMemory;
     new Uint8Array(memory.buffer, at, sent.length).set(sent);
     new Uint8Array(memory.buffer)[at + sent.length] = 0;
-    const answer = handle === undefined ? act(at) : act(handle, at);
+    const answer = (handle === undefined ? act(at) : act(handle, at)) >>> 0;
     plim_web_free(at);
     const all = new Uint8Array(memory.buffer), end = all.indexOf(0, answer);
     const text = new TextDecoder().decode(all.subarray(answer, end));

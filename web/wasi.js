@@ -230,10 +230,14 @@ function wasiImports(module, {files, memory, say = () => {}}) {
     proc_exit(code) { throw new Exit('the module ended with ' + code); },
   };
 
+  // Above 2 GiB, addresses come as negative numbers. (64-bit numbers come as BigInt; none of them is an address.)
+  const withoutSign = value => typeof value === 'number' ? value >>> 0 : value;
   // Other calls of the module are not possible here.
   const imports = {env: {memory}};
-  for (const {module: from, name} of WebAssembly.Module.imports(module))
-    if (from !== 'env') (imports[from] ??= {})[name] = calls[name] || (() => errno.NOSYS);
+  for (const {module: from, name} of WebAssembly.Module.imports(module)) {
+    const call = calls[name] || (() => errno.NOSYS);
+    if (from !== 'env') (imports[from] ??= {})[name] = (...values) => call(...values.map(withoutSign));
+  }
   return imports;
 }
 

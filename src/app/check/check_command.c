@@ -12,11 +12,13 @@ static void add_word(FILE *out, const char *option, const char *word) {
 }
 
 // Files to which the named ones refer are found again.
-static void write_plan(const check *c, FILE *out) {
+static void write_plan(check *c, FILE *out) {
   const plim_project *p = &c->files.project;
   fputs("plimsoll plan", out);
   for (size_t i = 0; i < c->files.named_count; i++) {
-    char *name = p->files.at[i]->is_typed ? NULL : plim_project_name_of(p->files.at[i]);
+    if (p->files.at[i]->is_typed) continue;
+    char *name = plim_project_name_of(p->files.at[i]);
+    if (!name) c->has_no_memory = true;
     add_word(out, "", name);
     free(name);
   }

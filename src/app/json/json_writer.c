@@ -14,12 +14,21 @@ json_writer jsonw_begin(FILE *out) { return (json_writer){.out = out}; }
 
 json_writer jsonw_begin_line(FILE *out) { return (json_writer){.out = out, .is_a_line = true}; }
 
+// Where a stream to memory cannot grow, it drops what is written and goes on, and ferror does not say so (glibc).
+static void put_bytes(json_writer *j, const char *text, size_t size) {
+  if (fwrite(text, 1, size, j->out) != size) j->is_cut = true;
+}
+
+static void put(json_writer *j, const char *text) { put_bytes(j, text, strlen(text)); }
+
 void jsonw_finish(json_writer *j) {
   assert(j->depth == 0 && j->is_done);
-  fputc('\n', j->out);
+  put(j, "\n");
 }
 
 void jsonw_no_memory(json_writer *j) { j->has_no_memory = true; }
+
+bool jsonw_is_whole(const json_writer *j) { return !j->has_no_memory && !j->is_cut; }
 
 plim_err json_text(void (*write)(json_writer *j, const void *context), const void *context,
                    char **text, plim_error *error) {
@@ -31,36 +40,44 @@ plim_err json_text(void (*write)(json_writer *j, const void *context), const voi
   write(&j, context);
   jsonw_finish(&j);
   bool is_whole = plim_stream_end(memory, text);
-  if (is_whole && !j.has_no_memory) return PLIM_OK;
+  if (is_whole && jsonw_is_whole(&j)) return PLIM_OK;
   free(*text);
   *text = NULL;
   return plim_no_memory(error);
 }
 
 static void new_line(json_writer *j) {
-  if (!j->is_a_line) fprintf(j->out, "\n%*s", 2 * j->depth, "");
+  char text[2 * JSON_DEPTH + 2];
+  snprintf(text, sizeof text, "\n%*s", 2 * j->depth, "");
+  if (!j->is_a_line) put(j, text);
 }
 
-static void write_ascii(FILE *out, unsigned char c) {
+static void write_code(json_writer *j, uint32_t code) {
+  char text[12];
+  snprintf(text, sizeof text, "\\u%04" PRIx32, code);
+  put(j, text);
+}
+
+static void write_ascii(json_writer *j, unsigned char c) {
   static const char short_forms[128] = {['"'] = '"',  ['\\'] = '\\', ['\b'] = 'b', ['\f'] = 'f',
                                         ['\n'] = 'n', ['\r'] = 'r',  ['\t'] = 't'};
-  if (short_forms[c]) fprintf(out, "\\%c", short_forms[c]);
-  else if (c < 0x20 || c == 0x7F) fprintf(out, "\\u%04x", c);
-  else fputc(c, out);
+  if (short_forms[c]) put_bytes(j, (const char[]){'\\', short_forms[c]}, 2);
+  else if (c < 0x20 || c == 0x7F) write_code(j, c);
+  else put_bytes(j, (const char *)&c, 1);
 }
 
-static void write_string(FILE *out, const char *text) {
-  fputc('"', out);
+static void write_string(json_writer *j, const char *text) {
+  put(j, "\"");
   while (*text) {
     uint32_t code;
     size_t length = plim_text_char(text, &code);
-    if (length == 0) fputs("\xEF\xBF\xBD", out), length = 1;
-    else if (length == 1) write_ascii(out, (unsigned char)*text);
-    else if (plim_char_steers(code)) fprintf(out, "\\u%04x", code);
-    else fwrite(text, 1, length, out);
+    if (length == 0) put(j, "\xEF\xBF\xBD"), length = 1;
+    else if (length == 1) write_ascii(j, (unsigned char)*text);
+    else if (plim_char_steers(code)) write_code(j, code);
+    else put_bytes(j, text, length);
     text += length;
   }
-  fputc('"', out);
+  put(j, "\"");
 }
 
 // Writes what precedes a value: comma, line break and key.
@@ -72,12 +89,12 @@ static void before_value(json_writer *j, const char *key) {
   }
   int top = j->depth - 1;
   assert(j->is_array[top] == !key);
-  if (j->has_items[top]) fputs(j->is_a_line ? ", " : ",", j->out);
+  if (j->has_items[top]) put(j, j->is_a_line ? ", " : ",");
   j->has_items[top] = true;
   new_line(j);
   if (!key) return;
-  write_string(j->out, key);
-  fputs(": ", j->out);
+  write_string(j, key);
+  put(j, ": ");
 }
 
 static void after_value(json_writer *j) {
@@ -86,14 +103,14 @@ static void after_value(json_writer *j) {
 
 static void write_plain(json_writer *j, const char *key, const char *text) {
   before_value(j, key);
-  fputs(text, j->out);
+  put(j, text);
   after_value(j);
 }
 
 static void open_container(json_writer *j, const char *key, bool is_array) {
   before_value(j, key);
   assert(j->depth < JSON_DEPTH);
-  fputc(is_array ? '[' : '{', j->out);
+  put(j, is_array ? "[" : "{");
   j->is_array[j->depth] = is_array;
   j->has_items[j->depth] = false;
   j->depth++;
@@ -107,7 +124,7 @@ void jsonw_end(json_writer *j) {
   assert(j->depth > 0);
   j->depth--;
   if (j->has_items[j->depth]) new_line(j);
-  fputc(j->is_array[j->depth] ? ']' : '}', j->out);
+  put(j, j->is_array[j->depth] ? "]" : "}");
   after_value(j);
 }
 
@@ -117,7 +134,7 @@ void jsonw_string(json_writer *j, const char *key, const char *text) {
     return;
   }
   before_value(j, key);
-  write_string(j->out, text);
+  write_string(j, text);
   after_value(j);
 }
 

@@ -32,12 +32,15 @@ typedef struct {
   bool is_done;       // the top value is complete
   bool is_a_line;     // no line breaks inside
   bool has_no_memory; // something is missing
+  bool is_cut;        // something could not be written
 } json_writer;
 
 json_writer jsonw_begin(FILE *out);
 json_writer jsonw_begin_line(FILE *out); // on one line, for a stream of documents
 void jsonw_finish(json_writer *j);       // ends the document with a newline
 void jsonw_no_memory(json_writer *j); // memory ran out for something that belongs into the document
+
+bool jsonw_is_whole(const json_writer *j); // nothing is missing
 
 // Writes a document to memory; `write` fills in the top value. The caller frees the text.
 plim_err json_text(void (*write)(json_writer *j, const void *context), const void *context,

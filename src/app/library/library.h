@@ -2,6 +2,8 @@
 #ifndef PLIM_APP_LIBRARY_H
 #define PLIM_APP_LIBRARY_H
 
+#include <locale.h>
+
 #include "option_values.h"
 #include "tree.h"
 
@@ -22,6 +24,12 @@ typedef struct {
 plim_err library_read(const char *text, const cli_command *command, const char *left_out,
                       const library_words *words, library_request *r, plim_error *error);
 void library_clear(library_request *r);
+
+// Every function of plimsoll.h works between these two, which leave nothing of it in the thread that calls. Numbers have a
+// point, whatever locale the caller has set: 0.05 would otherwise be read as 0 where a comma is usual. `before` is what
+// library_enter returned.
+locale_t library_enter(void);
+void library_leave(locale_t before);
 
 // Forgets the byte of an error if it counts in an option's text (`source`, which may be NULL) and not in the request.
 void library_forget_byte(plim_err err, const char *source, plim_error *error);

@@ -48,6 +48,7 @@ static plim_err check_columns(uint64_t columns, plim_error *error) {
 plim_err plimsoll_estimate(const char *request, char **answer, plim_error *error) {
   library_request q;
   const char *source = NULL;
+  locale_t before = library_enter();
   *answer = NULL;
   plim_err err = library_read(request, &estimate_command, "fetch", NULL, &q, error);
   if (!err) {
@@ -63,6 +64,7 @@ plim_err plimsoll_estimate(const char *request, char **answer, plim_error *error
     estimate_clear(&r);
   }
   library_clear(&q);
+  library_leave(before);
   return err;
 }
 
@@ -105,10 +107,12 @@ static plim_err settings(library_request *q, char **answer, plim_error *error) {
 
 plim_err plimsoll_settings(const char *request, char **answer, plim_error *error) {
   library_request q;
+  locale_t before = library_enter();
   *answer = NULL;
   plim_err err = library_read(request, &settings_command, "fetch", NULL, &q, error);
   if (!err) err = settings(&q, answer, error);
   library_clear(&q);
+  library_leave(before);
   return err;
 }
 
@@ -147,11 +151,13 @@ static plim_err plan(library_request *q, char **answer, plim_error *error) {
 plim_err plimsoll_plan(const char *request, char **answer, plim_error *error) {
   static const library_words files = {"files", false};
   library_request q;
+  locale_t before = library_enter();
   *answer = NULL;
   plim_err err =
       library_read(request, &plan_command, "out prove online unsandboxed fetch", &files, &q, error);
   if (!err) err = plan(&q, answer, error);
   library_clear(&q);
+  library_leave(before);
   return err;
 }
 
@@ -160,7 +166,11 @@ plim_err plimsoll_plan(const char *request, char **answer, plim_error *error) {
 plim_err plimsoll_list(const char *what, char **answer, plim_error *error) {
   const name_list *list = name_list_named(what);
   *answer = NULL;
-  if (list) return json_text(name_list_write, list, answer, error);
-  return plim_fail(error, PLIM_ERR_ARGUMENT,
-                   "there is no list \"%.64s\": models, families, gpus or knobs", what);
+  if (!list)
+    return plim_fail(error, PLIM_ERR_ARGUMENT,
+                     "there is no list \"%.64s\": models, families, gpus or knobs", what);
+  locale_t before = library_enter();
+  plim_err err = json_text(name_list_write, list, answer, error);
+  library_leave(before);
+  return err;
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "library.h"
+#include "lora_pattern.h"
 #include "suggest.h"
 
 typedef struct {
@@ -62,23 +63,23 @@ static plim_err unknown(const reader *q, const char *name, uint32_t key) {
   return fail_at(q->error, q->r->tree.at.at[key].span.begin, err);
 }
 
-// The text of a value as it would be typed; NULL: an object, a list, true, false or null.
-static const char *typed_text(const reader *q, uint32_t id) {
-  plim_tree *t = &q->r->tree;
-  const plim_node *n = &t->at.at[id];
-  if (n->kind != PLIM_NODE_SCALAR) return NULL;
-  if (n->value.kind == PLIM_VALUE_TEXT) return n->text;
-  if (n->value.kind != PLIM_VALUE_INTEGER && n->value.kind != PLIM_VALUE_REAL) return NULL;
-  return plim_tree_keep(t, t->text + n->span.begin, n->span.end - n->span.begin);
+// Whether the option takes the value as it is written in the request: a number, or the object of a model.
+static bool is_taken_as_written(const cli_option *o, const plim_node *n) {
+  if (n->kind == PLIM_NODE_MAPPING) return o->kind == CLI_MODEL;
+  return n->kind == PLIM_NODE_SCALAR &&
+         (n->value.kind == PLIM_VALUE_INTEGER || n->value.kind == PLIM_VALUE_REAL);
 }
 
 static plim_err set_one(const reader *q, const cli_option *o, const char *name, uint32_t id) {
-  const plim_node *n = &q->r->tree.at.at[id];
-  bool takes_object = o->kind == CLI_MODEL && n->kind == PLIM_NODE_MAPPING;
-  const char *text = takes_object ? plim_tree_keep(&q->r->tree, q->r->tree.text + n->span.begin,
-                                                   n->span.end - n->span.begin)
-                                  : typed_text(q, id);
-  size_t begin = q->r->tree.at.at[id].span.begin;
+  plim_tree *t = &q->r->tree;
+  const plim_node *n = &t->at.at[id];
+  bool is_text = n->kind == PLIM_NODE_SCALAR && n->value.kind == PLIM_VALUE_TEXT;
+  bool is_copied = is_taken_as_written(o, n);
+  size_t begin = n->span.begin;
+  const char *text = is_copied ? plim_tree_keep(t, t->text + begin, n->span.end - begin)
+                     : is_text ? n->text
+                               : NULL;
+  if (!text && is_copied) return plim_no_memory(q->error);
   if (!text)
     return wrong_kind(q, name, id,
                       o->kind == CLI_MODEL      ? "a name, a path or an object"
@@ -179,6 +180,17 @@ plim_err library_read(const char *text, const cli_command *command, const char *
   if (!*text) return fail_at(error, 0, plim_fail(error, PLIM_ERR_PARSE, "the request is empty"));
   plim_err err = plim_json_parse(text, strlen(text), &r->tree, error);
   return err ? err : read_members(&q);
+}
+
+// The C library has this locale at hand: it takes no memory.
+locale_t library_enter(void) {
+  locale_t own = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+  return own ? uselocale(own) : own;
+}
+
+void library_leave(locale_t before) {
+  plim_lora_pattern_forget();
+  if (before) freelocale(uselocale(before));
 }
 
 void library_forget_byte(plim_err err, const char *source, plim_error *error) {

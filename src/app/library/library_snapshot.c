@@ -21,6 +21,7 @@ static const cli_command replay_command = {.name = "replay",
 struct plimsoll_snapshot {
   library_request opened; // has the path
   replay_result result;
+  bool is_lost; // memory ran out for another request: the result can only be replaced or cleared
 };
 
 void plimsoll_snapshot_close(plimsoll_snapshot *s) {
@@ -37,17 +38,32 @@ plim_err plimsoll_snapshot_open(const char *request, plimsoll_snapshot **snapsho
   plimsoll_snapshot *s = calloc(1, sizeof *s);
   *snapshot = NULL;
   if (!s) return plim_no_memory(error);
+  locale_t before = library_enter();
   plim_err err = library_read(request, &replay_command, NULL, &path, &s->opened, error);
   if (!err)
     err = replay_make(s->opened.call.words.at[0], s->opened.call.args, &s->result, &source, error);
   library_forget_byte(err, source, error);
+  library_leave(before);
   if (err) plimsoll_snapshot_close(s);
   else *snapshot = s;
   return err;
 }
 
+static plim_err check_result(const plimsoll_snapshot *s, plim_error *error) {
+  if (!s->is_lost) return PLIM_OK;
+  plim_err err =
+      plim_fail(error, PLIM_ERR_NOMEM, "memory ran out when the snapshot was replayed again");
+  plim_error_hint(error, "replay it with {}, or close it");
+  return err;
+}
+
 plim_err plimsoll_snapshot_report(const plimsoll_snapshot *s, char **answer, plim_error *error) {
-  return json_text(replay_write, &s->result, answer, error);
+  locale_t before = library_enter();
+  *answer = NULL;
+  plim_err err = check_result(s, error);
+  if (!err) err = json_text(replay_write, &s->result, answer, error);
+  library_leave(before);
+  return err;
 }
 
 plim_err plimsoll_replay(const char *request, char **answer, plim_error *error) {
@@ -64,11 +80,16 @@ plim_err plimsoll_snapshot_replay(plimsoll_snapshot *s, const char *request, pli
   replay_request wanted;
   plim_alloc_conf conf;
   const char *source = NULL;
+  locale_t before = library_enter();
   plim_err err = library_read(request, &replay_command, "device", NULL, &q, error);
   if (!err) err = replay_request_of(q.call.args, &wanted, &conf, &source, error);
   library_forget_byte(err, source, error);
-  if (!err) err = replay_again(&s->result, &wanted, error);
+  if (!err) {
+    err = replay_again(&s->result, &wanted, error);
+    s->is_lost = err != PLIM_OK;
+  }
   library_clear(&q);
+  library_leave(before);
   return err;
 }
 
@@ -93,8 +114,10 @@ plim_err plimsoll_snapshot_timeline(const plimsoll_snapshot *s, const char *requ
                                       .args_size = sizeof defaults,
                                       .defaults = &defaults};
   library_request q;
+  locale_t before = library_enter();
   *answer = NULL;
   plim_err err = library_read(request, &command, NULL, NULL, &q, error);
+  if (!err) err = check_result(s, error);
   if (!err) {
     const timeline_args *args = q.call.args;
     size_t events = s->result.trace.events.len;
@@ -109,6 +132,7 @@ plim_err plimsoll_snapshot_timeline(const plimsoll_snapshot *s, const char *requ
     else err = json_text(replay_write_timeline, &part, answer, error);
   }
   library_clear(&q);
+  library_leave(before);
   return err;
 }
 
@@ -154,9 +178,12 @@ plim_err plimsoll_snapshot_moment(const plimsoll_snapshot *s, const char *reques
                                       .args_size = sizeof defaults,
                                       .defaults = &defaults};
   library_request q;
+  locale_t before = library_enter();
   *answer = NULL;
   plim_err err = library_read(request, &command, NULL, NULL, &q, error);
+  if (!err) err = check_result(s, error);
   if (!err) err = inspect(&s->result, ((const moment_args *)q.call.args)->event, answer, error);
   library_clear(&q);
+  library_leave(before);
   return err;
 }

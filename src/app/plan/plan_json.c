@@ -163,6 +163,7 @@ void plan_write_places(json_writer *j, const cli_strings *sets) {
   for (size_t i = 0; sets && i < sets->len; i++) {
     char *knob = strdup(sets->at[i]), *file = knob ? strchr(knob, '=') : NULL;
     char *key = file ? strchr(file + 1, ':') : NULL;
+    if (!knob) jsonw_no_memory(j);
     if (key) {
       *file++ = *key++ = 0;
       jsonw_object(j, NULL);
@@ -187,7 +188,9 @@ static void as_written(json_writer *j, const plim_estimate *e) {
 // Writes the files that the plan creates.
 static void new_files(json_writer *j, const plim_project *p, const plan_edits *edits) {
   plim_edit_set set = {0};
-  if (edits->write_count) plim_project_set(p, edits->writes, edits->write_count, &set, NULL);
+  plim_err err = PLIM_OK;
+  if (edits->write_count) err = plim_project_set(p, edits->writes, edits->write_count, &set, NULL);
+  if (err == PLIM_ERR_NOMEM) jsonw_no_memory(j);
   jsonw_array(j, "creates");
   for (size_t i = 0; i < set.files.len; i++) {
     jsonw_object(j, NULL);
@@ -447,7 +450,7 @@ plim_err plan_document(plan_writer *write, const void *report, bool is_saved, ch
   jsonw_end(&j);
   jsonw_finish(&j);
   bool is_whole = plim_stream_end(memory, text);
-  if (is_whole && !j.has_no_memory) return PLIM_OK;
+  if (is_whole && jsonw_is_whole(&j)) return PLIM_OK;
   free(*text);
   *text = NULL;
   return plim_no_memory(error);

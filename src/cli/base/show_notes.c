@@ -4,14 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli_alloc.h"
 #include "term.h"
 #include "text.h"
 
 static void print_note(FILE *out, const plim_note *note) {
   bool has_place = note->file && !strstr(note->message, note->file);
   size_t size = strlen(note->message) + (has_place ? strlen(note->file) : 0) + 24;
-  char *line = malloc(size);
-  if (!line) return;
+  char *line = cli_alloc(size);
   if (has_place && note->line)
     snprintf(line, size, "%s:%d: %s", note->file, note->line, note->message);
   else if (has_place) snprintf(line, size, "%s: %s", note->file, note->message);

@@ -65,13 +65,20 @@ static bool translate(const char *pattern, notation *n) {
 // ---- matching ---------------------------------------------------------------------------------------
 
 // Every layer of a model is compared with the same expression, so the last one is kept.
+static _Thread_local char last[PATTERN_BYTES];
+static _Thread_local regex_t regex;
+static _Thread_local bool is_valid;
+
+void plim_lora_pattern_forget(void) {
+  if (is_valid) regfree(&regex);
+  is_valid = false;
+  *last = 0;
+}
+
 static regex_t *compiled(const char *pattern) {
-  static _Thread_local char last[PATTERN_BYTES];
-  static _Thread_local regex_t regex;
-  static _Thread_local bool is_valid;
   if (*last && strcmp(last, pattern) == 0) return is_valid ? &regex : NULL;
   notation n = {.fits = true};
-  if (is_valid) regfree(&regex);
+  plim_lora_pattern_forget();
   is_valid = strlen(pattern) < sizeof last && translate(pattern, &n) &&
              regcomp(&regex, n.text, REG_EXTENDED | REG_NOSUB) == 0;
   snprintf(last, sizeof last, "%s", pattern);
@@ -81,8 +88,8 @@ static regex_t *compiled(const char *pattern) {
 bool plim_lora_pattern_is_valid(const char *pattern) { return compiled(pattern) != NULL; }
 
 bool plim_lora_pattern_fits(const char *pattern, const char *path) {
-  const regex_t *regex = compiled(pattern);
-  return regex && regexec(regex, path, 0, NULL, 0) == 0;
+  const regex_t *expression = compiled(pattern);
+  return expression && regexec(expression, path, 0, NULL, 0) == 0;
 }
 
 bool plim_lora_pattern_occurs(const char *pattern, const char *path) {

@@ -13,4 +13,7 @@ bool plim_lora_pattern_fits(const char *pattern, const char *path);
 // Whether a part of the path fits, as Python's re.search.
 bool plim_lora_pattern_occurs(const char *pattern, const char *path);
 
+// Frees what this thread keeps of the last expression. A thread that ends without it leaks that.
+void plim_lora_pattern_forget(void);
+
 #endif

@@ -1,8 +1,12 @@
 // The functions of plimsoll.h: what they answer is tested in library_check.py, against the commands. Here: requests that
 // are wrong, memory, and snapshots that are looked at more than once.
+#include <locale.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "fault_memory.h"
+#include "folder.h"
 #include "plimsoll.h"
 #include "test.h"
 
@@ -118,6 +122,83 @@ TEST(threads_get_the_same_answers) {
   for (size_t i = 0; i < ASKED; i++) plimsoll_free(answers[i]);
 }
 
+#define SMALL_MODEL                                                                                \
+  "{\"model_type\": \"llama\", \"hidden_size\": 64, \"intermediate_size\": 128, "                  \
+  "\"num_hidden_layers\": 1, \"num_attention_heads\": 4, \"vocab_size\": 100}"
+
+static void *ask_with_expression(void *none) {
+  char *own;
+  (void)none;
+  if (plimsoll_estimate("{\"model\": " SMALL_MODEL ", \"seq\": 16, \"lora_rank\": 4, "
+                        "\"lora_targets\": \".*(q|k|v)_proj\"}",
+                        &own, NULL))
+    return "an error";
+  plimsoll_free(own);
+  return NULL;
+}
+
+TEST(a_thread_that_ends_leaves_no_memory_behind) {
+  enum { WARM = 4, THREADS = 40 };
+  size_t before = 0;
+  for (size_t i = 0; i < WARM + THREADS; i++) {
+    pthread_t thread;
+    void *wrong_with = NULL;
+    if (i == WARM) before = mallinfo2().uordblks;
+    pthread_create(&thread, NULL, ask_with_expression, NULL);
+    pthread_join(thread, &wrong_with);
+    CHECK(!wrong_with, "%s", (const char *)wrong_with);
+  }
+  size_t now = mallinfo2().uordblks;
+  CHECK(now < before + THREADS * 1024, "%zu bytes, and then %zu", before, now);
+}
+
+// ---- locales ----------------------------------------------------------------------------------------
+
+// Makes the locale "comma", in which a half is 0,5, and sets it.
+static bool set_comma(void) {
+  char command[600];
+  folder_make();
+  folder_write_text("comma.txt", "LC_NUMERIC\ndecimal_point \",\"\nthousands_sep \".\"\n"
+                                 "grouping 3;3\nEND LC_NUMERIC\n");
+  snprintf(command, sizeof command, "localedef -c -i %s %s/comma 2>/dev/null",
+           folder_path("comma.txt"), folder_path("."));
+  if (system(command) < 0) return false; // it warns of the categories that are not defined
+  setenv("LOCPATH", folder_path("."), true);
+  return setlocale(LC_NUMERIC, "comma") && strtod("0,5", NULL) > 0;
+}
+
+static char *answer_to(call *ask, const char *request) {
+  return ask(request, &answer, &error) ? strdup(error.message) : answer;
+}
+
+TEST(the_callers_locale_changes_no_answer) {
+  static const struct {
+    call *call;
+    const char *request;
+  } questions[] = {
+      {plimsoll_estimate, "{\"model\": \"gpt2\", \"lora_rank\": 4, \"lora_dropout\": 0.05, "
+                          "\"gpu\": \"17.5GiB\"}"},
+      {plimsoll_plan,
+       "{\"model\": \"gpt2\", \"lora_rank\": 4, \"lora_dropout\": 0.05, \"gpu\": \"17.5GiB\"}"},
+      {plimsoll_settings, "{\"model\": \"gpt2\", \"lora_rank\": 4, \"lora_dropout\": 0.05, "
+                          "\"dialect\": \"axolotl\"}"},
+      {plimsoll_replay,
+       "{\"snapshot\": \"" RECORDING "\", \"limit\": \"17.5GiB\", \"tune\": true}"},
+      {plimsoll_list, "gpus"},
+  };
+  for (size_t i = 0; i < sizeof questions / sizeof *questions; i++) {
+    char *usual = answer_to(questions[i].call, questions[i].request);
+    CHECK(set_comma(), "localedef does not make a locale");
+    char *here = answer_to(questions[i].call, questions[i].request);
+    CHECK(strtod("0,5", NULL) > 0, "the caller's locale is still set");
+    setlocale(LC_NUMERIC, "C");
+    folder_remove();
+    CHECK(strcmp(usual, here) == 0, "%s", questions[i].request);
+    plimsoll_free(usual);
+    plimsoll_free(here);
+  }
+}
+
 // ---- snapshots --------------------------------------------------------------------------------------
 
 static char *report_of(plimsoll_snapshot *s) {
@@ -217,6 +298,63 @@ TEST(parts_that_do_not_exist_are_errors) {
   CHECK(still && strstr(still, "\"exact\": true"), "%.200s", still);
   plimsoll_free(still);
   plimsoll_snapshot_close(s);
+}
+
+// Every answer about it would be one about a half-made result.
+TEST(a_snapshot_whose_replay_ran_out_of_memory_says_so) {
+  static const char again[] = "{\"limit\": \"1GiB\"}";
+  plimsoll_snapshot *s;
+  size_t lost = 0;
+  CHECK(!plimsoll_snapshot_open("{\"snapshot\": \"" RECORDING "\"}", &s, &error), "%s",
+        error.message);
+  char *before = report_of(s);
+  for (size_t at = 0; at < 60; at++) {
+    fault_memory_set(at, true);
+    plim_err err = plimsoll_snapshot_replay(s, again, &error);
+    fault_memory_set(FAULT_NEVER, false);
+    CHECK(err == PLIM_ERR_NOMEM, "%zu: %s", at, error.message);
+    char *report = report_of(s); // the one before, if the request was not even read
+    CHECK(report ? strcmp(report, before) == 0 : error.code == PLIM_ERR_NOMEM, "%zu", at);
+    lost += !report;
+    bool is_lost = plimsoll_snapshot_timeline(s, "{}", &answer, &error) == PLIM_ERR_NOMEM;
+    CHECK(is_lost == !report, "%zu: the timeline", at);
+    plimsoll_free(answer);
+    is_lost = plimsoll_snapshot_moment(s, "{\"event\": 1}", &answer, &error) == PLIM_ERR_NOMEM;
+    CHECK(is_lost == !report, "%zu: the moment", at);
+    plimsoll_free(answer);
+    plimsoll_free(report);
+    CHECK(!plimsoll_snapshot_replay(s, "{}", &error), "%zu: %s", at, error.message);
+  }
+  char *after = report_of(s);
+  CHECK(lost && after && strcmp(before, after) == 0, "%zu times lost", lost);
+  plimsoll_free(before);
+  plimsoll_free(after);
+  plimsoll_snapshot_close(s);
+}
+
+TEST(an_answer_that_could_not_grow_is_an_error) {
+  fault_memory_set(FAULT_NEVER, false);
+  CHECK(!plimsoll_list("models", &answer, &error), "%s", error.message);
+  char *whole = answer;
+  for (size_t at = 0, requests = fault_memory_count(); at < requests; at++) {
+    fault_memory_set(at, false);
+    plim_err err = plimsoll_list("models", &answer, &error);
+    fault_memory_set(FAULT_NEVER, false);
+    CHECK(err ? err == PLIM_ERR_NOMEM && !answer : strcmp(answer, whole) == 0, "%zu", at);
+    plimsoll_free(answer);
+  }
+  plimsoll_free(whole);
+}
+
+TEST(a_request_that_memory_is_too_small_for_is_no_wrong_request) {
+  static const char request[] =
+      "{\"model\": \"gpt2\", \"lora_rank\": 16, \"dialect\": \"axolotl\"}";
+  for (size_t at = 0; at < 40; at++) {
+    fault_memory_set(at, true);
+    plim_err err = plimsoll_settings(request, &answer, &error);
+    fault_memory_set(FAULT_NEVER, false);
+    CHECK(err == PLIM_ERR_NOMEM && !answer, "%zu: %s", at, error.message);
+  }
 }
 
 TEST_MAIN
