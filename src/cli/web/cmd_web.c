@@ -70,7 +70,9 @@ static int run(const cli_call *call) {
   endpoint_document page = {"/", "text/html", "the page is at /\n", text, size};
   if (call->common.json)
     printf("{\"format_version\": 1, \"url\": \"http://127.0.0.1:%u/\"}\n", endpoint_port(e));
-  else printf("http://127.0.0.1:%u/\nserving the page to this machine; Ctrl-C ends it\n", endpoint_port(e));
+  else
+    printf("http://127.0.0.1:%u/\nserving the page to this machine; Ctrl-C ends it\n",
+           endpoint_port(e));
   fflush(stdout);
   while (true) endpoint_serve(e, 3600, &page);
 }
