@@ -97,7 +97,9 @@ else
     expect "$place" [ -s "$work/system/usr/share/$place" ]
   done
   expect "all in usr" [ "$(ls "$work/system")" = usr ]
-  expect "libraries in a folder of their own" [ "$(ls "$work/system/usr/lib")" = plimsoll ]
+  # Beside them, the library for other programs.
+  expect "libraries in a folder of their own" [ "$(ls "$work/system/usr/lib" | grep -v '^libplimsoll\.so' | tr '\n' ' ')" = "pkgconfig plimsoll " ]
+  expect "the library's other name is a link" [ -L "$work/system/usr/lib/libplimsoll.so" ]
   expect "no list of files beside dpkg's" [ ! -e "$work/system/usr/lib/plimsoll/installed" ]
 fi
 
