@@ -23,6 +23,12 @@ compare() { # OLD NEW
     echo "$1 is out of date: make manual"
   fi
 }
+for page in README.md docs/*.md docs/*/*.md; do
+  if grep -A1 '^<!-- [a-z]*: .* -->$' "$page" | grep -q '^<!-- end -->$'; then
+    echo "$page has a command without its output: make manual, or make simulated"
+    failed=$((failed + 1))
+  fi
+done
 for page in "${pages[@]}"; do
   tools/fresh_blocks.sh run "$page" >"$work/page.md"
   compare "$page" "$work/page.md"
