@@ -268,6 +268,9 @@ def hook():
     check(status == 1 and "did you mean gradient_checkpointing?" in " ".join(out.split()) and "READY" in out, "a warning stops the commit", out)
     status, out, _ = run([w for w in start if w != "--strict"] + ["typing.yaml"], base, PATH=path)
     check(status == 0, "not without --strict", out)
+    write(base, unknown_yaml=FITS.replace("meta-llama/Llama-3.1-8B", "nobody/unknown"))
+    status, out, _ = run(start + ["unknown.yaml"], base, PATH=path)
+    check(status == 1 and "NOT CHECKED" in out, "a model that is not known stops the commit", out)
 
 
 def expand(text, values):

@@ -93,7 +93,8 @@ static int status_of(const checked *x, const check_args *args) {
   if (x->has_failed) return CLI_ERROR;
   if (x->is_passed_over) return CLI_OK;
   check_verdict verdict = check_decide(&x->of, &why_not);
-  if (args->strict && check_count(&x->of, CHECK_WARNING)) return CLI_FINDING;
+  bool is_open = verdict == CHECK_NOT_CHECKED && args->gpu;
+  if (args->strict && (is_open || check_count(&x->of, CHECK_WARNING))) return CLI_FINDING;
   return verdict == CHECK_NOT_READY || verdict == CHECK_MAY_NOT_FIT ? CLI_FINDING : CLI_OK;
 }
 
@@ -152,7 +153,7 @@ static const cli_option options[] = {
      "the training runs on another machine: leave out the GPU, the memory and the environment of "
      "this one",
      NULL},
-    {"strict", 0, NULL, CLI_FLAG, AT(strict), "exit with 1 for warnings too", NULL},
+    {"strict", 0, NULL, CLI_FLAG, AT(strict), "exit with 1 for warnings too and, with --gpu, if it is not known whether the run fits", NULL},
     {"sarif", 0, "FILE", CLI_FILE, AT(sarif),
      "also write the findings to FILE as SARIF 2.1.0, which code reviews show beside the lines",
      NULL},
