@@ -153,7 +153,8 @@ static const cli_option options[] = {
      "the training runs on another machine: leave out the GPU, the memory and the environment of "
      "this one",
      NULL},
-    {"strict", 0, NULL, CLI_FLAG, AT(strict), "exit with 1 for warnings too and, with --gpu, if it is not known whether the run fits", NULL},
+    {"strict", 0, NULL, CLI_FLAG, AT(strict),
+     "exit with 1 for warnings too and, with --gpu, if it is not known whether the run fits", NULL},
     {"sarif", 0, "FILE", CLI_FILE, AT(sarif),
      "also write the findings to FILE as SARIF 2.1.0, which code reviews show beside the lines",
      NULL},
