@@ -25,7 +25,6 @@ stands_for() {
   nodejs) command -v node ;;
   wasi-libc) [ -e /usr/include/wasm32-wasi/stdlib.h ] ;;
   diffutils) command -v diff ;;
-  dpkg-dev) command -v dpkg-shlibdeps ;;
   binutils) command -v strip ;;
   liblzma-dev) pkg-config --exists liblzma ;;
   zlib1g-dev) pkg-config --exists zlib ;;

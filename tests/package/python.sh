@@ -1,6 +1,7 @@
 #!/bin/bash
-# python.sh VERSION FOLDER PATCHELF: prints the path of a Python of this version: that of the Debian release that has it,
-# unpacked into FOLDER with the C library and all else that it needs, or one of this machine. Exits with 3 if there is none.
+# python.sh VERSION FOLDER PATCHELF: prints the path of a Python of this version: that of the Debian release that has it, from
+# where this machine gets its Debian packages, unpacked into FOLDER with the C library and all else that it needs, or one of
+# this machine. Exits with 3 if there is none.
 set -euo pipefail
 version=$1 root=$2/python$1 patchelf=$3 more=
 
@@ -13,10 +14,12 @@ case $version in
 esac
 
 unpack() {
-  local apt=$root/apt options loader libraries
+  local apt=$root/apt mirror options loader libraries
+  mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Origin: Debian' 'Label: Debian' | head -n 1)
+  [ -n "$mirror" ] || return
   rm -rf "$root" && mkdir -p "$apt"/{lists.d,state/lists/partial,cache/archives/partial}
   touch "$apt/status"
-  printf 'Types: deb\nURIs: http://deb.debian.org/debian\nSuites: %s\nComponents: main\nSigned-By: %s\n' "$release" \
+  printf 'Types: deb\nURIs: %s\nSuites: %s\nComponents: main\nSigned-By: %s\n' "$mirror" "$release" \
     /usr/share/keyrings/debian-archive-keyring.gpg >"$apt/lists.d/debian.sources"
   options=(-qq -y -o Dir::Etc::sourcelist=/dev/null -o Dir::Etc::sourceparts="$apt/lists.d" -o Dir::State="$apt/state"
     -o Dir::State::status="$apt/status" -o Dir::Cache="$apt/cache" -o APT::Sandbox::User=root)
