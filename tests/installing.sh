@@ -89,18 +89,32 @@ else
   expect "its name" [ "$(field Package) $(field Version) $(field Architecture)" = "plimsoll $version $(dpkg --print-architecture)" ]
   expect "its dependencies were found" grep -Eq 'libc6 \(>= .*libjansson4.*libsqlite3-0' <<<"$(field Depends)"
   expect "and what the network needs" grep -q 'curl' <<<"$(field Recommends)"
-  expect "it unpacks" dpkg-deb -x "$package" "$work/system"
-  expect "the program of the package" works "$work/system/usr"
-  expect "plans LoRA on a 7B model" plans "$work/system/usr"
+  system=$work/system
+  mkdir -p "$system"/var/lib/dpkg/{info,updates} && touch "$system/var/lib/dpkg/status"
+  if [ "$(id -u)" -eq 0 ]; then
+    # Into a system of its own, which has no other packages; apt says what is missing on this one.
+    in_system() { dpkg --root="$system" --log=/dev/null --force-depends --force-script-chrootless "$@"; }
+    expect "dpkg installs it" in_system --install "$package"
+    expect "and knows it" grep -q '^Status: install ok installed' "$system/var/lib/dpkg/status"
+    expect "apt finds what it depends on" apt-get -qq --simulate --no-install-recommends install "$package"
+  else
+    expect "it unpacks" dpkg-deb -x "$package" "$system"
+  fi
+  expect "the program of the package" works "$system/usr"
+  expect "plans LoRA on a 7B model" plans "$system/usr"
   for place in man/man1/plimsoll.1.gz man/man1/plimsoll-plan.1.gz bash-completion/completions/plimsoll \
     zsh/vendor-completions/_plimsoll fish/vendor_completions.d/plimsoll.fish doc/plimsoll/copyright doc/plimsoll/changelog.gz; do
-    expect "$place" [ -s "$work/system/usr/share/$place" ]
+    expect "$place" [ -s "$system/usr/share/$place" ]
   done
-  expect "all in usr" [ "$(ls "$work/system")" = usr ]
+  expect "all in usr" [ "$(ls "$system" | tr '\n' ' ')" = "usr var " ]
   # Beside them, the library for other programs.
-  expect "libraries in a folder of their own" [ "$(ls "$work/system/usr/lib" | grep -v '^libplimsoll\.so' | tr '\n' ' ')" = "pkgconfig plimsoll " ]
-  expect "the library's other name is a link" [ -L "$work/system/usr/lib/libplimsoll.so" ]
-  expect "no list of files beside dpkg's" [ ! -e "$work/system/usr/lib/plimsoll/installed" ]
+  expect "libraries in a folder of their own" [ "$(ls "$system/usr/lib" | grep -v '^libplimsoll\.so' | tr '\n' ' ')" = "pkgconfig plimsoll " ]
+  expect "the library's other name is a link" [ -L "$system/usr/lib/libplimsoll.so" ]
+  expect "no list of files beside dpkg's" [ ! -e "$system/usr/lib/plimsoll/installed" ]
+  if [ "$(id -u)" -eq 0 ]; then
+    expect "dpkg removes it" in_system --purge plimsoll
+    expect "and leaves nothing" [ -z "$(find "$system/usr" -type f -o -type l 2>/dev/null)" ]
+  fi
 fi
 
 echo "$passed passed, $failed failed"

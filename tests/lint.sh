@@ -32,6 +32,8 @@ library_prints() {
   grep -rnE '(^|[^a-z_>.])((printf|puts|putchar|perror|exit|abort)\(|fprintf\((stdout|stderr))' \
     --include='*.[ch]' src/core src/card src/hook src/io src/system src/app | grep -vE 'format\(printf|^[^:]*:[0-9]+: *//'
 }
+# The package of that name on PyPI is not ours.
+strangers_package() { git grep -nE 'pip[3]? install[^|#]* plimsoll( |$|`|"|=)|additional_dependencies: \[plimsoll\b' -- ':!tests/lint.sh'; }
 # qsort orders equal elements differently from one C library to the next.
 unstable_sorts() { grep -rnE '\bqsort(_r)?\(' src; }
 
@@ -77,6 +79,7 @@ rule "what is private to a folder stays there" foreign_impl_headers
 rule "every file and type name says one thing" names_used_twice
 rule "short names stay on the tape" short_names_elsewhere
 rule "families are named in their own files" families_named_elsewhere
+rule "nobody is told to install another project of that name" strangers_package
 rule "sorts keep the order of equals" unstable_sorts
 rule "nothing outside src/cli prints or exits" library_prints
 

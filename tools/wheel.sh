@@ -1,5 +1,5 @@
 #!/bin/bash
-# wheel.sh ARCH: builds build/wheel/plimsoll-VERSION-py3-none-manylinux_2_28_ARCH.whl (x86_64 or aarch64) with zig, for every
+# wheel.sh ARCH: builds build/wheel/plimsoll_gpu-VERSION-py3-none-manylinux_2_28_ARCH.whl (x86_64 or aarch64) with zig, for every
 # Python and every Linux with glibc 2.28 or newer, from Debian's sources of the libraries and packages of PyPI.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -27,8 +27,8 @@ rm -rf "$folder/raw"
 "$environment/bin/python" -m pip wheel --disable-pip-version-check --quiet --no-input --no-deps --no-build-isolation \
   --wheel-dir "$folder/raw" . -C build-dir="$folder/$arch/program" \
   -C cmake.args="-G;Ninja;-DCMAKE_TOOLCHAIN_FILE=$PWD/cmake/zig.cmake;-DPLIMSOLL_TOOLS=$folder/$arch"
-rm -f "$folder"/plimsoll-*"_$arch.whl"
+rm -f "$folder"/plimsoll_gpu-*"_$arch.whl"
 (cd "$folder/raw" && "$environment/bin/python" -m wheel tags --platform-tag "manylinux_2_28_$arch" ./*.whl >/dev/null)
 mv "$folder/raw"/*"manylinux_2_28_$arch.whl" "$folder/"
 rm -rf "$folder/raw"
-ls "$folder"/plimsoll-*"_$arch.whl"
+ls "$folder"/plimsoll_gpu-*"_$arch.whl"

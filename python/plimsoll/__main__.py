@@ -12,7 +12,8 @@ def main() -> None:
         program = os.path.join(folder, "plimsoll")
         if os.access(program, os.X_OK):
             os.execv(program, ["plimsoll", *sys.argv[1:]])
-    sys.exit("error: the program plimsoll is not where pip puts programs\nhelp: pip install --force-reinstall plimsoll")
+    sys.exit("error: the program plimsoll is not where pip puts programs\n"
+             "help: install the package plimsoll-gpu again, with pip install --force-reinstall")
 
 
 main()

@@ -291,6 +291,7 @@ def run_action(base, event, **inputs):
     values.update({"inputs." + name: value for name, value in inputs.items()})
     values.update({"github.event." + name: value for name, value in event.items()})
     log = ""
+    folder_of_action = os.path.join(WORK, "action's sources")
     for step in action["runs"]["steps"]:
         assert step["shell"] == "bash" and "${{" not in step["run"], "a value in the text of a script could be a command"
         output = os.path.join(WORK, "output")
@@ -298,7 +299,8 @@ def run_action(base, event, **inputs):
         env = {name: expand(value, values) for name, value in step["env"].items()}
         with open(os.path.join(WORK, "step.sh"), "w") as file:
             file.write(step["run"])
-        status, out, err = run(["bash", "--noprofile", "--norc", "-eo", "pipefail", file.name], base, GITHUB_OUTPUT=output, **env)
+        status, out, err = run(["bash", "--noprofile", "--norc", "-eo", "pipefail", file.name], base, GITHUB_OUTPUT=output,
+                               GITHUB_ACTION_PATH=folder_of_action, **env)
         log += out + err
         for line in read_text(output).splitlines():
             name, _, value = line.partition("=")
@@ -348,6 +350,9 @@ def action():
     check(status == 2 and "check out with fetch-depth: 0" in log, "a commit that is not there", log)
     status, log, out = run_action(base, event, program=WORK + "/nowhere")
     check(status == 127, "a program that is not there", log)
+    write(folder("action's sources"), Makefile="build:\n\tmkdir -p build\n\tln -s '%s' build/plimsoll\n" % PROGRAM)
+    status, log, out = run_action(base, {}, gpu="24GiB", files="train.yaml\n")
+    check(status == 0 and "READY" in log, "without a program, the one that make builds beside the action", log)
 
 
 for test in (sarif, rules_are_listed, each, hook, action):

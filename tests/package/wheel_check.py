@@ -181,7 +181,7 @@ def check_emulated(programs, native):
     if not emulator or not os.path.isdir(libraries):
         print("skipped: no qemu-user and libc6-arm64-cross")
         return
-    program = next(programs.rglob("plimsoll-*.data/scripts/plimsoll"))
+    program = next(programs.rglob("*.data/scripts/plimsoll"))
     program.chmod(0o755)
     arguments = ["estimate", "--model", "qwen2.5-7b", "--lora-rank", "16", "--gpu", "4090", "--json"]
     version = output(emulator, "-L", libraries, str(program), "version")

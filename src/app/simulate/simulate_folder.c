@@ -37,7 +37,8 @@ plim_err simulate_find_stand_ins(char path[PLIM_PATH_BYTES], plim_error *error) 
                            "of %.120s",
                            places[0], places[1], places[2], program);
   plim_error_hint(
-      error, "install plimsoll again: make install, or pip install --force-reinstall plimsoll");
+      error,
+      "install plimsoll again: make install, or pip install --force-reinstall with its wheel");
   return err;
 }
 
