@@ -2,16 +2,11 @@
 import assert from 'node:assert';
 import {execFileSync, spawn, spawnSync} from 'node:child_process';
 import fs from 'node:fs';
-import {createRequire} from 'node:module';
-import os from 'node:os';
 import path from 'node:path';
-import {pathToFileURL} from 'node:url';
+import {browser, changed, changeTimes, end, exact, mistakes, open, openSnapshot, planned, requests, settled, text, url, work} from './browser.mjs';
 
-const [, , browserPath, program, pagePath, images] = process.argv;
-const {chromium} = createRequire(process.env.PLAYWRIGHT)('playwright-core');
+const [, , , program, pagePath, images] = process.argv;
 const root = path.resolve(import.meta.dirname ?? path.dirname(new URL(import.meta.url).pathname), '../..');
-const work = fs.mkdtempSync(path.join(os.tmpdir(), 'plimsoll-page-'));
-const url = pathToFileURL(pagePath).href;
 const SNAPSHOTS = path.join(root, 'tests/truth/snapshots');
 
 // What the program prints; exit status 1 is a finding.
@@ -24,52 +19,6 @@ function inFolder(name, content) {
   const file = path.join(work, name);
   fs.writeFileSync(file, content);
   return file;
-}
-
-// ---- a browser ----------------------------------------------------------------------------------------------
-
-const browser = await chromium.launchPersistentContext(path.join(work, 'profile'), {
-  executablePath: browserPath, viewport: {width: 1360, height: 900},
-  args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
-    '--disable-component-update', '--disable-sync'],
-});
-browser.setDefaultTimeout(60000);
-const requests = [], mistakes = [];
-browser.on('request', request => requests.push(request.url()));
-
-async function open(hash = '', {width = 1360, height = 900, scheme = 'light'} = {}) {
-  const page = await browser.newPage();
-  page.on('pageerror', error => mistakes.push(error.stack));
-  page.on('console', message => { if (message.type() === 'error') mistakes.push(message.text()); });
-  await page.emulateMedia({colorScheme: scheme});
-  await page.setViewportSize({width, height});
-  await page.goto(url + hash);
-  if (!hash.startsWith('#snapshot')) await settled(page);
-  else await page.waitForFunction(() => typeof engine === 'object');
-  return page;
-}
-
-// Waits for the answer to the newest settings.
-const settled = page => page.waitForFunction(() => isSettled());
-
-// Does something that changes the settings, and waits for all answers to it.
-async function changed(page, act) {
-  const before = await page.evaluateHandle(() => plan.request);
-  await act();
-  await page.waitForFunction(request => plan.request !== request && isSettled(), before);
-}
-
-const planned = page => page.waitForFunction(() => !document.querySelector('#ladder').classList.contains('stale') &&
-  !/Looking/.test(document.querySelector('#ladder-state').textContent));
-const text = (page, selector) => page.locator(selector).innerText();
-
-// The exact bytes in an element: its <data> elements in order.
-const exact = (page, selector) => page.locator(selector + ' data').evaluateAll(all => all.map(one => Number(one.value)));
-
-async function openSnapshot(page, file) {
-  await page.setInputFiles('#snapshot-file', file);
-  await page.waitForFunction(() => !document.querySelector('#snapshot-problem').hidden || (!document.querySelector('#report').hidden &&
-    document.querySelector('#snapshot-title').textContent && document.querySelector('#fragmentation').childElementCount));
 }
 
 const FITTING = '#plan?model=qwen2.5-7b&gpu=RTX+4090&batch=1&seq=2048&lora_rank=16&checkpoint=true&amp=bf16&loop=trainer';
@@ -174,26 +123,7 @@ async function everything_moves_within_50_ms() {
   const page = await open(MISSING);
   await planned(page);
   const used = threadTimes();
-  const times = await page.evaluate(async () => {
-    const times = [], range = document.querySelector('input[name=batch]'), drawn = {showNumbers: 0, showCurve: 0};
-    let noticed = () => {};
-    for (const name in drawn) {
-      const act = window[name];
-      window[name] = (...given) => { act(...given); drawn[name]++; noticed(); };
-    }
-    wholly.act = async () => {}; // comes when the slider rests
-    for (let i = 0; i < 40; i++) {
-      const before = {...drawn}, began = performance.now();
-      const isDrawn = () => drawn.showNumbers > before.showNumbers && drawn.showCurve > before.showCurve;
-      range.value = 1 + i % 8;
-      range.dispatchEvent(new Event('input', {bubbles: true}));
-      await new Promise(resolve => { noticed = () => { if (isDrawn()) resolve(); }; });
-      document.body.getBoundingClientRect(); // laid out
-      times.push(performance.now() - began);
-      while (quickly.isBusy || curve.isBusy) await new Promise(resolve => setTimeout(resolve, 5));
-    }
-    return times;
-  });
+  const times = await changeTimes(page, 40);
   times.sort((a, b) => a - b);
   const median = times[times.length / 2], busy = [...threadTimes()].map(([thread, ms]) => [thread, (ms - (used.get(thread) ?? 0)) / times.length]).sort((a, b) => b[1] - a[1]);
   const [[thread, busiest]] = busy;
@@ -599,7 +529,6 @@ for (const test of tests.filter(t => !wanted || wanted.includes(t.name))) {
     for (const page of browser.pages().slice(1)) await page.close();
   }
 }
-await browser.close();
-fs.rmSync(work, {recursive: true, force: true});
+await end();
 console.log(`${passed} passed, ${failed} failed${skipped ? `, ${skipped} skipped` : ''}`);
 process.exit(failed ? 1 : 0);

@@ -1,6 +1,7 @@
 #!/bin/bash
 # page.sh PROGRAM PAGE [IMAGES]: the page in Chromium, compared with the program. playwright-core, which drives it, is
-# installed into the user's cache folder. Writes pictures of the page into the folder IMAGES, if there is one.
+# installed into the user's cache folder. Writes pictures of the page into the folder IMAGES, if there is one. SCRIPT=FILE runs
+# another script with the same arguments.
 set -u
 program=$(realpath "$1") page=$(realpath -m "$2") images=${3:+$(realpath -m "$3")}
 cd "$(dirname "$0")" || exit 2
@@ -24,4 +25,4 @@ if [ ! -e "$folder/ready" ]; then
   (cd "$folder" && npm ci --silent --no-audit --no-fund --ignore-scripts >log 2>&1) || skip "npm cannot install playwright-core (see $folder/log)"
   touch "$folder/ready"
 fi
-PLAYWRIGHT="$folder/" exec node page.mjs "$browser" "$program" "$page" $images
+PLAYWRIGHT="$folder/" exec node "${SCRIPT:-page.mjs}" "$browser" "$program" "$page" $images

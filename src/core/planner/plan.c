@@ -87,8 +87,8 @@ static void show_what_is_told(plim_search *s) {
 }
 
 static void climb(plim_search *s, const plim_concessions *concessions) {
-  plim_search_concessions(s, concessions);
-  if (!s->failed) plim_build_ladder(s, concessions);
+  do plim_search_concessions(s, concessions);
+  while (!s->failed && !plim_build_ladder(s, concessions));
   s->plan->concedes = concedes(s, concessions);
 }
 
@@ -142,8 +142,7 @@ static void compare(plim_search *s) {
   if (!s->failed && plan->smallest.e.device_bytes) plim_list_concessions(s);
 }
 
-// Concedes nothing if something fits without. A candidate that seemed to fit may not fit when run in full; then the
-// next level is tried.
+// Concedes nothing if something fits without.
 static void search(plim_search *s) {
   plim_plan *plan = s->plan;
   plim_concessions concessions = plim_concession_of(s);

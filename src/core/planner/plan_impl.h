@@ -200,7 +200,9 @@ bool plim_attention_is_refused(const plim_plan_request *r, plim_error *error);
 bool plim_own_is_possible(
     const plim_search *s); // the user's own settings are among those asked for
 bool plim_own_is_candidate(const plim_search *s); // the same, and they fit
-void plim_build_ladder(plim_search *s, const plim_concessions *concessions);
+// Builds the rungs from `fitting`. Returns false if the level must be searched again, because what it found does not fit
+// when it is run in full.
+bool plim_build_ladder(plim_search *s, const plim_concessions *concessions);
 
 // ---- effects of changes (plan_changes.c) ------------------------------------------------------------
 

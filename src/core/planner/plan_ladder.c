@@ -180,14 +180,22 @@ static plim_rung *fastest_of(const plim_search *s, int passes) {
 
 static void leave_out(plim_search *s, plim_rung *x) { *x = s->fitting.at[--s->fitting.len]; }
 
-static void refine(plim_search *s) {
+// Returns false if one that does not fit in full was clearly faster than all that are left: because of it, the search may
+// have passed over others that are faster than those.
+static bool refine(plim_search *s) {
+  double left_out = 0;
+  const plim_rung *best = NULL;
   for (int i = 0; i < NEAREST && !s->failed; i++) {
-    plim_rung *x = fastest_of(s, PLIM_SEARCH_PASSES), *best = fastest_of(s, INT32_MAX), more;
-    if (!x || sure_speed(s, x) < NEAR * sure_speed(s, best)) return;
-    if (!plim_search_show(s, &x->choice, &more)) return;
+    plim_rung *x = fastest_of(s, PLIM_SEARCH_PASSES), more;
+    best = fastest_of(s, INT32_MAX);
+    if (!x || sure_speed(s, x) < NEAR * sure_speed(s, best)) break;
+    if (!plim_search_show(s, &x->choice, &more)) break;
+    if (!plim_is_safe(s->r, &more.e)) left_out = fmax(left_out, sure_speed(s, x));
     if (plim_is_safe(s->r, &more.e)) *x = more;
     else leave_out(s, x);
   }
+  best = fastest_of(s, INT32_MAX);
+  return best ? sure_speed(s, best) >= NEAR * left_out : !left_out;
 }
 
 static bool is_clearly_faster(const plim_rung *x, const plim_rung *than) {
@@ -283,12 +291,14 @@ static standard any_smaller(const plim_search *s) {
   return by;
 }
 
-void plim_build_ladder(plim_search *s, const plim_concessions *concessions) {
+bool plim_build_ladder(plim_search *s, const plim_concessions *concessions) {
   plim_plan *plan = s->plan;
   add_own(s);
-  if (s->fitting.len && !isnan(s->fitting.at[0].step_seconds)) refine(s);
+  bool any_seemed_to_fit = s->fitting.len;
+  if (any_seemed_to_fit && !isnan(s->fitting.at[0].step_seconds) && !refine(s)) return s->failed;
   while (!plan->rungs.len && add_next(s, next_standard(s))) {}
-  if (!plan->rungs.len || s->failed || s->r->only_first) return;
+  if (!plan->rungs.len && any_seemed_to_fit) return s->failed;
+  if (!plan->rungs.len || s->failed || s->r->only_first) return true;
   const plim_choice first = plan->rungs.at[0].choice;
   note_faster(s);
   note_liger(s, concessions);
@@ -299,4 +309,5 @@ void plim_build_ladder(plim_search *s, const plim_concessions *concessions) {
   add_below(s, concessions, !is_slow);
   if (plan->rungs.len < 2) plim_search_small(s, concessions, next_standard(s).most);
   while (plan->rungs.len < 2 && add_next(s, any_smaller(s))) {}
+  return true;
 }

@@ -128,7 +128,11 @@ static bool run(plim_search *s, const plim_choice *choice, int passes, uint64_t 
 
 // ---- each candidate once ----------------------------------------------------------------------------
 
+// What turned out not to fit when it was run in full does not fit.
 static const plim_rung *find_tried(const plim_search *s, const plim_choice *choice) {
+  for (size_t i = 0; i < s->shown.len; i++)
+    if (is_same(&s->shown.at[i].choice, choice) && !plim_is_safe(s->r, &s->shown.at[i].e))
+      return &s->shown.at[i];
   for (size_t i = 0; i < s->tried.len; i++)
     if (is_same(&s->tried.at[i].choice, choice)) return &s->tried.at[i];
   return NULL;
