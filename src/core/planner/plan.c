@@ -86,6 +86,16 @@ static void show_what_is_told(plim_search *s) {
   if (!plim_is_safe(s->r, &plan->own_sharding.e)) plan->own_sharding = (plim_rung){0};
 }
 
+// What does not seem to fit in the short runs of a search may fit when it is run in full.
+static void take_smallest(plim_search *s) {
+  plim_plan *plan = s->plan;
+  plim_rung first = plan->smallest;
+  if (!first.e.device_bytes || !plim_is_safe(s->r, &first.e)) return;
+  if (plim_choice_concedes(s, &first.choice, true)) return;
+  plan->concedes = plim_choice_concedes(s, &first.choice, false);
+  if (!vec_push(&plan->rungs, first)) s->failed = true;
+}
+
 static void climb(plim_search *s, const plim_concessions *concessions) {
   do plim_search_concessions(s, concessions);
   while (!s->failed && !plim_build_ladder(s, concessions));
@@ -136,6 +146,7 @@ static void compare(plim_search *s) {
   plim_plan *plan = s->plan;
   if (!plan->rungs.len && !s->failed) look_for_smallest(s);
   if (!s->failed) show_what_is_told(s);
+  if (!plan->rungs.len && !s->failed) take_smallest(s);
   plan->is_tight =
       !plan->rungs.len && plan->smallest.e.fits && !plim_is_safe(s->r, &plan->smallest.e);
   if (!s->failed && plan->rungs.len) plim_explain_changes(s);

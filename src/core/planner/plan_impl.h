@@ -141,6 +141,9 @@ const plim_failure *plim_search_failure(plim_search *s, const plim_choice *choic
 // Runs a candidate with the passes that a plan shows. Returns false if the search failed.
 bool plim_search_show(plim_search *s, const plim_choice *choice, plim_rung *out);
 
+// Whether the choice changes what the model learns; `unasked`: in a way that is not allowed.
+bool plim_choice_concedes(const plim_search *s, const plim_choice *choice, bool unasked);
+
 // Whether no allocator settings could make it safe, because its live tensors alone are too large.
 bool plim_is_hopeless(const plim_plan_request *r, const plim_estimate *e);
 

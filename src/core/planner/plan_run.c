@@ -166,15 +166,14 @@ static bool rounds(int64_t optimizer) {
   return plim_optimizer_rounds(plim_optimizer_named(plim_optimizer_name((size_t)optimizer)));
 }
 
-// Whether the choice changes what the model learns in a way that is not allowed.
-static bool concedes_more(const plim_search *s, const plim_choice *choice) {
+bool plim_choice_concedes(const plim_search *s, const plim_choice *choice, bool unasked) {
   const plim_plan_request *r = s->r;
   for (size_t i = 0; i < plim_conceded_knob_count; i++) {
     plim_knob knob = plim_conceded_knobs[i];
     int64_t own = s->plan->before_choice.at[knob], value = choice->at[knob];
     bool is_other = knob == PLIM_KNOB_OPTIMIZER ? rounds(value) && !rounds(own) : value != own;
     bool is_open = r->allowed[knob] || r->domains[knob].count;
-    if (is_other && !is_open && plim_knob_changes_learning(r, knob)) return true;
+    if (is_other && !(unasked && is_open) && plim_knob_changes_learning(r, knob)) return true;
   }
   return false;
 }
@@ -183,7 +182,7 @@ static bool concedes_more(const plim_search *s, const plim_choice *choice) {
 static void keep_untried(plim_search *s, const plim_choice *choice) {
   plim_plan *plan = s->plan;
   plim_job job = plim_choice_job(s->r, choice);
-  plim_untried x = {.concedes = concedes_more(s, choice)};
+  plim_untried x = {.concedes = plim_choice_concedes(s, choice, true)};
   if (!plim_job_is_unmodelled(&job, &x.setting, &x.why)) return;
   for (size_t i = 0; i < plan->untried_count; i++) {
     plim_untried *had = &plan->untried[i];
