@@ -45,5 +45,5 @@ part llamafactory-torchrun
 # DeepSpeed on one GPU needs torchrun, for which the launcher sets what the plan has.
 echo '{"bf16": {"enabled": "auto"}, "train_micro_batch_size_per_gpu": "auto", "zero_optimization": {"stage": 3}}' > ds.json
 printf '%s\n' 'model_name_or_path: Qwen/Qwen3-4B' 'stage: sft' 'do_train: true' 'finetuning_type: full' 'deepspeed: ds.json' 'cutoff_len: 2048' 'per_device_train_batch_size: 1' 'gradient_accumulation_steps: 2' 'bf16: true' > run.yaml
-$PLIMSOLL plan run.yaml --gpu 14GiB --world 1 --fix strategy=zero3 | sed -n '/^note: the planned/,/OPTIM/p; /^alloc_conf  /p'
+$PLIMSOLL plan run.yaml --gpu 14GiB --world 1 --fix strategy=zero3 --fix liger=off --fix micro_batch=1 | sed -n '/^note: the planned/,/OPTIM/p; /^alloc_conf  /p'
 )
