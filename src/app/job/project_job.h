@@ -110,6 +110,8 @@ typedef struct {
   char text[192];
 } job_evaluation_cure_text;
 job_evaluation_cure_text job_evaluation_cure(const job_evaluation *v, const plim_estimate *e);
+// What evaluation needs if that is more than what training needs; else 0. `files` is a project_job (plim_plan_request).
+uint64_t job_evaluation_beyond(const void *files, const plim_job *job, const plim_estimate *e);
 // Notes a batch of evaluation that Axolotl does not read, because it packs.
 void project_job_note_eval_batch(project_job *p);
 // Whether samples are packed to rows of the same length.

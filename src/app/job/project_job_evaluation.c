@@ -292,6 +292,13 @@ uint64_t job_evaluation_bytes(const job_evaluation *v, const plim_estimate *e) {
          (has_temporaries ? 0 : live[PLIM_FOR_OPTIMIZER]);
 }
 
+uint64_t job_evaluation_beyond(const void *files, const plim_job *job, const plim_estimate *e) {
+  job_evaluation v = project_job_evaluation(files, job);
+  bool counts = job_evaluation_matters(&v, job) && v.logits_bytes;
+  uint64_t needed = counts ? job_evaluation_bytes(&v, e) : 0;
+  return needed > plim_needed_bytes(e) ? needed : 0;
+}
+
 int64_t job_evaluation_largest(const job_evaluation *v, const plim_estimate *e) {
   uint64_t rest = job_evaluation_bytes(v, e) - v->logits_bytes;
   return e->budget_bytes > rest ? (int64_t)((e->budget_bytes - rest) / v->sample_bytes) : 0;

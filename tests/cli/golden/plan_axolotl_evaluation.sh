@@ -86,6 +86,23 @@ echo "-- not packed at all"
 sed -i '/^sample_packing/d' run.yaml
 check run.yaml --gpu 6GiB
 )
+echo "== rows say what their evaluation needs"
+rows() { $PLIMSOLL plan "$@" 2>&1 | sed -n '/^the plan (row 1)/,/^$/p' | grep -v "^to use"; }
+(
+part fallbacks
+printf '%s\n%s\n' "$base" "$adapters" > run.yaml
+rows run.yaml --gpu 24GiB --effective-batch 8
+$PLIMSOLL plan run.yaml --gpu 24GiB --effective-batch 8 --json | python3 -c '
+import json, sys
+for x in json.load(sys.stdin)["ladder"]: print(x["estimate"]["needed_bytes"], x["evaluation_bytes"])'
+echo "-- of several GPUs"
+$PLIMSOLL plan run.yaml --gpu 8GiB,24GiB --effective-batch 8 --fix chunked_loss=off 2>&1 | grep -A5 "^GPU"
+)
+(
+part factory
+printf 'model_name_or_path: Qwen/Qwen2.5-0.5B\nstage: sft\ndo_train: true\nfinetuning_type: lora\ndataset: a\ntemplate: qwen\ncutoff_len: 2048\nper_device_train_batch_size: 4\nper_device_eval_batch_size: 2\neval_strategy: steps\nval_size: 0.1\nbf16: true\npacking: true\n' > run.yaml
+rows run.yaml --gpu 16GiB
+)
 echo "== Trainer and SFTTrainer ask Liger for no logits where only the loss is wanted"
 printf 'from transformers import AutoModelForCausalLM, Trainer, TrainingArguments\nmodel = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-0.5B")\nargs = TrainingArguments(output_dir="o", per_device_train_batch_size=4, per_device_eval_batch_size=8, eval_strategy="steps", bf16=True, use_liger_kernel=True)\nTrainer(model=model, args=args).train()\n' > hf.py
 sed 's/TrainingArguments/SFTConfig/g; s/Trainer(/SFTTrainer(/; s/^from.*/from transformers import AutoModelForCausalLM\nfrom trl import SFTConfig, SFTTrainer/' hf.py > trl.py
