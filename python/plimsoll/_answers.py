@@ -176,12 +176,20 @@ class Candidate(Document):
     settings: Dict[str, Any]
     prediction: Estimate
     request: Optional[Json]  #: estimate(**request) predicts the same run again
+    evaluation_bytes: Optional[int]  #: that evaluation needs at least, if more than the prediction
 
     @classmethod
     def of(cls, json: Json, **others: Any) -> Candidate:
-        settings = {k: v for k, v in json.items() if k not in ("estimate", "request")}
+        others_than_settings = ("estimate", "request", "evaluation_bytes")
+        settings = {k: v for k, v in json.items() if k not in others_than_settings}
         prediction = Estimate.of(json["estimate"], **others)
-        return cls(json=json, settings=settings, prediction=prediction, request=json.get("request"))
+        return cls(
+            json=json,
+            settings=settings,
+            prediction=prediction,
+            request=json.get("request"),
+            evaluation_bytes=json.get("evaluation_bytes"),
+        )
 
     def estimate(self) -> Estimate:
         """Predicts the same run again, with the memory over time."""

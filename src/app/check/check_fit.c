@@ -355,7 +355,10 @@ static void report_evaluation(check *c) {
               "compute_metrics keeps the logits of all batches on the GPU; eval_accumulation_steps"
               " moves them to the host");
   int64_t most = is_too_large ? job_evaluation_largest(&v, e) : c->request.job.recipe.batch;
-  if (v.logits_bytes && most && most < v.batch) check_fix(f, "%s: %lld", v.key, (long long)most);
+  bool is_smaller = most && (v.is_packed ? is_too_large : most < v.batch);
+  if (v.logits_bytes && is_smaller)
+    check_fix(f, "%s%s: %lld", v.is_packed ? "eval_sample_packing: false and " : "", v.key,
+              (long long)most);
 }
 
 // Notes that are a check of their own (check_typos.c, check_files.c, check_batch.c), or a finding about the machine.

@@ -85,22 +85,35 @@ typedef struct {
   int64_t batch;    // sequences per GPU
   int64_t length;   // of each
   const char *key;  // the key that sets the batch
-  const char *file; // and where it is, if `line` is not 0
+  const char *file; // and where it is, if `line` is not 0; if `is_packed`, the key that packs
   int line;
-  bool keeps_logits; // the logits of all batches stay on the GPU, for compute_metrics
+  bool is_packed;        // Axolotl: rows are those of training, whatever `key` says
+  bool is_padded;        // shorter texts make no shorter rows
+  int64_t sample_length; // tokens of a sequence that is not packed
+  bool keeps_logits;     // the logits of all batches stay on the GPU, for compute_metrics
   int64_t
       moves_after; // batches after which they go to the host (eval_accumulation_steps); 0: never
   bool generates;  // it generates text
   bool lacks_fused_loss; // training's loss has no logits, evaluation's has
   uint64_t logits_bytes; // of one batch; 0: they are never all in memory
+  uint64_t sample_bytes; // of one sequence that is not packed
 } job_evaluation;
 job_evaluation project_job_evaluation(const project_job *p, const plim_job *job);
 // Whether it may need more memory than training.
 bool job_evaluation_matters(const job_evaluation *e, const plim_job *job);
 // What evaluation needs at least: what is there between two steps of that estimate, and the logits of a batch.
 uint64_t job_evaluation_bytes(const job_evaluation *v, const plim_estimate *e);
-// The largest batch whose logits leave the card enough for the rest; 0: none.
+// The largest batch of `key`, without packing, whose logits leave the card enough for the rest; 0: none.
 int64_t job_evaluation_largest(const job_evaluation *v, const plim_estimate *e);
+// What makes an evaluation fit that does not: "set eval_batch_size to 2 or less".
+typedef struct {
+  char text[192];
+} job_evaluation_cure_text;
+job_evaluation_cure_text job_evaluation_cure(const job_evaluation *v, const plim_estimate *e);
+// What evaluation needs if that is more than what training needs; else 0. `files` is a project_job (plim_plan_request).
+uint64_t job_evaluation_beyond(const void *files, const plim_job *job, const plim_estimate *e);
+// Notes a batch of evaluation that Axolotl does not read, because it packs.
+void project_job_note_eval_batch(project_job *p);
 // Whether samples are packed to rows of the same length.
 bool project_job_packs(const project_job *p);
 // Says whether samples are packed.

@@ -57,6 +57,51 @@ static bool runs(const project_job *p) {
   }
 }
 
+// ---- Axolotl's rows -----------------------------------------------------------------------------------
+
+// Axolotl with kernels that separate samples makes the whole micro batch one row (multipack_real_batches of
+// core/builders/causal.py, attn_supports_packing of utils/schemas/config.py).
+static bool packs_to_one_row(const project_job *p) {
+  const plim_setting *s = project_job_setting(p, "multipack_real_batches", "");
+  const char *attention = p->run.attention.text;
+  if (p->project.dialect != PLIM_DIALECT_AXOLOTL) return false;
+  if (s && s->value.kind == PLIM_VALUE_BOOL) return !s->value.flag;
+  return strcmp(p->run.mask.text, "packed") == 0 && strcmp(attention, "sdpa") != 0 &&
+         strcmp(attention, "eager") != 0;
+}
+
+// The key that packs samples in evaluation too; NULL: they are not packed. _get_eval_sampler (core/trainers/base.py) then takes
+// rows of the micro batch of training times sequence_len, and eval_batch_size is not read. eval_sample_packing is on with
+// sample_packing unless it is set (check_eval_packing of utils/schemas/validation.py), and does nothing without it.
+static const plim_setting *packs_evaluation(const project_job *p, const char **file) {
+  if (p->project.dialect != PLIM_DIALECT_AXOLOTL || !project_job_packs(p)) return NULL;
+  const plim_setting *own = find(p, "eval_sample_packing", NULL, file);
+  bool is_set = own && value_of(own).kind != PLIM_VALUE_NULL;
+  if (is_set) return is_on(p, "eval_sample_packing") ? own : NULL;
+  return find(p, "sample_packing", NULL, file);
+}
+
+// pad_to_sequence_len pads every batch to a multiple of sequence_len (core/builders/causal.py); with packing it is on unless
+// it is set (hint_sample_packing_padding of utils/schemas/validation.py).
+static bool pads_evaluation(const project_job *p) {
+  const char *file;
+  const plim_setting *s = find(p, "pad_to_sequence_len", NULL, &file);
+  bool is_set = s && value_of(s).kind != PLIM_VALUE_NULL;
+  return p->project.dialect == PLIM_DIALECT_AXOLOTL &&
+         (is_set ? is_on(p, "pad_to_sequence_len") : project_job_packs(p));
+}
+
+// The tokens of a sample that is not packed. eval_sequence_len is Axolotl's.
+static int64_t sample_length(const project_job *p, int64_t trained) {
+  const char *file;
+  plim_value own = value_of(find(p, "eval_sequence_len", NULL, &file));
+  bool is_set = own.kind == PLIM_VALUE_INTEGER && own.integer > 0;
+  int64_t length = is_set ? own.integer : trained;
+  return pads_evaluation(p) ? (length + trained - 1) / trained * trained : length;
+}
+
+// ---- the batch ----------------------------------------------------------------------------------------
+
 static const struct {
   plim_dialect dialect;
   const char *key, *other;
@@ -98,38 +143,77 @@ static bool uses_liger(const project_job *p, const plim_job *job) {
   return is_of_files || job->recipe.uses_liger || p->project.dialect == PLIM_DIALECT_AXOLOTL;
 }
 
-// Losses that never have all logits also work in evaluation, except Liger's, which is for training alone (skip_logits of
-// its model/*.py). Axolotl's plugin for Cut Cross Entropy works in both.
+// Liger's functions leave out the logits in training alone, unless their caller asks for that (skip_logits of its model/*.py).
+// These do if nothing but the loss is wanted: prediction_step of Trainer, from transformers 5.15 on, and compute_loss of TRL's
+// SFTTrainer, from 0.29 on. TRL's preference trainers have losses of Liger that never make them. Axolotl and LLaMA-Factory
+// replace the model's functions themselves, without Trainer's use_liger_kernel, so nothing asks.
+static bool skips_logits(const project_job *p, const plim_job *job) {
+  plim_dialect dialect = p->project.dialect;
+  bool is_trl = dialect == PLIM_DIALECT_TRL, is_trainer = is_trl || dialect == PLIM_DIALECT_HF;
+  const plim_versions *v = &job->versions;
+  bool asks =
+      (is_trainer && plim_versions_used(v, PLIM_LIBRARY_TRANSFORMERS) >= PLIM_RELEASE(5, 15)) ||
+      (is_trl && plim_versions_used(v, PLIM_LIBRARY_TRL) >= PLIM_RELEASE(0, 29));
+  if (is_trl && job->recipe.method != PLIM_METHOD_TEXTS) return true;
+  bool wants_more = asks && (project_job_calls(p, "compute_metrics=") ||
+                             project_job_calls(p, "preprocess_logits_for_metrics="));
+  return asks && (!wants_more || is_on(p, "prediction_loss_only"));
+}
+
+// Losses that never have all logits also work in evaluation, except Liger's. Axolotl's plugin for Cut Cross Entropy works in
+// both.
 static bool has_all_logits(const project_job *p, const plim_job *job) {
   if (project_job_cuts_loss(p)) return false;
   return job->recipe.loss == PLIM_LOSS_FULL ||
-         (job->recipe.loss == PLIM_LOSS_FUSED && uses_liger(p, job));
+         (job->recipe.loss == PLIM_LOSS_FUSED && uses_liger(p, job) && !skips_logits(p, job));
+}
+
+// Packed rows hold as many tokens as those of training; a sample that is longer (eval_sequence_len) has a row of its own.
+static void take_row(const project_job *p, job_evaluation *e) {
+  bool is_one = packs_to_one_row(p);
+  if (e->sample_length <= (is_one ? e->batch : 1) * e->length) return;
+  if (is_one) e->batch = 1;
+  e->length = e->sample_length;
+}
+
+static void take_batch(const project_job *p, job_evaluation *e) {
+  size_t i = 0;
+  const plim_setting *packs = packs_evaluation(p, &e->file);
+  while (batches[i].dialect != PLIM_DIALECTS && batches[i].dialect != p->project.dialect) i++;
+  e->key = batches[i].key;
+  e->is_packed = packs != NULL;
+  e->is_padded = e->is_packed || pads_evaluation(p);
+  e->sample_length = sample_length(p, e->length);
+  if (packs) {
+    take_row(p, e);
+    e->line = packs->line;
+    return;
+  }
+  const plim_setting *batch = find(p, batches[i].key, batches[i].other, &e->file);
+  plim_value v = value_of(batch);
+  if (v.kind == PLIM_VALUE_INTEGER && v.integer > 0) e->batch = v.integer;
+  else if (batches[i].otherwise) e->batch = batches[i].otherwise;
+  e->line = batch ? batch->line : 0;
+  e->length = e->sample_length;
 }
 
 job_evaluation project_job_evaluation(const project_job *p, const plim_job *job) {
   bool has_labels = job->model.family->is_encoder_decoder && job->recipe.target_length;
   job_evaluation e = {.batch = job->recipe.batch,
                       .length = has_labels ? job->recipe.target_length : job->recipe.length};
-  size_t i = 0;
   if (!is_evaluated(p->project.dialect) || !runs(p)) return e;
-  while (batches[i].dialect != PLIM_DIALECTS && batches[i].dialect != p->project.dialect) i++;
-  const plim_setting *batch = find(p, batches[i].key, batches[i].other, &e.file);
-  plim_value v = value_of(batch);
-  e.key = batches[i].key;
-  e.line = batch ? batch->line : 0;
-  if (v.kind == PLIM_VALUE_INTEGER && v.integer > 0) e.batch = v.integer;
-  else if (batches[i].otherwise) e.batch = batches[i].otherwise;
+  take_batch(p, &e);
   e.runs = true;
   e.generates = is_on(p, "predict_with_generate");
   e.lacks_fused_loss = job->recipe.loss == PLIM_LOSS_FUSED;
   const char *file;
-  plim_value length = value_of(find(p, "eval_sequence_len", NULL, &file)); // Axolotl
-  if (length.kind == PLIM_VALUE_INTEGER && length.integer > 0) e.length = length.integer;
   plim_value moves = value_of(find(p, "eval_accumulation_steps", NULL, &file));
   if (moves.kind == PLIM_VALUE_INTEGER && moves.integer > 0) e.moves_after = moves.integer;
   e.keeps_logits = project_job_calls(p, "compute_metrics=") && !is_on(p, "prediction_loss_only") &&
                    !project_job_calls(p, "preprocess_logits_for_metrics=");
-  if (has_all_logits(p, job)) e.logits_bytes = (uint64_t)e.batch * logits_bytes(job, e.length);
+  if (!has_all_logits(p, job)) return e;
+  e.logits_bytes = (uint64_t)e.batch * logits_bytes(job, e.length);
+  e.sample_bytes = logits_bytes(job, e.sample_length);
   return e;
 }
 
@@ -164,6 +248,18 @@ bool project_job_packs(const project_job *p) {
   return p->run.packing.origin >= PLIM_DEFAULTED && strcmp(p->run.packing.text, "on") == 0;
 }
 
+void project_job_note_eval_batch(project_job *p) {
+  const char *file, *other;
+  const plim_setting *batch = find(p, "eval_batch_size", NULL, &file);
+  bool is_set = batch && value_of(batch).kind == PLIM_VALUE_INTEGER;
+  if (!is_set || !runs(p) || !packs_evaluation(p, &other)) return;
+  if (value_of(batch).integer == p->run.micro_batch.count) return;
+  plim_note_add(&p->notes, "no_effect", NULL,
+                "eval_batch_size has no effect: Axolotl packs evaluation like training, to rows of "
+                "micro_batch_size x sequence_len tokens, unless eval_sample_packing is false");
+  plim_note_at(&p->notes, file, batch->line);
+}
+
 void project_job_drop_lengths(project_job *p, job_args *args) {
   const char *why = project_job_packs(p) ? "samples are packed"
                     : is_on(p, "pad_to_sequence_len") || is_on(p, "pad_to_max_length")
@@ -177,17 +273,6 @@ void project_job_drop_lengths(project_job *p, job_args *args) {
   if (!args->lengths || !why) return;
   args->lengths = NULL;
   plim_note_add(&p->notes, "unused.lengths", "sequence", "--lengths changes nothing: %s", why);
-}
-
-// Axolotl with kernels that separate samples makes the whole micro batch one row (multipack_real_batches of
-// core/builders/causal.py, attn_supports_packing of utils/schemas/config.py).
-static bool packs_to_one_row(const project_job *p) {
-  const plim_setting *s = project_job_setting(p, "multipack_real_batches", "");
-  const char *attention = p->run.attention.text;
-  if (p->project.dialect != PLIM_DIALECT_AXOLOTL) return false;
-  if (s && s->value.kind == PLIM_VALUE_BOOL) return !s->value.flag;
-  return strcmp(p->run.mask.text, "packed") == 0 && strcmp(attention, "sdpa") != 0 &&
-         strcmp(attention, "eager") != 0;
 }
 
 void project_job_note_batches(const project_job *p, job_request *r) {
@@ -207,10 +292,31 @@ uint64_t job_evaluation_bytes(const job_evaluation *v, const plim_estimate *e) {
          (has_temporaries ? 0 : live[PLIM_FOR_OPTIMIZER]);
 }
 
+uint64_t job_evaluation_beyond(const void *files, const plim_job *job, const plim_estimate *e) {
+  job_evaluation v = project_job_evaluation(files, job);
+  bool counts = job_evaluation_matters(&v, job) && v.logits_bytes;
+  uint64_t needed = counts ? job_evaluation_bytes(&v, e) : 0;
+  return needed > plim_needed_bytes(e) ? needed : 0;
+}
+
 int64_t job_evaluation_largest(const job_evaluation *v, const plim_estimate *e) {
   uint64_t rest = job_evaluation_bytes(v, e) - v->logits_bytes;
-  uint64_t each = v->logits_bytes / (uint64_t)v->batch;
-  return e->budget_bytes > rest ? (int64_t)((e->budget_bytes - rest) / each) : 0;
+  return e->budget_bytes > rest ? (int64_t)((e->budget_bytes - rest) / v->sample_bytes) : 0;
+}
+
+job_evaluation_cure_text job_evaluation_cure(const job_evaluation *v, const plim_estimate *e) {
+  job_evaluation_cure_text cure;
+  long long most = job_evaluation_largest(v, e);
+  if (most && v->is_packed)
+    snprintf(cure.text, sizeof cure.text,
+             "set eval_sample_packing: false and %s to %lld or less (packed evaluation takes the "
+             "micro batch of training instead)",
+             v->key, most);
+  else if (most) snprintf(cure.text, sizeof cure.text, "set %s to %lld or less", v->key, most);
+  else
+    snprintf(cure.text, sizeof cure.text, "turn evaluation off%s",
+             v->is_padded ? "" : ", or shorten its texts");
+  return cure;
 }
 
 // Whether it may need more memory than there is.
@@ -228,16 +334,16 @@ static bool note_logits(const job_evaluation *v, const plim_estimate *e, bool is
   bool is_too_large = e->has_verdict && needed > e->budget_bytes;
   bool is_less = needed <= e->device_bytes; // than training
   if (is_less && !v->keeps_logits && !v->generates) return false;
-  int64_t most = is_too_large ? job_evaluation_largest(v, e) : 0;
-  char cure[96] = "";
-  if (most) snprintf(cure, sizeof cure, "; set %s to %lld or less", v->key, (long long)most);
+  job_evaluation_cure_text cure = {""};
+  if (is_too_large) cure = job_evaluation_cure(v, e);
   plim_note_add(notes, "unmodelled.evaluation", NULL,
                 "evaluation%s %s: a batch of %lld x %lld tokens has %s of logits%s; with the model "
-                "and the optimizer that is at least %s%s%s",
+                "and the optimizer that is at least %s%s%s%s",
                 is_planned ? " with the planned settings" : "",
                 is_too_large ? "does not fit" : "is not modelled", (long long)v->batch,
                 (long long)v->length, units_bytes(v->logits_bytes).text, beside,
-                units_bytes(needed).text, is_too_large ? ", more than the GPU has" : "", cure);
+                units_bytes(needed).text, is_too_large ? ", more than the GPU has" : "",
+                *cure.text ? "; " : "", cure.text);
   return true;
 }
 

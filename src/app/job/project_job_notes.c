@@ -263,4 +263,5 @@ void project_job_note_open(project_job *p, const job_args *a) {
   note_units(p, a);
   note_absent(p, a);
   note_command(p, a);
+  project_job_note_eval_batch(p);
 }

@@ -502,16 +502,13 @@ static plim_err add_evaluation(const maker *m) {
   job_evaluation v = project_job_evaluation(m->r->files, &job);
   bool matters = job_evaluation_matters(&v, &job) && v.logits_bytes && e->has_verdict;
   if (!matters || job_evaluation_bytes(&v, e) <= e->budget_bytes) return PLIM_OK;
-  int64_t most = job_evaluation_largest(&v, e);
-  char place[160] = "", what[96];
+  char place[160] = "";
   if (v.line) snprintf(place, sizeof place, "%.120s:%d: ", v.file, v.line);
-  if (most) snprintf(what, sizeof what, "set %s to %lld or less", v.key, (long long)most);
-  else snprintf(what, sizeof what, "turn evaluation off, or shorten its texts");
   return manual_step_add(m->out, "setting", PLIM_KNOBS, NULL, m->error,
                          "%s%s: with the planned settings, evaluation (a batch of %lld x %lld "
                          "tokens) needs at least %s, more than the GPU has",
-                         place, what, (long long)v.batch, (long long)v.length,
-                         units_bytes(job_evaluation_bytes(&v, e)).text);
+                         place, job_evaluation_cure(&v, e).text, (long long)v.batch,
+                         (long long)v.length, units_bytes(job_evaluation_bytes(&v, e)).text);
 }
 
 // ---- versions ---------------------------------------------------------------------------------------

@@ -46,6 +46,9 @@ static void rung(json_writer *j, const char *key, const plan_result *r, const pl
     jsonw_number(j, "hours", plan_hours(r, x));
     jsonw_number(j, "price", plan_price(r, c, x));
   }
+  // At least, where it is more than the estimate's needed_bytes.
+  if (x->evaluation_bytes) jsonw_bytes(j, "evaluation_bytes", x->evaluation_bytes);
+  else jsonw_null(j, "evaluation_bytes");
   jsonw_object(j, "estimate");
   estimate_json_members(j, &e);
   jsonw_end(j);

@@ -300,6 +300,8 @@ static plim_err plan_card(const plan_args *args, project_job *files, const char 
                                  .turns_on_reentrant = args->job.turns_on_reentrant,
                                  .on_is_reentrant = args->job.on_is_reentrant,
                                  .keeps_host_optimizer = args->job.keeps_host_optimizer,
+                                 .evaluation_bytes = files ? job_evaluation_beyond : NULL,
+                                 .evaluation_of = files,
                                  .positives = args->positives,
                                  .negatives = args->negatives};
   if (c->request.target.limit_bytes == PLIM_UNKNOWN) {

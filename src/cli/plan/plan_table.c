@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli_alloc.h"
 #include "job_needs.h"
@@ -21,6 +22,7 @@ typedef struct {
   size_t leading;           // number of columns before the knobs
   bool is_narrow;           // one column for all settings
   bool has_any_batch;       // steps of different batches are not comparable, tokens per second are
+  bool has_marks;           // some row's evaluation needs more than its memory
 } layout;
 
 typedef struct {
@@ -38,6 +40,12 @@ static bool has_own_column(plim_knob knob) {
   return knob != PLIM_KNOB_MICRO_BATCH && knob != PLIM_KNOB_ACCUMULATE;
 }
 
+static bool has_marks(rung_list rungs) {
+  for (size_t i = 0; i < rungs.count; i++)
+    if (rungs.at[i]->evaluation_bytes) return true;
+  return false;
+}
+
 // The columns of the table. The widest text is last, where it can be cut.
 static layout layout_of(term_column first, rung_list rungs, const plim_plan *plan,
                         const plan_result *lasts) {
@@ -48,7 +56,8 @@ static layout layout_of(term_column first, rung_list rungs, const plim_plan *pla
               .before = before,
               .lasts = lasts,
               .leading = LEADING - 1,
-              .has_any_batch = has_any_batch};
+              .has_any_batch = has_any_batch,
+              .has_marks = has_marks(rungs)};
   if (lasts) l.columns[l.leading++] = (term_column){"hours", .right = true};
   if (lasts && !isnan(lasts->price_per_hour))
     l.columns[l.leading++] = (term_column){"price", .right = true};
@@ -116,7 +125,8 @@ static void lasting_cells(term_table *t, const plan_result *r, const plan_for_ca
 }
 
 static void rung_cells(term_table *t, const layout *l, const plan_for_card *c, const plim_rung *x) {
-  term_table_cell(t, TERM_PLAIN, "%s", units_bytes(plim_needed_bytes(&x->e)).text);
+  const char *mark = x->evaluation_bytes ? "*" : l->has_marks ? " " : "";
+  term_table_cell(t, TERM_PLAIN, "%s%s", units_bytes(plim_needed_bytes(&x->e)).text, mark);
   bool has_tokens = l->has_any_batch && !isnan(x->tokens_per_second);
   term_table_cell(t, TERM_PLAIN, "%s",
                   has_tokens ? units_count((uint64_t)x->tokens_per_second).text
@@ -129,7 +139,8 @@ static void rung_cells(term_table *t, const layout *l, const plan_for_card *c, c
 
 static void nothing_fits_cells(term_table *t, const layout *l, const plan_for_card *c) {
   const plim_rung *smallest = &c->plan.smallest;
-  term_table_cell(t, TERM_PLAIN, "%s", units_bytes(estimate_needed_bytes(&smallest->e)).text);
+  term_table_cell(t, TERM_PLAIN, "%s%s", units_bytes(estimate_needed_bytes(&smallest->e)).text,
+                  l->has_marks ? " " : "");
   term_table_cell(t, TERM_RED, "%s", "-");
   lasting_cells(t, l->lasts, NULL, NULL);
   term_table_cell(t, TERM_RED, "%s",
@@ -157,6 +168,45 @@ static void print_rows(const layout *wide, filling *fill, const void *rows, size
   term_table_free(t);
 }
 
+static void wrap(const char *text, size_t indent) {
+  term_wrap(stdout, text, indent, indent, (size_t)term_width(stdout));
+}
+
+// A row whose evaluation needs more than its memory.
+typedef struct {
+  char name[136]; // "row 3", or a GPU
+  char needs[64];
+} marked_row;
+
+typedef struct {
+  marked_row at[PLAN_MAX_CARDS];
+  size_t len;
+} marked_rows;
+
+static void add_marked(marked_rows *rows, const char *name, const plim_rung *x) {
+  bool is_too_much = x->e.has_verdict && x->evaluation_bytes > x->e.budget_bytes;
+  if (!x->evaluation_bytes || rows->len == PLAN_MAX_CARDS) return;
+  marked_row *row = &rows->at[rows->len++];
+  snprintf(row->name, sizeof row->name, "%s", name);
+  snprintf(row->needs, sizeof row->needs, "%s%s", units_bytes(x->evaluation_bytes).text,
+           is_too_much ? " (more than the GPU has)" : "");
+}
+
+// Rows that follow each other and need the same are named together: "at least 7.52 GiB in row 2, row 3".
+static void print_marked(const marked_rows *rows, const char *where) {
+  char line[4096] = "* evaluation computes all logits, so it needs more memory than that:";
+  size_t used = strlen(line);
+  for (size_t i = 0; i < rows->len && used < sizeof line; i++) {
+    const marked_row *x = &rows->at[i];
+    bool is_same = i && strcmp(x->needs, x[-1].needs) == 0;
+    if (is_same) used += (size_t)snprintf(line + used, sizeof line - used, ", %s", x->name);
+    else
+      used += (size_t)snprintf(line + used, sizeof line - used, "%s at least %s %s %s",
+                               i ? ";" : "", x->needs, where, x->name);
+  }
+  if (rows->len) term_wrap(stdout, line, 0, 2, (size_t)term_width(stdout));
+}
+
 static void fill_ladder(term_table *t, const layout *l, const void *rows, size_t count) {
   const plim_rung *const *rungs = rows;
   for (size_t i = 0; i < count; i++) {
@@ -170,17 +220,33 @@ void plan_print_ladder(const plim_plan *p) {
   for (size_t i = 0; i < p->rungs.len; i++) rungs[i] = &p->rungs.at[i];
   layout l = layout_of((term_column){"", .right = true}, (rung_list){rungs, p->rungs.len}, p, NULL);
   print_rows(&l, fill_ladder, rungs, p->rungs.len);
+  marked_rows marked = {0};
+  for (size_t i = 0; i < p->rungs.len; i++) {
+    char row[32];
+    snprintf(row, sizeof row, "row %zu", i + 1);
+    add_marked(&marked, row, rungs[i]);
+  }
+  print_marked(&marked, "in");
   free(rungs);
+}
+
+typedef struct {
+  char text[136];
+} card_name;
+
+static card_name name_of(const plan_for_card *c) {
+  card_name name;
+  snprintf(name.text, sizeof name.text, "%s",
+           c->request.is_known_by_size ? units_bytes(c->request.target.budget_bytes).text
+                                       : c->request.card);
+  return name;
 }
 
 static void fill_cards(term_table *t, const layout *l, const void *rows, size_t count) {
   const plan_for_card *cards = rows;
   for (size_t i = 0; i < count; i++) {
     const plim_plan *p = &cards[i].plan;
-    bool by_size = cards[i].request.is_known_by_size;
-    term_table_cell(t, TERM_PLAIN, "%s",
-                    by_size ? units_bytes(cards[i].request.target.budget_bytes).text
-                            : cards[i].request.card);
+    term_table_cell(t, TERM_PLAIN, "%s", name_of(&cards[i]).text);
     if (p->rungs.len) rung_cells(t, l, &cards[i], &p->rungs.at[0]);
     else nothing_fits_cells(t, l, &cards[i]);
   }
@@ -194,16 +260,17 @@ static void print_table(const plan_result *r) {
   layout l = layout_of((term_column){"GPU"}, (rung_list){best, found}, &r->cards[0].plan,
                        r->samples == PLIM_UNKNOWN ? NULL : r);
   print_rows(&l, fill_cards, r->cards, r->count);
+  marked_rows marked = {0};
+  for (size_t i = 0; i < r->count; i++)
+    if (r->cards[i].plan.rungs.len)
+      add_marked(&marked, name_of(&r->cards[i]).text, &r->cards[i].plan.rungs.at[0]);
+  print_marked(&marked, "with");
   if (!found || r->samples == PLIM_UNKNOWN) return;
   char data[96];
   plan_data_text(r, data, sizeof data);
   printf("hours are for %s", data);
   if (!l.has_any_batch) printf(", %s steps", units_count(plan_steps(r, best[0])).text);
   printf("\n");
-}
-
-static void wrap(const char *text, size_t indent) {
-  term_wrap(stdout, text, indent, indent, (size_t)term_width(stdout));
 }
 
 static void print_foreign_times(const plan_result *r) {

@@ -98,6 +98,10 @@ typedef struct {
   bool keeps_host_optimizer; // DeepSpeed's zero_force_ds_cpu_optimizer is off
   int64_t chunk_tokens; // of a chunked loss that the files can turn on; 0: it needs custom code
   int64_t positives, negatives; // sequences encoded along with each sequence of the batch
+  // What evaluation during training, which is not on the tape, needs at least, if that is more than what training needs;
+  // else 0. NULL: there is none. The argument `of` is evaluation_of.
+  uint64_t (*evaluation_bytes)(const void *of, const plim_job *job, const plim_estimate *e);
+  const void *evaluation_of;
   // Used and extended. Only requests that differ in nothing but their domains may share one; NULL: none.
   plim_known_estimates *known;
 } plim_plan_request;
@@ -120,7 +124,8 @@ typedef struct {
   int changes; // knobs that differ from the user's settings
   int passes;  // the most passes of a step that were run
   plim_estimate e;
-  double step_seconds; // for the whole effective batch; NaN: the card's rates are not known
+  uint64_t evaluation_bytes; // that evaluation needs at least; 0: not more than training
+  double step_seconds;       // for the whole effective batch; NaN: the card's rates are not known
   double tokens_per_second;
 } plim_rung;
 
@@ -177,7 +182,8 @@ typedef struct {
   plim_estimate before; // of the user's own settings, with the time of a whole step
   // Why the user's own attention cannot run on this card; `before` is then with PyTorch's. "": it can.
   char own_refusal[160];
-  // Best first; each needs less memory than the one before. Empty: nothing fits.
+  // Best first; each needs less memory than the one before, and its evaluation no more than that one in all. Empty: nothing
+  // fits.
   vec(plim_rung) rungs;
   vec(plim_plan_change) changes; // of the first rung
   vec(plim_concession) concessions;

@@ -74,11 +74,16 @@ plim_err plim_plan_check(const plim_plan_request *request, const plim_plan *plan
                          plim_error *error) {
   plim_err err = PLIM_OK;
   for (size_t i = 0; !err && i < plan->rungs.len; i++) {
-    err = check_rung(request, plan, &plan->rungs.at[i], error);
-    if (!err && i &&
-        plim_needed_bytes(&plan->rungs.at[i].e) >= plim_needed_bytes(&plan->rungs.at[i - 1].e))
+    const plim_rung *x = &plan->rungs.at[i], *above = i ? x - 1 : NULL;
+    err = check_rung(request, plan, x, error);
+    if (!err && above && plim_needed_bytes(&x->e) >= plim_needed_bytes(&above->e))
       err = plim_fail(error, PLIM_ERR_ARGUMENT,
                       "a fallback of the plan does not need less memory than the one above it");
+    if (!err && above && x->evaluation_bytes > above->evaluation_bytes &&
+        x->evaluation_bytes > plim_needed_bytes(&above->e))
+      err =
+          plim_fail(error, PLIM_ERR_ARGUMENT,
+                    "evaluation with a fallback of the plan needs more memory than the one above");
   }
   return err;
 }

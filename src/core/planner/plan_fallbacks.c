@@ -66,7 +66,8 @@ static int count_below(const plim_candidate_search *w, const plim_choice *candid
   while (low < high && !w->s->failed) {
     int middle = (low + high) / 2;
     const plim_rung *x = plim_run_fitting(w, *candidate, list->at[middle]);
-    bool is_below = x && plim_is_safe(w->s->r, &x->e) && plim_needed_bytes(&x->e) <= w->most;
+    bool is_below = x && plim_is_safe(w->s->r, &x->e) && plim_needed_bytes(&x->e) <= w->most &&
+                    plim_evaluates_below(w->s->plan, x);
     if (is_below) low = middle + 1;
     else high = middle;
   }

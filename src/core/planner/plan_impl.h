@@ -180,6 +180,9 @@ plim_err plim_search_refuse(const plim_search *s, plim_error *error);
 
 // ---- preferences (plan_order.c) ---------------------------------------------------------------------
 
+// Whether it needs no more in evaluation than the last rung needs in all: a fallback that does would be none.
+bool plim_evaluates_below(const plim_plan *plan, const plim_rung *x);
+
 // What the user must do outside the files: custom code, and lines in an environment.
 typedef struct {
   int code, lines;

@@ -39,7 +39,8 @@ static double counted_speed(const plim_search *s, const plim_rung *x) {
 static bool is_met(const plim_search *s, const plim_rung *x, standard by) {
   double speed = counted_speed(s, x);
   bool is_as_fast = !(speed < by.least) && !(x->tokens_per_second > by.no_faster);
-  return plim_is_safe(s->r, &x->e) && is_as_fast && plim_needed_bytes(&x->e) <= by.most;
+  return plim_is_safe(s->r, &x->e) && is_as_fast && plim_needed_bytes(&x->e) <= by.most &&
+         plim_evaluates_below(s->plan, x);
 }
 
 static void revert(plim_search *s, plim_rung *rung, plim_knob knob, standard by) {
@@ -95,7 +96,7 @@ static bool show(plim_search *s, const plim_choice *choice, standard by, plim_ru
   if (!plim_search_show(s, choice, out)) return false;
   bool is_faster = out->tokens_per_second > by.no_faster;
   return plim_is_safe(s->r, &out->e) && plim_needed_bytes(&out->e) < lowest_so_far(s->plan) &&
-         !is_faster;
+         !is_faster && plim_evaluates_below(s->plan, out);
 }
 
 // The user's own settings come first if nothing is clearly faster.

@@ -140,15 +140,21 @@ static double counted_speed(const plim_search *s, const plim_rung *x) {
   return isnan(x->tokens_per_second) ? 1 : x->tokens_per_second * worth;
 }
 
-static bool is_eligible(const plim_rung *x, uint64_t most, double no_faster) {
+bool plim_evaluates_below(const plim_plan *plan, const plim_rung *x) {
+  const plim_rung *last = plan->rungs.len ? &plan->rungs.at[plan->rungs.len - 1] : NULL;
+  return !last || x->evaluation_bytes <= last->evaluation_bytes ||
+         x->evaluation_bytes <= plim_needed_bytes(&last->e);
+}
+
+static bool is_eligible(const plim_search *s, const plim_rung *x, uint64_t most, double no_faster) {
   bool is_too_fast = x->tokens_per_second > no_faster; // false for NaN
-  return plim_needed_bytes(&x->e) <= most && !is_too_fast;
+  return plim_needed_bytes(&x->e) <= most && !is_too_fast && plim_evaluates_below(s->plan, x);
 }
 
 double plim_surest(const plim_search *s, uint64_t most, double no_faster) {
   double best = 0;
   for (size_t i = 0; i < s->fitting.len; i++)
-    if (is_eligible(&s->fitting.at[i], most, no_faster))
+    if (is_eligible(s, &s->fitting.at[i], most, no_faster))
       best = fmax(best, counted_speed(s, &s->fitting.at[i]));
   return best;
 }
@@ -158,7 +164,7 @@ const plim_rung *plim_pick(const plim_search *s, uint64_t most, double no_faster
   const plim_rung *best = NULL;
   for (size_t i = 0; i < s->fitting.len; i++) {
     const plim_rung *x = &s->fitting.at[i];
-    if (!is_eligible(x, most, no_faster) || counted_speed(s, x) < least) continue;
+    if (!is_eligible(s, x, most, no_faster) || counted_speed(s, x) < least) continue;
     bool has_times = !isnan(x->tokens_per_second);
     int order = !best ? -1 : has_times ? compare_ease(s->r, x, best) : compare_changes(x, best);
     if (order < 0) best = x;

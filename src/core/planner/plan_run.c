@@ -101,6 +101,12 @@ static void fill_time(const plim_plan_request *r, plim_rung *rung, int64_t passe
   rung->tokens_per_second = tokens / rung->step_seconds;
 }
 
+static void fill_evaluation(const plim_plan_request *r, plim_rung *rung) {
+  if (!r->evaluation_bytes || rung->e.p.runs_out) return;
+  plim_job job = plim_choice_job(r, &rung->choice);
+  rung->evaluation_bytes = r->evaluation_bytes(r->evaluation_of, &job, &rung->e);
+}
+
 // How much a knob asks of the user: a chunked loss takes more than one line, Liger takes a package.
 static int effort(plim_knob knob) {
   return knob == PLIM_KNOB_CHUNKED_LOSS ? 4 : knob == PLIM_KNOB_LIGER ? 2 : 1;
@@ -123,6 +129,7 @@ static bool run(plim_search *s, const plim_choice *choice, int passes, uint64_t 
   s->err = estimate(s->r, choice, passes, most_bytes, &out->e, s->error);
   if (s->err) return false;
   fill_time(s->r, out, passes);
+  fill_evaluation(s->r, out);
   return true;
 }
 

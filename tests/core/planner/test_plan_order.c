@@ -1,5 +1,6 @@
 // The order of plans: a larger card never gets a slower plan, and neither does a request with more free knobs.
 #include <math.h>
+#include <string.h>
 
 #include "catalogue.h"
 #include "families.h"
@@ -256,6 +257,59 @@ TEST(offers_need_less_than_the_smallest_choice) {
             (double)plan.concessions.at[k].device_bytes / PLIM_GIB, (double)needed / PLIM_GIB);
     plim_plan_clear(&plan);
   }
+}
+
+// A loss that has no logits in training and all of them in evaluation, as Liger's.
+static uint64_t all_logits(const void *of, const plim_job *job, const plim_estimate *e) {
+  const double *gib = of;
+  uint64_t bytes = (uint64_t)(*gib * PLIM_GIB) * (uint64_t)job->recipe.batch;
+  if (job->recipe.loss != PLIM_LOSS_FUSED) return 0;
+  return bytes > plim_needed_bytes(e) ? bytes : 0;
+}
+
+static uint64_t in_all(const plim_rung *x) {
+  uint64_t needed = plim_needed_bytes(&x->e);
+  return x->evaluation_bytes > needed ? x->evaluation_bytes : needed;
+}
+
+// Where the training of a fallback needs less, but its evaluation more than the row above needs in all, it is none. The first
+// row stays what it is.
+TEST(no_fallback_needs_more_in_evaluation_than_the_row_above) {
+  static const double gib = 2;
+  plim_plan_request r = request(&cases[0]);
+  plim_plan without, with;
+  size_t more = 0, marked = 0;
+  r.domains[PLIM_KNOB_LIGER] = (plim_domain){0};
+  r.offers_liger = true;
+  r.target = plim_target_size(24 * PLIM_GIB);
+  CHECK(!plim_plan_make(&r, &without, NULL) && without.rungs.len > 1, "fallbacks");
+  r.evaluation_bytes = all_logits;
+  r.evaluation_of = &gib;
+  CHECK(!plim_plan_make(&r, &with, NULL) && with.rungs.len > 1, "fallbacks");
+  for (size_t i = 0; i < without.rungs.len; i++) {
+    plim_rung *x = &without.rungs.at[i];
+    plim_job job = plim_choice_job(&r, &x->choice);
+    CHECK(!x->evaluation_bytes, "nothing is known of evaluation");
+    x->evaluation_bytes = all_logits(&gib, &job, &x->e);
+    more += i && in_all(x) > in_all(x - 1);
+  }
+  CHECK(more, "without, some fallback needs more");
+  for (size_t i = 0; i < with.rungs.len; i++) {
+    marked += with.rungs.at[i].evaluation_bytes != 0;
+    CHECK(!i || in_all(&with.rungs.at[i]) <= in_all(&with.rungs.at[i - 1]), "row %zu", i + 1);
+  }
+  CHECK(marked, "some row says what its evaluation needs");
+  CHECK(!memcmp(&with.rungs.at[0].choice, &without.rungs.at[0].choice, sizeof(plim_choice)),
+        "the first row");
+  CHECK(!plim_plan_check(&r, &with, NULL), "the plan is sound");
+  for (size_t i = 0; i < with.rungs.len; i++)
+    printf("  row %zu: %.2f, in evaluation %.2f GiB\n", i + 1,
+           (double)plim_needed_bytes(&with.rungs.at[i].e) / PLIM_GIB,
+           (double)with.rungs.at[i].evaluation_bytes / PLIM_GIB);
+  with.rungs.at[with.rungs.len - 1].evaluation_bytes = 100 * PLIM_GIB;
+  CHECK(plim_plan_check(&r, &with, NULL), "a fallback that needs more in evaluation is refused");
+  plim_plan_clear(&without);
+  plim_plan_clear(&with);
 }
 
 TEST_MAIN
