@@ -422,12 +422,17 @@ static void understand_sharding(const job_args *args, job_request *r) {
       .keeps_root = is_of_tune(args),
       .own_parts = own_parts_of(args, r),
       .shards_towers = args->is_torchtune,
+      .cuts_adapters = args->is_factory_1, // distributed/fsdp2.py, prepare_model
       .is_by_accelerate = by_accelerate,
       .is_version_1 = args->is_fsdp_1,
       .packs_in_bytes = args->packs_in_bytes,
       .is_patched = args->is_patched,
       .sizes = zero_sizes_of(args, r->job.model.hidden),
       .overlaps = args->overlaps,
+      .sends_in_turn = args->sends_in_turn,
+      .pages_all = args->pages_all,
+      .pages_optimizer = args->pages_optimizer,
+      .pages_parameters = args->pages_parameters,
       .offloads_optimizer = offloads || args->offload == JOB_OFFLOAD_OPTIMIZER,
       .offloads_parameters = offloads || (is_fsdp && args->offload == JOB_OFFLOAD_OPTIMIZER)};
   r->job.mapped_under = job_is_typed(args, &args->load) ? 0 : args->mapped_under;

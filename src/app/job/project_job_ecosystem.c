@@ -57,6 +57,7 @@ static void fill_attention(const project_job *p, job_args *a) {
   bool is_auto = s && s->value.kind == PLIM_VALUE_TEXT && strcmp(s->value.text, "auto") == 0;
   a->is_torchtune = p->project.dialect == PLIM_DIALECT_TORCHTUNE;
   a->is_factory = p->project.dialect == PLIM_DIALECT_LLAMA_FACTORY;
+  a->is_factory_1 = p->project.dialect == PLIM_DIALECT_LLAMA_FACTORY_V1;
   a->leaves_attention = a->is_factory && (!s || is_auto) && !job_is_typed(a, &a->attention);
 }
 

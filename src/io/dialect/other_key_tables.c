@@ -161,7 +161,8 @@ static const plim_other_key axolotl[] = {
   FREE("Axolotl has no such key and ignores it", "full_finetune"),
   FREE("Axolotl does not pass it on", "flex_attn_compile_kwargs*"),
   FREE("it only matters with the key that turns the feature on", "fp8_* torch_compile_* gradient_checkpointing_kwargs.* accelerator_config.*"),
-  FREE("FSDP: how it wraps, loads and saves", "fsdp_config.*auto_wrap_policy fsdp_config.*cls_to_wrap fsdp_config.*cpu_ram_efficient_loading fsdp_config.*state_dict_type fsdp_config.*sync_module_states fsdp_config.*use_orig_params fsdp_config.*cpu_offload_pin_memory"),
+  FREE("FSDP: how it wraps, loads and saves", "fsdp_config.*auto_wrap_policy fsdp_config.*cls_to_wrap fsdp_config.*cpu_ram_efficient_loading fsdp_config.*state_dict_type fsdp_config.*sync_module_states fsdp_config.*use_orig_params"),
+  READ("project_job_engine.c", "fsdp_config.*cpu_offload_pin_memory"),
   READ("FSDP 1 is predicted as FSDP2, with a note", "fsdp_config.*sharding_strategy fsdp_config.*limit_all_gathers fsdp_config.*backward_prefetch* fsdp_config.*forward_prefetch"),
   EITHER("fsdp_config.*min_num_params", "wrapping modules by their size"),
   EITHER("fsdp_config.*mixed_precision_policy fsdp_config.*mixed_precision*", "this precision of FSDP"),
@@ -256,7 +257,8 @@ static const plim_other_key llama_factory_v1[] = {
   EITHER("dp_size mp_shard_size", "a number of GPUs (give it with --world)"),
   TIME("full_determinism", "deterministic kernels"),
   FREE("it loads and names the model", "trust_remote_code custom_chat_template model_class quant_config"),
-  FREE("it loads, saves or pins", "dist_config dist_config.pin_memory dist_config.dcp_path dist_config.mixed_precision dist_timeout"),
+  READ("project_job_engine.c", "dist_config.pin_memory"),
+  FREE("it loads or saves", "dist_config dist_config.dcp_path dist_config.mixed_precision dist_timeout"),
   FREE(LEARNING, "learning_rate lr_scheduler_config* optim_config.* seed peft_config.*"),
   EITHER("pref_* simpo_gamma dpo_label_smoothing ld_alpha", "training from preferences (llamafactory-cli dpo)"),
   FREE("it is used when generating", "sample_backend max_new_tokens"),
@@ -530,7 +532,7 @@ static const plim_other_key accelerate[] = {
 };
 
 static const plim_other_key deepspeed[] = {
-  READ("project_job_engine.c", "zero_optimization.reduce_bucket_size zero_optimization.sub_group_size zero_optimization.stage3_prefetch_bucket_size zero_optimization.stage3_max_live_parameters zero_optimization.stage3_max_reuse_distance zero_optimization.stage3_param_persistence_threshold zero_optimization.overlap_comm"),
+  READ("project_job_engine.c", "zero_optimization.reduce_bucket_size zero_optimization.sub_group_size zero_optimization.stage3_prefetch_bucket_size zero_optimization.stage3_max_live_parameters zero_optimization.stage3_max_reuse_distance zero_optimization.stage3_param_persistence_threshold zero_optimization.overlap_comm zero_optimization.offload_*.pin_memory"),
   MORE("zero_optimization.zero_hpz_partition_size", "a second shard of the weights", OFF "1"),
   LESS("bf16.bf16_master_weights_and_grads fp16.fp16_master_weights_and_grads bf16.bf16_optimizer_states bf16.immediate_grad_update", "optimizer states in 16 bits"),
   LESS("zero_optimization.zero_quantized_*", "quantised communication"),
