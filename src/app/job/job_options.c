@@ -517,7 +517,9 @@ static plim_saving offloading_of(const job_args *args) {
 // LLaMA-Factory has its own.
 bool job_knows_liger(const job_args *args, const plim_config *c) {
   const plim_family *f = plim_config_whole(c);
-  return (f->has_liger || f->has_other_liger) && !(args->is_factory && f->factory_lacks_liger);
+  bool is_left = (args->is_factory && f->factory_lacks_liger) ||
+                 (args->is_factory_1 && !f->factory_1_has_liger);
+  return (f->has_liger || f->has_other_liger) && !is_left;
 }
 
 // The loss that use_liger_kernel turns on, where it does.

@@ -242,10 +242,9 @@ static const plim_other_key llama_factory_v1[] = {
   REFUSED("peft_config.name", "this kind of adapter", ONLY "oft ia3 prefix* prompt*"),
   READ("project_job_trained.c", "peft_config.freeze_*"),
   MORE("peft_config.use_dora", "DoRA, which also computes the norms of the adapted weights,"),
-  // plugins/model_plugins/kernels/liger_kernel_ops.py leaves Liger's fused loss out, and the trainer has its own.
-  LESS("kernel_config.name", "Liger's norms, rotary positions and MLPs (without its loss, which v1 does not use)", ONLY "liger_kernel"),
-  EITHER("kernel_config.*", "this choice of kernels", OFF "auto"),
-  FREE("auto chooses kernels for NPUs alone (kernels/interface.py)", "kernel_config.name"),
+  EITHER("kernel_config.name", "this choice of kernels", ONLY "*cuda* *npu* *flash*"),
+  READ("the knobs; auto chooses kernels for NPUs alone (kernels/interface.py)", "kernel_config.name"),
+  EITHER("kernel_config.*", "this choice of kernels"),
   EITHER("quant_config.*", "this way to quantise", OFF "bnb auto nf4 float16 bfloat16"),
   READ("project_job_ecosystem.c", "init_config.*"),
   READ("project_follow.c, the knobs", "dist_config.config_file cp_mode peft_config.name"),
