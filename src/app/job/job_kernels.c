@@ -83,7 +83,7 @@ static void note_fused_attention(const job_args *args, job_request *r) {
     plim_note_add(&r->notes, "unmodelled.fused_attention", "attention",
                   "in this architecture, Axolotl runs the norms and rotary positions of the "
                   "attention in kernels of its own, which are not modelled; the run needs a little "
-                  "less memory than predicted");
+                  "less memory and time than predicted");
 }
 
 // require_logits (v1/plugins/model_plugins/kernels/liger_kernel_ops.py) puts cross_entropy, which writes the gradient over the
@@ -110,8 +110,8 @@ void job_note_kernels(const job_args *args, job_request *r) {
                   by_itself, why);
   else if (job_kernels_run(args, &r->job))
     plim_note_add(&r->notes, "unmodelled.lora_kernels", NULL,
-                  "Axolotl's LoRA kernels%s are not modelled; the run needs less memory than "
-                  "predicted%s",
+                  "Axolotl's LoRA kernels%s are not modelled; the run needs less memory and "
+                  "usually less time than predicted%s",
                   by_itself,
                   drops_dropout(kernels, &r->job)
                       ? ", and the MLP loses its dropout (lora_mlp_kernel: false keeps it)"

@@ -401,7 +401,7 @@ static void note_own_code(const job_args *args, job_request *r) {
   plim_note_add(&r->notes, "unmodelled.own_code", NULL,
                 "trust_remote_code is on, and checkpoints of this architecture often bring code "
                 "of their own; transformers' code is predicted, so the run may need more or less "
-                "memory than predicted");
+                "memory and time than predicted");
   plim_note_errs_either(&r->notes);
 }
 
