@@ -5,6 +5,7 @@
 
 #include "option_values.h"
 #include "quoting.h"
+#include "unverified.h"
 
 // ---- a job as its options ---------------------------------------------------------------------------
 
@@ -174,7 +175,9 @@ const char *job_setting_without_option(const job_args *own, const plim_job *job)
   if (own->quantises_experts && job->returns_ends) return "quantize_moe_experts";
   if (own->widens_ends && !own->lora_rank) return "Axolotl's float32 embeddings";
   if (has_sizes) return "DeepSpeed's bucket sizes";
-  if (own->overlaps) return "DeepSpeed's overlap_comm";
+  if (own->overlaps || (own->sends_in_turn && job->sharding.strategy == PLIM_SHARD_ZERO3))
+    return "DeepSpeed's overlap_comm";
+  if (plim_job_copies_pageable(job)) return "pin_memory";
   if (own->own_parts) return "custom_sharded_layers";
   if (own->through_accelerate) return "accelerate's training loop";
   if (own->is_pairwise) return "a loss that compares texts of one sample";

@@ -257,7 +257,7 @@ static const struct {
     {"liger", lacks_other_liger, "Liger-Kernel is not supported yet for this architecture",
      "leave it out",
      "Liger-Kernel's modules are not modelled for this architecture; the run needs less memory "
-     "than predicted",
+     "and more or less time than predicted",
      true},
     {"liger", knows_liger, "Liger-Kernel is not supported yet for this architecture",
      "leave it out",

@@ -123,10 +123,11 @@ void job_note_family(const job_args *args, job_request *r) {
                   "run stops with a KeyError; set attn_implementation: %s",
                   args->attention_word, f->lacks_sdpa ? "eager" : "sdpa");
   if (f->axolotl_fuses_mlp && args->fuses_mlp)
-    plim_note_add(&r->notes, "unmodelled.fused_mlp", NULL,
-                  "flash_attn_fuse_mlp: xformers' SwiGLU, which takes the place of the MLPs where "
-                  "xformers has it, is not modelled; the run may need more or less memory than "
-                  "predicted"),
+    plim_note_add(
+        &r->notes, "unmodelled.fused_mlp", NULL,
+        "flash_attn_fuse_mlp: xformers' SwiGLU, which takes the place of the MLPs where "
+        "xformers has it, is not modelled; the run may need more or less memory and time than "
+        "predicted"),
         plim_note_errs_either(&r->notes);
   if (f->left_out && !r->job.model.outer)
     plim_note_add(&r->notes, "assumes.class", NULL, "%s is not loaded", f->left_out);

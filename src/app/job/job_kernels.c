@@ -1,4 +1,5 @@
-// Axolotl's kernels for LoRA: which of them a run has, whether it stops with them, and what they save; those for attention.
+// Axolotl's kernels for LoRA: which of them a run has, whether it stops with them, and what they save; those for attention; the
+// loss of Liger-Kernel in LLaMA-Factory v1.
 #include <string.h>
 
 #include "family.h"
@@ -82,12 +83,23 @@ static void note_fused_attention(const job_args *args, job_request *r) {
     plim_note_add(&r->notes, "unmodelled.fused_attention", "attention",
                   "in this architecture, Axolotl runs the norms and rotary positions of the "
                   "attention in kernels of its own, which are not modelled; the run needs a little "
-                  "less memory than predicted");
+                  "less memory and time than predicted");
+}
+
+// require_logits (v1/plugins/model_plugins/kernels/liger_kernel_ops.py) puts cross_entropy, which writes the gradient over the
+// logits, in the place of fused_linear_cross_entropy.
+static void note_liger_loss(const job_args *args, job_request *r) {
+  if (!args->is_factory_1 || !r->job.recipe.uses_liger) return;
+  plim_note_add(&r->notes, "unmodelled.liger_loss", "liger",
+                "LLaMA-Factory v1 also computes the loss by Liger's cross entropy, which keeps no "
+                "log-probabilities and is not modelled; the run needs less memory than predicted");
+  plim_note_errs_high(&r->notes);
 }
 
 // They keep fewer activations.
 void job_note_kernels(const job_args *args, job_request *r) {
   note_fused_attention(args, r);
+  note_liger_loss(args, r);
   unsigned kernels = kernels_of(args, &r->job);
   const char *why = job_kernels_stop(args, &r->job);
   const char *by_itself = kernels & JOB_KERNELS_BY_ITSELF ? ", which it turns on by itself," : "";
@@ -98,8 +110,8 @@ void job_note_kernels(const job_args *args, job_request *r) {
                   by_itself, why);
   else if (job_kernels_run(args, &r->job))
     plim_note_add(&r->notes, "unmodelled.lora_kernels", NULL,
-                  "Axolotl's LoRA kernels%s are not modelled; the run needs less memory than "
-                  "predicted%s",
+                  "Axolotl's LoRA kernels%s are not modelled; the run needs less memory and "
+                  "usually less time than predicted%s",
                   by_itself,
                   drops_dropout(kernels, &r->job)
                       ? ", and the MLP loses its dropout (lora_mlp_kernel: false keeps it)"

@@ -104,7 +104,7 @@ plim_err job_understand_trained(const job_args *args, job_request *r, plim_error
   if (!count.has_names) {
     plim_note_add(&r->notes, "unmodelled.freeze", NULL,
                   "the names of the parameters are not known for this architecture: predicted as "
-                  "if all of them were trained, which needs more memory than the run");
+                  "if all of them were trained, which needs more memory and time than the run");
     plim_note_errs_high(&r->notes);
     return PLIM_OK;
   }

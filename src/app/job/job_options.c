@@ -401,7 +401,7 @@ static void note_own_code(const job_args *args, job_request *r) {
   plim_note_add(&r->notes, "unmodelled.own_code", NULL,
                 "trust_remote_code is on, and checkpoints of this architecture often bring code "
                 "of their own; transformers' code is predicted, so the run may need more or less "
-                "memory than predicted");
+                "memory and time than predicted");
   plim_note_errs_either(&r->notes);
 }
 
@@ -422,12 +422,17 @@ static void understand_sharding(const job_args *args, job_request *r) {
       .keeps_root = is_of_tune(args),
       .own_parts = own_parts_of(args, r),
       .shards_towers = args->is_torchtune,
+      .cuts_adapters = args->is_factory_1, // distributed/fsdp2.py, prepare_model
       .is_by_accelerate = by_accelerate,
       .is_version_1 = args->is_fsdp_1,
       .packs_in_bytes = args->packs_in_bytes,
       .is_patched = args->is_patched,
       .sizes = zero_sizes_of(args, r->job.model.hidden),
       .overlaps = args->overlaps,
+      .sends_in_turn = args->sends_in_turn,
+      .pages_all = args->pages_all,
+      .pages_optimizer = args->pages_optimizer,
+      .pages_parameters = args->pages_parameters,
       .offloads_optimizer = offloads || args->offload == JOB_OFFLOAD_OPTIMIZER,
       .offloads_parameters = offloads || (is_fsdp && args->offload == JOB_OFFLOAD_OPTIMIZER)};
   r->job.mapped_under = job_is_typed(args, &args->load) ? 0 : args->mapped_under;
@@ -512,7 +517,9 @@ static plim_saving offloading_of(const job_args *args) {
 // LLaMA-Factory has its own.
 bool job_knows_liger(const job_args *args, const plim_config *c) {
   const plim_family *f = plim_config_whole(c);
-  return (f->has_liger || f->has_other_liger) && !(args->is_factory && f->factory_lacks_liger);
+  bool is_left = (args->is_factory && f->factory_lacks_liger) ||
+                 (args->is_factory_1 && !f->factory_1_has_liger);
+  return (f->has_liger || f->has_other_liger) && !is_left;
 }
 
 // The loss that use_liger_kernel turns on, where it does.

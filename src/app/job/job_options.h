@@ -53,8 +53,9 @@ typedef struct {
   bool widens_trained;        // of parameters trained by name, those that are trained are float32
   plim_zero_sizes zero_sizes; // DeepSpeed's, from files; JOB_AUTO_SIZE: computed from the model
   bool overlaps;              // overlap_comm
-  bool returns_ends, returns_tables, leaves_tables; // plim_job
-  bool quantises_experts;                           // Axolotl's quantize_moe_experts
+  bool sends_in_turn, pages_all, pages_optimizer, pages_parameters; // plim_sharding
+  bool returns_ends, returns_tables, leaves_tables;                 // plim_job
+  bool quantises_experts; // Axolotl's quantize_moe_experts
   bool leaves_kbit; // the files do not call prepare_model_for_kbit_training; --prepare overrides it
   bool
       loads_whole; // before ZeRO-3 shards it: zero3_init_flag is off, or the script loads too early
@@ -75,6 +76,7 @@ typedef struct {
   const char *rope_tables; // as typed: "36x40MiB,64MiB"; NULL: those of the builders
   plim_builder_tables tables[PLIM_MODELS]; // of the model and of the teacher
   bool is_factory;       // LLaMA-Factory, which chooses the attention of some architectures
+  bool is_factory_1;     // LLaMA-Factory v1
   bool leaves_attention; // the files leave the kind of attention to it
   bool widens_ends;      // plim_job
   bool fuses_mlp;        // Axolotl's flash_attn_fuse_mlp

@@ -29,16 +29,17 @@ static void fit_to_factory(const job_args *args, job_request *r) {
   const plim_family *family = r->job.model.family;
   if (args->leaves_attention && family->factory_is_eager) {
     r->job.recipe.attention = PLIM_ATTENTION_EAGER;
-    plim_note_add(&r->notes, "assumed.attention", "attention",
-                  "LLaMA-Factory runs %s with flash-attn if it is installed, otherwise with eager "
-                  "attention; predicted with eager: with flash-attn, the run needs less memory",
-                  family->model_type);
+    plim_note_add(
+        &r->notes, "assumed.attention", "attention",
+        "LLaMA-Factory runs %s with flash-attn if it is installed, otherwise with eager "
+        "attention; predicted with eager: with flash-attn, the run needs less memory and time",
+        family->model_type);
   }
   if (args->is_factory && family->factory_has_kernel)
     plim_note_add(
         &r->notes, "unmodelled.attention", "attention",
         "LLaMA-Factory runs %s with a FlashAttention-3 kernel, which is not modelled; the "
-        "run needs less memory than predicted",
+        "run needs less memory and time than predicted",
         family->model_type);
 }
 

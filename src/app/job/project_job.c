@@ -313,7 +313,7 @@ static const char *result_of(plim_knob knob, const char *word) {
   return keeps_no_scores(knob, word) ? "the run needs about as much memory, or less where "
                                        "PyTorch's sdpa keeps the scores of "
                                        "attention, which xformers does not"
-                                     : "the run may need more or less memory";
+                                     : "the run may need more or less memory and time";
 }
 
 // Sets an option to the index of a word among its choices; leaves it unchanged if the word is not one of them.
@@ -348,7 +348,7 @@ static void fill_precision(project_job *p, job_args *a) {
   while (strcmp(job_amps[a->amp], "bf16") != 0) a->amp++;
   note(p, "unmodelled.value", name_of(PLIM_KNOB_PRECISION),
        "precision fp8 is not modelled: predicted with bf16; the run may need more or less memory "
-       "and take more or less time");
+       "and time");
   plim_note_errs_either(&p->notes);
   note_place(p, PLIM_KNOB_PRECISION);
   p->holds_precision = true;
@@ -551,7 +551,7 @@ static void note_axolotl_offloading(project_job *p, const job_args *a) {
         p, "unmodelled.offload", "offload",
         "activation_offloading: legacy with adapters uses Axolotl's own checkpointing, which keeps "
         "layer inputs on the host; predicted as reentrant checkpointing; the run may need more or "
-        "less memory than predicted"),
+        "less memory and time than predicted"),
         plim_note_errs_either(&p->notes);
 }
 
@@ -573,7 +573,8 @@ static void fill_sent_activations(project_job *p, job_args *a) {
   else if (!is_alone)
     note(p, "unmodelled.offload", "offload",
          "offloading activations on several GPUs or beside another offload is not modelled: "
-         "predicted with activations on the GPU; the run needs less memory than predicted"),
+         "predicted with activations on the GPU; the run needs less memory and more time than "
+         "predicted"),
         plim_note_errs_high(&p->notes);
   else if (a->offloading == PLIM_SAVED_ON_HOST)
     note(p, "unmodelled.offload", "offload",
@@ -599,7 +600,7 @@ static void fill_strategy(project_job *p, job_args *a) {
   if (is(p->run.offload, "weights") && may_offload(a))
     note(p, "unmodelled.offload", "offload",
          "offloading parameters without the optimizer is not modelled: predicted without offload, "
-         "which needs more memory than the run"),
+         "which needs more memory and less time than the run"),
         plim_note_errs_high(&p->notes);
   if (is_known(p->run.offload.origin) && strstr(p->run.offload.text, "parameters") &&
       may_offload(a))
@@ -694,7 +695,7 @@ static void note_padding_free(project_job *p, const plim_project_method *found, 
   if (p->project.dialect == PLIM_DIALECT_AXOLOTL || !is_given(p, "padding_free")) return;
   note(p, "unmodelled.padding_free", NULL,
        "padding_free: a batch without padding is not modelled; if the answers are not equally "
-       "long, the run needs less memory than predicted");
+       "long, the run needs less memory and time than predicted");
 }
 
 // The project says which TRL it has; others than those two were not measured.
@@ -828,7 +829,7 @@ static const compared_states *states_compared(const char *optimizer) {
       {"*schedule_free* *schedule-free* *adopt* *stable* *nadam* *radam* *adamax*",
        ", whose states have the same size", NULL},
   };
-  static const compared_states unknown = {"", ", and the run may need more or less memory",
+  static const compared_states unknown = {"", ", and the run may need more or less memory and time",
                                           plim_note_errs_either};
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
     for (const char *at = sizes[i].names; *at; at += strspn(at, " ")) {

@@ -38,7 +38,7 @@ static void fill_megatron(project_job *p, job_args *a) {
   if (a->strategy == PLIM_SHARD_DDP) a->bucket_views = true;
   note(p, "unmodelled.megatron", NULL,
        "Megatron's own kernels and optimizer are not modelled: predicted with PyTorch's, so the "
-       "run may need more or less memory%s",
+       "run may need more or less memory and time%s",
        a->amp && is_shared && !a->lora_rank
            ? ". Not included: 2 bytes per parameter for float32 gradients"
            : "");
@@ -57,6 +57,7 @@ static void fill_attention(const project_job *p, job_args *a) {
   bool is_auto = s && s->value.kind == PLIM_VALUE_TEXT && strcmp(s->value.text, "auto") == 0;
   a->is_torchtune = p->project.dialect == PLIM_DIALECT_TORCHTUNE;
   a->is_factory = p->project.dialect == PLIM_DIALECT_LLAMA_FACTORY;
+  a->is_factory_1 = p->project.dialect == PLIM_DIALECT_LLAMA_FACTORY_V1;
   a->leaves_attention = a->is_factory && (!s || is_auto) && !job_is_typed(a, &a->attention);
 }
 
@@ -93,7 +94,7 @@ static void note_factory_method(project_job *p, const job_args *a) {
         p, "unmodelled.method", NULL,
         "LLaMA-Factory v1 puts both answers into cutoff_len tokens, so give half of it with --seq; "
         "and it keeps a shifted copy of the logits in float32, which is not modelled: the run "
-        "needs more memory than predicted");
+        "needs more memory and time than predicted");
     plim_note_errs_low(&p->notes);
   } else if (data) {
     note(p, "assumed.method", NULL,
@@ -512,7 +513,7 @@ static void note_split_kernels(const project_job *p, const plim_job *job, plim_n
   if (!is_packed || !are_fetched || !job->model.family->axolotl_splits_kernels) return;
   plim_note_add(notes, "unmodelled.split_kernels", NULL,
                 "with packed samples, Axolotl runs the parts of Mamba's fused kernel one by one, "
-                "which is not modelled; the run needs more memory than predicted");
+                "which is not modelled; the run needs more memory and time than predicted");
   plim_note_errs_low(notes);
 }
 
@@ -579,7 +580,7 @@ static void note_packed_projection(const project_job *p, const plim_job *job, pl
   if (is_axolotl && f->axolotl_guards_kernels) {
     plim_note_add(notes, "unmodelled.split_kernels", NULL,
                   "with quantised weights, Axolotl runs the parts of Mamba's fused kernel one by "
-                  "one, which is not modelled; the run needs more memory than predicted");
+                  "one, which is not modelled; the run needs more memory and time than predicted");
     plim_note_errs_low(notes);
     return;
   }
@@ -699,7 +700,7 @@ static void note_targets(project_job *p, const job_args *a) {
   if (p->project.dialect != PLIM_DIALECT_AXOLOTL || !a->lora_rank || !is_open) return;
   note(p, "assumed.targets", "lora_targets",
        "neither lora_target_modules nor lora_target_linear is set, so Axolotl adapts no linear "
-       "layer; predicted as with lora_target_linear: true, which needs more memory");
+       "layer; predicted as with lora_target_linear: true, which needs more memory and time");
 }
 
 bool project_job_diffuses(const project_job *p) {

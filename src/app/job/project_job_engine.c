@@ -1,4 +1,4 @@
-// DeepSpeed's bucket sizes, and whether a sharded model is ever complete on one GPU.
+// DeepSpeed's bucket sizes, whether memory on the host is pinned, and whether a sharded model is ever complete on one GPU.
 #include <stddef.h>
 #include <string.h>
 
@@ -41,6 +41,16 @@ static void fill_sizes(const project_job *p, job_args *a) {
     if (v) *(int64_t *)((char *)&a->zero_sizes + sizes[i].at) = size_said(v);
   }
   a->overlaps = is_explicit(p, "zero_optimization", ".overlap_comm", true);
+  a->sends_in_turn = is_explicit(p, "zero_optimization", ".overlap_comm", false);
+}
+
+// Memory on the host is pinned unless a key says otherwise: DeepSpeed 0.19 (zero/offload_config.py), CPUOffloadPolicy of
+// FSDP2, which takes the key of LLaMA-Factory v1 (distributed/fsdp2.py) or of Axolotl's patch of accelerate.
+static void fill_pinning(const project_job *p, job_args *a) {
+  a->pages_optimizer = is_explicit(p, "zero_optimization", "offload_optimizer.pin_memory", false);
+  a->pages_parameters = is_explicit(p, "zero_optimization", "offload_param.pin_memory", false);
+  a->pages_all = is_explicit(p, "dist_config", ".pin_memory", false) ||
+                 is_explicit(p, "fsdp_config", "cpu_offload_pin_memory", false);
 }
 
 // zero3_init_flag of accelerate's file; a script's own HfDeepSpeedConfig, or zero.Init.
@@ -78,5 +88,6 @@ void project_job_fill_host_optimizer(project_job *p, job_args *a) {
 
 void project_job_fill_engine(const project_job *p, job_args *a) {
   fill_sizes(p, a);
+  fill_pinning(p, a);
   fill_load(p, a);
 }

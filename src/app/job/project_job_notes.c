@@ -34,7 +34,7 @@ static void note_version_1(project_job *p, const job_args *a) {
   if (!a->is_fsdp_1 || a->strategy != PLIM_SHARD_FSDP2 || a->world < 2) return;
   note(p, "unmodelled.fsdp_1", "strategy",
        "FSDP 1 is predicted as FSDP2; accelerate runs it under autocast and converts the logits "
-       "to float32, which needs more memory than predicted");
+       "to float32, which needs more memory and time than predicted");
   plim_note_errs_low(&p->notes);
 }
 
@@ -154,9 +154,9 @@ static void note_unmodelled(project_job *p, const job_args *a) {
     note(p, "unmodelled.freeze", NULL,
          adapts
              ? "%s freezes parameters by name, beside adapters, which is not modelled: predicted "
-               "with the adapters alone; the run may need more or less memory"
+               "with the adapters alone; the run may need more or less memory and time"
              : "%s freezes parameters; predicted as if all of them were trained, which needs more "
-               "memory than the run",
+               "memory and time than the run",
          freezes),
         plim_note_at(&p->notes, freezes, 0);
   if (freezes && !is_known && !adapts) plim_note_errs_high(&p->notes);

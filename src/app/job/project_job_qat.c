@@ -81,8 +81,8 @@ static void note_pair(project_job *p, size_t i) {
          pairs[i].stops);
   else if (!pairs[i].kind)
     note(p, "unmodelled.qat", NULL,
-         "quantisation-aware training of this kind is not modelled; the run needs more memory than "
-         "predicted");
+         "quantisation-aware training of this kind is not modelled; the run needs more memory and "
+         "time than predicted");
 }
 
 // QATConfig of utils/schemas/quantization.py: weights of 8 bits and groups of 32 are its defaults.
@@ -100,7 +100,7 @@ static void fill_axolotl(project_job *p, job_args *a) {
   if (a->qat && embeds && embeds->value.kind == PLIM_VALUE_BOOL && embeds->value.flag)
     note(p, "unmodelled.qat_embedding", NULL,
          "rounding the embedding (qat.quantize_embedding) is not modelled; the run needs more "
-         "memory than predicted");
+         "memory and time than predicted");
 }
 
 void project_job_fill_qat(project_job *p, job_args *a) {

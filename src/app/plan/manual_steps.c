@@ -223,6 +223,21 @@ static size_t adapter_row(const maker *m) {
   return i;
 }
 
+// For adapters, and for 4 bits, but not for 8.
+bool plan_adds_kernels(const plan_result *r, const plan_for_card *c, const plim_choice *x) {
+  plim_job now = plim_choice_job(&c->asked, &c->plan.before_choice),
+           next = plim_choice_job(&c->asked, x);
+  return job_kernels_run(r->args, &next) && !job_kernels_run(r->args, &now);
+}
+
+static const char *kernels_beside(const maker *m, plim_knob knob) {
+  bool is_theirs = knob == PLIM_KNOB_QUANTISATION || knob == PLIM_KNOB_LORA_RANK;
+  return is_theirs && plan_adds_kernels(m->r, m->c, planned(m))
+             ? "Axolotl then turns on its LoRA kernels, with which the run needs less memory and "
+               "usually less time than predicted; "
+             : "";
+}
+
 // Adapters of a file that has none, with the weights below them.
 static bool adds_adapters(const maker *m) {
   bool has_lines = adapter_row(m) < ADAPTER_LINES || is_tune(m);
@@ -269,7 +284,8 @@ static plim_err add_adapters(const maker *m) {
                       is_new ? adapter_lines[row].bits[is_8_bit] : "");
   snprintf(lines + used, sizeof lines - (size_t)used, adapter_lines[row].rank, rank, rank);
   return manual_step_add(m->out, "setting", PLIM_KNOB_LORA_RANK, lines, m->error,
-                         "lora_rank %d: add to %s", rank, adapter_lines[row].file);
+                         "lora_rank %d: %sadd to %s", rank, kernels_beside(m, PLIM_KNOB_LORA_RANK),
+                         adapter_lines[row].file);
 }
 
 // Lines of the framework's own file; NULL: there are none.
@@ -290,17 +306,6 @@ static bool lines_for(const maker *m, plim_knob knob, const plim_value *value, c
                       : "in your Axolotl file, set";
   snprintf(lines, size, "%s", own ? own : "");
   return own != NULL;
-}
-
-// Axolotl turns them on by itself for 4 bits, and not for 8.
-static const char *kernels_beside(const maker *m, plim_knob knob) {
-  plim_job now = plim_choice_job(&m->c->asked, present(m)),
-           next = plim_choice_job(&m->c->asked, planned(m));
-  bool are_new = knob == PLIM_KNOB_QUANTISATION && job_kernels_run(m->r->args, &next) &&
-                 !job_kernels_run(m->r->args, &now);
-  return are_new ? "Axolotl then turns on its LoRA kernels, with which the run needs less memory "
-                   "than predicted; "
-                 : "";
 }
 
 // The dialect's key at the top of a YAML file for a knob; NULL: it has none there.

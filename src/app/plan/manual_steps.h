@@ -21,6 +21,8 @@ plim_err manual_steps_of(const plan_result *r, const plan_for_card *c, size_t ru
                          const plan_edits *edits, manual_steps *out, plim_error *error);
 void manual_steps_clear(manual_steps *steps);
 
+// Whether Axolotl turns on its LoRA kernels by itself with these settings, and not with the user's own.
+bool plan_adds_kernels(const plan_result *r, const plan_for_card *c, const plim_choice *x);
 // Whether these settings need the package.
 bool plan_takes_bitsandbytes(const plim_choice *x);
 bool plan_takes_deepspeed(const plim_choice *x);

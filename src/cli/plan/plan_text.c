@@ -491,7 +491,15 @@ static void sharing_words(const plan_for_card *c, const plim_concession *x, char
            units_bytes(x->e.p.host_bytes).text);
 }
 
-static void print_concession(const plan_for_card *c, const plim_concession *x) {
+// The user's own settings with what is conceded.
+static plim_choice conceded(const plan_for_card *c, const plim_concession *x) {
+  plim_choice choice = c->plan.before_choice;
+  for (int k = 0; k < x->count; k++) choice.at[x->knob[k]] = x->to[k];
+  return choice;
+}
+
+static void print_concession(const plan_result *r, const plan_for_card *c,
+                             const plim_concession *x) {
   const plim_plan *p = &c->plan;
   char line[768], tight[PLAN_TIGHT_SIZE], needs[ESTIMATE_NEEDS_SIZE], sharing[128];
   size_t used = 0;
@@ -512,30 +520,39 @@ static void print_concession(const plan_for_card *c, const plim_concession *x) {
   else
     snprintf(line + used, sizeof line - used, "%s needs %s%s%s", sharing, needs, *tight ? "; " : "",
              tight);
+  plim_choice choice = conceded(c, x);
+  used = strlen(line);
+  if (plan_adds_kernels(r, c, &choice))
+    snprintf(
+        line + used, sizeof line - used,
+        "; Axolotl then turns on its LoRA kernels, with which it needs less memory and usually "
+        "less time");
   sentence(line);
 }
 
-static void print_concessions_that(const plan_for_card *c, bool fits, const char *heading) {
+static void print_concessions_that(const plan_result *r, const plan_for_card *c, bool fits,
+                                   const char *heading) {
   bool is_first = true;
   for (size_t i = 0; i < c->plan.concessions.len; i++) {
     const plim_concession *x = &c->plan.concessions.at[i];
     if (x->fits != fits) continue;
     if (is_first) plan_heading(heading);
     is_first = false;
-    print_concession(c, x);
+    print_concession(r, c, x);
   }
 }
 
-static void print_concessions(const plan_for_card *c) {
+static void print_concessions(const plan_result *r, const plan_for_card *c) {
   const plim_plan *p = &c->plan;
   if (!p->concessions.len) return;
   if (!p->rungs.len) {
-    print_concessions_that(c, true, "would fit, but changes what the model learns");
-    print_concessions_that(c, false, "changes what the model learns, and is not enough on its own");
+    print_concessions_that(r, c, true, "would fit, but changes what the model learns");
+    print_concessions_that(r, c, false,
+                           "changes what the model learns, and is not enough on its own");
     return;
   }
   plan_heading("not used, because it changes what the model learns");
-  for (size_t i = 0; i < p->concessions.len; i++) print_concession(c, &p->concessions.at[i]);
+  for (size_t i = 0; i < p->concessions.len; i++) print_concession(r, c, &p->concessions.at[i]);
 }
 
 // ---- how to get there -------------------------------------------------------------------------------
@@ -698,7 +715,7 @@ static void print_one(const plan_result *r, const plan_for_card *c) {
   print_budgets(c);
   print_host(c);
   plan_print_questions(c);
-  print_concessions(c);
+  print_concessions(r, c);
   print_ladder(r, c);
   print_work(r, c);
   print_duration(r, c);

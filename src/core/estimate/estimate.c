@@ -126,7 +126,7 @@ static void fill_interval(plim_estimate *e, const plim_job *job) {
   e->interval_bytes[1] = (uint64_t)(bytes * (1 + margin));
 }
 
-enum { OTHER_REASONS = 6 }; // that are not of the job itself
+enum { OTHER_REASONS = 8 }; // that are not of the job itself
 
 static void fill_unverified(plim_estimate *e, const plim_job *job, const plim_gpu *gpu) {
   e->unverified_count = plim_job_unverified(job, e->unverified, PLIM_MAX_REASONS - OTHER_REASONS);
@@ -156,6 +156,17 @@ static void fill_unverified_time(plim_estimate *e, const plim_job *job) {
       "the network between machines is assumed to have 12 GB/s (about 100 Gbit/s) per machine");
   add_reason(e, plim_job_moves_to_host(job),
              "the time of offload to the host was measured with one H200; other hosts differ");
+  add_reason(e, plim_job_copies_pageable(job),
+             "pin_memory is false: copies between the GPU and the host are counted at 8 and 15 "
+             "GB/s, measured with one host; other hosts differ");
+  bool is_uncounted = s->strategy == PLIM_SHARD_FSDP2 && !s->offloads_parameters;
+  bool cuts_adapters = s->cuts_adapters && job->lora.rank;
+  add_reason(e, is_uncounted && !cuts_adapters,
+             "the time that the CPU spends in FSDP's own code is not counted: a step that waits "
+             "for the CPU takes longer than predicted");
+  add_reason(e, is_uncounted && cuts_adapters,
+             "the time that the CPU spends in FSDP's own code is not counted: a step takes longer "
+             "than predicted, because each matrix of the adapters is sharded on its own");
   add_reason(e, job->packages != 0,
              "the time of the kernels of flash-linear-attention and causal-conv1d is computed from "
              "the work that they do, not measured");

@@ -37,7 +37,7 @@ plim_target plim_target_gpu(const plim_gpu *gpu);
 plim_target plim_target_size(uint64_t bytes);
 plim_target plim_target_any(void);
 
-enum { PLIM_MAX_REASONS = 20 };
+enum { PLIM_MAX_REASONS = 22 };
 
 typedef struct {
   plim_prediction p;      // the run that fits, or the run on a card that is large enough

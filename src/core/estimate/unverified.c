@@ -415,6 +415,14 @@ size_t plim_job_unverified(const plim_job *job, const char **reasons, size_t max
   return found;
 }
 
+bool plim_job_copies_pageable(const plim_job *job) {
+  const plim_sharding *how = &job->sharding;
+  bool has_frozen = job->lora.rank || job->trained.names; // ZeRO pins what it trains
+  if (how->strategy == PLIM_SHARD_FSDP2) return how->offloads_parameters && how->pages_all;
+  return (how->offloads_optimizer && how->pages_optimizer) ||
+         (how->offloads_parameters && how->pages_parameters && has_frozen);
+}
+
 bool plim_job_moves_to_host(const plim_job *job) {
   return job->sharding.offloads_optimizer || job->sharding.offloads_parameters ||
          job->recipe.saving || job->recipe.checkpoint == PLIM_CHECKPOINT_OFFLOADED ||

@@ -10,5 +10,7 @@ size_t plim_job_unverified(const plim_job *job, const char **reasons, size_t max
 
 // Whether the job copies anything to the host or computes there.
 bool plim_job_moves_to_host(const plim_job *job);
+// Whether each step copies something between the card and memory that is not pinned (pin_memory: false).
+bool plim_job_copies_pageable(const plim_job *job);
 
 #endif

@@ -237,6 +237,8 @@ struct plim_family {
   bool
       has_other_liger; // Liger-Kernel 0.8, or Axolotl's plugin for it, has modules that are not modelled
   bool
+      factory_1_has_liger; // LLaMA-Factory v1 does (v1/plugins/model_plugins/kernels/liger_kernel_ops.py)
+  bool
       factory_lacks_liger; // LLaMA-Factory 0.9 does not know them (model/model_utils/liger_kernel.py)
 
   // A part of the checkpoints that this class does not load; NULL: none.

@@ -187,11 +187,11 @@ static void set_loss(plim_recipe *c, int64_t chunk) {
   } else if (c->loss == PLIM_LOSS_CHUNKED) c->loss = PLIM_LOSS_FULL;
 }
 
-// What use_liger_kernel turns on: Liger's modules and its cross entropy.
+// What use_liger_kernel turns on: Liger's modules and its cross entropy, which does not suit a loop that needs the logits.
 static void set_liger(plim_recipe *c, bool on) {
   if (c->uses_liger == on) return;
   c->uses_liger = on;
-  if (on) c->loss = PLIM_LOSS_FUSED;
+  if (on && !c->scores_again) c->loss = PLIM_LOSS_FUSED;
   else if (c->loss == PLIM_LOSS_FUSED) c->loss = PLIM_LOSS_FULL;
 }
 

@@ -81,7 +81,10 @@ static size_t gather_inputs(plim_tape *t, const fsdp_group *g, plim_tensor **inp
 static void send_parts(plim_tape *t, fsdp_group *g) {
   const fsdp *f = g->all;
   double after = f->copied_out;
-  if (f->how.offloads_parameters) after = plim_copy_from_host(t, own_bytes(g), after);
+  if (f->how.offloads_parameters && f->how.pages_all) {
+    after = plim_copy_pageable(t, own_bytes(g), after);
+    plim_await_on_host(t, after);
+  } else if (f->how.offloads_parameters) after = plim_copy_from_host(t, own_bytes(g), after);
   double whole = (double)gathered_bytes(g, false) * (double)f->how.world;
   g->ready = plim_send_gather(t, whole, after);
 }
@@ -202,7 +205,10 @@ static void send_gradients(plim_tape *t, fsdp *f, int64_t elements, plim_dtype d
   double part = (double)elements * plim_dtype_bytes[dtype], whole = part * (double)f->how.world;
   plim_work_bytes(t, 2 * whole); // concatenates the gradients
   f->reduced = plim_send_scatter(t, whole, plim_traffic_now(t));
-  if (f->how.offloads_parameters) f->reduced = plim_copy_to_host(t, part, f->reduced);
+  if (f->how.offloads_parameters && f->how.pages_all) {
+    f->reduced = plim_copy_to_pageable(t, part, f->reduced);
+    plim_await_on_host(t, f->reduced);
+  } else if (f->how.offloads_parameters) f->reduced = plim_copy_to_host(t, part, f->reduced);
 }
 
 static void reduce(plim_tape *t, fsdp_group *g) {

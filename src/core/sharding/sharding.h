@@ -45,6 +45,8 @@ typedef struct {
   unsigned own_parts;       // bit i: plim_part i is a unit of its own
   bool
       shards_towers; // each layer of a tower is a unit of its own; otherwise they are with what is outside the layers
+  // Each matrix of an adapter is a unit of its own (LLaMA-Factory v1), which is predicted as a part of its layer.
+  bool cuts_adapters;
   // accelerate shards the model. If it computes in another dtype, it first casts trained parameters to float32, and
   // gradients are reduced in the compute dtype.
   bool is_by_accelerate;
@@ -56,9 +58,14 @@ typedef struct {
   bool is_patched;
   // FSDP2: both or neither (CPUOffloadPolicy); ZeRO: offload_optimizer, offload_param
   bool offloads_optimizer, offloads_parameters;
+  // Their memory on the host is not pinned (pin_memory: false). pages_all: FSDP2; the others: ZeRO
+  bool pages_all, pages_optimizer, pages_parameters;
   // ZeRO
   plim_zero_sizes sizes;
   bool overlaps; // stages 1 and 2, overlap_comm: alternates between two buckets
+  // Stage 3, overlap_comm: false: what is sent and copied has no stream of its own, so computing waits for it. Only the
+  // clock knows it, not the allocator.
+  bool sends_in_turn;
   // zero.Init creates each parameter in float32, the checkpoint's dtype, before it casts it.
   bool loads_float32;
   // How the GPUs are connected; only affects the time. Zeros: see plim_wiring.

@@ -110,12 +110,18 @@ static void await_reduced(plim_tape *t, const zero *z) {
 }
 
 // At the end of a step, gradients are copied in float32. Those of several passes are copied to the host and back in
-// their own dtype to be added up.
-static double offloaded_bytes(const plim_tape *t, zero *z) {
+// their own dtype to be added up (async_accumulate_grad_in_cpu_via_gpu).
+static void send_to_host(plim_tape *t, zero *z) {
   double elements = (double)z->bucket_elements / (double)z->how.world;
-  z->accumulates |= !plim_const_state(t)->ends_step;
-  return elements * ((plim_const_state(t)->ends_step ? 4 : 0) +
-                     (z->accumulates ? 2 * plim_dtype_bytes[z->dtype] : 0));
+  z->accumulates |= !plim_state(t)->ends_step;
+  double own = z->accumulates ? elements * plim_dtype_bytes[z->dtype] : 0;
+  double wide = plim_state(t)->ends_step ? 4 * elements : 0;
+  if (!z->how.pages_optimizer) {
+    z->reduced = plim_copy_to_host(t, wide + 2 * own, z->reduced);
+    return;
+  }
+  z->reduced = plim_copy_pageable(t, own, plim_copy_to_pageable(t, wide + own, z->reduced));
+  plim_await_on_host(t, z->reduced);
 }
 
 // Reduces on the compute stream, unless overlap_comm is on; then backward waits at its end. A bucket for several ranks
@@ -123,8 +129,7 @@ static double offloaded_bytes(const plim_tape *t, zero *z) {
 static void send_bucket(plim_tape *t, zero *z) {
   double element = plim_dtype_bytes[z->dtype], bytes = (double)z->bucket_elements * element;
   z->reduced = plim_send_reduce(t, bytes, plim_traffic_now(t));
-  if (z->how.offloads_optimizer)
-    z->reduced = plim_copy_to_host(t, offloaded_bytes(t, z), z->reduced);
+  if (z->how.offloads_optimizer) send_to_host(t, z);
   if (!z->how.overlaps) await_reduced(t, z);
 }
 
@@ -218,7 +223,9 @@ static void after_step(plim_tape *t, plim_shards *s) {
   double part = (double)elements * plim_dtype_bytes[z->dtype];
   if (z->how.offloads_optimizer) {
     plim_update_by_deepspeed(t, (double)elements);
-    plim_await(t, plim_copy_from_host(t, part, plim_traffic_now(t)));
+    double now = plim_traffic_now(t);
+    plim_await(t, z->how.pages_optimizer ? plim_copy_pageable(t, part, now)
+                                         : plim_copy_from_host(t, part, now));
   }
   plim_await(t, plim_send_gather(t, part * (double)z->how.world, plim_traffic_now(t)));
 }

@@ -31,15 +31,28 @@ static void offload(plim_tape *t, const parameter *p) {
   plim_consume(t, copy);
 }
 
-// Overlaps with computing: overlap_comm is on in this stage. Offloaded gradients go to the host and back to the card,
-// where the next pass adds to them; at the end of a step they also go to the host in float32 for the optimizer.
+// Offloaded gradients go to the host and back to the card, where the next pass adds to them (partition_grads); at the end
+// of a step they also go to the host in float32 for the optimizer.
+static void send_to_host(plim_tape *t, zero3 *z, double elements) {
+  double own = elements * plim_dtype_bytes[z->dtype], wide = 4 * elements;
+  bool is_pageable = z->how.pages_optimizer, ends_step = plim_state(t)->ends_step;
+  if (!is_pageable) {
+    z->reduced = plim_copy_to_host(t, 2 * own, z->reduced);
+    if (ends_step) z->offloaded = plim_copy_to_host(t, wide, z->reduced);
+    return;
+  }
+  z->reduced = plim_copy_pageable(t, own, plim_copy_to_pageable(t, own, z->reduced));
+  plim_await_on_host(t, z->reduced);
+  if (ends_step) z->offloaded = plim_copy_to_pageable(t, wide, z->reduced);
+}
+
+// Overlaps with computing, unless overlap_comm is off.
 static void send_bucket(plim_tape *t, zero3 *z) {
   double whole = (double)z->bucket_elements * plim_dtype_bytes[z->dtype];
   z->reduced = plim_send_scatter(t, whole, plim_traffic_now(t));
-  if (!z->how.offloads_optimizer) return;
-  double own = whole / (double)z->how.world, elements = own / plim_dtype_bytes[z->dtype];
-  z->reduced = plim_copy_to_host(t, 2 * own, z->reduced);
-  if (plim_state(t)->ends_step) z->offloaded = plim_copy_to_host(t, 4 * elements, z->reduced);
+  if (z->how.offloads_optimizer)
+    send_to_host(t, z, (double)z->bucket_elements / (double)z->how.world);
+  if (z->how.sends_in_turn) plim_await(t, z->reduced);
 }
 
 static int in_model_order(const void *x, const void *y) {

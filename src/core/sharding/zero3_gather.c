@@ -17,16 +17,26 @@ static uint64_t whole_bytes(const parameter *p) {
 
 static bool is_here(const parameter *p) { return p->is_whole || p->flat; }
 
+// Trained ones are always pinned (stage3.py, _create_param_groups_fp16_flat_cpu_memory).
+static bool is_pageable(const parameter *p) {
+  return p->all->how.pages_parameters && !p->is_trained;
+}
+
 // Parameters requested together are gathered together. Offloaded partitions are first copied from the host, and Python
 // waits for them: with several ranks `tensor.to(device)` returns when it is done; with one rank the next parameter
 // that is used waits for all requests so far.
-static double send_parts(plim_tape *t, const zero3 *z, double whole) {
-  double after = 0;
+static double send_parts(plim_tape *t, const zero3 *z, double whole, double pageable) {
+  double after = 0, world = (double)z->how.world;
   if (!(whole > 0)) return 0;
-  if (z->how.offloads_parameters)
-    after = plim_copy_from_host(t, whole / (double)z->how.world, after);
-  plim_await_on_host(t, after);
-  return plim_send_gather(t, whole, after);
+  if (z->how.sends_in_turn) after = plim_traffic_now(t);
+  if (z->how.offloads_parameters && whole > pageable)
+    after = plim_copy_from_host(t, (whole - pageable) / world, after);
+  if (z->how.offloads_parameters && pageable > 0)
+    after = plim_copy_pageable(t, pageable / world, after);
+  if (z->how.offloads_parameters) plim_await_on_host(t, after);
+  double ready = plim_send_gather(t, whole, after);
+  if (z->how.sends_in_turn) plim_await(t, ready);
+  return ready;
 }
 
 // A single rank has nothing to gather: partitions on the card are used directly.
@@ -89,12 +99,16 @@ static void wait_for(plim_tape *t, parameter *p) {
 }
 
 static void send_together(plim_tape *t, parameter **members, size_t count) {
-  double whole = 0;
+  double whole = 0, pageable = 0;
   size_t missing = 0;
-  for (size_t i = 0; i < count; i++)
-    if (!is_here(members[i])) missing++, whole += (double)whole_bytes(members[i]);
+  for (size_t i = 0; i < count; i++) {
+    if (is_here(members[i])) continue;
+    missing++;
+    whole += (double)whole_bytes(members[i]);
+    if (is_pageable(members[i])) pageable += (double)whole_bytes(members[i]);
+  }
   zero_work_gather(t, missing);
-  double ready = count ? send_parts(t, members[0]->all, whole) : 0;
+  double ready = count ? send_parts(t, members[0]->all, whole, pageable) : 0;
   for (size_t i = 0; i < count; i++)
     if (!is_here(members[i])) members[i]->ready = ready;
 }

@@ -23,7 +23,9 @@ double plim_send_scatter(plim_tape *t, double bytes, double after); // reduce-sc
 double plim_send_reduce(plim_tape *t, double bytes, double after);  // all-reduce
 double plim_copy_to_host(plim_tape *t, double bytes, double after);
 double plim_copy_from_host(plim_tape *t, double bytes, double after);
-double plim_copy_pageable(plim_tape *t, double bytes, double after); // from unpinned memory
+// The same from and to memory that is not pinned. Python waits for such copies: call plim_await_on_host.
+double plim_copy_pageable(plim_tape *t, double bytes, double after);
+double plim_copy_to_pageable(plim_tape *t, double bytes, double after);
 
 void plim_await(plim_tape *t, double moment);         // the card waits
 void plim_await_on_host(plim_tape *t, double moment); // the CPU waits

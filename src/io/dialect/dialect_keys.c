@@ -545,6 +545,7 @@ static const plim_key llama_factory_v1[] = {
   WORDS("flash_attn", ATTENTION, flash_attn, "sdpa"),
   WORDS("bf16", PRECISION, bf16, "bf16"),
   TEXT("optim_config.name", OPTIMIZER, "adamw-foreach", READ_ONLY),
+  WORDS("kernel_config.name", LIGER, v1_kernels, "off"),
   NUMBER("peft_config.r", LORA_RANK, "0"),
   NUMBER("peft_config.lora_alpha", LORA_ALPHA, NULL),
   NUMBER("peft_config.lora_dropout", LORA_DROPOUT, "0.05"), // plugins/model_plugins/peft.py

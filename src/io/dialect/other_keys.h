@@ -22,6 +22,14 @@ typedef enum {
   PLIM_EFFECT_REFUSED // a prediction would be for another training
 } plim_effect;
 
+// How long a step takes with a key that is not modelled and changes the memory.
+typedef enum {
+  PLIM_PACE_USUAL,  // about as long as predicted; EFFECT_EITHER: longer or less long
+  PLIM_PACE_SLOWER, // longer than predicted
+  PLIM_PACE_FASTER, // less long
+  PLIM_PACE_EITHER  // longer or less long
+} plim_pace;
+
 typedef struct {
   const char *keys; // in the form of plim_key.key, with * and ?, separated by spaces
   plim_effect effect;
@@ -34,6 +42,7 @@ typedef struct {
   const char *unless, *with;
   bool is_of_several; // it does nothing on one GPU
   const char *off;    // more values that turn nothing on, besides false, 0, null, none, no and ""
+  plim_pace pace;
 } plim_other_key;
 
 typedef enum {

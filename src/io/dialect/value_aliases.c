@@ -5,6 +5,7 @@
 
 WORDS(on_off, {"true", "on"}, {"false", "?off"}, {"auto", "on"}, {"1", "on"}, {"0", "?off"},
       {"yes", "on"}, {"no", "?off"}, {"null", "?off"});
+WORDS(v1_kernels, {"liger_kernel", "on"}, {"auto", "off"}, {"*liger_kernel*", "on"}, {"*", "-"});
 WORDS(endless, {"null", "-1"});  // sequences are not truncated
 WORDS(any_batch, {"-1", "-"}); // the batch of one pass on all GPUs
 WORDS(null_is_zero, {"null", "?0"}, {"false", "?0"});

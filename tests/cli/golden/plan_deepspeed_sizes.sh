@@ -19,6 +19,21 @@ sizes 3 ', "reduce_bucket_size": "auto", "stage3_prefetch_bucket_size": "auto", 
 sizes 3 ', "sub_group_size": 100000000, "stage3_max_live_parameters": 0'
 sizes 3 ', "reduce_bucket_size": "many"'
 
+# The time of overlap_comm and of memory on the host that is not pinned; neither changes the memory.
+pins() { # STAGE KEYS [OPTIONS]
+  echo "{\"zero_optimization\": {\"stage\": $1$2}, \"bf16\": {\"enabled\": \"auto\"}}" > ds.json
+  echo "== stage $1$2"
+  $PLIMSOLL plan train.py ${3:--m qwen2.5-1.5b -s 512} --gpu 80GiB --world 4 --try checkpoint=off | grep -E '^now:|is false|15 GB'
+}
+pins 3 ', "overlap_comm": true' "-m llama-3.1-8b -s 2048"
+pins 3 ', "overlap_comm": false' "-m llama-3.1-8b -s 2048"
+for stage in 2 3; do
+  for pin in true false; do pins $stage ', "offload_optimizer": {"device": "cpu", "pin_memory": '$pin'}'; done
+done
+for rank in "" "-m qwen2.5-1.5b -s 512 --lora-rank 8"; do
+  for pin in true false; do pins 3 ', "offload_optimizer": {"device": "cpu"}, "offload_param": {"device": "cpu", "pin_memory": '$pin'}' "$rank"; done
+done
+
 echo "== loading"
 large="-m llama-3.1-70b -s 512 --lora-rank 8 --world 8 -b 1 -a 1 --gpu 80GiB"
 cat > loop.py <<'END'

@@ -108,6 +108,9 @@ cutoff_len: 1024
 YAML
 echo "== logits are scored twice, and the plan keeps them"
 $PLIMSOLL plan v1.yaml --gpu 24GiB | grep -E 'kernel|outputs|padding|llamafactory-cli sets|supervised|^now|^optimizer|^logits|chunked'
+echo "== Liger's modules count, and the logits stay, because v1 leaves out the fused loss"
+sed 's/name: auto/name: liger_kernel/' v1.yaml > liger.yaml
+$PLIMSOLL plan liger.yaml --gpu 24GiB | grep -E -A2 'Liger|^now|^activations|^logits'
 echo "== double quantisation is its default"
 printf 'peft_config:\n  name: lora\n  r: 8\nquant_config:\n  name: bnb\n  quantization_bit: 4\n' | cat v1.yaml - > quantised.yaml
 $PLIMSOLL plan quantised.yaml --gpu 24GiB | head -1

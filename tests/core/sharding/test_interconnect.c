@@ -5,6 +5,7 @@
 #include "estimate.h"
 #include "plan.h"
 #include "shared_job.h"
+#include "unverified.h"
 
 static plim_job job_of(const char *model, plim_strategy strategy, int64_t world) {
   return shared_job(model, 512, strategy, world);
@@ -117,6 +118,65 @@ TEST(what_is_offloaded_is_slower) {
   }
 }
 
+// pin_memory: false. Every pass of a step moves gradients; parameters that are trained are pinned by ZeRO 3 in any case.
+TEST(memory_that_is_not_pinned_makes_a_step_longer_and_needs_no_other_memory) {
+  static const struct {
+    plim_strategy strategy;
+    bool parameters, pages_parameters;
+  } ways[] = {{PLIM_SHARD_ZERO1, false, false},
+              {PLIM_SHARD_ZERO2, false, false},
+              {PLIM_SHARD_ZERO3, false, false},
+              {PLIM_SHARD_ZERO3, true, true},
+              {PLIM_SHARD_FSDP2, true, false}};
+  for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+    const char *name = plim_strategy_names[ways[i].strategy];
+    double last = 0;
+    for (int passes = 1; passes <= 4; passes *= 4) {
+      plim_job job = job_of("llama-3.2-1b", ways[i].strategy, 4);
+      job.recipe.accumulate = passes;
+      job.sharding.offloads_optimizer = true;
+      job.sharding.offloads_parameters = ways[i].parameters;
+      if (ways[i].pages_parameters) job.lora = (plim_lora){.rank = 8, .targets = PLIM_ALL_LINEAR};
+      plim_prediction pinned = predict_on(&job, "A100 80GB SXM");
+      CHECK(!plim_job_copies_pageable(&job), "%s", name);
+      job.sharding.pages_all = true;
+      job.sharding.pages_optimizer = !ways[i].pages_parameters;
+      job.sharding.pages_parameters = ways[i].pages_parameters;
+      plim_prediction paged = predict_on(&job, "A100 80GB SXM");
+      CHECK(plim_job_copies_pageable(&job), "%s", name);
+      double more = paged.step.seconds - pinned.step.seconds;
+      bool is_once = ways[i].strategy == PLIM_SHARD_ZERO1; // gradients stay until the last pass
+      CHECK(more > (is_once ? 0 : 1.5 * last), "%s, %d passes: %g s more, before %g", name, passes,
+            more, last);
+      CHECK(paged.peak_reserved_bytes == pinned.peak_reserved_bytes, "%s: another peak", name);
+      last = more;
+    }
+  }
+}
+
+TEST(zero_3_pins_what_it_trains) {
+  plim_job job = job_of("llama-3.2-1b", PLIM_SHARD_ZERO3, 4);
+  job.sharding.offloads_optimizer = job.sharding.offloads_parameters = true;
+  double pinned = seconds(&job, "A100 80GB SXM");
+  job.sharding.pages_parameters = true;
+  CHECK(seconds(&job, "A100 80GB SXM") == pinned, "another time");
+  CHECK(!plim_job_copies_pageable(&job), "said to be pageable");
+}
+
+// overlap_comm: false
+TEST(zero_3_takes_longer_if_nothing_is_sent_while_it_computes) {
+  for (int offloads = 0; offloads <= 1; offloads++) {
+    plim_job job = job_of("llama-3.2-1b", PLIM_SHARD_ZERO3, 8);
+    job.sharding.offloads_optimizer = offloads;
+    plim_prediction beside = predict_on(&job, "RTX 4090");
+    job.sharding.sends_in_turn = true;
+    plim_prediction in_turn = predict_on(&job, "RTX 4090");
+    CHECK(in_turn.step.seconds > beside.step.seconds, "%g s, before %g", in_turn.step.seconds,
+          beside.step.seconds);
+    CHECK(in_turn.peak_reserved_bytes == beside.peak_reserved_bytes, "another peak");
+  }
+}
+
 // Offloaded activations are slower than both kept and recomputed ones, because of the link.
 TEST(activations_on_the_host_are_slower_than_on_the_card) {
   plim_job job = job_of("llama-3.2-1b", PLIM_SHARD_NONE, 1);
@@ -187,6 +247,32 @@ TEST(links_are_unverified_and_say_nothing_of_memory) {
     is_told |= strstr(e.unverified[i], "communication between GPUs") != NULL;
   CHECK(is_told, "nothing is said of links");
   CHECK((double)e.interval_bytes[1] <= 1.006 * (double)e.device_bytes, "the interval is wider");
+}
+
+// Of FSDP2, only what it offloads was measured.
+TEST(the_time_of_fsdps_own_code_is_said_to_be_missing) {
+  static const struct {
+    plim_strategy strategy;
+    bool offloads, cuts_adapters;
+    const char *told; // NULL: nothing
+  } rows[] = {{PLIM_SHARD_FSDP2, false, false, "a step that waits for the CPU takes longer"},
+              {PLIM_SHARD_FSDP2, false, true, "each matrix of the adapters"},
+              {PLIM_SHARD_FSDP2, true, false, NULL},
+              {PLIM_SHARD_ZERO3, false, false, NULL}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    plim_job job = job_of("llama-3.2-1b", rows[i].strategy, 4);
+    plim_target target = plim_target_any();
+    plim_estimate e;
+    job.sharding.offloads_optimizer = job.sharding.offloads_parameters = rows[i].offloads;
+    job.sharding.cuts_adapters = rows[i].cuts_adapters;
+    if (rows[i].cuts_adapters) job.lora = (plim_lora){.rank = 8, .targets = PLIM_ALL_LINEAR};
+    CHECK(!plim_estimate_make(&job, &target, &e, NULL), "estimate");
+    const char *told = NULL;
+    for (size_t k = 0; k < e.unverified_count; k++)
+      if (strstr(e.unverified[k], "FSDP's own code")) told = e.unverified[k];
+    CHECK(!told == !rows[i].told && (!told || strstr(told, rows[i].told)), "row %zu: %s", i,
+          told ? told : "nothing");
+  }
 }
 
 // ---- the planner ------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ const plim_family plim_family_qwen3 = {
     .keeps_mask_arguments = true,
     .lora_targets = "q_proj,v_proj",
     .has_liger = true,
+    .factory_1_has_liger = true,
     .first_release = PLIM_RELEASE(4, 51),
     .recorded = PLIM_RECORDED_TRAINING | PLIM_RECORDED_QUANTISED | PLIM_RECORDED_SHARDED |
                 PLIM_RECORDED_4_57 | PLIM_RECORDED_5_22 | PLIM_RECORDED_TORCH,

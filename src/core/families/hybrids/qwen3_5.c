@@ -89,6 +89,7 @@ static const char *unfollowed(const plim_config *c) {
 const plim_family plim_family_qwen3_5_text = {
     .model_type = "qwen3_5_text",
     .has_other_liger = true,
+    .factory_1_has_liger = true,
     .build = qwen3_5_new,
     .unfollowed = unfollowed,
     .defaults = {.hidden = 4096,
@@ -133,6 +134,7 @@ static const plim_mixture mixture = {.route = plim_route_softmax,
 const plim_family plim_family_qwen3_5_moe_text = {
     .model_type = "qwen3_5_moe_text",
     .has_other_liger = true,
+    .factory_1_has_liger = true,
     .build = qwen3_5_new,
     .unfollowed = unfollowed,
     .defaults = {.hidden = 2048,
@@ -185,6 +187,7 @@ static const plim_mixture next_mixture = {.route = plim_route_softmax,
 const plim_family plim_family_qwen3_next = {
     .model_type = "qwen3_next",
     .has_other_liger = true,
+    .factory_1_has_liger = true,
     .build = qwen3_next_new,
     .unfollowed = plim_delta_net_unfollowed,
     .defaults = {.hidden = 2048,
@@ -234,6 +237,7 @@ static void add_towers(plim_tape *t, plim_towers *w, const plim_config *c, plim_
 const plim_family plim_family_qwen3_5 = {
     .model_type = "qwen3_5",
     .has_other_liger = true,
+    .factory_1_has_liger = true,
     .text_types = "qwen3_5_text",
     .add_towers = add_towers,
     .lacks_loss_kwargs = true,
@@ -253,6 +257,7 @@ const plim_family plim_family_qwen3_5 = {
 const plim_family plim_family_qwen3_5_moe = {
     .model_type = "qwen3_5_moe",
     .has_other_liger = true,
+    .factory_1_has_liger = true,
     .factory_lacks_liger = true,
     .text_types = "qwen3_5_moe_text",
     .add_towers = add_towers,

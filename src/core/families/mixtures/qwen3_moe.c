@@ -8,6 +8,7 @@ static const plim_mixture mixture = {.route = plim_route_softmax, .former = plim
 const plim_family plim_family_qwen3_moe = {
     .model_type = "qwen3_moe",
     .has_other_liger = true,
+    .factory_1_has_liger = true,
     .build = plim_llama_new,
     .defaults = {.hidden = 2048,
                  .intermediate = 6144,

@@ -129,17 +129,29 @@ plim_err plim_project_refuse_keys(const plim_project *p, plim_error *error) {
 static const struct {
   plim_effect effect;
   const char *code, *result;
+  bool is_of_memory; // " and time than predicted" follows, or the like
 } effects[] = {
-    {PLIM_EFFECT_MORE, "unmodelled.key", "the run needs more memory than predicted"},
-    {PLIM_EFFECT_LITTLE, "unmodelled.key", "the run needs a little more memory than predicted"},
+    {PLIM_EFFECT_MORE, "unmodelled.key", "the run needs more memory", true},
+    {PLIM_EFFECT_LITTLE, "unmodelled.key", "the run needs a little more memory", true},
     {PLIM_EFFECT_CACHED, "unmodelled.key",
-     "PyTorch may reserve that much more than predicted, and gives it back where it is needed"},
-    {PLIM_EFFECT_EITHER, "unmodelled.key", "the run may need more or less memory than predicted"},
-    {PLIM_EFFECT_LESS, "unmodelled.key", "the run needs less memory than predicted"},
+     "PyTorch may reserve that much more than predicted, and gives it back where it is needed",
+     false},
+    {PLIM_EFFECT_EITHER, "unmodelled.key", "the run may need more or less memory", true},
+    {PLIM_EFFECT_LESS, "unmodelled.key", "the run needs less memory", true},
     {PLIM_EFFECT_START, "unmodelled.start",
-     "it needs memory of its own for a short time before the first step"},
-    {PLIM_EFFECT_TIME, "unmodelled.time", "a step may take longer than predicted"},
+     "it needs memory of its own for a short time before the first step", false},
+    {PLIM_EFFECT_TIME, "unmodelled.time", "a step may take longer than predicted", false},
 };
+
+static const char *time_of(const plim_other_key *row) {
+  bool is_less = row->effect == PLIM_EFFECT_LESS, is_either = row->effect == PLIM_EFFECT_EITHER;
+  switch (row->pace) {
+  case PLIM_PACE_SLOWER: return is_less || is_either ? " and more time" : " and time";
+  case PLIM_PACE_FASTER: return is_less ? " and time" : " and less time";
+  case PLIM_PACE_EITHER: return is_either ? " and time" : " and more or less time";
+  default: return is_either ? " and time" : "";
+  }
+}
 
 // The labels of a row's keys, or of all unknown keys (row NULL), separated by commas; the caller frees the text.
 static char *labels_of(const odd_keys *keys, const plim_other_key *row) {
@@ -161,15 +173,17 @@ static bool is_first_of_row(const odd_keys *keys, size_t at) {
   return true;
 }
 
-static void note_row(const odd_keys *keys, size_t at, const char *code, const char *result,
-                     plim_notes *notes) {
+static void note_row(const odd_keys *keys, size_t at, size_t effect, plim_notes *notes) {
   const odd_key *key = &keys->list.at[at];
   char *labels = labels_of(keys, key->row);
   if (!labels) {
     notes->has_no_memory = true;
     return;
   }
-  plim_note_add(notes, code, NULL, "%s: %s is not modelled; %s", labels, key->row->what, result);
+  bool is_of_memory = effects[effect].is_of_memory;
+  plim_note_add(notes, effects[effect].code, NULL, "%s: %s is not modelled; %s%s%s", labels,
+                key->row->what, effects[effect].result, is_of_memory ? time_of(key->row) : "",
+                is_of_memory ? " than predicted" : "");
   plim_note_at(notes, key->file->path, key->setting->line);
   if (key->row->effect == PLIM_EFFECT_MORE) plim_note_errs_low(notes);
   if (key->row->effect == PLIM_EFFECT_LESS) plim_note_errs_high(notes);
@@ -214,7 +228,7 @@ void plim_project_note_keys(const plim_project *p, bool is_alone, plim_notes *no
       const plim_other_key *row = keys.list.at[i].row;
       if (!row || (is_alone && row->is_of_several)) continue;
       if (row->effect == effects[e].effect && is_first_of_row(&keys, i))
-        note_row(&keys, i, effects[e].code, effects[e].result, notes);
+        note_row(&keys, i, e, notes);
     }
   note_unknown(&keys, notes);
   vec_free(&keys.list);

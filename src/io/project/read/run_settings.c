@@ -39,13 +39,14 @@ static plim_known_text text(const plim_project *p, plim_knob knob) {
                            is_text ? k->value.text : ""};
 }
 
-// use_liger_kernel also turns on its fused cross entropy; Axolotl has a separate key for each kernel.
+// use_liger_kernel also turns on its fused cross entropy; Axolotl has a separate key for each kernel, and LLaMA-Factory v1
+// leaves this one out.
 static bool has_fused_loss(const plim_project *p) {
   const plim_project_knob *liger = &p->knobs[PLIM_KNOB_LIGER];
   bool is_on = is_known(liger) && liger->value.kind == PLIM_VALUE_TEXT &&
                strcmp(liger->value.text, "on") == 0;
-  return is_on && p->dialect != PLIM_DIALECT_AXOLOTL &&
-         p->knobs[PLIM_KNOB_CHUNKED_LOSS].origin != PLIM_EXPLICIT;
+  bool is_apart = p->dialect == PLIM_DIALECT_AXOLOTL || p->dialect == PLIM_DIALECT_LLAMA_FACTORY_V1;
+  return is_on && !is_apart && p->knobs[PLIM_KNOB_CHUNKED_LOSS].origin != PLIM_EXPLICIT;
 }
 
 // The knob is the number of tokens per chunk (0: not chunked), or the name of a loss.
