@@ -15,6 +15,10 @@ static bool is_flag(const plim_setting *s, bool flag) {
   return s && s->value.kind == PLIM_VALUE_BOOL && s->value.flag == flag;
 }
 
+static const char *text_of(const plim_setting *s) {
+  return s->value.kind == PLIM_VALUE_TEXT && *s->value.text ? s->value.text : NULL;
+}
+
 static bool is_true(const project_job *p, const char *key) {
   return is_flag(project_job_setting(p, key, key), true);
 }
@@ -82,6 +86,17 @@ static void fill_frozen_type(const project_job *p, job_args *a) {
   bool is_theirs = d == PLIM_DIALECT_LLAMA_FACTORY || d == PLIM_DIALECT_LLAMA_FACTORY_V1;
   a->widens_all = is_theirs && !a->lora_rank && a->dtype == DTYPE_FP32 &&
                   !job_is_typed(a, &a->dtype) && !p->is_megatron;
+}
+
+// data/loader.py, get_dataset; a folder that does not exist is written, and the training goes on.
+static void note_tokenized(project_job *p) {
+  const plim_setting *s = project_job_setting(p, "tokenized_path", "tokenized_path");
+  if (p->project.dialect != PLIM_DIALECT_LLAMA_FACTORY || !s || !text_of(s)) return;
+  note(p, "reads.tokenized", "sequence",
+       "tokenized_path: if %.120s exists when the training starts, LLaMA-Factory takes the samples "
+       "in it as they are, so cutoff_len, packing and the other settings of the data have no "
+       "effect; predicted as if it does not exist",
+       text_of(s));
 }
 
 // v1/trainers/dpo_trainer.py: the logits in float32, a shifted copy of them and their log-probabilities, of the policy and of
@@ -693,6 +708,18 @@ static void note_factory_storage(project_job *p, const job_args *a) {
        "destroys them; set quant_config.compute_dtype: bfloat16");
 }
 
+// peft's loftq_init (tuners/lora/layer.py) takes the int8 numbers of such a layer for its weight; bitsandbytes keeps another
+// reference to them, with which it computes.
+static void note_loftq(project_job *p, const job_args *a) {
+  bool has_loftq = project_job_setting(p, "loftq_bits", "loftq_bits") ||
+                   has_word(project_job_setting(p, "peft_init_lora_weights", ""), "loftq");
+  if (p->project.dialect != PLIM_DIALECT_AXOLOTL || a->weights != PLIM_WEIGHTS_INT8 || !has_loftq)
+    return;
+  note(p, "reads.loftq", "quantisation",
+       "peft's LoftQ takes the numbers of 8-bit weights for the weights, so the adapters begin "
+       "with wrong values; remove loftq_config, or load_in_8bit");
+}
+
 // Axolotl's loaders/adapter.py, _build_peft_lora_config: no layers are the default.
 static void note_targets(project_job *p, const job_args *a) {
   bool is_open = p->run.lora_targets.origin == PLIM_ABSENT && !job_is_typed(a, &a->lora_targets);
@@ -768,6 +795,8 @@ void project_job_note_ecosystem(project_job *p, const job_args *a) {
   note_refused_optimizer(p, a);
   note_projected_adafactor(p);
   note_factory_storage(p, a);
+  note_loftq(p, a);
+  note_tokenized(p);
   note_targets(p, a);
   note_packed_sdpa(p, a);
   note_cut_cross_entropy(p, a);

@@ -570,7 +570,7 @@ static const plim_key torchtune[] = {
   NUMBER("tokenizer.max_seq_len", SEQUENCE, NULL, ADDABLE),
   WORDS("dataset.packed", PACKING, on_off, "off"),
   WORDS("dataset.*.packed", PACKING, on_off, NULL, READ_ONLY), // of a list of data sets
-  WORDS("dtype", DTYPE, dtype, NULL), // no autocast
+  WORDS("dtype", DTYPE, dtype_tune, NULL), // no autocast
   WORDS("enable_fp8_training", PRECISION, fp8, "none"),
   WORDS("enable_activation_checkpointing", CHECKPOINT, checkpoint, "off", ADDABLE),
   REFINES("ac_mode", CHECKPOINT, "on", ac_mode, NULL),

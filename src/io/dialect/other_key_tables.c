@@ -217,7 +217,8 @@ static const plim_other_key llama_factory[] = {
   READ("project_job_ecosystem.c", "upcast_layernorm pure_bf16"),
   READ("project_job_trained.c", "freeze_trainable_* freeze_extra_modules use_llama_pro"),
 
-  FREE(DATA, "dataset eval_dataset dataset_dir media_dir template train_on_prompt mask_history streaming buffer_size mix_strategy interleave_probs overwrite_cache preprocessing_* max_samples ignore_pad_token_for_loss tool_format default_system enable_thinking preserve_thinking tokenized_path data_shared_file_system disable_shuffling use_packed_sequences split_special_tokens"),
+  READ("project_job_ecosystem.c", "tokenized_path"),
+  FREE(DATA, "dataset eval_dataset dataset_dir media_dir template train_on_prompt mask_history streaming buffer_size mix_strategy interleave_probs overwrite_cache preprocessing_* max_samples ignore_pad_token_for_loss tool_format default_system enable_thinking preserve_thinking data_shared_file_system disable_shuffling use_packed_sequences split_special_tokens"),
   // data/mm_plugin.py writes the tokens of images into the text before it is cut to cutoff_len; freeze_vision_tower is true by
   // default (hparams/finetuning_args.py), so the tower keeps nothing for a backward pass.
   LITTLE("image_max_pixels video_max_pixels video_maxlen", "the forward pass of the part that sees images, whose tokens count in cutoff_len,"),
