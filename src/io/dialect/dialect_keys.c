@@ -366,6 +366,7 @@ static const plim_key deepspeed[] = {
   WORDS("zero_optimization.offload_param.device", OFFLOAD, offload_parameters, NULL),
   WORDS("zero_optimization.cpu_offload", OFFLOAD, offload_flag_optimizer, NULL, OLD),
   WORDS("zero_optimization.cpu_offload_params", OFFLOAD, offload_flag_parameters, NULL, OLD),
+  WORDS("zero_optimization.cpu_offload_param", OFFLOAD, offload_flag_parameters, NULL, OLD),
   REFINES("zero_optimization.offload_optimizer.device", OFFLOAD, "parameters", beside_parameters, "weights", READ_ONLY),
   NUMBER("gradient_clipping", CLIP, NULL, AGREES),
   WORDS("optimizer.type", OPTIMIZER, deepspeed_optimizer, NULL),
