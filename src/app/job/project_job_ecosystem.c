@@ -34,7 +34,7 @@ static bool is_megatron(const project_job *p) {
 // under autocast with bucket views needs the same memory, including the cast weights. If its optimizer is sharded,
 // DeepSpeed's is the closest, with float32 parameters only in the optimizer.
 static void fill_megatron(project_job *p, job_args *a) {
-  p->is_megatron = is_megatron(p);
+  p->is_megatron = a->is_megatron = is_megatron(p);
   if (!p->is_megatron) return;
   bool is_shared = a->strategy > PLIM_SHARD_DDP;
   bool is_open = !a->dtype && !a->lora_rank && !job_is_typed(a, &a->dtype);

@@ -206,7 +206,8 @@ static const plim_other_key llama_factory[] = {
   EITHER("quantization_device_map", "placing the quantised model"),
   EITHER("ray_num_workers", "the number of GPUs that Ray uses (give it with --world)", OFF "1"),
   EITHER("use_hyper_parallel hyper_parallel_args*", "HyperParallel"),
-  EITHER("mixed_precision", "this precision of Megatron"),
+  // bf16_mixed is the default (hparams/megatron_bridge_args.py), and is predicted as bf16 with autocast.
+  EITHER("mixed_precision", "this precision of Megatron", OFF "bf16_mixed"),
 
   EITHER("hyper_parallel_cp_size", "HyperParallel's context parallelism", OFF "1"),
   // Trainer's own keys, which LLaMA-Factory's TrainingArguments have too.
