@@ -338,7 +338,7 @@ static void check_refused(check *c) {
   const plim_refused_pair *pair = plim_plan_refused(&r, &own);
   if (!pair) return;
   check_finding *f = check_add(c, "conflict.refused", CHECK_FAILS, "%s", pair->why);
-  check_why(f, "the run stops with an error before its first step");
+  check_why(f, "the run stops with an error in its first step or before");
   check_fix(f, "%s finds settings that work", check_plan_command(c));
 }
 

@@ -377,7 +377,7 @@ static void report_stop(check *c, const plim_note *note) {
   int length = fix ? (int)(fix - note->message) : (int)strlen(note->message);
   check_finding *f = check_add(c, note->code, CHECK_FAILS, "%.*s", length, note->message);
   check_at_note(f, note);
-  check_why(f, "the run stops with an error before its first step");
+  check_why(f, "the run stops with an error in its first step or before");
   if (fix) check_fix(f, "%s", fix + 2);
 }
 

@@ -72,6 +72,7 @@ const check_rule check_rules[] = {
     {"stops.custom_sharded", "The run stops: the layer cannot be sharded like this"},
     {"stops.dataset_mixer", "The run stops: alignment-handbook refuses dataset_mixer"},
     {"stops.kernels", "The run stops: its kernels do not work with quantised weights"},
+    {"stops.loss", "The run stops: its loss does not work with this architecture"},
     {"stops.optimizer", "The run stops: the optimizer does not work with these settings"},
     {"stops.packages", "The run stops: an installed package does not work with it"},
     {"stops.packing", "The run stops: packing does not work with this architecture"},

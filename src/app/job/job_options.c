@@ -648,8 +648,8 @@ void job_describe_model(const job_request *r, const job_args *args, char *text, 
     used += snprintf(text + used, size - (size_t)used, " with %s mixed precision (FSDP2)",
                      dtype_name(runs.sharding.compute_dtype));
   if (runs.dtype != r->job.dtype && used < (int)size)
-    used += snprintf(text + used, size - (size_t)used, ", which DeepSpeed converts to %s",
-                     dtype_name(runs.dtype));
+    used += snprintf(text + used, size - (size_t)used, ", which %s converts to %s",
+                     args->is_megatron ? "Megatron" : "DeepSpeed", dtype_name(runs.dtype));
   if (r->job.weights != PLIM_WEIGHTS_PLAIN && used < (int)size)
     used += snprintf(text + used, size - (size_t)used, ", %s weights",
                      plim_weights_names[r->job.weights]);

@@ -75,6 +75,7 @@ typedef struct {
   const char *left_plain;  // layers that are not quantised with the others, with commas; NULL: none
   const char *rope_tables; // as typed: "36x40MiB,64MiB"; NULL: those of the builders
   plim_builder_tables tables[PLIM_MODELS]; // of the model and of the teacher
+  bool is_megatron;      // shards the optimizer by itself, though it is predicted as ZeRO-1
   bool is_factory;       // LLaMA-Factory, which chooses the attention of some architectures
   bool is_factory_1;     // LLaMA-Factory v1
   bool leaves_attention; // the files leave the kind of attention to it

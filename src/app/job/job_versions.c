@@ -131,7 +131,7 @@ static void describe_versions(const job_args *args, const job_request *r, const 
     if (is_any_known && used < size)
       used += (size_t)snprintf(text + used, size - used, " (%s)", origin ? origin : "not pinned");
   }
-  if (r->job.sharding.strategy >= PLIM_SHARD_ZERO1 && used < size)
+  if (r->job.sharding.strategy >= PLIM_SHARD_ZERO1 && !args->is_megatron && used < size)
     used += (size_t)snprintf(text + used, size - used, ", DeepSpeed 0.19");
   if (!is_any_known && used < size) snprintf(text + used, size - used, " (%s)", others);
 }

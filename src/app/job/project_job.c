@@ -399,6 +399,12 @@ static bool is_flag_off(const project_job *p, const char *key) {
   return s && s->value.kind == PLIM_VALUE_BOOL && !s->value.flag;
 }
 
+// torchtune reads null as false.
+static bool is_off_in_tune(const project_job *p, const char *key) {
+  const plim_setting *s = find_exactly(p, key);
+  return is_flag_off(p, key) || (s && s->value.kind == PLIM_VALUE_NULL);
+}
+
 // LLaMA-Factory's are, too (hparams/model_args.py).
 static bool is_reentrant_in_factory(const project_job *p) {
   return p->project.dialect == PLIM_DIALECT_LLAMA_FACTORY && !is_flag_off(p, "use_reentrant_gc");
@@ -494,8 +500,8 @@ static plim_saving saving_of(const project_job *p, const job_args *a) {
   case PLIM_DIALECT_TRL: return PLIM_SAVED_BY_TRL;
   case PLIM_DIALECT_AXOLOTL: return axolotl_saving(p, a);
   case PLIM_DIALECT_TORCHTUNE:
-    return is_flag_off(p, "activation_offloading_use_streams") ? PLIM_SAVED_BY_TUNE_INLINE
-                                                               : PLIM_SAVED_BY_TUNE;
+    return is_off_in_tune(p, "activation_offloading_use_streams") ? PLIM_SAVED_BY_TUNE_INLINE
+                                                                  : PLIM_SAVED_BY_TUNE;
   default: return PLIM_SAVED_ON_HOST;
   }
 }

@@ -15,6 +15,10 @@ static bool is_flag(const plim_setting *s, bool flag) {
   return s && s->value.kind == PLIM_VALUE_BOOL && s->value.flag == flag;
 }
 
+static const char *text_of(const plim_setting *s) {
+  return s->value.kind == PLIM_VALUE_TEXT && *s->value.text ? s->value.text : NULL;
+}
+
 static bool is_true(const project_job *p, const char *key) {
   return is_flag(project_job_setting(p, key, key), true);
 }
@@ -30,7 +34,7 @@ static bool is_megatron(const project_job *p) {
 // under autocast with bucket views needs the same memory, including the cast weights. If its optimizer is sharded,
 // DeepSpeed's is the closest, with float32 parameters only in the optimizer.
 static void fill_megatron(project_job *p, job_args *a) {
-  p->is_megatron = is_megatron(p);
+  p->is_megatron = a->is_megatron = is_megatron(p);
   if (!p->is_megatron) return;
   bool is_shared = a->strategy > PLIM_SHARD_DDP;
   bool is_open = !a->dtype && !a->lora_rank && !job_is_typed(a, &a->dtype);
@@ -83,6 +87,17 @@ static void fill_frozen_type(const project_job *p, job_args *a) {
   bool is_theirs = d == PLIM_DIALECT_LLAMA_FACTORY || d == PLIM_DIALECT_LLAMA_FACTORY_V1;
   a->widens_all = is_theirs && !a->lora_rank && a->dtype == DTYPE_FP32 &&
                   !job_is_typed(a, &a->dtype) && !p->is_megatron;
+}
+
+// data/loader.py, get_dataset; a folder that does not exist is written, and the training goes on.
+static void note_tokenized(project_job *p) {
+  const plim_setting *s = project_job_setting(p, "tokenized_path", "tokenized_path");
+  if (p->project.dialect != PLIM_DIALECT_LLAMA_FACTORY || !s || !text_of(s)) return;
+  note(p, "reads.tokenized", "sequence",
+       "tokenized_path: if %.120s exists when the training starts, LLaMA-Factory takes the samples "
+       "in it as they are, so cutoff_len, packing and the other settings of the data have no "
+       "effect; predicted as if it does not exist",
+       text_of(s));
 }
 
 // v1/trainers/dpo_trainer.py: the logits in float32, a shifted copy of them and their log-probabilities, of the policy and of
@@ -401,6 +416,11 @@ static const plim_setting *cut_cross_entropy(const project_job *p) {
   return p->project.dialect == PLIM_DIALECT_AXOLOTL && is_cut && !is_off ? s : NULL;
 }
 
+static void note_at_loss(const project_job *p, const plim_setting *s, plim_notes *notes) {
+  size_t file = p->project.knobs[PLIM_KNOB_CHUNKED_LOSS].places[0].file;
+  plim_note_at(notes, p->project.files.at[file]->path, s->line);
+}
+
 bool project_job_cuts_loss(const project_job *p) { return cut_cross_entropy(p) != NULL; }
 
 // Axolotl converts embeddings, head and norms to float32, and back to 16 bits only for adapters, Cut Cross Entropy and
@@ -592,7 +612,56 @@ static void note_packed_projection(const project_job *p, const plim_job *job, pl
                 "out_proj as it is with llm_int8_skip_modules");
 }
 
+static bool has_plugin(const project_job *p, const char *name) {
+  for (size_t i = 0; i < p->project.files.len; i++) {
+    const plim_settings *s = &p->project.files.at[i]->settings;
+    for (size_t k = 0; k < s->at.len; k++)
+      if (strncmp(s->at.at[k].key, "plugins", 7) == 0 && has_word(&s->at.at[k], name))
+        return p->project.dialect == PLIM_DIALECT_AXOLOTL;
+  }
+  return false;
+}
+
+static bool has_liger_key(const project_job *p) {
+  static const char *const keys[] = {"liger_rope",
+                                     "liger_rms_norm",
+                                     "liger_layer_norm",
+                                     "liger_glu_activation",
+                                     "liger_cross_entropy",
+                                     "liger_rms_norm_gated",
+                                     "liger_use_token_scaling",
+                                     "liger_fused_linear_cross_entropy"};
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+    if (is_true(p, keys[i])) return true;
+  return false;
+}
+
+// Losses that Axolotl's plugins cannot put into the model (plim_axolotl_loss). The patches are made before the model is loaded,
+// and are used by its first forward pass.
+static void note_losses(const project_job *p, const plim_job *job, plim_notes *notes) {
+  const plim_family *f = plim_config_whole(&job->model);
+  bool breaks = f->axolotl_loss == PLIM_AXOLOTL_LOSS_BREAKS;
+  bool is_refused = f->axolotl_loss == PLIM_AXOLOTL_LOSS_REFUSED;
+  bool has_none = is_refused || f->axolotl_loss == PLIM_AXOLOTL_LOSS_NONE;
+  const plim_setting *cut = cut_cross_entropy(p);
+  bool is_fused = breaks && is_true(p, "liger_fused_linear_cross_entropy");
+  bool has_liger = has_plugin(p, "LigerPlugin") && (is_fused || (is_refused && has_liger_key(p)));
+  const char *when = breaks ? "stops in its first step" : "will not start";
+  if (cut && (breaks || has_none))
+    plim_note_add(notes, "stops.loss", NULL,
+                  "Axolotl's Cut Cross Entropy does not work with models of the type %s, so the "
+                  "run %s; remove CutCrossEntropyPlugin",
+                  f->model_type, when),
+        note_at_loss(p, cut, notes);
+  if (has_liger)
+    plim_note_add(notes, "stops.loss", NULL,
+                  "Axolotl's Liger-Kernel does not work with models of the type %s, so the run %s; "
+                  "remove LigerPlugin",
+                  f->model_type, when);
+}
+
 void project_job_note_patches(const project_job *p, const plim_job *job, plim_notes *notes) {
+  note_losses(p, job, notes);
   note_packed_projection(p, job, notes);
   project_job_note_split(p, job, notes);
   note_quantised_experts(p, job, notes);
@@ -694,6 +763,18 @@ static void note_factory_storage(project_job *p, const job_args *a) {
        "destroys them; set quant_config.compute_dtype: bfloat16");
 }
 
+// peft's loftq_init (tuners/lora/layer.py) takes the int8 numbers of such a layer for its weight; bitsandbytes keeps another
+// reference to them, with which it computes.
+static void note_loftq(project_job *p, const job_args *a) {
+  bool has_loftq = project_job_setting(p, "loftq_bits", "loftq_bits") ||
+                   has_word(project_job_setting(p, "peft_init_lora_weights", ""), "loftq");
+  if (p->project.dialect != PLIM_DIALECT_AXOLOTL || a->weights != PLIM_WEIGHTS_INT8 || !has_loftq)
+    return;
+  note(p, "reads.loftq", "quantisation",
+       "peft's LoftQ takes the numbers of 8-bit weights for the weights, so the adapters begin "
+       "with wrong values; remove loftq_config, or load_in_8bit");
+}
+
 // Axolotl's loaders/adapter.py, _build_peft_lora_config: no layers are the default.
 static void note_targets(project_job *p, const job_args *a) {
   bool is_open = p->run.lora_targets.origin == PLIM_ABSENT && !job_is_typed(a, &a->lora_targets);
@@ -703,15 +784,7 @@ static void note_targets(project_job *p, const job_args *a) {
        "layer; predicted as with lora_target_linear: true, which needs more memory and time");
 }
 
-bool project_job_diffuses(const project_job *p) {
-  for (size_t i = 0; i < p->project.files.len; i++) {
-    const plim_settings *s = &p->project.files.at[i]->settings;
-    for (size_t k = 0; k < s->at.len; k++)
-      if (strncmp(s->at.at[k].key, "plugins", 7) == 0 && has_word(&s->at.at[k], "DiffusionPlugin"))
-        return p->project.dialect == PLIM_DIALECT_AXOLOTL;
-  }
-  return false;
-}
+bool project_job_diffuses(const project_job *p) { return has_plugin(p, "DiffusionPlugin"); }
 
 // loaders/patch_manager.py, _apply_sdpa_varlen_patch; where it does not apply, transformers makes a mask of the positions.
 static void note_packed_sdpa(project_job *p, const job_args *a) {
@@ -727,13 +800,12 @@ static void note_packed_sdpa(project_job *p, const job_args *a) {
 }
 
 static void note_cut_cross_entropy(project_job *p, const job_args *a) {
-  const plim_project_knob *k = &p->project.knobs[PLIM_KNOB_CHUNKED_LOSS];
   const plim_setting *s = cut_cross_entropy(p);
   if (!s || a->loss != PLIM_LOSS_FUSED) return;
   note(p, "assumed.loss", "chunked_loss",
        "Cut Cross Entropy is predicted as Liger-Kernel's cross entropy, whose chunks of logits "
        "need a little more memory than the run");
-  plim_note_at(&p->notes, p->project.files.at[k->places[0].file]->path, s->line);
+  note_at_loss(p, s, &p->notes);
 }
 
 // TRL's pull request 5846 made chunks the default of SFTConfig.loss_type, in 1.7.
@@ -769,6 +841,8 @@ void project_job_note_ecosystem(project_job *p, const job_args *a) {
   note_refused_optimizer(p, a);
   note_projected_adafactor(p);
   note_factory_storage(p, a);
+  note_loftq(p, a);
+  note_tokenized(p);
   note_targets(p, a);
   note_packed_sdpa(p, a);
   note_cut_cross_entropy(p, a);

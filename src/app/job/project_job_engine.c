@@ -24,6 +24,7 @@ static bool is_explicit(const project_job *p, const char *part, const char *key,
   return v && v->kind == PLIM_VALUE_BOOL && v->flag == flag;
 }
 
+// The last four have an alias that begins with stage3_ (zero/config.py); DeepSpeed takes either name.
 static void fill_sizes(const project_job *p, job_args *a) {
   static const struct {
     const char *key;
@@ -31,10 +32,10 @@ static void fill_sizes(const project_job *p, job_args *a) {
   } sizes[] = {
       {".reduce_bucket_size", offsetof(plim_zero_sizes, reduce_bucket)},
       {".sub_group_size", offsetof(plim_zero_sizes, sub_group)},
-      {".stage3_prefetch_bucket_size", offsetof(plim_zero_sizes, prefetch)},
+      {"prefetch_bucket_size", offsetof(plim_zero_sizes, prefetch)},
       {"max_live_parameters", offsetof(plim_zero_sizes, live)},
       {"max_reuse_distance", offsetof(plim_zero_sizes, reuse)},
-      {".stage3_param_persistence_threshold", offsetof(plim_zero_sizes, persistent)},
+      {"param_persistence_threshold", offsetof(plim_zero_sizes, persistent)},
   };
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
     const plim_value *v = value_of(p, "zero_optimization", sizes[i].key);

@@ -360,7 +360,8 @@ static plim_err add_setting(const maker *m, plim_knob knob, const plim_value *va
                            "%s %s: the accelerate.yaml below turns it on", name, text);
   plim_err err = PLIM_OK;
   bool is_plugin = knob == PLIM_KNOB_LIGER && is_axolotl(m);
-  bool is_generic = plim_config_whole(&m->c->asked.job.model)->axolotl_loss_is_generic;
+  bool is_generic =
+      plim_config_whole(&m->c->asked.job.model)->axolotl_loss == PLIM_AXOLOTL_LOSS_GENERIC;
   if (knob == PLIM_KNOB_LORA_RANK && adds_adapters(m)) return add_adapters(m);
   if (knob == PLIM_KNOB_QUANTISATION && adds_adapters(m)) return PLIM_OK; // they are one step
   if (is_of_batch(knob) && sets_global_batch(m))                          // and so are these

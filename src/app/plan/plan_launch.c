@@ -149,6 +149,13 @@ static const char *part_of_factory(const launch *l, plim_dialect dialect) {
   return "USE_MCA=1 ";
 }
 
+// Its command. That of v1 decides the method (v1/launcher.py), which the file of other versions does.
+static const char *command_of_factory(const launch *l, plim_dialect dialect) {
+  plim_method method = l->job.recipe.method;
+  if (dialect != PLIM_DIALECT_LLAMA_FACTORY_V1) return "train";
+  return method == PLIM_METHOD_DPO_FACTORY ? "dpo" : method == PLIM_METHOD_REWARD ? "rm" : "train";
+}
+
 // LLaMA-Factory starts torchrun on its own, controlled by environment variables.
 static void factory_line(const launch *l, plim_dialect dialect, FILE *out) {
   if (project_starts_with_ray(project_of(l))) {
@@ -160,7 +167,8 @@ static void factory_line(const launch *l, plim_dialect dialect, FILE *out) {
   if (l->nodes > 1)
     fprintf(out, " NNODES=%d NODE_RANK=$SLURM_NODEID MASTER_ADDR=$HEAD MASTER_PORT=29500",
             l->nodes);
-  fprintf(out, " NPROC_PER_NODE=%d llamafactory-cli train ", l->per_node);
+  fprintf(out, " NPROC_PER_NODE=%d llamafactory-cli %s ", l->per_node,
+          command_of_factory(l, dialect));
   plim_shell_quote(out, plan_file_of(project_of(l), dialect));
 }
 

@@ -147,12 +147,14 @@ static void offer_losses(project_job *files, const job_args *args, plim_plan_req
   static const int64_t sizes[] = {512, 256};
   static const plim_value on = {.kind = PLIM_VALUE_TEXT, .text = "on"};
   bool is_axolotl = p->dialect == PLIM_DIALECT_AXOLOTL;
-  bool has_none = is_axolotl && plim_config_whole(&r->job.model)->axolotl_has_no_loss;
+  bool cannot_cut =
+      is_axolotl && plim_config_whole(&r->job.model)->axolotl_loss >= PLIM_AXOLOTL_LOSS_BREAKS;
+  bool has_none = cannot_cut && !job_knows_liger(args, &r->job.model);
   if (files->is_megatron || has_none) {
     keep_own(r, PLIM_KNOB_LIGER), keep_own(r, PLIM_KNOB_CHUNKED_LOSS);
     return;
   }
-  bool has_no_chunks = is_before_chunks(files, args);
+  bool has_no_chunks = cannot_cut || is_before_chunks(files, args);
   if (has_no_chunks) keep_own(r, PLIM_KNOB_CHUNKED_LOSS);
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes && !has_no_chunks && !r->chunk_tokens; i++) {
     plim_value tokens = {.kind = PLIM_VALUE_INTEGER, .integer = sizes[i]};

@@ -46,7 +46,7 @@ bool plim_notes_err_either(const plim_notes *notes);
 // How much less than predicted the run may need at most, by all notes; PLIM_UNKNOWN: that is not known; 0: not less.
 uint64_t plim_notes_saved(const plim_notes *notes);
 uint64_t plim_saved_sum(uint64_t a, uint64_t b); // of two such
-// Whether it says that the run stops with an error before its first step ("stops.setting").
+// Whether it says that the run stops with an error in its first step or before ("stops.setting").
 bool plim_note_stops(const plim_note *note);
 // Whether it is part of what every prediction assumes ("every sample has 2048 tokens").
 bool plim_note_is_assumption(const plim_note *note);

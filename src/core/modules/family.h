@@ -62,6 +62,16 @@ typedef enum {
   PLIM_LORA_KERNELS_OFF                // model_support/ declares them unsupported
 } plim_lora_kernels;
 
+// What Axolotl has in place of transformers' loss: Cut Cross Entropy (integrations/cut_cross_entropy, and PATCH_FNS of the release of
+// its fork that it names), and Liger-Kernel's for models that Liger-Kernel does not know (integrations/liger).
+typedef enum {
+  PLIM_AXOLOTL_LOSS_OWN,     // code for the family
+  PLIM_AXOLOTL_LOSS_GENERIC, // a patch of NAMEForCausalLM, which works
+  PLIM_AXOLOTL_LOSS_BREAKS,  // that patch calls self.model, which the class does not have
+  PLIM_AXOLOTL_LOSS_NONE, // there is no class NAMEForCausalLM: Cut Cross Entropy stops, Liger-Kernel is left out
+  PLIM_AXOLOTL_LOSS_REFUSED // model_support/ declares both unsupported
+} plim_axolotl_loss;
+
 typedef struct plim_mixture plim_mixture; // core/blocks/experts.h
 struct plim_towers;                       // core/blocks/towers.h
 
@@ -216,11 +226,7 @@ struct plim_family {
   // Axolotl refuses reentrant checkpoints (normalize_config): layers share parameters or keys and values.
   bool axolotl_fuses_mlp; // with flash_attn_fuse_mlp (monkeypatch/llama_attn_hijack_flash.py)
   bool axolotl_avoids_reentrant;
-  // Axolotl has neither Liger-Kernel nor Cut Cross Entropy for it (model_support/, Unsupported). Its generic patch
-  // (integrations/cut_cross_entropy) calls self.model, which older models name otherwise.
-  bool axolotl_has_no_loss;
-  bool
-      axolotl_loss_is_generic; // Cut Cross Entropy has only that generic patch (README.md of the integration)
+  plim_axolotl_loss axolotl_loss;
   plim_lora_kernels axolotl_lora_kernels;
   // Norms and rotary positions of the attention are one kernel of Axolotl's, whatever the settings (loaders/patch_manager.py).
   bool axolotl_fuses_attention;

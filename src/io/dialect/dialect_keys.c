@@ -366,6 +366,7 @@ static const plim_key deepspeed[] = {
   WORDS("zero_optimization.offload_param.device", OFFLOAD, offload_parameters, NULL),
   WORDS("zero_optimization.cpu_offload", OFFLOAD, offload_flag_optimizer, NULL, OLD),
   WORDS("zero_optimization.cpu_offload_params", OFFLOAD, offload_flag_parameters, NULL, OLD),
+  WORDS("zero_optimization.cpu_offload_param", OFFLOAD, offload_flag_parameters, NULL, OLD),
   REFINES("zero_optimization.offload_optimizer.device", OFFLOAD, "parameters", beside_parameters, "weights", READ_ONLY),
   NUMBER("gradient_clipping", CLIP, NULL, AGREES),
   WORDS("optimizer.type", OPTIMIZER, deepspeed_optimizer, NULL),
@@ -571,7 +572,7 @@ static const plim_key torchtune[] = {
   NUMBER("tokenizer.max_seq_len", SEQUENCE, NULL, ADDABLE),
   WORDS("dataset.packed", PACKING, on_off, "off"),
   WORDS("dataset.*.packed", PACKING, on_off, NULL, READ_ONLY), // of a list of data sets
-  WORDS("dtype", DTYPE, dtype, NULL), // no autocast
+  WORDS("dtype", DTYPE, dtype_tune, NULL), // no autocast
   WORDS("enable_fp8_training", PRECISION, fp8, "none"),
   WORDS("enable_activation_checkpointing", CHECKPOINT, checkpoint, "off", ADDABLE),
   REFINES("ac_mode", CHECKPOINT, "on", ac_mode, NULL),

@@ -211,7 +211,8 @@ static const plim_other_key llama_factory[] = {
   EITHER("quantization_device_map", "placing the quantised model"),
   EITHER("ray_num_workers", "the number of GPUs that Ray uses (give it with --world)", OFF "1"),
   EITHER("use_hyper_parallel hyper_parallel_args*", "HyperParallel"),
-  EITHER("mixed_precision", "this precision of Megatron"),
+  // bf16_mixed is the default (hparams/megatron_bridge_args.py), and is predicted as bf16 with autocast.
+  EITHER("mixed_precision", "this precision of Megatron", OFF "bf16_mixed"),
 
   EITHER("hyper_parallel_cp_size", "HyperParallel's context parallelism", OFF "1"),
   // Trainer's own keys, which LLaMA-Factory's TrainingArguments have too.
@@ -222,7 +223,8 @@ static const plim_other_key llama_factory[] = {
   READ("project_job_ecosystem.c", "upcast_layernorm pure_bf16"),
   READ("project_job_trained.c", "freeze_trainable_* freeze_extra_modules use_llama_pro"),
 
-  FREE(DATA, "dataset eval_dataset dataset_dir media_dir template train_on_prompt mask_history streaming buffer_size mix_strategy interleave_probs overwrite_cache preprocessing_* max_samples ignore_pad_token_for_loss tool_format default_system enable_thinking preserve_thinking tokenized_path data_shared_file_system disable_shuffling use_packed_sequences split_special_tokens"),
+  READ("project_job_ecosystem.c", "tokenized_path"),
+  FREE(DATA, "dataset eval_dataset dataset_dir media_dir template train_on_prompt mask_history streaming buffer_size mix_strategy interleave_probs overwrite_cache preprocessing_* max_samples ignore_pad_token_for_loss tool_format default_system enable_thinking preserve_thinking data_shared_file_system disable_shuffling use_packed_sequences split_special_tokens"),
   // data/mm_plugin.py writes the tokens of images into the text before it is cut to cutoff_len; freeze_vision_tower is true by
   // default (hparams/finetuning_args.py), so the tower keeps nothing for a backward pass.
   LITTLE("image_max_pixels video_max_pixels video_maxlen", "the forward pass of the part that sees images, whose tokens count in cutoff_len,", SLOWER),
@@ -535,12 +537,14 @@ static const plim_other_key accelerate[] = {
 };
 
 static const plim_other_key deepspeed[] = {
-  READ("project_job_engine.c", "zero_optimization.reduce_bucket_size zero_optimization.sub_group_size zero_optimization.stage3_prefetch_bucket_size zero_optimization.stage3_max_live_parameters zero_optimization.stage3_max_reuse_distance zero_optimization.stage3_param_persistence_threshold zero_optimization.overlap_comm zero_optimization.offload_*.pin_memory"),
+  READ("project_job_engine.c", "zero_optimization.reduce_bucket_size zero_optimization.sub_group_size zero_optimization.overlap_comm zero_optimization.offload_*.pin_memory"),
+  // Either name of a field of zero/config.py that has an alias.
+  READ("project_job_engine.c", "zero_optimization.stage3_prefetch_bucket_size zero_optimization.prefetch_bucket_size zero_optimization.stage3_max_live_parameters zero_optimization.max_live_parameters zero_optimization.stage3_max_reuse_distance zero_optimization.max_reuse_distance zero_optimization.stage3_param_persistence_threshold zero_optimization.param_persistence_threshold"),
   MORE("zero_optimization.zero_hpz_partition_size", "a second shard of the weights", OFF "1"),
   LESS("bf16.bf16_master_weights_and_grads fp16.fp16_master_weights_and_grads bf16.bf16_optimizer_states bf16.immediate_grad_update", "optimizer states in 16 bits"),
   LESS("zero_optimization.zero_quantized_*", "quantised communication", EITHER_WAY),
   EITHER("zero_optimization.zenflow.* zero_optimization.offload_optimizer.super_offload zero_optimization.offload_optimizer.ratio zero_optimization.leaf_module*", "this option of ZeRO", OFF "1 1.0"),
-  EITHER("zero_optimization.mics_* zero_optimization.allgather_sequential", "this option of ZeRO", OFF "-1"),
+  EITHER("zero_optimization.mics_* zero_optimization.stage3_allgather_sequential zero_optimization.allgather_sequential", "this option of ZeRO", OFF "-1"),
   EITHER("activation_checkpointing.partition_activations activation_checkpointing.cpu_checkpointing activation_checkpointing.contiguous_memory_optimization", "DeepSpeed's own checkpointing, which only models that call it use"),
   EITHER("elasticity.enabled autotuning.enabled", "a batch that DeepSpeed chooses itself"),
   EITHER("zero_optimization.contiguous_gradients zero_optimization.reduce_scatter zero_optimization.memory_efficient_linear", "this option of ZeRO", ONLY "false"),
@@ -548,13 +552,13 @@ static const plim_other_key deepspeed[] = {
   EITHER("graph_harvesting", "CUDA graphs"),
   TIME("flops_profiler.enabled wall_clock_breakdown", "profiling"),
   EITHER("data_types.grad_accum_dtype grad_accum_dtype", "gradients of this type"),
-  EITHER("zero_optimization.stage3_model_persistence_threshold zero_optimization.parameter_alignment zero_optimization.save_muon_momentum_buffer_in_memory managed_gradient_accumulation use_data_before_expert_parallelism", "this option of ZeRO"),
+  EITHER("zero_optimization.stage3_model_persistence_threshold zero_optimization.model_persistence_threshold zero_optimization.parameter_alignment zero_optimization.save_muon_momentum_buffer_in_memory managed_gradient_accumulation use_data_before_expert_parallelism", "this option of ZeRO"),
   EITHER("compile.* deepcompile", "DeepCompile"),
   EITHER("pipeline.* tensor_parallel.* autotp* sequence_parallel_size", "splitting layers over GPUs"),
   EITHER("compression_training.* data_efficiency.* curriculum_learning.* progressive_layer_drop.* sparse_attention.* sparse_gradients quantize_training.* hybrid_engine.* eigenvalue.* amp.enabled", "this option of DeepSpeed"),
-  FREE(ON_THE_HOST, "zero_optimization.offload_optimizer.* zero_optimization.offload_param.* aio.* nebula.* checkpoint.* zero_force_ds_cpu_optimizer"),
-  FREE("it changes the time of communication by little", "zero_optimization.allgather_partitions zero_optimization.allgather_bucket_size zero_optimization.reduce_scatter zero_optimization.contiguous_gradients zero_optimization.round_robin_gradients zero_optimization.use_multi_rank_bucket_allreduce zero_optimization.module_granularity_threshold zero_optimization.stage3_use_all_reduce_for_fetch_params zero_optimization.compute_grad_norm gradient_allreduce_op communication_data_type gradient_predivide_factor prescale_gradients disable_allgather seq_parallel_communication_data_type"),
-  FREE("it saves, loads or checks", "zero_optimization.stage3_gather_* zero_optimization.load_from_fp32_weights zero_optimization.elastic_checkpoint zero_optimization.ignore_unused_parameters zero_optimization.legacy_stage1 zero_optimization.memory_efficient_linear zero_optimization.pipeline_loading_checkpoint zero_optimization.override_module_apply zero_optimization.log_trace_cache_warnings zero_optimization.enable_sanity_checks zero_optimization.cpu_offload_use_pin_memory zero_optimization.*pin_memory"),
+  FREE(ON_THE_HOST, "zero_optimization.offload_optimizer.nvme_path zero_optimization.offload_optimizer.buffer_count zero_optimization.offload_optimizer.pin_memory zero_optimization.offload_optimizer.pipeline_read zero_optimization.offload_optimizer.pipeline_write zero_optimization.offload_optimizer.fast_init zero_optimization.offload_optimizer.ratio zero_optimization.offload_optimizer.super_offload zero_optimization.offload_optimizer.cpuadam_cores_perc zero_optimization.offload_param.nvme_path zero_optimization.offload_param.buffer_count zero_optimization.offload_param.buffer_size zero_optimization.offload_param.max_in_cpu zero_optimization.offload_param.pin_memory aio.* nebula.* checkpoint.* zero_force_ds_cpu_optimizer"),
+  FREE("it changes the time of communication by little", "zero_optimization.allgather_partitions zero_optimization.allgather_bucket_size zero_optimization.reduce_scatter zero_optimization.contiguous_gradients zero_optimization.round_robin_gradients zero_optimization.use_multi_rank_bucket_allreduce zero_optimization.stage3_module_granularity_threshold zero_optimization.module_granularity_threshold zero_optimization.stage3_use_all_reduce_for_fetch_params zero_optimization.use_all_reduce_for_fetch_params zero_optimization.compute_grad_norm gradient_allreduce_op communication_data_type gradient_predivide_factor prescale_gradients disable_allgather seq_parallel_communication_data_type"),
+  FREE("it saves, loads or checks", "zero_optimization.stage3_gather_16bit_weights_on_model_save zero_optimization.gather_16bit_weights_on_model_save zero_optimization.stage3_gather_fp16_weights_on_model_save zero_optimization.load_from_fp32_weights zero_optimization.elastic_checkpoint zero_optimization.ignore_unused_parameters zero_optimization.legacy_stage1 zero_optimization.memory_efficient_linear zero_optimization.pipeline_loading_checkpoint zero_optimization.override_module_apply zero_optimization.log_trace_cache_warnings zero_optimization.enable_sanity_checks zero_optimization.cpu_offload_use_pin_memory"),
   FREE(LEARNING, "optimizer.* scheduler.* fp16.* bf16.* zero_allow_untested_optimizer torch_autocast.* amp.*"),
   // comm/config.py and monitor/config.py read comms_logger, tensorboard and the others at the top.
   FREE("DeepSpeed reads no such section", "comms_config* monitor_config*"),

@@ -71,6 +71,8 @@ WORDS(dtype, {"bfloat16", "bf16"}, {"float16", "fp16"}, {"float32", "fp32"}, {"a
       {"bf16", "bf16"}, {"fp16", "fp16"}, {"fp32", "fp32"}, {"half", "fp16"}, {"null", "-"},
       {"torch.bfloat16", "bf16"}, {"torch.float16", "fp16"}, {"torch.half", "fp16"},
       {"torch.float32", "fp32"}, {"torch.float", "fp32"}, {"float", "fp32"});
+// torchtune's training/precision.py: float32 without a name.
+WORDS(dtype_tune, {"bf16", "bf16"}, {"fp16", "fp16"}, {"fp32", "fp32"}, {"null", "fp32"});
 WORDS(bf16_dtype, {"true", "bf16"}, {"auto", "bf16"}, {"full", "bf16"}, {"false", "?fp32"},
       {"null", "?fp32"});
 WORDS(fp16_dtype, {"true", "fp16"}, {"false", "-"}, {"null", "-"});
@@ -88,7 +90,8 @@ WORDS(bnb, {"bnb.nf4", "nf4"}, {"bnb.nf4-dq", "nf4-double"}, {"bnb.int8-training
       {"bnb.int8", "int8"}, {"bnb.fp4", "nf4"}, {"bnb.fp4-dq", "nf4-double"}, {"null", "?plain"});
 // torchtune's qlora_* functions are lora_* with quantize_base=True, which an argument replaces.
 WORDS(qlora_builder, {"*.qlora_*", "nf4-double"}, {"*", "?plain"});
-WORDS(quantize_base, {"true", "nf4-double"}, {"false", "plain"}, {"null", "?plain"});
+// null is none, too, for a builder whose default is to quantise.
+WORDS(quantize_base, {"true", "nf4-double"}, {"false", "plain"}, {"null", "plain"});
 
 // ---- adapters: keys without which the rank has no effect
 WORDS(no_adapter, {"null", "0"}, {"", "0"}, {"*", "-"});

@@ -17,6 +17,11 @@ sizes 2 ', "reduce_bucket_size": 1e8'
 sizes 3
 sizes 3 ', "reduce_bucket_size": "auto", "stage3_prefetch_bucket_size": "auto", "stage3_param_persistence_threshold": "auto"'
 sizes 3 ', "sub_group_size": 100000000, "stage3_max_live_parameters": 0'
+# The names of the fields behind these aliases; a key that DeepSpeed does not have.
+sizes 3 ', "sub_group_size": 100000000, "max_live_parameters": 0'
+$PLIMSOLL plan train.py -m qwen2.5-1.5b -s 512 --gpu 80GiB --world 4 --try checkpoint=off | grep -c 'not understood'
+sizes 3 ', "stage3_max_live_parameter": 0, "live": 1, "offload_optimizer": {"device": "none", "pinned": true}'
+$PLIMSOLL plan train.py -m qwen2.5-1.5b -s 512 --gpu 80GiB --world 4 --try checkpoint=off | grep -A4 'known key\|not understood'
 sizes 3 ', "reduce_bucket_size": "many"'
 
 # The time of overlap_comm and of memory on the host that is not pinned; neither changes the memory.

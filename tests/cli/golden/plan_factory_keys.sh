@@ -33,6 +33,14 @@ kernel_config:
 Y
 echo "== v1" && $PLIMSOLL plan v1.yaml --gpu 24GiB --world 2 | sed -n '/^to do by hand/,/^2/p'
 
+# Samples that were stored earlier are taken as they are.
+sed '/^fsdp/d' sft.yaml >stored.yaml && echo 'tokenized_path: stored' >>stored.yaml
+echo "== stored samples" && $PLIMSOLL plan stored.yaml --gpu 24GiB | grep -A2 "note: tokenized_path"
+
+# Megatron shards the optimizer without DeepSpeed; its usual precision is predicted.
+sed '/^fsdp/d' sft.yaml >megatron.yaml && printf 'tensor_model_parallel_size: 1\nuse_distributed_optimizer: true\nmixed_precision: bf16_mixed\n' >>megatron.yaml
+echo "== Megatron Bridge" && $PLIMSOLL plan megatron.yaml --gpu 24GiB --world 2 | grep -c "DeepSpeed\|mixed_precision"
+
 # With Ray, llamafactory-cli starts no torchrun, and sets no allocator.
 sed '/^fsdp/d' sft.yaml >ray.yaml && echo 'ray_num_workers: 2' >>ray.yaml
 echo "== Ray" && $PLIMSOLL plan ray.yaml --gpu 24GiB | grep "GPUs with\|llamafactory-cli"

@@ -11,7 +11,7 @@ part pairs
 printf '%s\npeft_config:\n  name: lora\n  r: 16\n' "$base" > run.yaml
 printf 'pairs:\n  path: some/pairs\n  converter: pair\n' > data.yaml
 $PLIMSOLL plan run.yaml --gpu 24GiB 2>&1 | sed -n '/^note: data/,/^note: llama/p; /^now/,/^planned/p'
-$PLIMSOLL plan run.yaml --gpu 24GiB --method dpo-llamafactory --seq 1024 2>&1 | sed -n '/^note: LLaMA/,/^note: llama/p; /^now/,/^planned/p'
+$PLIMSOLL plan run.yaml --gpu 24GiB --method dpo-llamafactory --seq 1024 2>&1 | sed -n '/^note: LLaMA/,/^note: llama/p; /^now/,/^planned/p; /llamafactory-cli dpo/p'
 )
 (
 part adapters

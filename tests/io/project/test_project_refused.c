@@ -1,4 +1,5 @@
 // Unsupported trainings are refused with the reason, and custom names are bound or refused.
+#include "project_refusals.h"
 #include "projects.h"
 
 // ---- what is not modelled ---------------------------------------------------------------------------
@@ -118,6 +119,88 @@ TEST(frozen_parameters_are_noticed) {
   CHECK(!read_text("t.py", "p.requires_grad = False\nm = get_peft_model(m, LoraConfig(r=8))\n") &&
             !plim_project_freezes(&project),
         "adapters");
+}
+
+// ---- what a framework refuses ------------------------------------------------------------------------
+
+#define TUNE(command, builder)                                                                     \
+  "# tune run " command " --config t.yaml\nmodel:\n  _component_: torchtune.models.qwen2." builder \
+  "\n"
+#define FULL TUNE("--nproc_per_node 2 full_finetune_distributed", "m")
+#define LORA TUNE("lora_finetune_single_device", "lora_m")
+#define KD TUNE("knowledge_distillation_single_device", "lora_m")
+#define FACTORY "stage: sft\nfinetuning_type: lora\ncutoff_len: 8\n"
+#define AXOLOTL "base_model: m\nsequence_len: 8\n"
+
+// The first refusal; NULL: nothing is refused.
+static const char *refusal_of(const char *text) {
+  static char message[256];
+  plim_notes notes = {0};
+  if (read_text("t.yaml", text)) return error.message;
+  plim_project_note_refusals(&project, &notes);
+  snprintf(message, sizeof message, "%s", notes.list.len ? notes.list.at[0].message : "");
+  plim_notes_clear(&notes);
+  return *message ? message : NULL;
+}
+
+TEST(null_is_not_the_default) {
+  static const struct {
+    const char *text, *refusal;
+  } files[] = {
+      {FULL "log_every_n_steps: null\n",
+       "with log_every_n_steps: null, torchtune stops with an error at the end of its first step; "
+       "set another value, or remove the line for the default, which is 1"},
+      {FULL "log_every_n_steps: 0\n", "with log_every_n_steps: 0, torchtune stops"},
+      {FULL "log_every_n_steps: 1\n", NULL},
+      {FULL "gradient_accumulation_steps:\n", "before its first step; set it to at least 1"},
+      {FULL "max_steps_per_epoch: null\nclip_grad_norm: null\nseed: null\ncompile: null\n", NULL},
+      {FULL "max_steps_per_epoch: 0\n", "with max_steps_per_epoch: 0"},
+      {FULL "lr_scheduler: null\n", NULL},
+      {LORA "lr_scheduler: null\n", "with lr_scheduler: null"},
+      {FULL "run_val_every_n_steps: 0\n", "with run_val_every_n_steps: 0"},
+      {LORA "run_val_every_n_steps: 0\n", NULL},
+      {KD "kd_ratio: null\n", "in its first step; set another value"},
+      {LORA "kd_ratio: null\n", NULL},
+      {"model:\n  _component_: torchtune.models.qwen2.lora_m\n  lora_dropout: null\n",
+       "with model.lora_dropout: null and model._component_"},
+      {LORA "dataset:\n  packed: True\ntokenizer:\n  max_seq_len: null\n",
+       "with dataset.packed, torchtune stops"},
+      {LORA "dataset:\n  packed: True\ntokenizer:\n  max_seq_len: 8\n", NULL},
+      {FACTORY "gradient_accumulation_steps: null\n", "stops with an error before its first step"},
+      {FACTORY "logging_steps: 0\n", "refuses logging_steps: 0"},
+      {FACTORY "logging_steps: 0\nlogging_strategy: epoch\n", NULL},
+      {FACTORY "lora_rank:\n", "with lora_rank: null"},
+      {FACTORY "deepspeed: null\nresume_from_checkpoint: null\n", NULL},
+      {AXOLOTL "num_epochs:\n", "Axolotl 0.19 refuses num_epochs: null"},
+      {AXOLOTL "gradient_accumulation_steps:\nbatch_size: 8\n", NULL},
+      {AXOLOTL "wandb_project:\neval_batch_size:\nlora_dropout:\n", NULL},
+  };
+  for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+    const char *found = refusal_of(files[i].text), *wanted = files[i].refusal;
+    CHECK(wanted ? found && strstr(found, wanted) : !found, "%s: %s", files[i].text,
+          found ? found : "accepted");
+  }
+  CHECK(!read_text("t.yaml", FULL "dtype: null\n") && says("dtype=fp32"), "torchtune's get_dtype");
+}
+
+TEST(adapters_that_start_from_the_weights_take_plain_ones) {
+  static const char *const starts[] = {"peft:\n  loftq_config:\n    loftq_bits: 4\n",
+                                       "peft_init_lora_weights: pissa_niter_4\n"};
+  char text[256];
+  for (size_t i = 0; i < 2; i++) {
+    snprintf(text, sizeof text, AXOLOTL "adapter: qlora\nload_in_4bit: true\n%s", starts[i]);
+    const char *found = refusal_of(text);
+    CHECK(found && strstr(found, " and load_in_4bit, Axolotl stops with an error in its first"),
+          "%s", found ? found : "accepted");
+    snprintf(text, sizeof text, AXOLOTL "adapter: lora\nlora_r: 8\nload_in_4bit: false\n%s",
+             starts[i]);
+    CHECK(!refusal_of(text), "plain weights");
+    CHECK(strstr(project.knobs[PLIM_KNOB_QUANTISATION].why, "from plain weights"), "%s%s",
+          starts[i], project.knobs[PLIM_KNOB_QUANTISATION].why);
+  }
+  CHECK(!refusal_of(AXOLOTL "adapter: qlora\nload_in_4bit: true\npeft_init_lora_weights: olora\n"),
+        "OLoRA computes with the weights that they stand for");
+  CHECK(refusal_of(FACTORY "pissa_init: true\nquantization_bit: 4\n"), "LLaMA-Factory");
 }
 
 // ---- names of one's own -----------------------------------------------------------------------------

@@ -139,6 +139,6 @@ const plim_family plim_family_bloom = {
     .lora_targets = "query_key_value",
     .lacks_heads = 1u << PLIM_HEAD_TEXTS | 1u << PLIM_HEAD_TOKENS | 1u << PLIM_HEAD_ANSWERS,
     .recorded = PLIM_RECORDED_TRAINING,
-    .axolotl_has_no_loss = true,
+    .axolotl_loss = PLIM_AXOLOTL_LOSS_BREAKS,
     .axolotl_lora_kernels = PLIM_LORA_KERNELS_FAIL,
 };

@@ -26,5 +26,5 @@ const plim_family plim_family_ernie4_5 = {
     .lacks_heads = 1u << PLIM_HEAD_TEXTS | 1u << PLIM_HEAD_TOKENS | 1u << PLIM_HEAD_ANSWERS,
     .first_release = PLIM_RELEASE(4, 54),
     .recorded = PLIM_RECORDED_TRAINING,
-    .axolotl_loss_is_generic = true,
+    .axolotl_loss = PLIM_AXOLOTL_LOSS_GENERIC,
 };

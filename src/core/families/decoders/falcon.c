@@ -290,6 +290,6 @@ const plim_family plim_family_falcon = {
     .lacks_heads = 1u << PLIM_HEAD_TEXTS | 1u << PLIM_HEAD_TOKENS | 1u << PLIM_HEAD_ANSWERS,
     .ships_code = true,
     .recorded = PLIM_RECORDED_TRAINING,
-    .axolotl_has_no_loss = true,
+    .axolotl_loss = PLIM_AXOLOTL_LOSS_BREAKS,
     .axolotl_lora_kernels = PLIM_LORA_KERNELS_FAIL,
 };

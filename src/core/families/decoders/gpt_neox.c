@@ -225,6 +225,6 @@ const plim_family plim_family_gpt_neox = {
     .logits_to_keep_from = PLIM_RELEASE(4, 49),
     .recorded = PLIM_RECORDED_TRAINING | PLIM_RECORDED_QUANTISED | PLIM_RECORDED_SHARDED |
                 PLIM_RECORDED_4_57 | PLIM_RECORDED_5_22 | PLIM_RECORDED_TORCH,
-    .axolotl_has_no_loss = true,
+    .axolotl_loss = PLIM_AXOLOTL_LOSS_BREAKS,
     .axolotl_lora_kernels = PLIM_LORA_KERNELS_FAIL,
 };

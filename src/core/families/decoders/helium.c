@@ -53,5 +53,5 @@ const plim_family plim_family_helium = {
     .lacks_heads = 1u << PLIM_HEAD_ANSWERS,
     .first_release = PLIM_RELEASE(4, 49),
     .recorded = PLIM_RECORDED_TRAINING,
-    .axolotl_loss_is_generic = true,
+    .axolotl_loss = PLIM_AXOLOTL_LOSS_GENERIC,
 };

@@ -51,5 +51,5 @@ const plim_family plim_family_nemotron = {
     .turns_part_of_head = true,
     .passes_positions_first = true,
     .recorded = PLIM_RECORDED_TRAINING,
-    .axolotl_loss_is_generic = true,
+    .axolotl_loss = PLIM_AXOLOTL_LOSS_GENERIC,
 };

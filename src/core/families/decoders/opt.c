@@ -159,6 +159,6 @@ const plim_family plim_family_opt = {
     .lora_targets = "q_proj,v_proj",
     .lacks_heads = 1u << PLIM_HEAD_TEXTS | 1u << PLIM_HEAD_TOKENS | 1u << PLIM_HEAD_ANSWERS,
     .recorded = PLIM_RECORDED_TRAINING,
-    .axolotl_loss_is_generic = true,
+    .axolotl_loss = PLIM_AXOLOTL_LOSS_GENERIC,
     .axolotl_lora_kernels = PLIM_LORA_KERNELS_FAIL,
 };

@@ -39,5 +39,5 @@ const plim_family plim_family_starcoder2 = {
     .passes_positions_first = true,
     .lacks_heads = 1u << PLIM_HEAD_ANSWERS,
     .recorded = PLIM_RECORDED_TRAINING,
-    .axolotl_loss_is_generic = true,
+    .axolotl_loss = PLIM_AXOLOTL_LOSS_GENERIC,
 };

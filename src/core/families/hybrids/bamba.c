@@ -72,5 +72,5 @@ const plim_family plim_family_bamba = {
     .packages = 1u << PLIM_PACKAGE_KERNELS,
     .first_release = PLIM_RELEASE(4, 48),
     .recorded = PLIM_RECORDED_TRAINING,
-    .axolotl_loss_is_generic = true,
+    .axolotl_loss = PLIM_AXOLOTL_LOSS_GENERIC,
 };

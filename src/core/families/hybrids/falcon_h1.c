@@ -109,6 +109,6 @@ const plim_family plim_family_falcon_h1 = {
     .packages = 1u << PLIM_PACKAGE_KERNELS,
     .first_release = PLIM_RELEASE(4, 53),
     .recorded = PLIM_RECORDED_TRAINING | PLIM_RECORDED_QUANTISED,
-    .axolotl_loss_is_generic = true,
+    .axolotl_loss = PLIM_AXOLOTL_LOSS_GENERIC,
     .axolotl_lora_kernels = PLIM_LORA_KERNELS_FAIL_IN_ATTENTION,
 };

@@ -74,6 +74,6 @@ const plim_family plim_family_mamba2 = {
     .faster_packages = "mamba-ssm and causal-conv1d",
     .packages = 1u << PLIM_PACKAGE_KERNELS,
     .recorded = PLIM_RECORDED_TRAINING | PLIM_RECORDED_QUANTISED,
-    .axolotl_has_no_loss = true,
+    .axolotl_loss = PLIM_AXOLOTL_LOSS_BREAKS,
     .axolotl_lora_kernels = PLIM_LORA_KERNELS_FAIL,
 };

@@ -70,5 +70,6 @@ const plim_family plim_family_llava_next = {
     .unfollowed = unfollowed,
     .defaults = TOWER_DEFAULTS,
     .recorded = PLIM_RECORDED_TRAINING,
+    .axolotl_loss = PLIM_AXOLOTL_LOSS_NONE,
     .axolotl_lora_kernels = PLIM_LORA_KERNELS_FAIL_IN_ATTENTION,
 };

@@ -67,7 +67,7 @@ static void add_projector(plim_tape *t, plim_towers *w, const plim_config *c, pl
 
 const plim_family plim_family_paddleocr_vl = {
     .model_type = "paddleocr_vl",
-    .axolotl_has_no_loss = true,
+    .axolotl_loss = PLIM_AXOLOTL_LOSS_REFUSED,
     .text_types = "paddleocr_vl_text",
     .add_towers = add_tower,
     .add_towers_behind = add_projector,

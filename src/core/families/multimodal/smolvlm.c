@@ -39,6 +39,7 @@ const plim_family plim_family_smolvlm = {
     .defaults = TOWER_DEFAULTS,
     .first_release = PLIM_RELEASE(4, 50),
     .recorded = PLIM_RECORDED_TRAINING | PLIM_RECORDED_QUANTISED,
+    .axolotl_loss = PLIM_AXOLOTL_LOSS_NONE,
     .axolotl_lora_kernels = PLIM_LORA_KERNELS_FAIL,
     .factory_adapts_towers = true,
 };
@@ -50,6 +51,7 @@ const plim_family plim_family_idefics3 = {
     .add_towers = add_towers,
     .defaults = TOWER_DEFAULTS,
     .recorded = PLIM_RECORDED_TRAINING,
+    .axolotl_loss = PLIM_AXOLOTL_LOSS_NONE,
     .axolotl_lora_kernels = PLIM_LORA_KERNELS_FAIL,
     .factory_adapts_towers = true,
 };

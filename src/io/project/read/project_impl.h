@@ -22,6 +22,8 @@ void plim_project_apply_rules(plim_project *p);
 // that reason (tune_recipes.c).
 void plim_tune_leave_unread(plim_project *p);
 size_t plim_tune_refused(const plim_project *p, plim_refused_pair *out, size_t max);
+// Whether the file is for one of torchtune's recipes that the patterns name, separated by blanks; NULL: any of them.
+bool plim_tune_recipe_fits(const plim_project *p, const plim_project_file *f, const char *patterns);
 // Whether a path is that of a Jupyter notebook, and the code of one as a script, which the caller frees (project_notebook.c).
 bool plim_is_notebook(const char *path);
 plim_err plim_notebook_code(const char *text, size_t size, char **code, size_t *code_size,

@@ -41,11 +41,24 @@ static bool has(const odd_keys *keys, const odd_key *key) {
   return false;
 }
 
+// Whether the file has no known key below the section, whose name has `size` letters.
+static bool is_all_unknown(const plim_project_file *f, const char *section, size_t size) {
+  const plim_other_key *row;
+  for (size_t i = 0; i < f->settings.at.len; i++) {
+    const plim_setting *s = &f->settings.at.at[i];
+    bool is_below = strncmp(s->key, section, size) == 0 && s->key[size] == '.';
+    if (is_below && plim_project_key_kind(f, s, &row) != PLIM_KEY_UNKNOWN) return false;
+  }
+  return true;
+}
+
 // The keys of a section or a list that is unknown as a whole count as one: "hub.token" as "hub.*".
 static void label_unknown(const plim_project_file *f, odd_key *key) {
   plim_setting_label(key->setting, key->label, sizeof key->label);
   key->label[strcspn(key->label, "#")] = 0;
   char *dot = f->settings.format <= PLIM_FORMAT_TOML ? strchr(key->label, '.') : NULL;
+  while (dot && !is_all_unknown(f, key->label, (size_t)(dot - key->label)))
+    dot = strchr(dot + 1, '.');
   if (dot && (size_t)(dot - key->label) + 3 < sizeof key->label) strcpy(dot, ".*");
 }
 
@@ -86,7 +99,8 @@ static bool collect(const plim_project *p, odd_keys *out) {
       plim_key_kind kind = plim_project_key_kind(f, key.setting, &key.row);
       if (kind != PLIM_KEY_MISSING && kind != PLIM_KEY_UNKNOWN) continue;
       bool is_unset = key.setting->value.kind == PLIM_VALUE_NULL;
-      if (kind == PLIM_KEY_UNKNOWN && (is_unset || plim_project_meant_key(f, key.setting)))
+      char meant[PLIM_KEY_BYTES];
+      if (kind == PLIM_KEY_UNKNOWN && (is_unset || plim_project_meant_key(f, key.setting, meant)))
         continue;
       if (kind == PLIM_KEY_MISSING)
         plim_other_key_label(key.row, key.setting, key.label, sizeof key.label);
@@ -192,20 +206,25 @@ static void note_row(const odd_keys *keys, size_t at, size_t effect, plim_notes 
 }
 
 // Frameworks that give a file to HfArgumentParser.parse_dict, which stops at what no class has: LLaMA-Factory 0.9.5
-// (hparams/parser.py; v1/config/arg_parser.py). Otherwise "".
+// (hparams/parser.py; v1/config/arg_parser.py); and DeepSpeed 0.19, whose models of sections forbid other fields
+// (runtime/config_utils.py). Otherwise "".
 static const char *refuser_of(const odd_keys *keys) {
   static const struct {
     plim_dialect dialect;
-    const char *words;
+    const char *section, *words;
   } refusers[] = {
-      {PLIM_DIALECT_LLAMA_FACTORY,
+      {PLIM_DIALECT_DEEPSPEED, "zero_optimization.",
+       "; DeepSpeed refuses keys of zero_optimization that it does not have"},
+      {PLIM_DIALECT_LLAMA_FACTORY, "",
        "; LLaMA-Factory refuses keys that it does not have, unless ALLOW_EXTRA_ARGS=1 is set"},
-      {PLIM_DIALECT_LLAMA_FACTORY_V1,
+      {PLIM_DIALECT_LLAMA_FACTORY_V1, "",
        "; LLaMA-Factory refuses keys that it does not have, unless ALLOW_EXTRA_KEYS=1 is set"},
   };
   for (size_t i = 0; i < keys->list.len; i++)
     for (size_t k = 0; k < sizeof refusers / sizeof *refusers && !keys->list.at[i].row; k++)
-      if (keys->list.at[i].file->recipe.dialect == refusers[k].dialect) return refusers[k].words;
+      if (keys->list.at[i].file->recipe.dialect == refusers[k].dialect &&
+          strncmp(keys->list.at[i].label, refusers[k].section, strlen(refusers[k].section)) == 0)
+        return refusers[k].words;
   return "";
 }
 

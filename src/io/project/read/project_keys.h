@@ -2,6 +2,7 @@
 #ifndef PLIM_IO_PROJECT_KEYS_H
 #define PLIM_IO_PROJECT_KEYS_H
 
+#include "key_names.h"
 #include "other_keys.h"
 #include "project.h"
 
@@ -11,7 +12,8 @@ plim_key_kind plim_project_key_kind(const plim_project_file *f, const plim_setti
                                     const plim_other_key **row);
 
 // The known key that an unknown one is probably a misspelling of; NULL: none (project_typos.c).
-const char *plim_project_meant_key(const plim_project_file *f, const plim_setting *setting);
+const char *plim_project_meant_key(const plim_project_file *f, const plim_setting *setting,
+                                   char out[PLIM_KEY_BYTES]);
 
 // Refuses a run with a key that makes it another training than the one that would be predicted.
 plim_err plim_project_refuse_keys(const plim_project *p, plim_error *error);

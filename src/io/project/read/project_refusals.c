@@ -6,19 +6,34 @@
 
 #include "conditions.h"
 #include "key_names.h"
+#include "project_impl.h"
 
-// A term is KEY, which holds if its value is true in Python, or KEY=VALUE (with * and ?), which holds if the value is not
-// null and fits. A section holds if anything is in it.
+// A term is KEY, which holds if its value is true in Python, KEY=null, which holds if a file other than code sets it to null, or
+// KEY=VALUE (with * and ?), which holds if the value is not null and fits. A section holds if anything is in it.
 typedef struct {
-  plim_dialect dialect;
-  const char *setting; // a term
-  const char *beside;  // a term, with which the setting is refused; NULL: it is refused in any case
-  const char *unless;  // terms, separated by blanks, with any of which it is not refused; or NULL
-  const char *fix;     // what to do; NULL: what follows from the others
+  plim_dialect dialect; // TRAINERS: those that parse files into transformers' TrainingArguments
+  const char *setting;  // a term
+  const char *beside; // a term, with which the setting is refused; NULL: it is refused in any case
+  const char *unless; // terms, separated by blanks, with any of which it is not refused; or NULL
+  const char *fix;    // what to do; NULL: what follows from the others
+  const char *
+      stops; // where the run stops with an error; NULL: the framework refuses the setting as it reads its files
+  const char *
+      recipes; // torchtune's recipes that use it (with *, separated by blanks); NULL: all of its recipes
 } refusal;
 
 #define AXOLOTL PLIM_DIALECT_AXOLOTL
+#define FACTORY PLIM_DIALECT_LLAMA_FACTORY
 #define FACTORY_V1 PLIM_DIALECT_LLAMA_FACTORY_V1
+#define TUNE PLIM_DIALECT_TORCHTUNE
+#define TRAINERS PLIM_DIALECTS
+#define AT_START "before its first step"
+#define IN_STEP "in its first step"
+#define AFTER_STEP "at the end of its first step"
+#define DISTRIBUTED "full_finetune_distributed lora_finetune_distributed qat_distributed"
+#define SUPERVISED "full_finetune_* lora_finetune_* qat_*"
+#define PLAIN_START "adapters of this kind need plain weights: remove one of them"
+#define OR_DEFAULT(value) "set another value, or remove the line for the default, which is " value
 #define STEPS                                                                                      \
   "set save_steps and eval_steps (in place of saves_per_epoch and evals_per_epoch), or remove "    \
   "early_stopping_patience"
@@ -46,6 +61,10 @@ static const refusal refusals[] = {
     {AXOLOTL, "test_datasets", "val_set_size"},
     {AXOLOTL, "eval_table_size", "sample_packing", .unless = "eval_sample_packing=false", .fix = "set eval_sample_packing: false"},
     {AXOLOTL, "batch_size", "gradient_accumulation_steps"},
+    {AXOLOTL, "micro_batch_size=null", .unless = "batch_size", .fix = "set it to at least 1"},
+    {AXOLOTL, "gradient_accumulation_steps=null", .unless = "batch_size", .fix = "set it to at least 1"},
+    {AXOLOTL, "sequence_len=null", .fix = OR_DEFAULT("512")},
+    {AXOLOTL, "num_epochs=null", .fix = OR_DEFAULT("1")},
     {AXOLOTL, "warmup_ratio", "warmup_steps"},
     {AXOLOTL, "save_steps", "save_strategy", .unless = "save_strategy=steps"},
     {AXOLOTL, "saves_per_epoch", "save_steps"},
@@ -127,6 +146,14 @@ static const refusal refusals[] = {
     {AXOLOTL, "save_strategy=best", .unless = "metric_for_best_model"},
     {AXOLOTL, "quantize_moe_experts", "lora_target_linear", .fix = "use lora_target_parameters for the experts"},
     {AXOLOTL, "quantize_moe_experts", .unless = "load_in_4bit load_in_8bit"},
+    // peft 0.21, tuners/lora/layer.py: a 4-bit weight is stored as one column, to which the adapters are then made.
+    {AXOLOTL, "peft.loftq_config", "load_in_4bit", .stops = IN_STEP, .fix = PLAIN_START},
+    {AXOLOTL, "peft_init_lora_weights=loftq", "load_in_4bit", .stops = IN_STEP, .fix = PLAIN_START},
+    {AXOLOTL, "peft_init_lora_weights=pissa*", "load_in_4bit", .stops = IN_STEP, .fix = PLAIN_START},
+    {AXOLOTL, "peft_init_lora_weights=pissa*", "load_in_8bit", .stops = AT_START, .fix = PLAIN_START},
+    {AXOLOTL, "peft_init_lora_weights=mica", "load_in_4bit", .stops = IN_STEP, .fix = PLAIN_START},
+    {AXOLOTL, "peft_init_lora_weights=mica", "load_in_8bit", .stops = AT_START, .fix = PLAIN_START},
+    {AXOLOTL, "peft_init_lora_weights=corda*", .stops = AT_START, .fix = "remove it: Axolotl does not compute what CorDA starts from"},
     {AXOLOTL, "qat", "peft"},
     {AXOLOTL, "qat", "load_in_8bit"},
     {AXOLOTL, "qat", "load_in_4bit"},
@@ -139,11 +166,75 @@ static const refusal refusals[] = {
     // v1/core/model_engine.py.
     {FACTORY_V1, "init_config.name=init_on_meta", "peft_config.name=lora", .fix = "set init_config.name: init_on_rank0"},
     {FACTORY_V1, "init_config.name=init_on_meta", "quant_config.name", .fix = "set init_config.name: init_on_rank0"},
+
+    // LLaMA-Factory 0.9, data/processor; hparams/finetuning_args.py. A dataclass gets null as it is, not its default
+    // (transformers' HfArgumentParser.parse_dict, and TRL's parser).
+    {FACTORY, "cutoff_len=null", .stops = AT_START, .fix = OR_DEFAULT("2048")},
+    {FACTORY, "lora_rank=null", .stops = AT_START, .fix = OR_DEFAULT("8")},
+    {FACTORY, "pissa_init", "quantization_bit", .fix = "remove one of them, or prepare the model with scripts/pissa_init.py"},
+    // transformers 5.17, training_args.py, trainer.py.
+    {TRAINERS, "per_device_train_batch_size=null", .stops = AT_START, .fix = OR_DEFAULT("8")},
+    {TRAINERS, "gradient_accumulation_steps=null", .stops = AT_START, .fix = OR_DEFAULT("1")},
+    {TRAINERS, "num_train_epochs=null", .stops = AT_START, .fix = OR_DEFAULT("3")},
+    {TRAINERS, "logging_steps=null", .unless = "logging_strategy=no logging_strategy=epoch", .stops = AT_START, .fix = OR_DEFAULT("500")},
+    {TRAINERS, "logging_steps=0", .unless = "logging_strategy=no logging_strategy=epoch", .fix = "set logging_strategy: no"},
+
+    // torchtune 0.7, recipes. cfg.get(KEY, DEFAULT) of OmegaConf 2.1 and newer gives None for a key that is null, and what a
+    // section builds gets None as its argument.
+    {TUNE, "log_every_n_steps=null", .stops = AFTER_STEP, .fix = OR_DEFAULT("1")},
+    {TUNE, "log_every_n_steps=0", .stops = AFTER_STEP, .fix = OR_DEFAULT("1")},
+    {TUNE, "batch_size=null", .stops = AT_START, .fix = "set it to at least 1"},
+    {TUNE, "batch_size_val=null", "dataset_val", .recipes = DISTRIBUTED " qat_lora_finetune_distributed", .stops = AT_START, .fix = OR_DEFAULT("batch_size")},
+    {TUNE, "batch_size_val=0", "dataset_val", .recipes = DISTRIBUTED " qat_lora_finetune_distributed", .stops = AT_START, .fix = OR_DEFAULT("batch_size")},
+    {TUNE, "gradient_accumulation_steps=null", .stops = AT_START, .fix = "set it to at least 1"},
+    {TUNE, "epochs=null", .stops = AT_START, .fix = "set it to at least 1"},
+    {TUNE, "max_steps_per_epoch=0", .recipes = "full_finetune_*", .stops = AT_START, .fix = "set it to null, or to at least 1"},
+    {TUNE, "save_every_n_steps=0", .recipes = "full_* lora_* knowledge_* qat_lora_*", .stops = AFTER_STEP, .fix = "set it to null to save after each epoch"},
+    {TUNE, "run_val_every_n_steps=0", .recipes = DISTRIBUTED " qat_lora_finetune_distributed", .stops = AFTER_STEP, .fix = "set it to null for no validation"},
+    {TUNE, "kd_ratio=null", .recipes = "knowledge_distillation_*", .stops = IN_STEP, .fix = OR_DEFAULT("0.5")},
+    {TUNE, "collate_fn=null", .recipes = SUPERVISED, .stops = AT_START, .fix = "remove the line"},
+    {TUNE, "lr_scheduler=null", .recipes = "lora_finetune_* lora_dpo_distributed knowledge_* qat_lora_*", .stops = IN_STEP, .fix = "name one, such as torchtune.training.lr_schedulers.get_cosine_schedule_with_warmup"},
+    {TUNE, "lr_scheduler.num_warmup_steps=null", .stops = AT_START, .fix = "set it to 0 for no warmup"},
+    {TUNE, "tensor_parallel_dim=null", .recipes = DISTRIBUTED, .stops = AT_START, .fix = OR_DEFAULT("1")},
+    {TUNE, "tensor_parallel_dim=0", .recipes = DISTRIBUTED, .stops = AT_START, .fix = OR_DEFAULT("1")},
+    {TUNE, "context_parallel_dim=null", .recipes = DISTRIBUTED, .stops = AT_START, .fix = OR_DEFAULT("1")},
+    {TUNE, "context_parallel_dim=0", .recipes = DISTRIBUTED, .stops = AT_START, .fix = OR_DEFAULT("1")},
+    {TUNE, "data_parallel_replicate_dim=null", .recipes = DISTRIBUTED, .stops = AT_START, .fix = OR_DEFAULT("1")},
+    {TUNE, "data_parallel_replicate_dim=0", .recipes = DISTRIBUTED, .stops = AT_START, .fix = OR_DEFAULT("1")},
+    {TUNE, "data_parallel_shard_dim=null", .recipes = DISTRIBUTED, .stops = AT_START, .fix = OR_DEFAULT("-1: all GPUs")},
+    {TUNE, "data_parallel_shard_dim=0", .recipes = DISTRIBUTED, .stops = AT_START, .fix = OR_DEFAULT("-1: all GPUs")},
+    // datasets/_packed.py and the functions that call it.
+    {TUNE, "dataset.packed", .unless = "tokenizer.max_seq_len dataset.max_seq_len", .stops = AT_START, .fix = "set tokenizer.max_seq_len: it is the length of a packed row"},
+    // modules/peft/lora.py; models/*/_component_builders.py.
+    {TUNE, "model.lora_rank=null", "model._component_=*lora_*", .stops = AT_START, .fix = "set it to at least 1"},
+    {TUNE, "model.lora_rank=0", "model._component_=*lora_*", .stops = IN_STEP, .fix = "set it to at least 1"},
+    {TUNE, "model.lora_alpha=null", "model._component_=*lora_*", .stops = IN_STEP, .fix = "set it to a number, usually twice lora_rank"},
+    {TUNE, "model.lora_dropout=null", "model._component_=*lora_*", .stops = AT_START, .fix = OR_DEFAULT("0")},
+    {TUNE, "model.lora_attn_modules=null", "model._component_=*lora_*", .stops = AT_START, .fix = "list the layers: ['q_proj', 'v_proj', 'output_proj']"},
+    // modules/loss/cross_entropy_loss.py: tensor_split.
+    {TUNE, "loss.num_output_chunks=null", .stops = IN_STEP, .fix = OR_DEFAULT("8")},
+    {TUNE, "loss.num_output_chunks=0", .stops = IN_STEP, .fix = OR_DEFAULT("8")},
+    // torch.optim and bitsandbytes compare both with 0; torchao.optim multiplies by the second.
+    {TUNE, "optimizer.lr=null", .stops = AT_START, .fix = "set it to a number"},
+    {TUNE, "optimizer.weight_decay=null", .stops = "in its first step or before", .fix = "set it to 0 for none"},
+    // Sections without which there is nothing to call.
+    {TUNE, "optimizer=null", .stops = AT_START, .fix = "name one under optimizer._component_"},
+    {TUNE, "loss=null", .stops = AT_START, .fix = "name one under loss._component_"},
+    {TUNE, "tokenizer=null", .stops = AT_START, .fix = "name one under tokenizer._component_"},
+    {TUNE, "dataset=null", .stops = AT_START, .fix = "name one under dataset._component_"},
+    {TUNE, "metric_logger=null", .stops = AT_START, .fix = "name one, such as torchtune.training.metric_logging.DiskLogger"},
 };
 // clang-format on
 
 // The releases that the table is about.
 static const char *release_of(plim_dialect dialect) { return dialect == AXOLOTL ? " 0.19" : ""; }
+
+// A script may give the Trainer other values than those of the file.
+static bool is_about(const refusal *r, const plim_project *p) {
+  bool is_parsed = p->dialect == PLIM_DIALECT_TRL || p->dialect == FACTORY;
+  if (r->dialect == TRAINERS) return is_parsed && !plim_project_has_script(p);
+  return r->dialect == p->dialect;
+}
 
 // ---- terms ------------------------------------------------------------------------------------------
 
@@ -163,13 +254,18 @@ static bool is_true(const plim_value *value) {
   }
 }
 
-static bool holds(const plim_setting *s, const char *key, const char *pattern) {
+static bool is_null(const plim_value *value, plim_format format) {
+  return value->kind == PLIM_VALUE_NULL && format <= PLIM_FORMAT_TOML;
+}
+
+static bool holds(const plim_setting *s, plim_format format, const char *key, const char *pattern) {
   char name[PLIM_KEY_BYTES], value[256];
   size_t size = strlen(key);
   plim_key_name(s->key, name);
   if (!pattern && strncmp(name, key, size) == 0 && name[size] == '.') return true; // a section
   if (fnmatch(key, name, 0) != 0) return false;
   if (!pattern) return is_true(&s->value);
+  if (strcmp(pattern, "null") == 0) return is_null(&s->value, format);
   if (s->value.kind == PLIM_VALUE_NULL) return false;
   plim_value_print(&s->value, value, sizeof value);
   return fnmatch(pattern, value, FNM_CASEFOLD) == 0;
@@ -186,7 +282,9 @@ static bool find(const plim_project *p, plim_dialect dialect, const char *term, 
     const plim_project_file *f = p->files.at[i];
     for (size_t k = 0; f->is.dialect == dialect && k < f->settings.at.len; k++) {
       const plim_setting *s = &f->settings.at.at[k];
-      if (plim_setting_counts(&f->settings, s) == PLIM_NO || !holds(s, key, pattern)) continue;
+      if (plim_setting_counts(&f->settings, s) == PLIM_NO ||
+          !holds(s, f->settings.format, key, pattern))
+        continue;
       *out = (place){f, s};
       return true;
     }
@@ -209,7 +307,8 @@ static bool finds_any(const plim_project *p, plim_dialect dialect, const char *t
 static void print_term(const char *term, const place *at, char *text, size_t size) {
   char value[64];
   size_t n = strcspn(term, "=");
-  plim_value_print(&at->setting->value, value, sizeof value);
+  if (at->setting->value.kind == PLIM_VALUE_NULL) snprintf(value, sizeof value, "null");
+  else plim_value_print(&at->setting->value, value, sizeof value);
   if (term[n] && strcmp(term + n, "=*") != 0)
     snprintf(text, size, "%s: %s", at->setting->key, value);
   else if (memchr(term, '*', n)) snprintf(text, size, "%s", at->setting->key);
@@ -234,20 +333,26 @@ static void note(const plim_project *p, const refusal *r, const place *at, plim_
   char what[128], other[128] = "", fix[256];
   place beside;
   print_term(r->setting, at, what, sizeof what);
-  if (r->beside && find(p, r->dialect, r->beside, strlen(r->beside), &beside))
+  if (r->beside && find(p, p->dialect, r->beside, strlen(r->beside), &beside))
     print_term(r->beside, &beside, other, sizeof other);
   else if (r->unless) print_either(r->unless, other, sizeof other);
   if (r->fix) snprintf(fix, sizeof fix, "%s", r->fix);
   else if (r->beside) snprintf(fix, sizeof fix, "remove one of them");
   else if (r->unless) snprintf(fix, sizeof fix, "set %s, or remove %s", other, what);
   else snprintf(fix, sizeof fix, "remove it");
-  plim_note_add(notes, PLIM_NOTE_REFUSED, NULL,
-                "%s%s refuses %s%s%s, so the run will not start; %s",
-                plim_dialect_table[r->dialect].name, release_of(r->dialect), what,
-                r->beside   ? " with "
-                : r->unless ? " without "
-                            : "",
-                other, fix);
+  const char *name = plim_dialect_table[p->dialect].name;
+  if (r->stops)
+    plim_note_add(notes, PLIM_NOTE_REFUSED, NULL, "with %s%s%s, %s stops with an error %s; %s",
+                  what, *other && r->beside ? " and " : "", r->beside ? other : "", name, r->stops,
+                  fix);
+  else
+    plim_note_add(notes, PLIM_NOTE_REFUSED, NULL,
+                  "%s%s refuses %s%s%s, so the run will not start; %s", name,
+                  release_of(p->dialect), what,
+                  r->beside   ? " with "
+                  : r->unless ? " without "
+                              : "",
+                  other, fix);
   plim_note_at(notes, at->file->path, at->setting->line);
 }
 
@@ -257,10 +362,11 @@ void plim_project_note_refusals(const plim_project *p, plim_notes *notes) {
   for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
     const refusal *r = &refusals[i];
     place at, beside;
-    if (r->dialect != p->dialect) continue;
-    if (!find(p, r->dialect, r->setting, strlen(r->setting), &at) || at.setting == noted) continue;
-    if (r->beside && !find(p, r->dialect, r->beside, strlen(r->beside), &beside)) continue;
-    if (finds_any(p, r->dialect, r->unless)) continue;
+    if (!is_about(r, p)) continue;
+    if (!find(p, p->dialect, r->setting, strlen(r->setting), &at) || at.setting == noted) continue;
+    if (r->beside && !find(p, p->dialect, r->beside, strlen(r->beside), &beside)) continue;
+    if (finds_any(p, p->dialect, r->unless)) continue;
+    if (r->dialect == TUNE && !plim_tune_recipe_fits(p, at.file, r->recipes)) continue;
     note(p, r, &at, notes);
     noted = at.setting;
   }

@@ -33,6 +33,7 @@ typedef struct {
 #define LATE "LOMO updates the parameters after each micro batch"
 #define ALONE "the optimizer steps during backward, before GPUs exchange gradients"
 #define PROJECTED "GaLore and APOLLO do not work on sharded parameters"
+#define DECOMPOSED "peft computes these adapters from plain weights"
 #define ADAPTED "GaLore and APOLLO do not work with adapters"
 
 static const rule rules[] = {
@@ -48,6 +49,11 @@ static const rule rules[] = {
     {ANY, "optimizer", 0, PLIM_KNOB_STRATEGY, ALONE, "*_layerwise"},
     {ANY, "optim", 0, PLIM_KNOB_LORA_RANK, ADAPTED, "galore_* apollo_*"},
     {ANY, "optimizer", 0, PLIM_KNOB_LORA_RANK, ADAPTED, "galore_* apollo_*"},
+
+    // peft 0.21, tuners/lora/layer.py: these take the weight as it is stored. Axolotl's names, and those of LoraConfig.
+    {ANY, "loftq_bits", 0, PLIM_KNOB_QUANTISATION, DECOMPOSED},
+    {AXOLOTL, "peft_init_lora_weights", 0, PLIM_KNOB_QUANTISATION, DECOMPOSED, "pissa* loftq mica"},
+    {ANY, "init_lora_weights", 0, PLIM_KNOB_QUANTISATION, DECOMPOSED, "pissa* loftq mica"},
 
     {ANY, "context_parallel_size", 1, PLIM_KNOB_MICRO_BATCH,
      "must be 1 when sequences are split across GPUs"},

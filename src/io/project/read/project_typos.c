@@ -1,4 +1,5 @@
 // Finds unknown keys that are one or two letters away from a known key.
+#include <stdio.h>
 #include <string.h>
 
 #include "project_impl.h"
@@ -35,10 +36,26 @@ static bool is_near(const char *name, const char *key) {
   return plim_edit_distance(name, key) <= most;
 }
 
-static const char *meant(plim_dialect at, const char *name) {
+// The word of a list of keys, separated by blanks, whose last part is near the name; it is written to `out`.
+static const char *near_in(const char *keys, const char *name, char out[PLIM_KEY_BYTES]) {
+  for (size_t n; *(keys += strspn(keys, " ")); keys += n) {
+    n = strcspn(keys, " ");
+    snprintf(out, PLIM_KEY_BYTES, "%.*s", (int)n, keys);
+    if (is_near(name, last_part(out))) return last_part(out);
+  }
+  return NULL;
+}
+
+static const char *meant(plim_dialect at, const char *name, char out[PLIM_KEY_BYTES]) {
+  plim_dialect own = at;
   for (; at != PLIM_DIALECTS; at = plim_dialect_table[at].base)
     for (const plim_key *key = plim_dialect_table[at].keys; key->key; key++)
       if (is_near(name, last_part(key->key))) return last_part(key->key);
+  for (size_t i = 0; i < PLIM_KEY_TABLES && plim_tables_of_dialect[own][i]; i++)
+    for (const plim_other_key *row = plim_tables_of_dialect[own][i]; row->keys; row++) {
+      const char *found = near_in(row->keys, name, out);
+      if (found) return found;
+    }
   return NULL;
 }
 
@@ -48,7 +65,8 @@ static bool is_read_by_others(const plim_project_file *f, const plim_setting *se
   return setting->group && !setting->is_aside && !f->flags && strncmp(setting->key, "--", 2) == 0;
 }
 
-const char *plim_project_meant_key(const plim_project_file *f, const plim_setting *setting) {
+const char *plim_project_meant_key(const plim_project_file *f, const plim_setting *setting,
+                                   char out[PLIM_KEY_BYTES]) {
   char name[PLIM_KEY_BYTES];
   const plim_other_key *row;
   plim_dialect dialect = f->recipe.dialect;
@@ -58,7 +76,7 @@ const char *plim_project_meant_key(const plim_project_file *f, const plim_settin
   if (setting->group) name[strcspn(name, "#")] = 0;
   const char *word = last_part(name);
   if (strlen(word) + 1 < LONG || is_known(word)) return NULL;
-  const char *key = meant(dialect, word);
+  const char *key = meant(dialect, word, out);
   return key && plim_project_key_kind(f, setting, &row) == PLIM_KEY_UNKNOWN ? key : NULL;
 }
 
@@ -67,7 +85,8 @@ void plim_project_note_typos(plim_project *p) {
     const plim_project_file *f = p->files.at[i];
     for (size_t k = 0; k < f->settings.at.len; k++) {
       const plim_setting *setting = &f->settings.at.at[k];
-      const char *key = plim_project_meant_key(f, setting);
+      char meant[PLIM_KEY_BYTES];
+      const char *key = plim_project_meant_key(f, setting, meant);
       if (!key) continue;
       plim_note_add(&p->notes, "unknown.key", NULL, "%s is not a known key; did you mean %s?",
                     setting->key, key);

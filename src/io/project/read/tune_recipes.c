@@ -62,22 +62,42 @@ static void usual_recipe(const plim_project_file *f, char name[NAME_BYTES]) {
     snprintf(name, NAME_BYTES, "knowledge_distillation");
 }
 
-// The recipe without _single_device or _distributed: that of the command in the file's comment, unless that trains
-// everything and the file has adapters.
-static void recipe_of(const plim_project_file *f, char name[NAME_BYTES]) {
+// The recipe: that of the command in the file's comment, unless that trains everything and the file has adapters. *end is where
+// _single_device or _distributed begins in it; NULL: it is none of torchtune's.
+static char *recipe_in_comment(const plim_project_file *f, char name[NAME_BYTES]) {
   static const char *const ends[] = {"_single_device", "_distributed"};
   char start[160], *end = NULL;
   bool has_command = plim_project_tune_start(f, start, sizeof start);
   char *last = has_command ? strrchr(start, ' ') : NULL;
-  for (size_t i = 0; last && !end && i < sizeof ends / sizeof *ends; i++)
-    end = strstr(last, ends[i]);
   bool is_other = last && strncmp(last, " full_", 6) == 0 && has_adapters(f);
-  if (!end || is_other) {
-    usual_recipe(f, name);
-    return;
-  }
-  *end = 0;
+  if (!last || is_other) return NULL;
   snprintf(name, NAME_BYTES, "%s", last + 1);
+  for (size_t i = 0; !end && i < sizeof ends / sizeof *ends; i++) end = strstr(name, ends[i]);
+  return end;
+}
+
+// Without _single_device or _distributed.
+static void recipe_of(const plim_project_file *f, char name[NAME_BYTES]) {
+  char *end = recipe_in_comment(f, name);
+  if (end) *end = 0;
+  else usual_recipe(f, name);
+}
+
+bool plim_tune_recipe_fits(const plim_project *p, const plim_project_file *f,
+                           const char *patterns) {
+  char name[NAME_BYTES], pattern[NAME_BYTES];
+  const plim_value *world = &p->knobs[PLIM_KNOB_WORLD].value;
+  if (!recipe_in_comment(f, name)) {
+    bool is_shared = world->kind == PLIM_VALUE_INTEGER && world->integer > 1;
+    usual_recipe(f, name);
+    strncat(name, is_shared ? "_distributed" : "_single_device", NAME_BYTES - strlen(name) - 1);
+  }
+  for (size_t n; patterns && *(patterns += strspn(patterns, " ")); patterns += n) {
+    n = strcspn(patterns, " ");
+    snprintf(pattern, sizeof pattern, "%.*s", (int)n, patterns);
+    if (fnmatch(pattern, name, 0) == 0) return true;
+  }
+  return !patterns;
 }
 
 static bool is_tune(const plim_project_file *f) {
