@@ -187,6 +187,8 @@ void project_job_fill_tune(project_job *p, job_args *a) {
   fill_unadapted(p, a);
   fill_towers(p, a);
   fill_own_parts(p, a);
+  const plim_setting *masks = setting_at(p, "loss.mask_ignored_tokens");
+  a->keeps_masked = masks && masks->value.kind == PLIM_VALUE_BOOL && !masks->value.flag;
   if (job_is_typed(a, &a->rope_tables) || job_is_typed(a, &a->model)) return;
   fill_tables(p, "model._component_", "model.max_seq_len", &a->tables[0]);
   fill_tables(p, "teacher_model._component_", "teacher_model.max_seq_len", &a->tables[1]);
