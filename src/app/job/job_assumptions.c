@@ -102,6 +102,14 @@ static void assume_text(const job_args *args, job_request *r) {
                          : "",
                   left_out,
                   trains && !counts ? "gradients and optimizer states of that part, " : "");
+  if (args->sees_images) {
+    plim_note_add(&r->notes, "held.images", "micro_batch",
+                  "the memory of %s is not modelled, and a larger micro batch, or checkpointing "
+                  "turned off, would multiply it; plans do neither unless you ask for it (--fix "
+                  "micro_batch=N, --fix checkpoint=off)",
+                  left_out);
+    plim_note_errs_low(&r->notes);
+  }
   bool are_frozen = args->freezes_towers && !c->outer->factory_adapts_towers;
   if (!are_frozen || r->job.lora.rank || r->job.trained.names) return;
   plim_note_add(&r->notes, "unmodelled.towers", NULL,
