@@ -164,6 +164,10 @@ static bool any_marked(const check *c, bool (*is_marked)(const plim_notes *)) {
          is_marked(&c->request.notes);
 }
 
+static bool errs_low(const check *c) {
+  return any_marked(c, plim_notes_err_low) || any_marked(c, plim_notes_err_either);
+}
+
 static bool may_fit_so(const check *c) {
   uint64_t saved =
       plim_saved_sum(plim_notes_saved(&c->files.project.notes), plim_notes_saved(&c->files.notes));
@@ -239,7 +243,10 @@ static void report_too_large(check *c) {
     return;
   }
   bool may_fit = may_fit_so(c);
-  const char *less = may_fit ? ", but the run may need less than predicted (see the notes)" : "";
+  char less[80] = "";
+  if (may_fit)
+    snprintf(less, sizeof less, ", but the run may need %s than predicted (see the notes)",
+             estimate_other(errs_low(c)));
   check_finding *f = check_add(
       c, "fit", may_fit ? CHECK_WARNING : CHECK_FAILS, "does not fit%s: needs %s, %s available%s",
       may_fit ? " as predicted" : "", needs, units_bytes(e->budget_bytes).text, less);
@@ -298,12 +305,12 @@ static void report_tight(check *c) {
 static void report_fits(check *c) {
   const plim_estimate *e = &c->estimate;
   char card[136], more[96] = "";
-  bool errs_low = any_marked(c, plim_notes_err_low) || any_marked(c, plim_notes_err_either);
+  bool may_need_more = errs_low(c);
   print_card(c, card, sizeof card);
-  if (errs_low)
+  if (may_need_more)
     snprintf(more, sizeof more, " if what is not modelled (see the notes) needs at most %s",
              units_bytes(estimate_spare_bytes(e)).text);
-  check_add(c, "fit", *c->unread || errs_low ? CHECK_NOTE : CHECK_OK, "%s%s: %s of %s%s",
+  check_add(c, "fit", *c->unread || may_need_more ? CHECK_NOTE : CHECK_OK, "%s%s: %s of %s%s",
             *c->unread ? "would fit with the values assumed below" : "fits", more,
             units_bytes(e->device_bytes).text, units_bytes(e->budget_bytes).text, card);
   snprintf(c->fit, sizeof c->fit, "fits (%s of %s)%s", units_bytes(e->device_bytes).text,

@@ -48,6 +48,20 @@ static void assume_batches(const job_args *args, job_request *r) {
     plim_note_add(&r->notes, "assumes.mask", NULL, "%s", masks[r->job.recipe.mask]);
 }
 
+// Losses that leave out masked tokens (labels of -100). torchtune's takes logits of the others only (mask_ignored_tokens of
+// modules/loss/cross_entropy_loss.py); TRL's and Cut Cross Entropy have a tile of logits at a time whatever is masked.
+static void assume_labels(const job_args *args, job_request *r) {
+  const plim_recipe *c = &r->job.recipe;
+  bool takes_fewer_logits = c->loss == PLIM_LOSS_EIGHTHS && !args->keeps_masked;
+  bool takes_fewer_tiles =
+      args->drops_masked && (c->loss == PLIM_LOSS_CHUNKED || c->loss == PLIM_LOSS_FUSED);
+  if (c->method != PLIM_METHOD_TEXTS || c->distils) return;
+  if (!takes_fewer_logits && !takes_fewer_tiles) return;
+  plim_note_add(&r->notes, "assumes.labels", NULL,
+                "every token counts in the loss (masked ones need less %s)",
+                takes_fewer_logits ? "memory and time" : "time");
+}
+
 void job_note_packed_length(job_request *r) {
   plim_note_reword(&r->notes, "assumes.lengths", "samples are packed to sequences of %lld tokens",
                    (long long)r->job.recipe.length);
@@ -88,6 +102,14 @@ static void assume_text(const job_args *args, job_request *r) {
                          : "",
                   left_out,
                   trains && !counts ? "gradients and optimizer states of that part, " : "");
+  if (args->sees_images) {
+    plim_note_add(&r->notes, "held.images", "micro_batch",
+                  "the memory of %s is not modelled, and a larger micro batch, or checkpointing "
+                  "turned off, would multiply it; plans do neither unless you ask for it (--fix "
+                  "micro_batch=N, --fix checkpoint=off)",
+                  left_out);
+    plim_note_errs_low(&r->notes);
+  }
   bool are_frozen = args->freezes_towers && !c->outer->factory_adapts_towers;
   if (!are_frozen || r->job.lora.rank || r->job.trained.names) return;
   plim_note_add(&r->notes, "unmodelled.towers", NULL,
@@ -118,6 +140,7 @@ void job_note_assumptions(const job_args *args, job_request *r) {
   assume_versions(args, r);
   assume_gpus(args, r);
   assume_batches(args, r);
+  assume_labels(args, r);
   assume_storage(args, r);
   job_note_family(args, r);
   job_note_kernels(args, r);

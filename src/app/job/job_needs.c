@@ -42,6 +42,8 @@ bool estimate_may_fit(const plim_estimate *e, uint64_t saved) {
   return most <= saved || most - saved <= e->budget_bytes;
 }
 
+const char *estimate_other(bool errs_low) { return errs_low ? "more or less" : "less"; }
+
 uint64_t estimate_spare_bytes(const plim_estimate *e) {
   uint64_t loading = e->p.loading_in_use_bytes + e->context_bytes;
   uint64_t most = loading > e->device_bytes ? loading : e->device_bytes;

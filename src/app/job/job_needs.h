@@ -13,6 +13,8 @@ plim_estimate estimate_shown(const plim_estimate *e);
 uint64_t estimate_needed_bytes(const plim_estimate *e);
 // Whether an estimate that does not fit may do so because the run needs up to `saved` less (plim_notes_saved).
 bool estimate_may_fit(const plim_estimate *e, uint64_t saved);
+// What such a run may then need, compared with what is predicted: "less"; "more or less" if notes say that it needs more, too.
+const char *estimate_other(bool errs_low);
 // What the budget leaves for something that is not modelled, which may be there in a step or while the model is loaded.
 uint64_t estimate_spare_bytes(const plim_estimate *e);
 

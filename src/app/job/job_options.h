@@ -50,6 +50,9 @@ typedef struct {
   bool is_of_trl;             // TRL trains
   bool freezes_towers;        // the part of the model that reads images is not trained
   bool reaches_towers;        // plim_recipe
+  bool sees_images;           // the files train on images or sound
+  bool drops_masked;          // the loss computes nothing for tokens that are masked in the labels
+  bool keeps_masked;          // torchtune's mask_ignored_tokens is off
   bool widens_trained;        // of parameters trained by name, those that are trained are float32
   plim_zero_sizes zero_sizes; // DeepSpeed's, from files; JOB_AUTO_SIZE: computed from the model
   bool overlaps;              // overlap_comm

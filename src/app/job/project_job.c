@@ -633,6 +633,9 @@ static void fill_loss(project_job *p, job_args *a) {
          "this loss splits the logits into eight parts; it is predicted with all logits at once, "
          "which needs more memory than the run"),
         plim_note_errs_high(&p->notes);
+  // _chunked_cross_entropy_loss of TRL 1.7 to 1.14 and add_fused_lm_head of 1.15 (trainer/sft_trainer.py, trainer/utils.py).
+  a->drops_masked = (p->project.dialect == PLIM_DIALECT_TRL && a->loss == PLIM_LOSS_CHUNKED) ||
+                    (project_job_cuts_loss(p) && a->loss == PLIM_LOSS_FUSED);
   if (a->loss == PLIM_LOSS_CHUNKED && is_known(p->run.loss_chunk.origin) && p->run.loss_chunk.count)
     a->loss_chunk = (uint64_t)p->run.loss_chunk.count;
   if (is(p->run.liger, "on")) a->liger = true;

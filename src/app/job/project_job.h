@@ -185,6 +185,8 @@ void project_job_narrow_releases(project_job *p, job_args *args);
 // Whether the files load a model without saying in which dtype; then the version of transformers decides.
 bool project_job_leaves_dtype(const project_job *p, const job_args *args);
 void project_job_fill_ecosystem(project_job *p, job_args *args);
+// Whether the files train on images or sound, if the model has a part that reads them (project_job_images.c).
+bool project_job_sees_images(const project_job *p);
 // Whether Axolotl's plugin trains a diffusion language model.
 bool project_job_diffuses(const project_job *p);
 // Whether Axolotl's plugin replaces the loss by Cut Cross Entropy, which never has all logits.

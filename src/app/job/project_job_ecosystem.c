@@ -488,6 +488,7 @@ static void fill_towers(const project_job *p, job_args *a) {
 
 void project_job_fill_ecosystem(project_job *p, job_args *a) {
   fill_towers(p, a);
+  a->sees_images = project_job_sees_images(p);
   a->trusts_code = is_true(p, "trust_remote_code");
   a->is_of_trl = p->project.dialect == PLIM_DIALECT_TRL;
   // freeze_vision_tower of hparams/finetuning_args.py is true by default.

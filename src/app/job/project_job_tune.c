@@ -60,12 +60,6 @@ static bool is_frozen(const project_job *p) {
   return !s || strcasecmp(text_of(s), "frozen") == 0;
 }
 
-// Functions of data sets that have images.
-static bool has_images(const project_job *p) {
-  const char *data = text_of(setting_at(p, "dataset._component_"));
-  return !*data || strstr(data, "multimodal") || strncmp(data, "torchtune.datasets.", 19) != 0;
-}
-
 // models/llama3_2_vision/_component_builders.py, lora_llama3_2_vision_decoder: a frozen decoder has plain attention, and
 // quantises its MLPs. A text without images passes by everything that is trained.
 static void fill_frozen_decoder(project_job *p, job_args *a) {
@@ -79,12 +73,13 @@ static void fill_frozen_decoder(project_job *p, job_args *a) {
        "the part that sees images have adapters; predicted with adapters on the decoder's layers "
        "as well, which need a little more memory than the run%s",
        a->weights ? "; its attention is not quantised, which is predicted" : "");
-  if (!has_images(p))
+  const char *data = text_of(setting_at(p, "dataset._component_"));
+  if (!project_job_sees_images(p))
     note(p, "reads.untrained", NULL,
          "%s has no images, so no trained parameter is used and the run stops in backward "
          "(element 0 of tensors does not require grad): use a data set with images, or set "
          "decoder_trainable: lora",
-         text_of(setting_at(p, "dataset._component_")));
+         *data ? data : "dataset");
 }
 
 // models/llama3_2_vision/_model_builders.py and models/llama4/_model_builders.py, which have other defaults.
@@ -187,6 +182,8 @@ void project_job_fill_tune(project_job *p, job_args *a) {
   fill_unadapted(p, a);
   fill_towers(p, a);
   fill_own_parts(p, a);
+  const plim_setting *masks = setting_at(p, "loss.mask_ignored_tokens");
+  a->keeps_masked = masks && masks->value.kind == PLIM_VALUE_BOOL && !masks->value.flag;
   if (job_is_typed(a, &a->rope_tables) || job_is_typed(a, &a->model)) return;
   fill_tables(p, "model._component_", "model.max_seq_len", &a->tables[0]);
   fill_tables(p, "teacher_model._component_", "teacher_model.max_seq_len", &a->tables[1]);

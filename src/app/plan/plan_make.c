@@ -298,6 +298,7 @@ static plim_err plan_card(const plan_args *args, project_job *files, const char 
                                  .world = (int)args->job.world,
                                  .is_contrastive = args->contrastive,
                                  .has_batch_norm = args->batch_norm,
+                                 .omits_part = c->request.job.model.outer && job.sees_images,
                                  .packs_samples = files && project_job_packs(files),
                                  .turns_on_reentrant = args->job.turns_on_reentrant,
                                  .on_is_reentrant = args->job.on_is_reentrant,

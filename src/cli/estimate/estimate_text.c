@@ -58,6 +58,10 @@ static void available_text(const estimate_result *r, char *text, size_t size) {
   else snprintf(text, size, "%s has %s available", request->card, budget.text);
 }
 
+static bool errs_low(const plim_notes *notes) {
+  return plim_notes_err_low(notes) || plim_notes_err_either(notes);
+}
+
 static void print_misfit(const estimate_result *r) {
   const plim_estimate *e = &r->e;
   char text[384], needs[ESTIMATE_NEEDS_SIZE], available[192], short_by[64] = "";
@@ -68,9 +72,12 @@ static void print_misfit(const estimate_result *r) {
   if (needed > e->budget_bytes && !estimate_is_endless(e))
     snprintf(short_by, sizeof short_by, " (%s short)", units_bytes(needed - e->budget_bytes).text);
   bool errs_high = estimate_may_fit(e, plim_notes_saved(&r->request.notes));
+  char other[80] = "";
+  if (errs_high)
+    snprintf(other, sizeof other, "; but the run may need %s than predicted (see the notes)",
+             estimate_other(errs_low(&r->request.notes)));
   snprintf(text, sizeof text, "%sneeds %s; %s%s%s", errs_high ? "as predicted: " : "", needs,
-           available, short_by,
-           errs_high ? "; but the run may need less than predicted (see the notes)" : "");
+           available, short_by, other);
   term_print(stdout, TERM_RED, "DOES NOT FIT");
   printf("  ");
   term_say(stdout, text, 14, 14);
@@ -89,9 +96,7 @@ static void print_verdict(const estimate_result *r) {
   if (!e->has_verdict)
     printf("needs %s; to see whether it fits, name a GPU: --gpu 4090\n",
            units_bytes(e->device_bytes).text);
-  else if (e->fits)
-    print_fit(e, card,
-              plim_notes_err_low(&r->request.notes) || plim_notes_err_either(&r->request.notes));
+  else if (e->fits) print_fit(e, card, errs_low(&r->request.notes));
   else print_misfit(r);
 }
 

@@ -40,7 +40,7 @@ static void print_first(const plan_for_card *c) {
                         : is_any_allowed(&c->asked) ? " without changing what the model learns"
                                                     : "";
   char line[320];
-  const char *what = p->is_held ? "needs no more memory than your settings" : "fits";
+  const char *what = p->is_held ? "is predicted to need no more memory than your settings" : "fits";
   snprintf(line, sizeof line, "of %zu candidates, the fastest that %s%s%s%s", p->tried, what,
            learned, *learned && p->passed ? " and" : "", left_out[p->passed]);
   printf("%10s", "");

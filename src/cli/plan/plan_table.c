@@ -139,14 +139,15 @@ static void rung_cells(term_table *t, const layout *l, const plan_for_card *c, c
 
 static void nothing_fits_cells(term_table *t, const layout *l, const plan_for_card *c) {
   const plim_rung *smallest = &c->plan.smallest;
+  char may_fit[80];
+  snprintf(may_fit, sizeof may_fit, "nothing fits as predicted; the run may need %s",
+           estimate_other(c->errs_low));
   term_table_cell(t, TERM_PLAIN, "%s%s", units_bytes(estimate_needed_bytes(&smallest->e)).text,
                   l->has_marks ? " " : "");
   term_table_cell(t, TERM_RED, "%s", "-");
   lasting_cells(t, l->lasts, NULL, NULL);
   term_table_cell(t, TERM_RED, "%s",
-                  estimate_may_fit(&smallest->e, c->saved_bytes)
-                      ? "nothing fits as predicted; the run may need less"
-                      : "nothing fits");
+                  estimate_may_fit(&smallest->e, c->saved_bytes) ? may_fit : "nothing fits");
   for (size_t i = 0; i < (l->is_narrow ? 1 : l->knob_count); i++)
     term_table_cell(t, TERM_PLAIN, "%s", "");
 }

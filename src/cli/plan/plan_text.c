@@ -153,13 +153,16 @@ static void print_nothing_fits(const plan_for_card *c) {
     snprintf(without, sizeof without, "; without --allow, %s", needs);
     estimate_needs(&p->least.e, needs, sizeof needs);
   }
+  char other[80] = "";
+  if (may_fit)
+    snprintf(other, sizeof other, "; but the run may need %s than predicted (see the notes)",
+             estimate_other(c->errs_low));
   snprintf(line, sizeof line, "%s%s %s: the smallest of %zu candidates needs %s%s%s%s%s",
            p->is_tight ? "NO SAFE PLAN" : "NOTHING FITS",
            may_fit          ? " as predicted,"
            : has_untried(p) ? " of what can be predicted,"
                             : "",
-           how, p->tried, needs, without, *tight ? "; " : "", tight,
-           may_fit ? "; but the run may need less than predicted (see the notes)" : "");
+           how, p->tried, needs, without, *tight ? "; " : "", tight, other);
   sentence(line);
   print_untried(p);
   estimate_loading(e, &job, c->request.load_help, loading, sizeof loading);
@@ -229,11 +232,12 @@ static void print_verdict(const plan_for_card *c) {
   const char *start = *p->own_refusal ? "          " : "now:      ";
   if (!*p->own_refusal) printf("\n");
   bool is_sure = now->has_verdict && !*tight;
-  if (now->has_verdict && !now->fits)
-    snprintf(line, sizeof line, "%sneeds %s: DOES NOT FIT%s", start, needs,
-             estimate_may_fit(now, c->saved_bytes)
-                 ? " as predicted, but the run may need less (see the notes)"
-                 : "");
+  if (now->has_verdict && !now->fits && estimate_may_fit(now, c->saved_bytes))
+    snprintf(line, sizeof line,
+             "%sneeds %s: DOES NOT FIT as predicted, but the run may need %s (see the notes)",
+             start, needs, estimate_other(c->errs_low));
+  else if (now->has_verdict && !now->fits)
+    snprintf(line, sizeof line, "%sneeds %s: DOES NOT FIT", start, needs);
   else
     snprintf(line, sizeof line, "%s%s%s%s, %s per step%s%s", start,
              units_bytes(now->device_bytes).text, is_sure ? ": " : "",
@@ -338,8 +342,9 @@ static void print_no_changes(const plan_for_card *c) {
   else if (c->asked.holds_others)
     sentence("none: of the values you gave with --try, your current ones are the fastest that fit");
   else
-    printf("none: your settings are already the fastest that fit%s\n",
-           c->plan.is_held ? " without more memory" : "");
+    printf("none: your settings are %s\n",
+           c->plan.is_held ? "the fastest that are predicted to need no more memory"
+                           : "already the fastest that fit");
 }
 
 static void print_changes(const plan_for_card *c) {

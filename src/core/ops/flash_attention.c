@@ -145,15 +145,15 @@ static plim_tensor *dense(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_ten
   return out;
 }
 
-// (N,H,D): the tokens of all sequences, concatenated.
+// (N,H,D): the tokens of all sequences, concatenated. The clock counts them as `sequences` of equal length.
 static plim_tensor *ragged(plim_tape *t, plim_tensor *q, plim_tensor *k, plim_tensor *v,
-                           plim_tensor *offsets) {
+                           plim_tensor *offsets, int64_t sequences) {
   plim_tensor *inputs[] = {q, k, v};
   plim_grad_node *n = node_begin(t, ragged_backward, inputs, 3);
   if (n) n->number = offsets->shape.at[0] - 1;
   plim_tensor *out = k_like(t, q);
   plim_tensor *logsumexp = empty(t, dims(q->shape.at[1], q->shape.at[0]), PLIM_FP32);
-  tell_clock(t, n, q, offsets->shape.at[0] - 1);
+  tell_clock(t, n, q, sequences);
   return finish(t, n, inputs, out, logsumexp, offsets);
 }
 
@@ -203,7 +203,7 @@ static plim_tensor *without_padding(plim_tape *t, plim_tensor *q, plim_tensor *k
   set(t, &keys, gather_tokens(t, k, indices));
   set(t, &values, gather_tokens(t, v, indices));
   set(t, &queries, gather_tokens(t, q, indices));
-  set(t, &rows, ragged(t, queries, keys, values, offsets));
+  set(t, &rows, ragged(t, queries, keys, values, offsets, batch));
   plim_tensor *out = scatter_rows(t, rows, indices, batch * length);
   out = view(t, out, dims(batch, length, heads, -1));
   plim_tensor **gone[] = {&offsets, packed, &queries, &keys, &values, &indices, &rows};
@@ -249,7 +249,8 @@ static plim_tensor *find_samples(plim_tape *t, int64_t tokens) {
 }
 
 // _prepare_from_posids and flash_attn_varlen_func: the samples of all rows one after another, without a copy where the tokens
-// already are in this order.
+// already are in this order. No sample is longer than a row: trainers drop or cut longer ones, also where they make one row
+// of the whole micro batch. Shorter samples take less time.
 static plim_tensor *by_sample(plim_tape *t, plim_tensor *const *inputs) {
   plim_dims shape = inputs[0]->shape;
   plim_tensor *rows[3] = {0}, *offsets = NULL;
@@ -258,7 +259,7 @@ static plim_tensor *by_sample(plim_tape *t, plim_tensor *const *inputs) {
         view(t, contiguous(t, inputs[i]),
              dims(-1, inputs[i]->shape.at[2], inputs[i]->shape.at[3])));
   set(t, &offsets, find_samples(t, shape.at[0] * shape.at[1]));
-  plim_tensor *out = ragged(t, rows[0], rows[1], rows[2], offsets);
+  plim_tensor *out = ragged(t, rows[0], rows[1], rows[2], offsets, shape.at[0]);
   for (int i = 0; i < 3; i++) drop(t, &rows[i]);
   drop(t, &offsets);
   return view(t, out, dims(shape.at[0], shape.at[1], shape.at[2], -1));

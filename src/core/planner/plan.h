@@ -69,6 +69,10 @@ typedef struct {
   double margin;            // fraction of the memory to leave free; negative: use the interval
   bool
       errs_low; // runs need more memory than predicted: if the user's settings fit, no candidate may need more than they
+  // A part of the training is not predicted: what images or sound need. It grows with the micro batch, without checkpoints, and
+  // with less sharding or offload: unless the user asks for such a value, no candidate may keep more of it than the user's
+  // settings.
+  bool omits_part;
   uint64_t
       most_bytes; // the most that a candidate may need for that reason; 0: not limited. Set by plim_plan_make.
   plim_domain domains[PLIM_KNOBS]; // the values of --fix and --try

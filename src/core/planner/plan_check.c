@@ -58,11 +58,26 @@ static plim_err check_knob(const plim_plan_request *r, plim_knob knob, int64_t h
   return PLIM_OK;
 }
 
+// What is not predicted must not grow.
+static plim_err check_omitted(const plim_plan_request *r, const plim_choice *had,
+                              const plim_choice *has, plim_error *error) {
+  const int64_t *a = had->at, *b = has->at;
+  bool has_larger = !r->domains[PLIM_KNOB_MICRO_BATCH].count &&
+                    b[PLIM_KNOB_MICRO_BATCH] > a[PLIM_KNOB_MICRO_BATCH];
+  bool keeps_all = !r->domains[PLIM_KNOB_CHECKPOINT].count &&
+                   a[PLIM_KNOB_CHECKPOINT] != PLIM_CHECKPOINT_OFF &&
+                   b[PLIM_KNOB_CHECKPOINT] == PLIM_CHECKPOINT_OFF;
+  if (!r->omits_part || !(has_larger || keeps_all)) return PLIM_OK;
+  return plim_fail(error, PLIM_ERR_ARGUMENT,
+                   "the plan keeps more activations of a part that is not predicted");
+}
+
 static plim_err check_rung(const plim_plan_request *r, const plim_plan *plan, const plim_rung *rung,
                            plim_error *error) {
   plim_err err = check_batch(r, &rung->choice, error);
   if (!err) err = check_budget(&rung->e, error);
   if (!err) err = check_fit(r, &rung->e, error);
+  if (!err) err = check_omitted(r, &plan->before_choice, &rung->choice, error);
   for (size_t i = 0; !err && i < plim_plan_knob_count; i++) {
     plim_knob knob = plim_plan_knobs[i];
     err = check_knob(r, knob, plan->before_choice.at[knob], rung->choice.at[knob], error);

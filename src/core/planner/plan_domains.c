@@ -344,6 +344,44 @@ static plim_domain without_refused(const plim_plan_request *r, plim_knob knob,
   return rest.count ? rest : *d;
 }
 
+// How much of a part that is not predicted stays on each card, compared with other values of the knob: activations, gradients
+// and optimizer states.
+static int64_t kept(plim_knob knob, int64_t value) {
+  static const int64_t by_checkpoint[] = {[PLIM_CHECKPOINT_OFFLOADED] = 0,
+                                          [PLIM_CHECKPOINT_ON] = 1,
+                                          [PLIM_CHECKPOINT_REENTRANT] = 1,
+                                          [PLIM_CHECKPOINT_OFF] = 2};
+  static const int64_t by_strategy[] = {
+      [PLIM_SHARD_FSDP2] = 0, [PLIM_SHARD_ZERO3] = 0, [PLIM_SHARD_ZERO2] = 1,
+      [PLIM_SHARD_ZERO1] = 2, [PLIM_SHARD_DDP] = 3,   [PLIM_SHARD_NONE] = 3};
+  switch (knob) {
+  case PLIM_KNOB_MICRO_BATCH: return value;
+  case PLIM_KNOB_CHECKPOINT: return by_checkpoint[value];
+  case PLIM_KNOB_STRATEGY: return by_strategy[value];
+  default: return 0;
+  }
+}
+
+// What is offloaded stays so; parameters go to the host with the optimizer.
+static bool may_offload(int64_t own, int64_t value) {
+  bool has_more = own == PLIM_OFFLOAD_OPTIMIZER && value == PLIM_OFFLOAD_PARAMETERS;
+  return own == PLIM_OFFLOAD_NONE || own == value || has_more;
+}
+
+// Whether a value that nobody asked for keeps no more of what is not predicted than the user's own.
+static bool may_keep(const plim_plan_request *r, plim_knob knob, int64_t value) {
+  int64_t own = plim_plan_own_choice(r).at[knob];
+  if (!r->omits_part || r->domains[knob].count) return true;
+  return knob == PLIM_KNOB_OFFLOAD ? may_offload(own, value) : kept(knob, value) <= kept(knob, own);
+}
+
+static plim_domain without_more(const plim_plan_request *r, plim_knob knob, const plim_domain *d) {
+  plim_domain rest = {0};
+  for (int i = 0; i < d->count; i++)
+    if (may_keep(r, knob, d->at[i])) push(&rest, d->at[i]);
+  return rest;
+}
+
 plim_domain plim_concession_domain(const plim_concessions *l, plim_knob knob) {
   const plim_plan_request *r = l->r;
   plim_domain d = {0};
@@ -357,7 +395,7 @@ plim_domain plim_concession_domain(const plim_concessions *l, plim_knob knob) {
   if (r->domains[knob].count) return r->domains[knob];
   if (knob == PLIM_KNOB_MICRO_BATCH) {
     micro_batches(r, &d);
-    return d;
+    return without_more(r, knob, &d);
   }
   // Eager attention never helps, but sdpa leaves out the soft cap of scores. Expandable segments nearly always help, and
   // the search notices where they do not.
@@ -368,6 +406,7 @@ plim_domain plim_concession_domain(const plim_concessions *l, plim_knob knob) {
     push(&d, PLIM_CONF_EXPANDABLE);
   if (knob != PLIM_KNOB_ATTENTION) push(&d, own);
   if (!is_held) free_values(l, knob, own, &d);
+  d = without_more(r, knob, &d);
   return without_refused(r, knob, &d);
 }
 
@@ -433,6 +472,8 @@ static bool is_way(const plim_concessions *l, plim_sharing_mode w, plim_sharing_
   bool is_kept = w.strategy == own.strategy, is_own = is_kept && w.offload == own.offload;
   if (r->holds_others && !strategies->count && !is_kept) return false;
   if (r->holds_others && !offloads->count && w.offload != own.offload) return false;
+  if (!may_keep(r, PLIM_KNOB_STRATEGY, w.strategy) || !may_keep(r, PLIM_KNOB_OFFLOAD, w.offload))
+    return false;
   if (is_own) return r->holds_others || r->world == 1 || w.strategy != PLIM_SHARD_NONE;
   bool is_asked_for = (strategies->count || is_kept) && offloads->count;
   return is_possible(w) && (is_asked_for || (place_of_way(w) < WAYS && is_reached(l, w)));

@@ -310,6 +310,7 @@ static const plim_other_key torchtune[] = {
   EITHER("fsdp.*", "this setting of FSDP"),
   EITHER("use_loss_parallel_ctx_manager", "the loss over shards of the vocabulary"),
   EITHER("loss.num_output_chunks", "a loss in another number of chunks", OFF "8"),
+  READ("project_job_tune.c", "loss.mask_ignored_tokens"),
   MORE("optimizer.amsgrad", "the third state of AMSGrad", SLOWER),
   EITHER("optimizer.foreach optimizer.capturable optimizer.differentiable optimizer.rank optimizer.block_size", "this option of the optimizer"),
   EITHER("compile.*", "torch.compile"),

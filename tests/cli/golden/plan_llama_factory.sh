@@ -40,7 +40,7 @@ part images
 (sed 's/2.5-0.5B/3-VL-4B-Instruct/' "$base"; echo "image_max_pixels: 262144") >images.yaml
 $PLIMSOLL plan images.yaml --gpu 24GiB | sed -n '/^assumes/,/^note: the/p; /^adapters/p'
 (cat images.yaml; echo "freeze_vision_tower: false") >tower.yaml
-$PLIMSOLL plan tower.yaml --gpu 24GiB | sed -n '/^assumes/,/^note: the/p'
+$PLIMSOLL plan tower.yaml --gpu 24GiB | sed -n '/^assumes/,/^note: the files/p'
 part "checkpoints on the host"
 fixed() { $PLIMSOLL plan $1 --gpu 24GiB --fix micro_batch=2 --fix liger=off --fix checkpoint=$2 | grep -E "^checkpoint |^[-+][a-z]|yourself" | uniq; }
 fixed "$base" offloaded

@@ -244,6 +244,18 @@ TEST(operations_are_those_of_the_textbook) {
   }
 }
 
+// flash-attn gets the bounds of packed samples, none of which is longer than a row; also where the trainer makes one row of the
+// whole micro batch.
+TEST(packed_samples_attend_within_their_rows) {
+  const plim_gpu *h200 = plim_gpu_named("H200");
+  plim_job rows = small_job(8, PLIM_CHECKPOINT_OFF);
+  rows.recipe.attention = PLIM_ATTENTION_FLASH;
+  plim_job packed = rows;
+  packed.recipe.mask = PLIM_MASK_PACKED;
+  double by_row = predict(&rows, h200).flops, by_sample = predict(&packed, h200).flops;
+  CHECK(by_sample == by_row, "%g and %g", by_sample, by_row);
+}
+
 TEST(small_steps_wait_for_the_cpu_and_large_ones_do_not) {
   const plim_gpu *h200 = plim_gpu_named("H200");
   plim_job small = small_job(1, PLIM_CHECKPOINT_OFF), large = small_job(16, PLIM_CHECKPOINT_OFF);

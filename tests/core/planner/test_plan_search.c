@@ -508,6 +508,33 @@ TEST(a_prediction_that_errs_low_gets_no_more_memory) {
   plim_plan_clear(&asked);
 }
 
+// What images need is not predicted, and grows with the micro batch and without checkpoints.
+TEST(what_is_not_predicted_is_not_multiplied) {
+  plim_plan_request r = small(8, 1);
+  r.job.recipe.checkpoint = PLIM_CHECKPOINT_ON;
+  r.job.recipe.batch = 2, r.job.recipe.accumulate = 4;
+  plim_plan plan;
+  CHECK(make(&r, &plan) && plan.rungs.len, "planned");
+  const int64_t *first = plan.rungs.at[0].choice.at;
+  CHECK(first[PLIM_KNOB_MICRO_BATCH] > 2 && first[PLIM_KNOB_CHECKPOINT] == PLIM_CHECKPOINT_OFF,
+        "both are faster");
+  r.omits_part = true;
+  CHECK(plim_plan_check(&r, &plan, NULL), "the independent check finds that");
+  plim_plan_clear(&plan);
+  CHECK(make(&r, &plan) && plan.rungs.len, "planned");
+  for (size_t i = 0; i < plan.rungs.len; i++) {
+    const int64_t *at = plan.rungs.at[i].choice.at;
+    CHECK(at[PLIM_KNOB_MICRO_BATCH] <= 2 && at[PLIM_KNOB_CHECKPOINT] != PLIM_CHECKPOINT_OFF,
+          "row %zu multiplies nothing", i);
+  }
+  plim_plan_clear(&plan);
+  r.domains[PLIM_KNOB_MICRO_BATCH] = only(8);
+  r.domains[PLIM_KNOB_CHECKPOINT] = only(PLIM_CHECKPOINT_OFF);
+  CHECK(make(&r, &plan) && plan.rungs.len, "planned as asked");
+  CHECK_U64((uint64_t)plan.rungs.at[0].choice.at[PLIM_KNOB_MICRO_BATCH], 8);
+  plim_plan_clear(&plan);
+}
+
 TEST(the_independent_check_finds_a_wrong_plan) {
   plim_plan_request r = small(8, 1);
   plim_plan plan;

@@ -333,4 +333,20 @@ TEST(the_time_now_is_that_of_a_whole_step) {
   plim_plan_clear(&plan);
 }
 
+// Gradients and optimizer states of a part that is not predicted: what is sharded or offloaded stays so.
+TEST(what_is_not_predicted_stays_sharded_and_offloaded) {
+  plim_plan_request r = request("qwen2", "qwen2.5-0.5b", 8, 256);
+  r.world = 4;
+  r.job.sharding.strategy = PLIM_SHARD_ZERO3;
+  plim_concessions all = {.r = &r};
+  plim_sharing_mode modes[PLIM_MAX_SHARING_MODES];
+  size_t free = plim_concession_sharings(&all, modes), held;
+  r.omits_part = true;
+  held = plim_concession_sharings(&all, modes);
+  CHECK(held && held < free, "%zu of %zu", held, free);
+  for (size_t i = 0; i < held; i++)
+    CHECK(modes[i].strategy == PLIM_SHARD_ZERO3 || modes[i].strategy == PLIM_SHARD_FSDP2,
+          "strategy %lld", (long long)modes[i].strategy);
+}
+
 TEST_MAIN

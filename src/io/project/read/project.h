@@ -259,6 +259,8 @@ const plim_setting *plim_project_odd_model(const plim_project *p);
 // The file of a data set of LLaMA-Factory v1 that is here and has pairs of answers, as the files name it; NULL: there is none
 // (project_data.c).
 const char *plim_project_pairs_of_answers(const plim_project *p);
+// Whether such data that are here have images, videos or sound.
+bool plim_project_has_media(const plim_project *p);
 
 // Whether the files give a rank for adapters.
 bool plim_project_adapts(const plim_project *p);
