@@ -330,7 +330,7 @@ static void print_either(const char *terms, char *text, size_t size) {
 }
 
 static void note(const plim_project *p, const refusal *r, const place *at, plim_notes *notes) {
-  char what[128], other[128] = "", fix[256];
+  char what[128], other[128] = "", fix[280];
   place beside;
   print_term(r->setting, at, what, sizeof what);
   if (r->beside && find(p, p->dialect, r->beside, strlen(r->beside), &beside))
