@@ -64,7 +64,7 @@ static bool errs_low(const plim_notes *notes) {
 
 static void print_misfit(const estimate_result *r) {
   const plim_estimate *e = &r->e;
-  char text[384], needs[ESTIMATE_NEEDS_SIZE], available[192], short_by[64] = "";
+  char text[512], needs[ESTIMATE_NEEDS_SIZE], available[192], short_by[64] = "";
   char loading[ESTIMATE_LOADING_SIZE], growth[ESTIMATE_LOADING_SIZE];
   uint64_t needed = estimate_needed_bytes(e);
   estimate_needs(e, needs, sizeof needs);

@@ -137,7 +137,7 @@ static void print_untried(const plim_plan *p) {
 
 static void print_nothing_fits(const plan_for_card *c) {
   const plim_plan *p = &c->plan;
-  char line[640], tight[PLAN_TIGHT_SIZE], loading[ESTIMATE_LOADING_SIZE];
+  char line[768], tight[PLAN_TIGHT_SIZE], loading[ESTIMATE_LOADING_SIZE];
   const char *how = p->is_beyond                ? "even with every --allow"
                     : c->asked.holds_others     ? "with only the settings of --try changed"
                     : is_any_allowed(&c->asked) ? "even with what is allowed"
@@ -619,7 +619,7 @@ static void list_steps(const manual_steps *steps, const plan_edits *edits, char 
 // Prints what the files need before the manual steps are done, and the best plan that can be written completely.
 static void print_without(const plan_for_card *c, const plan_edits *edits,
                           const manual_steps *steps) {
-  char line[640], tight[PLAN_TIGHT_SIZE], skipped[96];
+  char line[768], tight[PLAN_TIGHT_SIZE], skipped[96];
   const plim_estimate *e = &edits->as_written;
   plan_why_tight(c, e, tight, sizeof tight);
   list_steps(steps, edits, skipped, sizeof skipped);

@@ -159,7 +159,7 @@ bool plim_project_tune_start(const plim_project_file *f, char *out, size_t size)
 }
 
 bool plim_project_simulate_tune(const plim_project_file *f, char *out, size_t size) {
-  char start[160], gpus[24] = "";
+  char start[160], gpus[32] = "";
   if (!plim_project_tune_start(f, start, sizeof start)) return false;
   int64_t count = count_behind(start, strlen(start), "--nproc_per_node");
   if (count > 1) snprintf(gpus, sizeof gpus, "--gpus %lld ", (long long)count);
