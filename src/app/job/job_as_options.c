@@ -178,6 +178,7 @@ const char *job_setting_without_option(const job_args *own, const plim_job *job)
   if (own->overlaps || (own->sends_in_turn && job->sharding.strategy == PLIM_SHARD_ZERO3))
     return "DeepSpeed's overlap_comm";
   if (plim_job_copies_pageable(job)) return "pin_memory";
+  if (own->syncs_passes) return "sync_each_batch";
   if (own->own_parts) return "custom_sharded_layers";
   if (own->through_accelerate) return "accelerate's training loop";
   if (own->is_pairwise) return "a loss that compares texts of one sample";

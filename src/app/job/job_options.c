@@ -417,6 +417,11 @@ static void understand_sharding(const job_args *args, job_request *r) {
       .nodes = (int64_t)args->nodes,
       .link = (plim_link_kind)args->link,
       .network_gbs = args->network,
+      // accelerate before 1.11 calls no_sync for FSDP2, which has none (accelerator.py; changed by accelerate#3762).
+      .syncs_passes =
+          args->syncs_passes ||
+          (is_fsdp && by_accelerate && !args->is_fsdp_1 &&
+           plim_versions_used(&r->job.versions, PLIM_LIBRARY_ACCELERATE) < PLIM_RELEASE(1, 11)),
       .has_bucket_views = args->bucket_views,
       .keeps_full = args->no_reshard,
       .keeps_root = is_of_tune(args),

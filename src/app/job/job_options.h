@@ -56,6 +56,7 @@ typedef struct {
   bool widens_trained;        // of parameters trained by name, those that are trained are float32
   plim_zero_sizes zero_sizes; // DeepSpeed's, from files; JOB_AUTO_SIZE: computed from the model
   bool overlaps;              // overlap_comm
+  bool syncs_passes;          // sync_each_batch
   bool sends_in_turn, pages_all, pages_optimizer, pages_parameters; // plim_sharding
   bool returns_ends, returns_tables, leaves_tables;                 // plim_job
   bool quantises_experts; // Axolotl's quantize_moe_experts

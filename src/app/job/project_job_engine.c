@@ -42,6 +42,7 @@ static void fill_sizes(const project_job *p, job_args *a) {
     if (v) *(int64_t *)((char *)&a->zero_sizes + sizes[i].at) = size_said(v);
   }
   a->overlaps = is_explicit(p, "zero_optimization", ".overlap_comm", true);
+  a->syncs_passes = is_explicit(p, "accelerator_config", "sync_each_batch", true);
   a->sends_in_turn = is_explicit(p, "zero_optimization", ".overlap_comm", false);
 }
 

@@ -124,8 +124,9 @@ static void give_gradients(plim_tape *t, const plim_model *m) {
 
 void train_backward(plim_tape *t, plim_model *m, const plim_recipe *r, plim_scaler *scaler,
                     plim_tensor *loss, bool is_last) {
-  // Trainer and accelerate use no_sync; a plain loop does not.
-  plim_state(t)->reduces_once = r->is_trainer || r->uses_accelerator;
+  // Trainer and accelerate use no_sync, unless they are told not to; a plain loop does not.
+  bool has_no_sync = r->is_trainer || r->uses_accelerator;
+  plim_state(t)->reduces_once = has_no_sync && !(m->shards && m->shards->syncs_passes);
   plim_state(t)->reduces_gradients = is_last || !plim_state(t)->reduces_once;
   plim_state(t)->ends_step = is_last;
   if (train_has_engine(m)) engine_backward(t, m->shards, r, loss, is_last);

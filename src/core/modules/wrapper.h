@@ -9,6 +9,7 @@
 // A wrapped model. Each strategy embeds this as the first member of its own struct; hooks may be NULL.
 typedef struct plim_shards plim_shards;
 struct plim_shards {
+  bool syncs_passes; // plim_sharding's
   void (*before_model)(plim_tape *t, plim_shards *s);
   // Returns the tensor that the caller gets as the loss.
   plim_tensor *(*after_model)(plim_tape *t, plim_shards *s, plim_tensor *loss);

@@ -266,7 +266,8 @@ static bool wrap(plim_tape *t, ddp *d, const plim_model *m) {
 plim_shards *plim_ddp_new(plim_tape *t, plim_model *m, const plim_sharding *how, size_t layers) {
   ddp *d = calloc(1, sizeof *d);
   if (!d) return NULL;
-  d->shards = (plim_shards){.before_model = before_model,
+  d->shards = (plim_shards){.syncs_passes = how->syncs_passes,
+                            .before_model = before_model,
                             .after_backward = after_backward,
                             .destroy = destroy,
                             .layers = layers};

@@ -412,7 +412,8 @@ static void replace_parameters(const fsdp *f, plim_model *m) {
 plim_shards *plim_fsdp_new(plim_tape *t, plim_model *m, const plim_sharding *how, size_t layers) {
   fsdp *f = calloc(1, sizeof *f);
   if (!f) return NULL;
-  f->shards = (plim_shards){.before_model = before_model,
+  f->shards = (plim_shards){.syncs_passes = how->syncs_passes,
+                            .before_model = before_model,
                             .after_model = after_model,
                             .before_layer = before_layer,
                             .after_layer = after_layer,

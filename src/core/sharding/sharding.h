@@ -35,6 +35,8 @@ typedef struct {
 typedef struct {
   plim_strategy strategy;
   int64_t world; // number of GPUs
+  bool
+      syncs_passes; // DDP, FSDP2: gradients are reduced after every forward pass, as without no_sync
   // DDP
   bool has_bucket_views; // gradient_as_bucket_view
   // FSDP2

@@ -125,7 +125,7 @@ static const plim_other_key axolotl[] = {
   EITHER("hatchery.*", "training with this tool"),
   READ("project_job_projection.c", "optim_target_modules optim_target_modules.* optim_args.rank optim_args.scale_type"),
   FREE("how often a projection is made, and the size of the update", "optim_args.update_proj_gap optim_args.scale"),
-  TIME("accelerator_config.gradient_accumulation_kwargs.sync_each_batch", "synchronising the gradients of every micro batch", OF_SEVERAL),
+  READ("project_job_engine.c", "accelerator_config.gradient_accumulation_kwargs.sync_each_batch"),
   TIME("ddp_find_unused_parameters", "searching for unused parameters", OF_SEVERAL),
   TIME("profiler_steps profiler_steps_start", "profiling"),
   TIME("gc_collect_steps", "collecting garbage between steps"),
@@ -362,7 +362,7 @@ static const plim_other_key training_arguments[] = {
   EITHER("fsdp_config.*xla*", "FSDP on a TPU"),
   EITHER("half_precision_backend fp16_backend fp16_opt_level", "half precision by Apex", ONLY "apex O2 O3"),
   TIME("ddp_find_unused_parameters", "searching for unused parameters", OF_SEVERAL),
-  TIME("accelerator_config.gradient_accumulation_kwargs.sync_each_batch", "synchronising the gradients of every micro batch", OF_SEVERAL),
+  READ("project_job_engine.c", "accelerator_config.gradient_accumulation_kwargs.sync_each_batch"),
   TIME("full_determinism ddp_static_graph", "deterministic kernels"),
   TIME("skip_memory_metrics", "measuring memory", ONLY "false"),
 
