@@ -13,9 +13,12 @@ ROUNDS = 25
 MODEL = "--model qwen2.5-7b --lora-rank 128 --lora-dropout 0.05 --amp bf16 --seq 2048 --checkpoint --gpu 24GiB"
 CACHED = "--model bert-base-uncased --loss contrastive --cached-batch 32 --seq 256 --amp bf16 --loop trainer --gpu 24GiB"
 QLORA = "--lora-rank 16 --lora-targets all-linear --weights nf4-double --amp bf16 --seq 2048 --checkpoint --loop trainer --gpu 24GiB"
+# Without versions, an estimate also predicts the oldest and the newest that it knows, for its range.
+VERSIONS = "--versions transformers=5.17,torch=2.11"
 CASES = [  # what, command, seconds, bytes
-    ("`estimate` of a 7B LoRA step", f"estimate {MODEL} --batch 1 --json", 0.020, 10e6),
-    ("the same without checkpointing", f"estimate {MODEL.replace(' --checkpoint', '')} --batch 1 --json", 0.020, 10e6),
+    ("`estimate` of a 7B LoRA step with given versions", f"estimate {MODEL} --batch 1 --json {VERSIONS}", 0.020, 20e6),
+    ("the same without checkpointing", f"estimate {MODEL.replace(' --checkpoint', '')} --batch 1 --json {VERSIONS}", 0.020, 20e6),
+    ("the same as the first, with a range over all versions", f"estimate {MODEL} --batch 1 --json", 0.060, 30e6),
     ("`plan` of a 7B LoRA run, all knobs", f"plan {MODEL} --batch 2 --accumulate 8 --json", 2.0, None),
     (
         "the same on 12 GiB, with every --allow",
