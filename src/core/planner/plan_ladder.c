@@ -196,7 +196,7 @@ static bool refine(plim_search *s) {
     else leave_out(s, x);
   }
   best = fastest_of(s, INT32_MAX);
-  return best ? sure_speed(s, best) >= NEAR * left_out : !left_out;
+  return (best ? sure_speed(s, best) : 0) >= NEAR * left_out;
 }
 
 static bool is_clearly_faster(const plim_rung *x, const plim_rung *than) {
