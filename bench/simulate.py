@@ -30,7 +30,10 @@ class Bench:
         self.simulate = [plimsoll, "simulate", "--gpu", "H200", "--json"]
         self.env = dict(os.environ, HF_HUB_CACHE=os.path.join(folder, "hub"))
         os.mkdir(self.env["HF_HUB_CACHE"])
-        self.run(["--writable", folder, "--", self.python, CHECKPOINT, self.env["HF_HUB_CACHE"], MODEL])
+        # simulate itself says that this does not use the GPU, and exits with 1.
+        hub = self.env["HF_HUB_CACHE"]
+        subprocess.run([*self.simulate, "--writable", hub, "--", self.python, CHECKPOINT, hub, MODEL], env=self.env, capture_output=True)
+        assert os.listdir(hub), "no checkpoint"
 
     def run(self, words, before=(), **env):
         """What simulate found, seconds, and seconds of CPU time."""
