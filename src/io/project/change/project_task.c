@@ -178,8 +178,9 @@ static void suppress_one(task *t, const plim_key *key, const plim_setting *setti
 // Whether the file's dialect gives a key of its base another meaning, as LLaMA-Factory does with Megatron's mixed_precision.
 static bool means_other(const task *t, plim_dialect at, const plim_setting *setting) {
   const plim_other_key *row;
-  return at != t->f->recipe.dialect &&
-         plim_key_kind_of(&t->f->settings, setting, t->f->recipe.dialect, &row) == PLIM_KEY_MISSING;
+  if (at == t->f->recipe.dialect) return false;
+  plim_key_kind kind = plim_key_kind_of(&t->f->settings, setting, t->f->recipe.dialect, &row);
+  return kind == PLIM_KEY_MISSING || kind == PLIM_KEY_FREE;
 }
 
 // Appends edits so that all other rows agree with the new value or have no effect.
