@@ -3,6 +3,7 @@ import assert from 'node:assert';
 import {execFileSync, spawn, spawnSync} from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
+import {pathToFileURL} from 'node:url';
 import {browser, changed, changeTimes, end, exact, mistakes, open, openSnapshot, planned, requests, settled, text, url, work} from './browser.mjs';
 
 const [, , , program, pagePath, images] = process.argv;
