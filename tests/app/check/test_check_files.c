@@ -129,6 +129,7 @@ static bool is_refused_now(const char *name, const char *id) {
       {"axolotl__llama-4__do-no-use-fa2__maverick-qlora-fsdp1.yaml", "conflict.refused_flash"},
       {"axolotl__qwen3.5__27b-fft.yaml", "stops.setting"},
       {"handbook__zephyr-7b-beta__dpo__config_qlora.yaml", "stops.dataset_mixer"},
+      {"torchtune__dev__8B_full_experimental.yaml", "stops.setting"},
       {"torchtune__llama3_2__3B_qat_lora.yaml", "stops.qat"},
       {"torchtune__qwen3__4B_qat_lora.yaml", "stops.qat"},
   };
