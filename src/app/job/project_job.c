@@ -707,6 +707,18 @@ static void note_padding_free(project_job *p, const plim_project_method *found, 
        "long, the run needs less memory and time than predicted");
 }
 
+// dpo_trainer.py of TRL 0.19 to 0.28, concatenated_forward; accelerate wraps both models' forward under autocast (convert_to_fp32).
+static void note_hidden_states(project_job *p, const job_args *a, const plim_project_method *found,
+                               uint16_t trl) {
+  bool asks = trl >= PLIM_RELEASE(0, 19) && trl < PLIM_RELEASE(0, 29);
+  if (found->method != PLIM_METHOD_DPO || !asks) return;
+  note(p, "unmodelled.hidden_states", NULL,
+       "in TRL %s, DPO has both models return the hidden states of all layers%s, which is not "
+       "modelled; the run needs more memory and time than predicted",
+       plim_release_words(trl).text, a->amp ? ", and accelerate copies them to float32" : "");
+  plim_note_errs_low(&p->notes);
+}
+
 // The project says which TRL it has; others than those two were not measured.
 static void note_known_trl(project_job *p, const job_args *a, const plim_project_method *found,
                            uint16_t trl) {
@@ -715,6 +727,7 @@ static void note_known_trl(project_job *p, const job_args *a, const plim_project
   uint16_t measured = trl < first ? PLIM_RELEASE(1, 9) : PLIM_RELEASE(1, 16);
   note_fused_preferences(p, a, found, trl);
   note_padding_free(p, found, trl);
+  note_hidden_states(p, a, found, trl);
   if (trl == measured) return;
   const char *logits = !plim_method_has_reference(found->method) ? KEEPS_ALL
                        : trl < first && !fuses_preferences(p, a, found, trl)
