@@ -171,7 +171,7 @@ const char *job_setting_without_option(const job_args *own, const plim_job *job)
     return "layers that are not quantised with the others";
   if (job->leaves_tables && job->weights != PLIM_WEIGHTS_PLAIN) return "embeddings_skip_upcast";
   if (job->returns_tables && job->weights != PLIM_WEIGHTS_PLAIN)
-    return "the embeddings that TRL's DPO returns to bf16";
+    return "the embeddings that TRL returns to bf16";
   if (own->quantises_experts && job->returns_ends) return "quantize_moe_experts";
   if (own->widens_ends && !own->lora_rank) return "Axolotl's float32 embeddings";
   if (has_sizes) return "DeepSpeed's bucket sizes";

@@ -152,8 +152,8 @@ static void fill_factory(project_job *p, job_args *a) {
 
 // ---- quantised weights ------------------------------------------------------------------------------
 
-// Ecosystems that quantise on their own and keep the dtype of the other parameters: TRL since 0.27 (sft_trainer.py; the
-// prepare_peft_model of 0.26 called peft's function), its DPO since 0.29 (dpo_trainer.py); LLaMA-Factory (model_utils/
+// Ecosystems that quantise on their own and keep the dtype of the other parameters: TRL's SFT and reward training since 0.26
+// (sft_trainer.py, reward_trainer.py), its DPO since 0.29 (dpo_trainer.py), the others since 0.27; LLaMA-Factory (model_utils/
 // checkpointing.py: only norms, if upcast_layernorm is set); torchtune (NF4 tensors of torchao, no cast); Unsloth (its
 // own function, unsloth_zoo's prepare_model_for_training, converts only adapters and norms to float32).
 static const plim_dialect leaving[] = {
@@ -162,7 +162,19 @@ static const plim_dialect leaving[] = {
 };
 
 static uint16_t leaving_trl(const job_args *a) {
-  return a->method == PLIM_METHOD_DPO ? PLIM_RELEASE(0, 29) : PLIM_RELEASE(0, 27);
+  bool is_early = a->method == PLIM_METHOD_TEXTS || a->method == PLIM_METHOD_REWARD;
+  return a->method == PLIM_METHOD_DPO ? PLIM_RELEASE(0, 29)
+         : is_early                   ? PLIM_RELEASE(0, 26)
+                                      : PLIM_RELEASE(0, 27);
+}
+
+// peft_module_casting_to_bf16 (trainer/utils.py, later models/utils.py): TRL's trainers call it with bf16 where they prepare
+// quantised weights, those of rewards since 0.22.
+static bool returns_tables(const project_job *p, const job_args *a) {
+  bool is_of_rewards = a->method == PLIM_METHOD_REWARD || a->method == PLIM_METHOD_PRM;
+  bool calls = !is_of_rewards || job_release(a, PLIM_LIBRARY_TRL) >= PLIM_RELEASE(0, 22);
+  return p->project.dialect == PLIM_DIALECT_TRL && calls && !a->leaves_kbit &&
+         strcmp(job_amps[a->amp], "bf16") == 0;
 }
 
 static bool leaves_by_itself(const project_job *p, const job_args *a) {
@@ -184,9 +196,7 @@ static void fill_kbit(project_job *p, job_args *a) {
   bool is_called = project_job_calls(p, "prepare_model_for_kbit_training(");
   bool is_left = leaves_by_itself(p, a) || (plim_project_has_script(&p->project) && a->weights);
   a->leaves_kbit = !is_called && is_left && !upcasts_norms(p);
-  // peft_module_casting_to_bf16 (models/utils.py), which DPOTrainer calls with bf16.
-  bool is_dpo = p->project.dialect == PLIM_DIALECT_TRL && a->method == PLIM_METHOD_DPO;
-  a->returns_tables = is_dpo && !a->leaves_kbit && strcmp(job_amps[a->amp], "bf16") == 0;
+  a->returns_tables = returns_tables(p, a);
 }
 
 // Axolotl (loaders/model.py, _prepare_model_for_quantization) calls it, and converts norms, embeddings and head back; not

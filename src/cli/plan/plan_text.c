@@ -490,10 +490,10 @@ static void sharing_words(const plan_for_card *c, const plim_concession *x, char
   bool is_other = x->strategy != own[PLIM_KNOB_STRATEGY];
   *text = 0;
   if (!x->offload || (!is_other && x->offload == own[PLIM_KNOB_OFFLOAD])) return;
-  snprintf(text, size, ", with %s%s%soffload %s (%s on the host),", is_other ? "strategy " : "",
+  snprintf(text, size, ", with %s%s%soffload %s (%s on the host%s),", is_other ? "strategy " : "",
            is_other ? plim_knob_value_name(PLIM_KNOB_STRATEGY, x->strategy) : "",
            is_other ? " and " : "", plim_knob_value_name(PLIM_KNOB_OFFLOAD, x->offload),
-           units_bytes(x->e.p.host_bytes).text);
+           units_bytes(x->e.p.host_bytes).text, c->asked.world > 1 ? " for each GPU" : "");
 }
 
 // The user's own settings with what is conceded.
@@ -506,7 +506,7 @@ static plim_choice conceded(const plan_for_card *c, const plim_concession *x) {
 static void print_concession(const plan_result *r, const plan_for_card *c,
                              const plim_concession *x) {
   const plim_plan *p = &c->plan;
-  char line[768], tight[PLAN_TIGHT_SIZE], needs[ESTIMATE_NEEDS_SIZE], sharing[128];
+  char line[768], tight[PLAN_TIGHT_SIZE], needs[ESTIMATE_NEEDS_SIZE], sharing[144];
   size_t used = 0;
   sharing_words(c, x, sharing, sizeof sharing);
   estimate_needs(&x->e, needs, sizeof needs);
