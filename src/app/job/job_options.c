@@ -71,6 +71,7 @@ static plim_dtype chosen_dtype(const job_args *args, const job_request *r) {
 }
 
 static void understand_dtype(const job_args *args, job_request *r) {
+  r->job.widens_but_stage_3 = args->widens_but_stage_3;
   if (args->widens_all && !args->lora_rank)
     r->job.loaded_dtype = r->source.dtype == PLIM_DTYPE_COUNT ? PLIM_BF16 : r->source.dtype;
   r->job.dtype = chosen_dtype(args, r);

@@ -79,13 +79,14 @@ typedef struct {
   const char *left_plain;  // layers that are not quantised with the others, with commas; NULL: none
   const char *rope_tables; // as typed: "36x40MiB,64MiB"; NULL: those of the builders
   plim_builder_tables tables[PLIM_MODELS]; // of the model and of the teacher
-  bool is_megatron;      // shards the optimizer by itself, though it is predicted as ZeRO-1
-  bool is_factory;       // LLaMA-Factory, which chooses the attention of some architectures
-  bool is_factory_1;     // LLaMA-Factory v1
-  bool leaves_attention; // the files leave the kind of attention to it
-  bool widens_ends;      // plim_job
-  bool fuses_mlp;        // Axolotl's flash_attn_fuse_mlp
-  bool widens_all;       // all parameters become `dtype` if all are trained (plim_job.loaded_dtype)
+  bool is_megatron;        // shards the optimizer by itself, though it is predicted as ZeRO-1
+  bool is_factory;         // LLaMA-Factory, which chooses the attention of some architectures
+  bool is_factory_1;       // LLaMA-Factory v1
+  bool leaves_attention;   // the files leave the kind of attention to it
+  bool widens_ends;        // plim_job
+  bool fuses_mlp;          // Axolotl's flash_attn_fuse_mlp
+  bool widens_but_stage_3; // plim_job's
+  bool widens_all; // all parameters become `dtype` if all are trained (plim_job.loaded_dtype)
   bool turns_on_reentrant; // checkpoints are reentrant unless the files say otherwise
   bool on_is_reentrant;    // and the files have no word for that
   bool trusts_code;        // that checkpoints bring along (trust_remote_code)

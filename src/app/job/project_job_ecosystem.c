@@ -51,6 +51,9 @@ static void fill_megatron(project_job *p, job_args *a) {
 
 // LLaMA-Factory converts no parameters under ZeRO 3 (model/adapter.py, init_adapter).
 static void fill_stage_3(project_job *p, job_args *a) {
+  a->widens_but_stage_3 = p->project.dialect == PLIM_DIALECT_LLAMA_FACTORY && !p->is_megatron &&
+                          !a->weights && !a->lora_rank && a->dtype == DTYPE_FP32 &&
+                          !job_is_typed(a, &a->dtype);
   bool is_left = p->project.dialect == PLIM_DIALECT_LLAMA_FACTORY &&
                  a->strategy == PLIM_SHARD_ZERO3 && !a->weights;
   if (is_left && !job_is_typed(a, &a->dtype)) a->dtype = DTYPE_AUTO;

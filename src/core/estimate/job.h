@@ -36,6 +36,7 @@ typedef struct {
   // LLaMA-Factory converts all parameters to `dtype` if it trains all of them; they are loaded in this type, and under
   // adapters keep it. PLIM_BOOL: there is no such difference.
   plim_dtype loaded_dtype;
+  bool widens_but_stage_3; // all parameters become float32 if all are trained, except under ZeRO 3
   plim_load load;
   // With these strategies (a bit for each) the framework puts the whole model on each GPU while it loads it, with others it
   // loads it in parts. 0: `load` does not follow the strategy.

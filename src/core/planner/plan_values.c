@@ -243,6 +243,16 @@ static void add_adapters(plim_job *job) {
   if (has_second) tables[1] = (plim_rope_tables){0};
 }
 
+// A framework that makes trained parameters float32, except under ZeRO 3.
+static void set_width(const plim_plan_request *r, plim_job *job) {
+  bool was_left = r->job.sharding.strategy == PLIM_SHARD_ZERO3;
+  bool is_left = job->sharding.strategy == PLIM_SHARD_ZERO3;
+  if (!job->widens_but_stage_3 || job->lora.rank || was_left == is_left) return;
+  plim_dtype loaded = was_left ? r->job.dtype : r->job.loaded_dtype;
+  job->dtype = is_left ? loaded : PLIM_FP32;
+  job->loaded_dtype = is_left ? PLIM_BOOL : loaded;
+}
+
 plim_job plim_choice_job(const plim_plan_request *r, const plim_choice *choice) {
   plim_job job = r->job;
   plim_recipe *c = &job.recipe;
@@ -261,6 +271,7 @@ plim_job plim_choice_job(const plim_plan_request *r, const plim_choice *choice) 
   set_sharding(r, &job, (plim_strategy)choice->at[PLIM_KNOB_STRATEGY],
                choice->at[PLIM_KNOB_OFFLOAD]);
   plim_precision_set(choice, &job);
+  set_width(r, &job);
   if (job.mapped_under) job.load = plim_job_usual_load(&job);
   if (job.lora.rank && job.loaded_dtype != PLIM_BOOL) job.dtype = job.loaded_dtype;
   return job;
