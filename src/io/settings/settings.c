@@ -51,9 +51,20 @@ plim_err plim_settings_read_by(const plim_editor *editor, plim_format format, co
   return err;
 }
 
+// In trees. Which commands of a script do not train shows in the text.
+static void adopt_aside(plim_settings *s, const plim_settings *like) {
+  if (s->format > PLIM_FORMAT_TOML) return;
+  for (size_t i = 0; i < s->at.len; i++) {
+    const plim_setting *had = plim_settings_find(like, s->at.at[i].key);
+    s->at.at[i].is_aside = had && had->is_aside;
+  }
+}
+
 plim_err plim_settings_read_like(const plim_settings *like, const char *text, size_t size,
                                  plim_settings *out, plim_error *error) {
-  return plim_settings_read_by(like->editor, like->format, text, size, out, error);
+  plim_err err = plim_settings_read_by(like->editor, like->format, text, size, out, error);
+  if (!err) adopt_aside(out, like);
+  return err;
 }
 
 void plim_settings_clear(plim_settings *s) {

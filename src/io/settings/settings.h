@@ -125,7 +125,7 @@ typedef struct {
 plim_err plim_settings_read_by(const struct plim_editor *editor, plim_format format,
                                const char *text, size_t size, plim_settings *out,
                                plim_error *error);
-// The same for another text of the same format: the file after an edit.
+// The same for another text of the same format: the file after an edit. In a tree, keys that were left aside stay so.
 plim_err plim_settings_read_like(const plim_settings *like, const char *text, size_t size,
                                  plim_settings *out, plim_error *error);
 void plim_settings_clear(plim_settings *s);

@@ -35,6 +35,10 @@ kd_loss:
 kd_ratio: 0.5
 END
 $PLIMSOLL plan kd.yaml --gpu 24GiB | grep -E "^note: dist|^now|^plimsoll estimate"
+echo "== beside a key that the recipe does not read"
+echo 'enable_activation_offloading: False' >>kd.yaml
+$PLIMSOLL plan kd.yaml --gpu 24GiB --try micro_batch=1 | grep -E '^[-+][a-z]|yourself'
+sed -i '$d' kd.yaml
 echo "== a loss that is not modelled, and a teacher with other words"
 sed 's/ForwardKL/ReverseKL/' kd.yaml >other.yaml
 $PLIMSOLL plan other.yaml --gpu 24GiB
