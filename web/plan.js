@@ -277,7 +277,7 @@ async function readPasted(pasted, {keep = null} = {}) {
     refresh();
   } catch (error) {
     said.className = 'alarm';
-    said.textContent = 'It could not be read: ' + sentences(error);
+    said.textContent = 'It could not be read: ' + sentences(error) + ' The answer is for the settings below, not for this text.';
     refresh();
   }
 }

@@ -268,7 +268,7 @@ async function mistakes_are_said_and_survived() {
   await page.locator('#paste summary').click();
   await page.fill('#pasted', 'base_model: [unclosed\nlora_r: {');
   await page.click('#read-pasted');
-  await page.waitForFunction(() => /could not be read/.test(document.querySelector('#pasted-said').textContent));
+  await page.waitForFunction(() => /could not be read: .*\. The answer is for the settings below/.test(document.querySelector('#pasted-said').textContent));
   await page.click('#clear-pasted');
   await settled(page);
   assert.match(await text(page, '#verdict'), /FITS|DOES NOT FIT/);
