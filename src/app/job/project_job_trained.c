@@ -198,7 +198,7 @@ static void fill_frozen_towers(project_job *p, job_args *a, text *t) {
   put_text(t, "."); // all that have a name here, as towers have none
   a->trained_by = JOB_TRAINED_BY_FACTORY;
   if (a->widens_all) a->dtype = 0;
-  a->widens_all = false;
+  a->widens_all = a->widens_but_stage_3 = false;
 }
 
 // ---- LLaMA-Factory: BAdam -------------------------------------------------------------------------------
