@@ -55,7 +55,7 @@ typedef struct {
   // with `leaves_tables` (embeddings_skip_upcast) not embeddings and head.
   bool returns_ends, leaves_tables;
   bool
-      returns_tables; // TRL before 0.26 to 0.29: above 4-bit weights with adapters, embeddings and head become bf16 again
+      returns_tables; // older TRL: above 4-bit weights with adapters, embeddings and head become bf16 again
   // Axolotl: embeddings, head, norms and routers become float32 when all parameters are trained without flash-attn.
   bool widens_ends;
   bool quantises_on_host; // and shards what is quantised, so that no card ever holds it whole

@@ -181,22 +181,23 @@ static plim_rung *fastest_of(const plim_search *s, int passes) {
 
 static void leave_out(plim_search *s, plim_rung *x) { *x = s->fitting.at[--s->fitting.len]; }
 
-// Returns false if one that does not fit in full was clearly faster than all that are left: because of it, the search may
-// have passed over others that are faster than those.
+// Returns false if a candidate that turned out not to fit was clearly faster than all that are left. The search may have
+// passed over slower ones because of it.
 static bool refine(plim_search *s) {
-  double left_out = 0;
-  const plim_rung *best = NULL;
+  double left_out = 0; // the speed of the fastest that does not fit
   for (int i = 0; i < NEAREST && !s->failed; i++) {
-    plim_rung *x = fastest_of(s, PLIM_SEARCH_PASSES), more;
-    best = fastest_of(s, INT32_MAX);
+    plim_rung *x = fastest_of(s, PLIM_SEARCH_PASSES), *best = fastest_of(s, INT32_MAX), more;
     if (!x || sure_speed(s, x) < NEAR * sure_speed(s, best)) break;
     if (!plim_search_show(s, &x->choice, &more)) break;
-    if (!plim_is_safe(s->r, &more.e)) left_out = fmax(left_out, sure_speed(s, x));
-    if (plim_is_safe(s->r, &more.e)) *x = more;
-    else leave_out(s, x);
+    if (plim_is_safe(s->r, &more.e)) {
+      *x = more;
+      continue;
+    }
+    left_out = fmax(left_out, sure_speed(s, x));
+    leave_out(s, x);
   }
-  best = fastest_of(s, INT32_MAX);
-  return (best ? sure_speed(s, best) : 0) >= NEAR * left_out;
+  const plim_rung *left = fastest_of(s, INT32_MAX);
+  return (left ? sure_speed(s, left) : 0) >= NEAR * left_out;
 }
 
 static bool is_clearly_faster(const plim_rung *x, const plim_rung *than) {
